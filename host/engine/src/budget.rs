@@ -1,0 +1,105 @@
+//! PodDisruptionBudgets: which pods they select, and what they allow just now.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::Pod;
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `spec.selector`
+    pub selector: Selector,
+    /// `spec.unhealthyPodEvictionPolicy`
+    pub unhealthy_pods: UnhealthyPods,
+    /// `status.disruptionsAllowed`
+    pub disruptions_allowed: i32,
+    /// `status.currentHealthy`
+    pub current_healthy: i32,
+    /// `status.desiredHealthy`
+    pub desired_healthy: i32,
+    /// `status.observedGeneration` has caught up with `metadata.generation`
+    pub observed: bool,
+}
+
+/// Whether pods that are not ready may go although the budget is not met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnhealthyPods {
+    /// Only while the budget is met.
+    #[default]
+    IfHealthyBudget,
+    /// Always.
+    AlwaysAllow,
+}
+
+/// A label selector. One without terms selects every pod of its namespace; a budget without a selector (`None` in
+/// the API) selects none, which the cluster edge says with [`Selector::NOTHING`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// `matchLabels`
+    pub labels: BTreeMap<String, String>,
+    /// `matchExpressions`
+    pub expressions: Vec<Requirement>,
+    /// Selects nothing at all.
+    pub nothing: bool,
+}
+
+/// One of `matchExpressions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: String,
+    /// How it is compared.
+    pub operator: Operator,
+    /// With what.
+    pub values: Vec<String>,
+}
+
+/// How a label is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// Present with one of the values.
+    In,
+    /// Absent, or with none of the values.
+    NotIn,
+    /// Present.
+    Exists,
+    /// Absent.
+    DoesNotExist,
+}
+
+impl Selector {
+    /// Selects no pod.
+    pub const NOTHING: Self = Self { labels: BTreeMap::new(), expressions: Vec::new(), nothing: true };
+
+    /// Whether a pod with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        !self.nothing
+            && self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.expressions.iter().all(|term| term.matches(labels))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        match self.operator {
+            Operator::In => value.is_some_and(|value| self.values.contains(value)),
+            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+impl Budget {
+    /// Whether this budget counts the pod.
+    pub fn selects(&self, pod: &Pod) -> bool {
+        self.namespace == pod.id.namespace && self.selector.matches(&pod.labels)
+    }
+}

@@ -1,0 +1,71 @@
+//! What must survive the process: kept in one annotation of the node, so it stays small. Everything else is
+//! recomputed from the API.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{HookPhase, Subject, Time};
+
+/// Where a drain stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Pods are listed and the planners asked; nothing has been changed.
+    Planning,
+    /// Hooks run before the cordon.
+    Preparing,
+    /// The node is being cordoned.
+    Cordoning,
+    /// Hooks run before the first pod is asked to leave.
+    Holding,
+    /// Waves of pods leave.
+    Evicting,
+    /// A fresh list must show that they are gone, and the last hooks run.
+    Verifying,
+    /// The drain is over without being done; hooks put back what policies changed.
+    RollingBack,
+    /// Maintenance is over: hooks run and the cordon is lifted.
+    Uncordoning,
+    /// Over.
+    Finished,
+}
+
+/// What survives the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The request's id.
+    pub id: String,
+    /// The request's name.
+    pub name: String,
+    /// The request's trigger.
+    pub trigger: String,
+    /// Where it stands.
+    pub phase: Phase,
+    /// When it began.
+    pub started: Time,
+    /// When it must have ended.
+    pub deadline: Option<Time>,
+    /// The cordon on the node is ours.
+    pub own_cordon: bool,
+    /// Hooks that are under way.
+    pub hooks: Vec<SavedHook>,
+    /// Hooks that are through. Bounded by the pods of the node.
+    pub done: Vec<(String, HookPhase, Subject)>,
+    /// Pods that controllers put back, by `namespace/name` of their latest: how often. Bounded; the most frequent stay.
+    pub returns: BTreeMap<String, u32>,
+}
+
+/// A hook that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedHook {
+    /// Its policy.
+    pub policy: String,
+    /// Its phase.
+    pub phase: HookPhase,
+    /// What it was called for.
+    pub subject: Subject,
+    /// What its last step left behind.
+    pub state: Vec<u8>,
+    /// When its first step was taken.
+    pub started: Time,
+}

@@ -1,0 +1,92 @@
+//! What the engine wants done. Every command is answered by one [`Answer`](crate::Answer) with its id.
+
+use alloc::string::String;
+
+use crate::{Checkpoint, HookStep, Plan, PodRef};
+
+/// Ties an answer to its command. Never used twice within a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommandId(pub u64);
+
+/// Something to do, and the number its answer must carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// For the answer.
+    pub id: CommandId,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Ask a policy's planner. Its pods are those of the draft's decisions.
+    Plan {
+        /// The policy.
+        policy: String,
+        /// The draft of the one before.
+        draft: Plan,
+    },
+    /// Take one step of a hook.
+    Step(HookStep),
+    /// Cordon the node and save the checkpoint, in one write that fails when the node has changed since `version`.
+    Cordon {
+        /// Says that the cordon is ours.
+        checkpoint: Checkpoint,
+        /// The node's resource version that this was decided on.
+        version: String,
+    },
+    /// Save the checkpoint.
+    Save(Checkpoint),
+    /// Lift the cordon, if the checkpoint on the node still says that it is ours, and remove or replace the
+    /// checkpoint, in one write.
+    Uncordon {
+        /// What stays on the node; `None`: nothing.
+        checkpoint: Option<Checkpoint>,
+        /// The node's resource version that this was decided on.
+        version: String,
+    },
+    /// Remove the checkpoint and leave the cordon as it is.
+    Forget,
+    /// Evict one pod, by its UID.
+    Evict {
+        /// The pod.
+        pod: PodRef,
+        /// Overrides its own grace period.
+        grace_seconds: Option<u64>,
+    },
+    /// Delete one pod, by its UID, past its budgets.
+    Delete {
+        /// The pod.
+        pod: PodRef,
+        /// Overrides its own grace period.
+        grace_seconds: Option<u64>,
+    },
+    /// List the node's pods afresh, not from a cache.
+    ListPods,
+}
+
+impl Task {
+    /// The pod this evicts or deletes.
+    pub fn removes(&self) -> Option<&PodRef> {
+        match self {
+            Self::Evict { pod, .. } | Self::Delete { pod, .. } => Some(pod),
+            _ => None,
+        }
+    }
+
+    /// All names of tasks, for reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Plan { .. } => "plan",
+            Self::Step(_) => "step",
+            Self::Cordon { .. } => "cordon",
+            Self::Save(_) => "save",
+            Self::Uncordon { .. } => "uncordon",
+            Self::Forget => "forget",
+            Self::Evict { .. } => "evict",
+            Self::Delete { .. } => "delete",
+            Self::ListPods => "list-pods",
+        }
+    }
+}

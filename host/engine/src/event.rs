@@ -1,0 +1,157 @@
+//! What the engine hears. Events may come late, twice or out of order; answers come once, or never after a crash.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Budget, CommandId, Node, Plan, Pod, StepOutcome, Time, Uid};
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The node as it is now, or that there is no such node.
+    Node(Option<Node>),
+    /// All pods of the node, as one consistent list: the watch's beginning, or after it broke.
+    Pods(Vec<Pod>),
+    /// A pod of the node is new or has changed.
+    PodApplied(Pod),
+    /// A pod is gone.
+    PodDeleted(Uid),
+    /// All budgets that may matter.
+    Budgets(Vec<Budget>),
+    /// A budget is new or has changed.
+    BudgetApplied(Budget),
+    /// A budget is gone.
+    BudgetDeleted {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// A command was carried out, or not.
+    Answer(CommandId, Answer),
+    /// The deadline is now this one.
+    Deadline(Option<Time>),
+    /// Whoever asked does not want it any more: stop, run the cancel hooks, lift our own cordon.
+    Cancel {
+        /// Who says so, for people.
+        reason: String,
+    },
+    /// The request is over without us: it failed, expired or vanished. Stop; nothing is evicted any more.
+    Lost {
+        /// How we know, for people.
+        reason: String,
+    },
+    /// The driver is about to stop: ask no further pod to leave, but go on listening.
+    Pause,
+}
+
+/// How a command went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// To [`Task::Plan`](crate::Task::Plan).
+    Plan(PlanAnswer),
+    /// To [`Task::Step`](crate::Task::Step). A policy that traps, overruns its time or cannot be called answers `Failed`.
+    Step(StepOutcome),
+    /// To the writes of the node: done, with the node's new resource version.
+    Written {
+        /// The node's new `metadata.resourceVersion`.
+        version: String,
+    },
+    /// To the writes of the node: the node has changed since the version they were decided on. The watch tells how.
+    WriteConflict,
+    /// To the writes of the node, and to [`Task::ListPods`](crate::Task::ListPods): it did not work; try again.
+    Unavailable {
+        /// Why.
+        message: String,
+    },
+    /// To the writes of the node: it will never work (no right, no such node).
+    Rejected {
+        /// Why.
+        message: String,
+    },
+    /// To [`Task::Evict`](crate::Task::Evict) and [`Task::Delete`](crate::Task::Delete).
+    Evict(EvictAnswer),
+    /// To [`Task::ListPods`](crate::Task::ListPods).
+    Pods(Vec<Pod>),
+}
+
+/// How a planner answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanAnswer {
+    /// With a plan, which the engine checks.
+    Plan(Plan),
+    /// It refuses the drain.
+    Refused {
+        /// Why.
+        message: String,
+    },
+    /// It trapped, overran its time or could not be called.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// How the API server answered an eviction or a deletion. The cluster edge classifies; the words are the server's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvictAnswer {
+    /// 200 or 201: the pod is ending, or gone already.
+    Accepted,
+    /// 404: no such pod.
+    NotFound,
+    /// 409: another pod has this name now. The failed precondition has spent the budget for 120 s.
+    UidMismatch {
+        /// The server's words.
+        message: String,
+    },
+    /// 429 with the cause `DisruptionBudget` and no `Retry-After`.
+    BudgetExhausted {
+        /// The budget's name, when the cause tells it.
+        budget: String,
+        /// The server's words.
+        message: String,
+    },
+    /// 429 with the cause `DisruptionBudget` and a `Retry-After`: the budget's status is not up to date.
+    BudgetNotObserved {
+        /// The server's words.
+        message: String,
+        /// When to ask again.
+        retry_after: crate::Duration,
+    },
+    /// 500: more than one budget selects the pod.
+    MoreThanOneBudget {
+        /// The server's words.
+        message: String,
+    },
+    /// 429 without that cause: flow control.
+    Throttled {
+        /// The server's words.
+        message: String,
+        /// When to ask again.
+        retry_after: Option<crate::Duration>,
+    },
+    /// 403 with the cause `NamespaceTerminating`.
+    NamespaceTerminating {
+        /// The server's words.
+        message: String,
+    },
+    /// 401, 403: we may not.
+    Forbidden {
+        /// The server's words.
+        message: String,
+    },
+    /// Any other refusal: a webhook's 4xx or 5xx, a broken server. Asked again, slowly.
+    Refused {
+        /// The HTTP status.
+        code: u16,
+        /// The server's words.
+        message: String,
+        /// When to ask again, if the server says.
+        retry_after: Option<crate::Duration>,
+    },
+    /// No answer: the connection broke or the time ran out. It may have happened all the same.
+    Unreachable {
+        /// What the client says.
+        message: String,
+    },
+}

@@ -1,0 +1,87 @@
+//! Hooks: what a policy does around a drain, as step functions whose state the host keeps.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Duration, Time, Uid};
+
+/// The moments at which a policy can act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookPhase {
+    /// The plan stands and nothing has been changed yet.
+    BeforeCordon,
+    /// The node is cordoned and no pod has been asked to leave.
+    BeforeDrain,
+    /// A wave is about to begin.
+    BeforeWave,
+    /// A pod is about to be asked to leave.
+    BeforeEvict,
+    /// Every leaving pod is gone; the drain is not yet reported as done.
+    AfterDrain,
+    /// The drain ended without being done: put back what the policy changed.
+    OnCancel,
+    /// Maintenance is over; the node is still cordoned.
+    BeforeUncordon,
+    /// The node takes pods again.
+    AfterUncordon,
+}
+
+/// What a hook is called for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The node.
+    Node,
+    /// A wave, by name.
+    Wave(String),
+    /// A pod.
+    Pod(Uid),
+}
+
+/// One call of a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookStep {
+    /// The policy.
+    pub policy: String,
+    /// The moment.
+    pub phase: HookPhase,
+    /// What it is called for.
+    pub subject: Subject,
+    /// What the last step of the same hook left behind; empty at the first.
+    pub state: Vec<u8>,
+}
+
+/// What a step answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepOutcome {
+    /// The hook is through.
+    Done,
+    /// Call again.
+    Pending {
+        /// Given back at the next call.
+        state: Vec<u8>,
+        /// When to call again. The host bounds it from below and above.
+        again_after: Duration,
+        /// Where it stands, for people.
+        progress: String,
+        /// Whom or what it waits for.
+        waiting_for: Vec<WaitingOn>,
+    },
+    /// It did not work.
+    Failed {
+        /// Why.
+        message: String,
+        /// Try again after so long; `None`: the drain cannot go on.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// Something a hook waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingOn {
+    /// What it is: `namespace/pod`, a job, a server.
+    pub what: String,
+    /// What is awaited of it.
+    pub detail: String,
+    /// Since when, if the policy knows.
+    pub since: Option<Time>,
+}

@@ -1,0 +1,48 @@
+//! The drain engine: what happens to a node's pods, decided without doing any of it.
+//!
+//! The engine is sans-I/O. It has no clock, no threads, no network, no randomness, no hash order and no
+//! dependencies; it is `no_std` and builds for bare wasm. A driver feeds it what happened and asks it what to do:
+//!
+//! ```text
+//!              handle_event(now, event)            poll_command() -> what to do (cordon, ask, evict, save …)
+//!   edges  ──► handle_timeout(now)      ──► Drain ──► poll_timeout() -> when to call handle_timeout
+//!                                                   poll_notice()  -> what to tell people
+//! ```
+//!
+//! The same events in the same order give the same commands: a bug report is a list of events.
+//! It must not know Kubernetes' wire formats, wasm, or who asked for the drain.
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+
+mod budget;
+mod checkpoint;
+mod command;
+mod drain;
+mod event;
+mod hook;
+mod node;
+mod notice;
+mod outcome;
+mod plan;
+mod pod;
+mod reason;
+mod request;
+mod time;
+
+pub use budget::{Budget, Operator, Requirement, Selector, UnhealthyPods};
+pub use checkpoint::{Checkpoint, Phase, SavedHook};
+pub use command::{Command, CommandId, Task};
+pub use drain::Drain;
+pub use event::{Answer, Event, EvictAnswer, PlanAnswer};
+pub use hook::{HookPhase, HookStep, StepOutcome, Subject, WaitingOn};
+pub use node::{Condition, Node};
+pub use notice::Notice;
+pub use outcome::{Outcome, Summary};
+pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
+pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};
+pub use reason::Reason;
+pub use request::{Filters, Intent, PolicyInfo, Request, Settings};
+pub use time::{Duration, Time};

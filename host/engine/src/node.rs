@@ -1,0 +1,43 @@
+//! The node that is drained.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Checkpoint, Time, Uid};
+
+/// A condition of a node or a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// `type`
+    pub kind: String,
+    /// `status`: `True`, `False` or `Unknown`
+    pub status: String,
+    /// `reason`
+    pub reason: String,
+    /// `message`
+    pub message: String,
+    /// `lastTransitionTime`
+    pub since: Option<Time>,
+}
+
+/// The node, as far as draining cares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`
+    pub uid: Uid,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`, without our own checkpoint
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.unschedulable`: the node is cordoned
+    pub unschedulable: bool,
+    /// `status.conditions`
+    pub conditions: Vec<Condition>,
+    /// What the node's own annotation of ours says: whether the cordon is ours, and where the drain was.
+    pub checkpoint: Option<Checkpoint>,
+    /// `metadata.resourceVersion`, for writes that must not cross somebody else's
+    pub resource_version: String,
+}

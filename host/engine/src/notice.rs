@@ -1,0 +1,100 @@
+//! What the engine tells people: one closed stream for the terminal, the log, conditions, Events and metrics.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, WaitingOn};
+
+/// Something worth telling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The drain has entered a phase.
+    Phase(Phase),
+    /// The plan that will be carried out.
+    Planned(Plan),
+    /// The node is cordoned, by us or by somebody before us.
+    Cordoned {
+        /// The cordon is ours.
+        ours: bool,
+    },
+    /// A hook has answered that it is not through, or that it failed and will be tried again.
+    HookWaiting {
+        /// Its policy.
+        policy: String,
+        /// Its phase.
+        phase: HookPhase,
+        /// What it was called for.
+        subject: Subject,
+        /// Where it stands, or why it failed.
+        progress: String,
+        /// Whom it waits for.
+        waiting_for: Vec<WaitingOn>,
+    },
+    /// A hook is through.
+    HookDone {
+        /// Its policy.
+        policy: String,
+        /// Its phase.
+        phase: HookPhase,
+        /// What it was called for.
+        subject: Subject,
+    },
+    /// A wave has begun.
+    WaveStarted {
+        /// Its name.
+        name: String,
+        /// Its place among the waves, from 1.
+        number: u32,
+        /// How many waves there are.
+        of: u32,
+        /// How many of its pods are still to leave.
+        pods: u32,
+    },
+    /// A wave's time is over; the next one begins although pods of it are still there.
+    WaveOverdue {
+        /// Its name.
+        name: String,
+    },
+    /// Why a pod is still there has changed.
+    PodWaits {
+        /// The pod.
+        pod: PodRef,
+        /// Why it is still there.
+        reason: Reason,
+    },
+    /// The API server has accepted a pod's eviction or deletion.
+    PodLeaving {
+        /// The pod.
+        pod: PodRef,
+    },
+    /// A pod that was to leave is gone.
+    PodGone {
+        /// The pod.
+        pod: PodRef,
+        /// Pods that are still to leave.
+        remaining: u32,
+    },
+    /// A pod came after the plan was made and goes through the planners now.
+    Newcomer {
+        /// The pod.
+        pod: PodRef,
+    },
+    /// Somebody else lifted the cordon: our mark is void.
+    UncordonedByOthers,
+    /// Our cordon is lifted.
+    Uncordoned,
+    /// Something went wrong that will be tried again.
+    Retrying {
+        /// What was tried: a task's name.
+        task: String,
+        /// Why it did not work.
+        message: String,
+    },
+    /// It is over. Nothing comes after this.
+    Finished {
+        /// How it ended.
+        outcome: Outcome,
+        /// What it did and cost.
+        summary: Summary,
+    },
+}

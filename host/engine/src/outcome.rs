@@ -1,0 +1,98 @@
+//! How a drain ended.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Duration, PodRef, Time};
+
+/// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every pod that was to leave is gone.
+    Drained,
+    /// The hooks are through, and a cordon of ours is lifted.
+    Uncordoned {
+        /// The node is still cordoned, because the cordon is not ours.
+        cordon_kept: bool,
+    },
+    /// Pods that may not leave, told before anything was changed.
+    Blocked {
+        /// Every one of them, with the reason.
+        pods: Vec<(PodRef, String)>,
+    },
+    /// A policy refused the drain, failed for good, or made a plan that does not hold.
+    PolicyFailed {
+        /// The policy.
+        policy: String,
+        /// Why.
+        message: String,
+    },
+    /// The deadline passed.
+    DeadlineExceeded {
+        /// The pods that are still there.
+        remaining: Vec<PodRef>,
+    },
+    /// Whoever asked took it back.
+    Cancelled {
+        /// Who said so.
+        reason: String,
+    },
+    /// The request was over without us.
+    Lost {
+        /// How we know.
+        reason: String,
+    },
+    /// It cannot be done: no right to, or no such node.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// What a drain did and cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// When it began.
+    pub started: Time,
+    /// When it ended.
+    pub ended: Time,
+    /// Pods that left.
+    pub gone: u32,
+    /// Pods that were to stay.
+    pub kept: u32,
+    /// Pods that were to leave and are still there.
+    pub remaining: u32,
+    /// Waves that were begun.
+    pub waves: u32,
+    /// Evictions and deletions asked for, each try counted.
+    pub evictions: u32,
+    /// Tries that a disruption budget refused.
+    pub budget_refusals: u32,
+    /// Hook steps taken.
+    pub hook_steps: u32,
+    /// How long hooks held the drain up.
+    pub hook_wait: Duration,
+    /// How long disruption budgets held the last pod up that they refused.
+    pub budget_wait: Duration,
+}
+
+impl Outcome {
+    /// What was asked for has been done.
+    pub const fn is_success(&self) -> bool {
+        matches!(self, Self::Drained | Self::Uncordoned { .. })
+    }
+
+    /// In one CamelCase word, for conditions, Events and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Drained => "Drained",
+            Self::Uncordoned { .. } => "Uncordoned",
+            Self::Blocked { .. } => "Blocked",
+            Self::PolicyFailed { .. } => "PolicyFailed",
+            Self::DeadlineExceeded { .. } => "DeadlineExceeded",
+            Self::Cancelled { .. } => "Cancelled",
+            Self::Lost { .. } => "Lost",
+            Self::Failed { .. } => "Failed",
+        }
+    }
+}

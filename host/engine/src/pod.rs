@@ -1,0 +1,136 @@
+//! A pod, as far as draining cares. The cluster edge makes these from API objects.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{Condition, Time};
+
+/// An object's `metadata.uid`: the one name that is never used twice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uid(pub String);
+
+/// What an eviction or deletion is addressed to: the name for the URL, the UID as its precondition.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodRef {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`
+    pub uid: Uid,
+}
+
+/// The owner reference with `controller: true`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controller {
+    /// `apiVersion`, such as `apps/v1`
+    pub api_version: String,
+    /// `kind`, such as `DaemonSet`
+    pub kind: String,
+    /// `name`
+    pub name: String,
+    /// `uid`
+    pub uid: Uid,
+    /// The API server said that no such object exists (looked up for DaemonSets only).
+    pub missing: bool,
+}
+
+/// `status.phase`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodPhase {
+    /// Accepted, not all containers started.
+    Pending,
+    /// Bound to a node and started.
+    Running,
+    /// All containers ended with success.
+    Succeeded,
+    /// All containers ended, one at least with failure.
+    Failed,
+    /// The node does not answer.
+    #[default]
+    Unknown,
+}
+
+/// A deletion under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// `metadata.deletionTimestamp`: when the grace is over by the API server's clock. No upper bound: a kubelet
+    /// that restarts begins the grace again.
+    pub at: Time,
+    /// `metadata.deletionGracePeriodSeconds`
+    pub grace_seconds: u64,
+}
+
+/// A pod on the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Namespace, name and UID.
+    pub id: PodRef,
+    /// `spec.nodeName`
+    pub node: String,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`
+    pub annotations: BTreeMap<String, String>,
+    /// The controller, when there is one.
+    pub controller: Option<Controller>,
+    /// `status.phase`
+    pub phase: PodPhase,
+    /// The condition `Ready` is `True`.
+    pub ready: bool,
+    /// `status.conditions`
+    pub conditions: Vec<Condition>,
+    /// `spec.priority`, 0 when absent
+    pub priority: i32,
+    /// `spec.priorityClassName`, empty when absent
+    pub priority_class: String,
+    /// `spec.terminationGracePeriodSeconds`
+    pub grace_seconds: u64,
+    /// `metadata.creationTimestamp`
+    pub created: Time,
+    /// Set once somebody has asked for the pod's deletion.
+    pub deletion: Option<Deletion>,
+    /// `metadata.finalizers`
+    pub finalizers: Vec<String>,
+    /// It has an `emptyDir` volume.
+    pub empty_dir: bool,
+    /// `spec.hostNetwork`
+    pub host_network: bool,
+    /// `spec.hostname`, empty when absent
+    pub hostname: String,
+}
+
+/// The annotation by which a kubelet marks the API's copy of a static pod.
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
+impl Pod {
+    /// Made by the kubelet from a file on the node: the API's copy is a reflection, and evicting it does nothing.
+    pub fn is_mirror(&self) -> bool {
+        self.annotations.contains_key(MIRROR_ANNOTATION)
+    }
+
+    /// All its containers have ended.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Its controller is a DaemonSet.
+    pub fn is_daemon(&self) -> bool {
+        self.controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version == "apps/v1")
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for PodRef {
+    /// `namespace/name`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}

@@ -1,0 +1,101 @@
+//! What somebody wants done to a node, whatever door the wish came through.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Duration, HookPhase, PodRef, Time};
+
+/// What is to become of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// Cordon it and make its pods leave.
+    Drain,
+    /// Maintenance is over: run the hooks and lift the cordon, if it is ours.
+    Uncordon,
+}
+
+/// One wish for one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Tells this wish from every other one: the UID of the LifecycleEvent, for instance.
+    pub id: String,
+    /// What it is called by people: the LifecycleEvent's name, for instance.
+    pub name: String,
+    /// Who asked, for reports: `LifecycleEvent`, `command`.
+    pub trigger: String,
+    /// Drain or uncordon.
+    pub intent: Intent,
+    /// The node's name.
+    pub node: String,
+    /// When it must have ended; `None`: whenever it is done.
+    pub deadline: Option<Time>,
+    /// How pods are chosen and evicted.
+    pub settings: Settings,
+    /// The policies in chain order.
+    pub policies: Vec<PolicyInfo>,
+}
+
+/// A loaded policy, as far as the engine cares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyInfo {
+    /// The operator's name for it.
+    pub name: String,
+    /// It exports `planner`.
+    pub planner: bool,
+    /// The phases its `hooks` want to be called in.
+    pub phases: Vec<HookPhase>,
+}
+
+/// How pods are chosen and evicted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `kubectl drain`'s filters.
+    pub filters: Filters,
+    /// Overrides every pod's own grace period; `None`: the pod's own.
+    pub grace_seconds: Option<u64>,
+    /// How many eviction requests may be on their way at once. Waiting for pods to end holds no place.
+    pub max_in_flight: usize,
+    /// The driver's own pod, which goes last or never.
+    pub own_pod: Option<PodRef>,
+    /// Whether our own cordon is lifted when the drain fails, passes its deadline or is lost.
+    pub uncordon_on_failure: bool,
+    /// How often a controller may put a pod back before it is no longer chased.
+    pub max_returns: u32,
+}
+
+/// `kubectl drain`'s flags of the same names, with a driver's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filters {
+    /// Pods without a controller, and those of a deleted DaemonSet, may go.
+    pub force: bool,
+    /// DaemonSet pods stay instead of blocking the drain.
+    pub ignore_daemonsets: bool,
+    /// Pods with an `emptyDir` may go.
+    pub delete_emptydir_data: bool,
+    /// Pods whose deletion is older than this are left out of the drain; zero: none are.
+    pub skip_wait_for_delete_timeout: Duration,
+}
+
+impl Default for Filters {
+    fn default() -> Self {
+        Self {
+            force: false,
+            ignore_daemonsets: true,
+            delete_emptydir_data: true,
+            skip_wait_for_delete_timeout: Duration::ZERO,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            filters: Filters::default(),
+            grace_seconds: None,
+            max_in_flight: 32,
+            own_pod: None,
+            uncordon_on_failure: false,
+            max_returns: 3,
+        }
+    }
+}
