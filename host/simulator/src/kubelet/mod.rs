@@ -1,0 +1,1 @@
+//! The kubelet, as far as SLM goes, over real Unix sockets.
