@@ -44,8 +44,8 @@ pub struct Wave {
     pub max_parallel: Option<u32>,
     /// How long it may hold the next wave up; `None`: until its pods are gone.
     pub timeout: Option<Duration>,
-    /// The grace period of its pods; `None`: as the settings and each pod say.
-    pub grace_seconds: Option<u64>,
+    /// No pod of it gets a longer grace period than this; those with a shorter one keep theirs.
+    pub max_grace_seconds: Option<u64>,
 }
 
 /// What becomes of every pod on the node.
