@@ -22,7 +22,10 @@ pub enum Clock {
 impl Clock {
     /// A clock that shows `origin` now and goes as tokio's goes.
     pub fn starting_at(origin: Time) -> Self {
-        Self::Test { origin, started: Instant::now() }
+        Self::Test {
+            origin,
+            started: Instant::now(),
+        }
     }
 
     /// The moment it is.
