@@ -1,1 +1,2 @@
-//! sdk
+//! Write drain policies for Scupper.
+pub mod bindings;

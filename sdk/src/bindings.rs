@@ -1,0 +1,49 @@
+//! What `wit-bindgen` makes of `wit/`: the only module with `unsafe` code in it, all of it generated.
+//!
+//! One world for the imports and one for each interface a policy can export. A component is described by all the
+//! worlds that its crate mentions, so a policy that exports only a planner names only that one.
+#![expect(
+    missing_docs,
+    reason = "generated from WIT, where modules and enum cases carry no comments"
+)]
+
+pub mod imports {
+    wit_bindgen::generate!({
+        world: "imports",
+        path: "../wit",
+        additional_derives: [PartialEq, Eq],
+        generate_all,
+        generate_unused_types: true,
+    });
+}
+
+pub mod about {
+    wit_bindgen::generate!({
+        inline: "package scupper:sdk; world about { export scupper:drain/about@0.1.0; }",
+        path: "../wit",
+        additional_derives: [PartialEq, Eq],
+        pub_export_macro: true,
+        export_macro_name: "export_about",
+    });
+}
+
+pub mod planner {
+    wit_bindgen::generate!({
+        inline: "package scupper:sdk; world planner { export scupper:drain/planner@0.1.0; }",
+        path: "../wit",
+        with: { "scupper:drain/types@0.1.0": crate::bindings::imports::scupper::drain::types },
+        pub_export_macro: true,
+        export_macro_name: "export_planner",
+    });
+}
+
+pub mod hooks {
+    wit_bindgen::generate!({
+        inline: "package scupper:sdk; world hooks { export scupper:drain/hooks@0.1.0; }",
+        path: "../wit",
+        additional_derives: [PartialEq, Eq],
+        with: { "scupper:drain/types@0.1.0": crate::bindings::imports::scupper::drain::types },
+        pub_export_macro: true,
+        export_macro_name: "export_hooks",
+    });
+}
