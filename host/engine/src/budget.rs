@@ -75,12 +75,19 @@ pub enum Operator {
 
 impl Selector {
     /// Selects no pod.
-    pub const NOTHING: Self = Self { labels: BTreeMap::new(), expressions: Vec::new(), nothing: true };
+    pub const NOTHING: Self = Self {
+        labels: BTreeMap::new(),
+        expressions: Vec::new(),
+        nothing: true,
+    };
 
     /// Whether a pod with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         !self.nothing
-            && self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self
+                .labels
+                .iter()
+                .all(|(key, value)| labels.get(key) == Some(value))
             && self.expressions.iter().all(|term| term.matches(labels))
     }
 }

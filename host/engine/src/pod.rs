@@ -118,7 +118,9 @@ impl Pod {
 
     /// Its controller is a DaemonSet.
     pub fn is_daemon(&self) -> bool {
-        self.controller.as_ref().is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version == "apps/v1")
+        self.controller
+            .as_ref()
+            .is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version == "apps/v1")
     }
 }
 

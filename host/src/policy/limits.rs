@@ -1,0 +1,54 @@
+//! What a policy may use, and what it may answer. Every default is a named constant with its reason.
+
+use std::time::Duration;
+
+/// Wasm stack of a guest. The host's functions get the rest of the 2 MiB that a call has.
+pub(super) const WASM_STACK: usize = 512 * 1024;
+
+/// Frames of a guest's backtrace that are kept.
+pub(super) const BACKTRACE_FRAMES: usize = 20;
+
+/// A policy in an interpreted language brings its interpreter along: 12 to 18 MiB.
+pub(super) const SOURCE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// A policy in Python takes half a minute to compile.
+pub(super) const COMPILE_WALL: Duration = Duration::from_secs(60);
+
+/// What one policy may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all its memories together.
+    pub memory: usize,
+    /// Elements of all its tables together.
+    pub table_elements: usize,
+    /// Core instances in its component; those of Python have up to 64.
+    pub instances: usize,
+    /// Memories, and the same number of tables for each core instance.
+    pub memories: usize,
+    /// CPU time of `describe`, `check-config` and `phases`, each.
+    pub probe_cpu: Duration,
+    /// CPU time of one plan.
+    pub plan_cpu: Duration,
+    /// CPU time of one hook step.
+    pub step_cpu: Duration,
+    /// Time on the wall for one plan, and for each call while loading.
+    pub plan_wall: Duration,
+    /// Time on the wall for one hook step. It covers the time its calls to the cluster take.
+    pub step_wall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 64 * 1024 * 1024,
+            table_elements: 20_000,
+            instances: 128,
+            memories: 8,
+            probe_cpu: Duration::from_millis(250),
+            plan_cpu: Duration::from_secs(1),
+            step_cpu: Duration::from_secs(5),
+            plan_wall: Duration::from_secs(5),
+            step_wall: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the operator says about a policy: its name, its file, its grants, its configuration and its limits.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::Limits;
+
+/// A policy the operator wants loaded.
+#[derive(Clone, Debug, Default)]
+pub struct PolicySpec {
+    /// The operator's name for it.
+    pub name: String,
+    /// The component.
+    pub file: PathBuf,
+    /// What it is given.
+    pub grants: Vec<Grant>,
+    /// What it reads through `config`.
+    pub config: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: Limits,
+}
+
+/// Something a policy can be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capability {
+    /// To set and remove annotations of the node.
+    NodeAnnotations,
+    /// To set and remove annotations of the node's pods.
+    PodAnnotations,
+}
+
+/// A capability, and what of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    /// What it allows.
+    pub capability: Capability,
+    /// For annotations: the prefix of their keys.
+    pub target: String,
+}
+
+/// Why a grant cannot be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum GrantError {
+    /// There is no colon in it.
+    #[error("`{0}` is no grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
+    Form(String),
+    /// Nobody knows the capability.
+    #[error("there is no capability `{0}`; there are node-annotations and pod-annotations")]
+    Capability(String),
+}
+
+impl Capability {
+    /// Its name in WIT and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NodeAnnotations => "node-annotations",
+            Self::PodAnnotations => "pod-annotations",
+        }
+    }
+}
+
+impl FromStr for Capability {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        match text {
+            "node-annotations" => Ok(Self::NodeAnnotations),
+            "pod-annotations" => Ok(Self::PodAnnotations),
+            _ => Err(GrantError::Capability(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Grant {
+    type Err = GrantError;
+
+    /// `CAPABILITY:TARGET`
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        let (capability, target) = text
+            .split_once(':')
+            .ok_or_else(|| GrantError::Form(text.to_owned()))?;
+        Ok(Self {
+            capability: capability.parse()?,
+            target: target.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.capability, self.target)
+    }
+}
