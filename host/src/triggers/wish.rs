@@ -1,0 +1,79 @@
+//! What a door and the rest of the driver tell each other. It must not know which door it is.
+
+use scupper_engine::{Intent, Outcome, Time};
+
+/// Somebody wants something done to this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Tells this wish from every other one: the UID of the LifecycleEvent, for instance.
+    pub id: String,
+    /// What it is called by people: the LifecycleEvent's name, for instance.
+    pub name: String,
+    /// Who asked, for reports.
+    pub trigger: String,
+    /// Drain or uncordon.
+    pub intent: Intent,
+    /// When it must have ended; `None`: whenever it is done.
+    pub deadline: Option<Time>,
+}
+
+/// What a door asks of the driver. Every demand may come again; it then changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// Begin, or go on from the checkpoint that has the wish's id.
+    Begin(Wish),
+    /// The deadline is now this one.
+    Deadline {
+        /// The wish.
+        id: String,
+        /// When it must have ended.
+        deadline: Option<Time>,
+    },
+    /// It is not wanted any more: stop and put back what is ours.
+    Cancel {
+        /// The wish.
+        id: String,
+        /// Who says so, for people.
+        reason: String,
+    },
+    /// It is over without us: stop. Also said of a checkpoint whose wish is over.
+    Lost {
+        /// The wish.
+        id: String,
+        /// How we know, for people.
+        reason: String,
+    },
+}
+
+/// What the driver is at. Shown as a level, so it must stay readable: an end stays until the next wish begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// This wish.
+    Working {
+        /// The wish.
+        id: String,
+    },
+    /// Nothing any more; this wish came to an end.
+    Ended {
+        /// The wish.
+        id: String,
+        /// How it ended.
+        outcome: Outcome,
+    },
+}
+
+/// What a former process of this driver was at, as its checkpoint tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// The wish.
+    pub id: String,
+    /// What it is called by people.
+    pub name: String,
+    /// Drain or uncordon.
+    pub intent: Intent,
+    /// It had come to its end: remembered, but not begun again unless somebody asks.
+    pub finished: bool,
+}
