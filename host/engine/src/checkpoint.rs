@@ -4,6 +4,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{HookPhase, Subject, Time};
 
@@ -68,4 +69,20 @@ pub struct SavedHook {
     pub state: Vec<u8>,
     /// When its first step was taken.
     pub started: Time,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Planning => "planning",
+            Self::Preparing => "preparing",
+            Self::Cordoning => "cordoning",
+            Self::Holding => "holding",
+            Self::Evicting => "evicting",
+            Self::Verifying => "verifying",
+            Self::RollingBack => "rolling back",
+            Self::Uncordoning => "uncordoning",
+            Self::Finished => "finished",
+        })
+    }
 }

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{Duration, Time, Uid};
 
@@ -84,4 +85,20 @@ pub struct WaitingOn {
     pub detail: String,
     /// Since when, if the policy knows.
     pub since: Option<Time>,
+}
+
+impl fmt::Display for HookPhase {
+    /// The name it has in the WIT package.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::BeforeCordon => "before-cordon",
+            Self::BeforeDrain => "before-drain",
+            Self::BeforeWave => "before-wave",
+            Self::BeforeEvict => "before-evict",
+            Self::AfterDrain => "after-drain",
+            Self::OnCancel => "on-cancel",
+            Self::BeforeUncordon => "before-uncordon",
+            Self::AfterUncordon => "after-uncordon",
+        })
+    }
 }

@@ -18,10 +18,12 @@
 extern crate alloc;
 
 mod budget;
+mod check;
 mod checkpoint;
 mod command;
 mod drain;
 mod event;
+mod filter;
 mod hook;
 mod node;
 mod notice;
@@ -33,10 +35,12 @@ mod request;
 mod time;
 
 pub use budget::{Budget, Operator, Requirement, Selector, UnhealthyPods};
+pub use check::check;
 pub use checkpoint::{Checkpoint, Phase, SavedHook};
 pub use command::{Command, CommandId, Task};
 pub use drain::Drain;
 pub use event::{Answer, Event, EvictAnswer, PlanAnswer};
+pub use filter::draft;
 pub use hook::{HookPhase, HookStep, StepOutcome, Subject, WaitingOn};
 pub use node::{Condition, Node};
 pub use notice::Notice;

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{Duration, PodRef, Time};
 
@@ -94,5 +95,42 @@ impl Outcome {
             Self::Lost { .. } => "Lost",
             Self::Failed { .. } => "Failed",
         }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drained => f.write_str("every pod that was to leave is gone"),
+            Self::Uncordoned { cordon_kept: false } => f.write_str("the node takes pods again"),
+            Self::Uncordoned { cordon_kept: true } => {
+                f.write_str("the hooks are through; the cordon is not ours and stays")
+            }
+            Self::Blocked { pods } => {
+                f.write_str("pods may not leave, and nothing was changed: ")?;
+                for (place, (pod, reason)) in pods.iter().enumerate() {
+                    let separator = if place == 0 { "" } else { "; " };
+                    write!(f, "{separator}{pod}: {reason}")?;
+                }
+                Ok(())
+            }
+            Self::PolicyFailed { policy, message } => write!(f, "policy {policy}: {message}"),
+            Self::DeadlineExceeded { remaining } => write_remaining(f, remaining),
+            Self::Cancelled { reason } => write!(f, "cancelled: {reason}"),
+            Self::Lost { reason } => write!(f, "the request is over without us: {reason}"),
+            Self::Failed { message } => write!(f, "it cannot be done: {message}"),
+        }
+    }
+}
+
+fn write_remaining(f: &mut fmt::Formatter<'_>, remaining: &[PodRef]) -> fmt::Result {
+    match remaining {
+        [] => f.write_str("the deadline passed; no pod was left"),
+        [one] => write!(f, "the deadline passed with one pod still there: {one}"),
+        [first, ..] => write!(
+            f,
+            "the deadline passed with {} pods still there, {first} first",
+            remaining.len()
+        ),
     }
 }

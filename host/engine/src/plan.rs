@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{Duration, Uid};
 
@@ -98,5 +99,17 @@ impl Plan {
     /// The pods that are to leave.
     pub fn leaving(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.iter().filter(|decision| decision.verdict.leaves())
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Evict => "evict",
+            Self::Delete => "delete",
+            Self::AwaitCompletion => "await completion",
+            Self::Keep => "keep",
+            Self::Refuse => "refuse",
+        })
     }
 }

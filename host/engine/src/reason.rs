@@ -1,6 +1,7 @@
 //! Why a pod is still there. The list is closed: every pod on the node of a running drain has one of these.
 
 use alloc::string::String;
+use core::fmt;
 
 use crate::{HookPhase, Time};
 
@@ -92,4 +93,79 @@ pub enum Reason {
     DriverStopping,
     /// The plan does not allow it to leave.
     Refused,
+}
+
+impl Reason {
+    /// In one CamelCase word, for conditions, Events and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NotPlanned => "NotPlanned",
+            Self::Kept => "Kept",
+            Self::WaveNotStarted { .. } => "WaveNotStarted",
+            Self::HookRunning { .. } => "HookRunning",
+            Self::ParallelLimit => "ParallelLimit",
+            Self::EvictionRequested => "EvictionRequested",
+            Self::BudgetExhausted { .. } => "BudgetExhausted",
+            Self::BudgetNotObserved { .. } => "BudgetNotObserved",
+            Self::MoreThanOneBudget { .. } => "MoreThanOneBudget",
+            Self::Throttled { .. } => "Throttled",
+            Self::EvictionRefused { .. } => "EvictionRefused",
+            Self::NamespaceTerminating => "NamespaceTerminating",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::Unreachable { .. } => "Unreachable",
+            Self::UidDisproved => "UidDisproved",
+            Self::Terminating { .. } => "Terminating",
+            Self::TerminatingPastGrace { .. } => "TerminatingPastGrace",
+            Self::AwaitingCompletion => "AwaitingCompletion",
+            Self::NodeUncordoned => "NodeUncordoned",
+            Self::KeepsComingBack => "KeepsComingBack",
+            Self::DriverStopping => "DriverStopping",
+            Self::Refused => "Refused",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPlanned => f.write_str("it came after the plan was made and is being planned"),
+            Self::Kept => f.write_str("the plan keeps it"),
+            Self::WaveNotStarted { wave } => write!(f, "wave {wave} has not begun"),
+            Self::HookRunning { policy, phase } => {
+                write!(f, "policy {policy} is not through with its {phase} hook")
+            }
+            Self::ParallelLimit => f.write_str("enough pods are leaving already"),
+            Self::EvictionRequested => f.write_str("its eviction has been asked for"),
+            Self::BudgetExhausted { budget, message } if budget.is_empty() => {
+                write!(f, "a disruption budget does not allow it: {message}")
+            }
+            Self::BudgetExhausted { budget, message } => {
+                write!(f, "disruption budget {budget} does not allow it: {message}")
+            }
+            Self::BudgetNotObserved { message } => {
+                write!(f, "its disruption budget is not up to date: {message}")
+            }
+            Self::MoreThanOneBudget { message } => write!(f, "two disruption budgets select it: {message}"),
+            Self::Throttled { message } => write!(f, "the API server asked us to slow down: {message}"),
+            Self::EvictionRefused { code, message } => {
+                write!(f, "its eviction was refused with {code}: {message}")
+            }
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted, which will delete it"),
+            Self::Forbidden { message } => write!(f, "we may not evict it: {message}"),
+            Self::Unreachable { message } => write!(f, "the API server did not answer: {message}"),
+            Self::UidDisproved => f.write_str("the API server says it is gone, the watch does not yet"),
+            Self::Terminating { .. } => f.write_str("it is ending"),
+            Self::TerminatingPastGrace { finalizers, .. } if finalizers.is_empty() => {
+                f.write_str("it should have ended")
+            }
+            Self::TerminatingPastGrace { finalizers, .. } => {
+                write!(f, "it should have ended; finalizers: {finalizers}")
+            }
+            Self::AwaitingCompletion => f.write_str("the plan lets it end by itself"),
+            Self::NodeUncordoned => f.write_str("somebody uncordoned the node; cordon it again to go on"),
+            Self::KeepsComingBack => f.write_str("its controller has put it back too often"),
+            Self::DriverStopping => f.write_str("the driver is stopping; its successor goes on"),
+            Self::Refused => f.write_str("the plan does not allow it to leave"),
+        }
+    }
 }

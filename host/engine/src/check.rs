@@ -1,0 +1,114 @@
+//! What every plan must satisfy, whoever made it: the host's promises that no policy can take back.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::fmt;
+
+use crate::{Plan, PlanFault, Pod, Settings, Uid, Verdict, Wave};
+
+/// Whether a plan for these pods holds: every pod decided once, every leaving pod in one wave, no mirror pod
+/// leaving, the driver's own pod last and alone if it leaves at all.
+pub fn check(plan: &Plan, pods: &[Pod], settings: &Settings) -> Result<(), PlanFault> {
+    let on_node: BTreeMap<&Uid, &Pod> = pods.iter().map(|pod| (&pod.id.uid, pod)).collect();
+    let verdicts = check_decisions(plan, &on_node)?;
+    check_waves(plan, &verdicts)?;
+    check_own_pod(plan, &verdicts, settings)
+}
+
+fn check_decisions<'a>(
+    plan: &'a Plan,
+    on_node: &BTreeMap<&'a Uid, &Pod>,
+) -> Result<BTreeMap<&'a Uid, Verdict>, PlanFault> {
+    let mut verdicts = BTreeMap::new();
+    for decision in &plan.decisions {
+        let Some(pod) = on_node.get(&decision.pod) else {
+            return Err(PlanFault::Unknown(decision.pod.clone()));
+        };
+        if verdicts.insert(&decision.pod, decision.verdict).is_some() {
+            return Err(PlanFault::DecidedTwice(decision.pod.clone()));
+        }
+        if pod.is_mirror() && decision.verdict.leaves() {
+            return Err(PlanFault::MirrorLeaves(decision.pod.clone()));
+        }
+    }
+    match on_node.keys().find(|uid| !verdicts.contains_key(*uid)) {
+        Some(uid) => Err(PlanFault::Undecided((*uid).clone())),
+        None => Ok(verdicts),
+    }
+}
+
+fn check_waves(plan: &Plan, verdicts: &BTreeMap<&Uid, Verdict>) -> Result<(), PlanFault> {
+    let mut names = BTreeSet::new();
+    let mut placed = BTreeSet::new();
+    for Wave {
+        name,
+        pods,
+        max_parallel,
+        ..
+    } in &plan.waves
+    {
+        if name.is_empty() || !names.insert(name) {
+            return Err(PlanFault::WaveName(name.clone()));
+        }
+        if *max_parallel == Some(0) {
+            return Err(PlanFault::NoParallelism(name.clone()));
+        }
+        for uid in pods {
+            match verdicts.get(uid) {
+                None => return Err(PlanFault::Unknown(uid.clone())),
+                Some(verdict) if !verdict.leaves() => return Err(PlanFault::StaysInWave(uid.clone())),
+                Some(_) if !placed.insert(uid) => return Err(PlanFault::InTwoWaves(uid.clone())),
+                Some(_) => {}
+            }
+        }
+    }
+    match plan.leaving().find(|decision| !placed.contains(&decision.pod)) {
+        Some(decision) => Err(PlanFault::InNoWave(decision.pod.clone())),
+        None => Ok(()),
+    }
+}
+
+fn check_own_pod(
+    plan: &Plan,
+    verdicts: &BTreeMap<&Uid, Verdict>,
+    settings: &Settings,
+) -> Result<(), PlanFault> {
+    let own = settings.own_pod.as_ref().map(|own| &own.uid);
+    let Some(own) = own.filter(|uid| verdicts.get(uid).is_some_and(|verdict| verdict.leaves())) else {
+        return Ok(());
+    };
+    let last = plan.waves.iter().rev().find(|wave| !wave.pods.is_empty());
+    if last.is_some_and(|wave| wave.pods.iter().eq([own])) {
+        Ok(())
+    } else {
+        Err(PlanFault::OwnPodNotLast(own.clone()))
+    }
+}
+
+impl fmt::Display for PlanFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undecided(uid) => write!(f, "pod {uid} has no decision: every pod needs one"),
+            Self::DecidedTwice(uid) => write!(f, "pod {uid} has two decisions: every pod needs exactly one"),
+            Self::Unknown(uid) => write!(f, "pod {uid} is not on the node: name only pods that were given"),
+            Self::InNoWave(uid) => write!(f, "pod {uid} is to leave and stands in no wave: put it in one"),
+            Self::InTwoWaves(uid) => write!(f, "pod {uid} stands in two waves: put it in one"),
+            Self::StaysInWave(uid) => write!(f, "pod {uid} stays and stands in a wave: take it out"),
+            Self::MirrorLeaves(uid) => {
+                write!(f, "pod {uid} is the mirror of a static pod: it can only be kept")
+            }
+            Self::OwnPodNotLast(uid) => {
+                write!(
+                    f,
+                    "pod {uid} is the driver itself: keep it, or put it alone in the last wave"
+                )
+            }
+            Self::WaveName(name) if name.is_empty() => f.write_str("a wave has no name: give it one"),
+            Self::WaveName(name) => write!(f, "two waves are called {name}: names must be unique"),
+            Self::NoParallelism(name) => {
+                write!(f, "wave {name} lets no pod leave: max-parallel must not be 0")
+            }
+        }
+    }
+}
+
+impl core::error::Error for PlanFault {}

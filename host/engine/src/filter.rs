@@ -1,0 +1,170 @@
+//! The host's own first draft: `kubectl drain`'s five filters in their order, with their words.
+//!
+//! As in kubectl the first filter that keeps or refuses a pod ends the chain, and of the warnings of those that let
+//! it go only the last filter's survives. It must not know of policies, nor of how pods leave.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{Decision, Duration, Filters, Plan, Pod, Settings, Time, Uid, Verdict, Wave};
+
+/// The name that decisions of the first draft carry.
+pub(crate) const HOST_POLICY: &str = "kubectl";
+
+/// The plan that `kubectl drain` with these settings would carry out. It always holds.
+pub fn draft(pods: &[Pod], settings: &Settings, now: Time) -> Plan {
+    let mut sorted: Vec<&Pod> = pods.iter().collect();
+    sorted.sort_by(|a, b| a.id.cmp(&b.id));
+    let decisions: Vec<Decision> = sorted
+        .iter()
+        .map(|pod| {
+            let (verdict, reason) = judge(pod, settings, now);
+            Decision {
+                pod: pod.id.uid.clone(),
+                verdict,
+                reason,
+                policy: String::from(HOST_POLICY),
+            }
+        })
+        .collect();
+    let leaving: Vec<_> = decisions
+        .iter()
+        .filter(|decision| decision.verdict.leaves())
+        .map(|decision| decision.pod.clone())
+        .collect();
+    let waves = if leaving.is_empty() {
+        Vec::new()
+    } else {
+        Vec::from([all(leaving)])
+    };
+    Plan { decisions, waves }
+}
+
+fn all(pods: Vec<Uid>) -> Wave {
+    Wave {
+        name: String::from("all"),
+        pods,
+        max_parallel: None,
+        timeout: None,
+        grace_seconds: None,
+    }
+}
+
+/// What one filter says.
+enum Filter {
+    /// The next filter decides.
+    Pass(Option<String>),
+    /// The pod stays, and nothing waits for it.
+    Skip(String),
+    /// The pod may not leave.
+    Error(String),
+}
+
+fn judge(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
+    if settings.own_pod.as_ref().is_some_and(|own| own.uid == pod.id.uid) {
+        return (Verdict::Keep, String::from("the driver's own pod"));
+    }
+    let filters = &settings.filters;
+    let chain = [
+        skip_deleted(pod, filters.skip_wait_for_delete_timeout, now),
+        daemon_set(pod, filters),
+        mirror(pod),
+        local_storage(pod, filters),
+        unreplicated(pod, filters),
+    ];
+    let mut warning = None;
+    for answer in chain {
+        match answer {
+            Filter::Pass(said) => warning = said,
+            Filter::Skip(reason) => return (Verdict::Keep, reason),
+            Filter::Error(reason) => return (Verdict::Refuse, reason),
+        }
+    }
+    (Verdict::Evict, warning.unwrap_or_else(|| silent_reason(pod)))
+}
+
+fn skip_deleted(pod: &Pod, timeout: Duration, now: Time) -> Filter {
+    match pod.deletion {
+        Some(deletion) if timeout > Duration::ZERO && now.since(deletion.at) > timeout => {
+            Filter::Skip(format!(
+                "pod \"{}\" has DeletionTimestamp older than {} seconds, skipping",
+                pod.id.name,
+                timeout.as_secs()
+            ))
+        }
+        _ => Filter::Pass(None),
+    }
+}
+
+fn daemon_set(pod: &Pod, filters: &Filters) -> Filter {
+    let Some(owner) = pod
+        .controller
+        .as_ref()
+        .filter(|_| pod.is_daemon() && !pod.is_finished())
+    else {
+        return Filter::Pass(None);
+    };
+    if owner.missing {
+        let not_found = format!("daemonsets.apps \"{}\" not found", owner.name);
+        return if filters.force {
+            Filter::Pass(Some(not_found))
+        } else {
+            Filter::Error(not_found)
+        };
+    }
+    if filters.ignore_daemonsets {
+        Filter::Skip(String::from("ignoring DaemonSet-managed Pods"))
+    } else {
+        Filter::Error(String::from(
+            "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)",
+        ))
+    }
+}
+
+fn mirror(pod: &Pod) -> Filter {
+    if pod.is_mirror() {
+        Filter::Skip(String::from(
+            "mirror of a static pod, which the kubelet runs from a file",
+        ))
+    } else {
+        Filter::Pass(None)
+    }
+}
+
+fn local_storage(pod: &Pod, filters: &Filters) -> Filter {
+    if !pod.empty_dir || pod.is_finished() {
+        return Filter::Pass(None);
+    }
+    if filters.delete_emptydir_data {
+        Filter::Pass(Some(String::from("deleting Pods with local storage")))
+    } else {
+        Filter::Error(String::from(
+            "Pods with local storage (use --delete-emptydir-data to override)",
+        ))
+    }
+}
+
+fn unreplicated(pod: &Pod, filters: &Filters) -> Filter {
+    if pod.controller.is_some() || pod.is_finished() {
+        return Filter::Pass(None);
+    }
+    if filters.force {
+        Filter::Pass(Some(String::from("deleting Pods that declare no controller")))
+    } else {
+        Filter::Error(String::from(
+            "Pods that declare no controller (use --force to override)",
+        ))
+    }
+}
+
+/// kubectl says nothing about a pod that simply leaves; people still want to read why it may.
+fn silent_reason(pod: &Pod) -> String {
+    if pod.is_finished() {
+        return String::from("it has finished");
+    }
+    match &pod.controller {
+        Some(owner) => format!("managed by {} {}", owner.kind, owner.name),
+        None => String::from("nothing speaks against it"),
+    }
+}
