@@ -1,1 +1,21 @@
-//! The composition root.
+//! The composition root: the only room that names every other one. It starts things, wires them and ends them.
+
+mod access;
+mod board;
+mod cleanup;
+mod drive;
+mod error;
+mod options;
+mod own;
+mod plan;
+mod plugin;
+mod policies;
+mod reporter;
+mod view;
+
+pub use cleanup::{CleanupOptions, cleanup};
+pub use error::AppError;
+pub use options::{PluginOptions, PoliciesOptions, PolicyOption};
+pub use own::own_pod_from_env;
+pub use plan::{PlanOptions, Planned, plan};
+pub use plugin::Plugin;

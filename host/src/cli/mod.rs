@@ -1,1 +1,12 @@
-//! cli
+//! The command line: what was typed becomes options for `app`, and what became of it an exit code.
+//!
+//! It must not know how anything is done. It and `report` are the only ones that print.
+
+mod args;
+mod commands;
+mod exit;
+mod options;
+
+pub use args::Args;
+pub use commands::main;
+pub use exit::Exit;

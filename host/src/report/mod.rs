@@ -1,1 +1,15 @@
-//! report
+//! Telling people: the engine's notices as lines for a terminal, as JSON, as node conditions and as Events.
+//!
+//! It consumes notices and can block nobody. It must not know the API server: what is to be written there it only
+//! computes.
+
+mod conditions;
+mod json;
+mod progress;
+mod sink;
+mod words;
+
+pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
+pub use json::notice_to_json;
+pub use progress::Progress;
+pub use sink::{Format, Sink};

@@ -1,0 +1,161 @@
+//! Drives one engine: events in, commands out to the edges, notices to the reporter, and nothing decided here.
+//!
+//! Each edge gets one short step around one engine verb. Commands run side by side as tasks of one set, so that
+//! ending the drive ends them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use scupper_engine::{Answer, Checkpoint, Command, CommandId, Drain, Event, Outcome, Request, Task, Time};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::reporter::Reporter;
+use super::view::View;
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::policy::{PlanCall, Policies, StepCall};
+
+/// What a drain is driven with.
+#[derive(Clone)]
+pub(crate) struct Tools {
+    pub(crate) cluster: Cluster,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) clock: Clock,
+}
+
+/// Drives one drain to its end.
+pub(crate) struct Drive {
+    tools: Tools,
+    drain: Drain,
+    view: View,
+    reporter: Reporter,
+    running: JoinSet<(CommandId, Answer)>,
+}
+
+/// No timer is set: look again after so long. Only a bound on the sleep, not a poll: every event wakes the loop.
+const NO_TIMER: Duration = Duration::from_secs(3600);
+
+impl Drive {
+    pub(crate) fn new(tools: Tools, request: Request, resume: Option<Checkpoint>, reporter: Reporter) -> Self {
+        let now = tools.clock.now();
+        let drain = match resume {
+            Some(checkpoint) => Drain::resume(now, request, checkpoint),
+            None => Drain::new(now, request),
+        };
+        Self { tools, drain, view: View::default(), reporter, running: JoinSet::new() }
+    }
+
+    /// Runs until the drain has ended, or until nobody holds `control` any more.
+    pub(crate) async fn run(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
+        let node = self.drain.request().node.clone();
+        let watch = self.tools.cluster.watch(&node);
+        futures::pin_mut!(watch);
+        let mut ended = None;
+        loop {
+            self.settle(&node, &mut ended);
+            if ended.is_some() && self.running.is_empty() {
+                self.reporter.end().await;
+                return ended;
+            }
+            let Some(event) = self.next(&mut watch, &mut control).await else { return ended };
+            let now = self.tools.clock.now();
+            match event {
+                Next::Event(event) => {
+                    self.view.apply(&event);
+                    self.reporter.heard(&event);
+                    self.drain.handle_event(now, event);
+                }
+                Next::Timeout => self.drain.handle_timeout(now),
+            }
+        }
+    }
+
+    /// Takes everything out of the engine that it has for us just now.
+    fn settle(&mut self, node: &str, ended: &mut Option<Outcome>) {
+        loop {
+            let now = self.tools.clock.now();
+            let mut quiet = true;
+            while let Some(command) = self.drain.poll_command() {
+                quiet = false;
+                self.carry_out(node, command, now);
+            }
+            while let Some(notice) = self.drain.poll_notice() {
+                quiet = false;
+                if let scupper_engine::Notice::Finished { outcome, .. } = &notice {
+                    *ended = Some(outcome.clone());
+                }
+                self.reporter.notice(now, self.drain.request(), &notice);
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    async fn next(
+        &mut self,
+        watch: &mut (impl Stream<Item = Event> + Unpin),
+        control: &mut mpsc::Receiver<Event>,
+    ) -> Option<Next> {
+        let wait = match self.drain.poll_timeout() {
+            Some(at) => Duration::from_millis(at.since(self.tools.clock.now()).as_millis()),
+            None => NO_TIMER,
+        };
+        // Orders from outside first: a cancelled drain must not evict because a watch is busy.
+        tokio::select! {
+            biased;
+            event = control.recv() => event.map(Next::Event),
+            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Some(Next::answer(answer)),
+            Some(event) = watch.next() => Some(Next::Event(event)),
+            () = tokio::time::sleep(wait) => Some(Next::Timeout),
+        }
+    }
+
+    fn carry_out(&mut self, node: &str, command: Command, now: Time) {
+        let Command { id, task } = command;
+        let tools = self.tools.clone();
+        match task {
+            Task::Plan { policy, draft } => {
+                let request = self.drain.request().clone();
+                let node = self.view.node().cloned();
+                let pods = self.view.pods_of(&draft);
+                let started = self.reporter.started();
+                self.running.spawn(async move {
+                    let call = PlanCall { policy: &policy, request: &request, started, now, node: node.as_ref(), pods: &pods, draft: &draft };
+                    (id, Answer::Plan(tools.policies.plan(call).await))
+                });
+            }
+            Task::Step(step) => {
+                let request = self.drain.request().clone();
+                let node = self.view.node().cloned();
+                let pods: Vec<_> = self.view.pods().cloned().collect();
+                let started = self.reporter.started();
+                self.running.spawn(async move {
+                    let call = StepCall { step: &step, request: &request, started, now, node: node.as_ref(), pods: &pods };
+                    (id, Answer::Step(tools.policies.step(call).await))
+                });
+            }
+            task => {
+                let node = node.to_owned();
+                self.running.spawn(async move { (id, tools.cluster.perform(&node, &task).await) });
+            }
+        }
+    }
+}
+
+enum Next {
+    Event(Event),
+    Timeout,
+}
+
+impl Next {
+    /// A task of ours that panicked is a bug of ours, and no answer would ever come: it must not look like a wait.
+    fn answer(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Self {
+        match joined {
+            Ok((id, answer)) => Self::Event(Event::Answer(id, answer)),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}

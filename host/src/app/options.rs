@@ -1,0 +1,83 @@
+//! What the rest of the program must be told, however it was said.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use scupper_engine::Settings;
+
+use crate::clock::Clock;
+use crate::report::Format;
+
+/// One policy to load.
+#[derive(Clone, Debug)]
+pub struct PolicyOption {
+    /// The operator's name for it.
+    pub name: String,
+    /// The component.
+    pub file: PathBuf,
+    /// Capability and target of each grant.
+    pub grants: Vec<(String, String)>,
+    /// Its configuration.
+    pub config: BTreeMap<String, String>,
+}
+
+/// The policies to load, in chain order.
+#[derive(Clone, Debug, Default)]
+pub struct PoliciesOptions {
+    /// In chain order.
+    pub policies: Vec<PolicyOption>,
+    /// Where compiled code is kept; `None`: a directory of this process that goes with it.
+    pub cache: Option<PathBuf>,
+}
+
+/// How the kubelet plugin runs.
+#[derive(Clone, Debug)]
+pub struct PluginOptions {
+    /// As `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// How long one eviction request may take.
+    pub eviction_timeout: Duration,
+    /// The driver's name.
+    pub driver_name: String,
+    /// Our node.
+    pub node_name: String,
+    /// The kubelet's root directory.
+    pub kubelet_root: PathBuf,
+    /// The time limit of a drain; `None`: none.
+    pub sla: Option<Duration>,
+    /// Publish transitions for this node only.
+    pub node_scope: bool,
+    /// How pods are chosen and evicted.
+    pub settings: Settings,
+    /// What to load.
+    pub policies: PoliciesOptions,
+    /// How drains are told on standard output.
+    pub format: Format,
+    /// What time it is.
+    pub clock: Clock,
+    /// The program that compiles policies when called with `compile-policy`; `None`: this one.
+    pub compiler: Option<PathBuf>,
+    /// How long the driver goes on answering after it was told to stop.
+    pub stop_grace: Duration,
+}
+
+impl Default for PluginOptions {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            eviction_timeout: Duration::from_secs(30),
+            driver_name: "drain.slm.k8s.io".to_owned(),
+            node_name: String::new(),
+            kubelet_root: "/var/lib/kubelet".into(),
+            sla: Some(Duration::from_secs(300)),
+            node_scope: false,
+            settings: Settings::default(),
+            policies: PoliciesOptions::default(),
+            format: Format::Human,
+            clock: Clock::System,
+            compiler: None,
+            stop_grace: Duration::from_secs(25),
+        }
+    }
+}

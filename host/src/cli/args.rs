@@ -1,0 +1,189 @@
+//! Exactly what can be typed. Nothing is checked here beyond its form.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Drains Kubernetes nodes as your policies say.
+///
+/// A policy is a sandboxed WebAssembly component that decides which pods leave, in which order, and what must happen
+/// first. Without policies Scupper drains as `kubectl drain` does, and waits until the pods are really gone.
+#[derive(Debug, Parser)]
+#[command(version, name = "scupper", after_help = EXIT_CODES)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Which log lines go to standard error, for instance `debug` or `scupper=debug,kube=info`.
+    #[arg(long, global = true, env = "SCUPPER_LOG", default_value = "warn,scupper=info", value_name = "FILTER")]
+    pub log: String,
+    /// How results are printed.
+    #[arg(long, short, global = true, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done                              5  pods may not leave, or the drain failed
+  2  the command line makes no sense   6  the deadline passed
+  3  wrong configuration or policy     7  a policy refused or failed
+  4  the cluster cannot be reached, refuses us, or does not know the node
+  70 a bug in scupper";
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines for people.
+    Human,
+    /// JSON, one object a line.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run on a node as a plugin of its kubelet and drain the node when a LifecycleEvent asks for it.
+    KubeletPlugin(PluginArgs),
+    /// Show what a drain of a node would do, and change nothing.
+    Plan(PlanArgs),
+    /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
+    Cleanup(CleanupArgs),
+    /// Watch a drain on a simulated cluster. Needs no Kubernetes.
+    Demo(DemoArgs),
+    /// Compile one policy from standard input to standard output (the driver runs this as a child of its own).
+    #[command(hide = true)]
+    CompilePolicy,
+}
+
+/// How to reach the cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ClusterArgs {
+    /// The kubeconfig file. Without it: KUBECONFIG, ~/.kube/config, or in a pod its service account.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Which policies to load.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PolicyArgs {
+    /// Load a policy from a file. May be given several times: each gets the plan of the one before.
+    #[arg(long = "policy", value_name = "NAME=FILE")]
+    pub policies: Vec<String>,
+    /// Give a policy a capability that it wants, for instance slurm=node-annotations:nodeset.slinky.slurm.net/
+    #[arg(long = "grant", value_name = "NAME=CAPABILITY:TARGET")]
+    pub grants: Vec<String>,
+    /// Configure a policy, for instance slurm.poll-seconds=10
+    #[arg(long = "policy-config", value_name = "NAME.KEY=VALUE")]
+    pub config: Vec<String>,
+    /// Where compiled policies are kept. Must be private to this user.
+    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
+    pub policy_cache: Option<PathBuf>,
+}
+
+/// How pods are chosen and evicted. The flags mean what they mean for `kubectl drain`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DrainArgs {
+    /// Overrides the pods' own grace period, in seconds; negative: their own.
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "SECONDS")]
+    pub grace_period: i64,
+    /// Let pods without a controller leave, too.
+    #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub force: bool,
+    /// Let pods with an emptyDir volume leave, too; what is in it is lost.
+    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub delete_emptydir_data: bool,
+    /// Leave DaemonSet pods where they are instead of refusing the drain.
+    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub ignore_daemonsets: bool,
+    /// How long one eviction request may take before it is given up and asked again.
+    #[arg(long, default_value = "30s", value_name = "DURATION")]
+    pub eviction_timeout: String,
+}
+
+/// `scupper kubelet-plugin`
+#[derive(Debug, clap::Args)]
+pub struct PluginArgs {
+    /// The driver's name, which LifecycleTransitions refer to.
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    /// The node that this driver runs on.
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub node_name: String,
+    /// How long a drain may take, from the moment the kubelet claims it; 0: as long as it takes.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub sla: String,
+    /// Whose transitions are published: one for all nodes, or one for this node only.
+    #[arg(long, value_enum, default_value_t = Scope::AllNodes)]
+    pub scope: Scope,
+    /// The kubelet's root directory.
+    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
+    pub kubelet_root: PathBuf,
+    /// What becomes of our own cordon when a drain fails, passes its deadline or is lost.
+    #[arg(long, value_enum, default_value_t = OnFailure::Keep)]
+    pub on_failure: OnFailure,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub drain: DrainArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub cluster: ClusterArgs,
+}
+
+/// Whose transitions are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// Shared by the drivers of all nodes.
+    AllNodes,
+    /// This node's own.
+    Node,
+}
+
+/// What becomes of our own cordon when a drain does not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// It stays, as `kubectl drain` leaves it.
+    Keep,
+    /// It is lifted.
+    Rollback,
+}
+
+/// `scupper plan`
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    /// The node.
+    pub node: String,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub drain: DrainArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub cluster: ClusterArgs,
+}
+
+/// `scupper cleanup`
+#[derive(Debug, clap::Args)]
+pub struct CleanupArgs {
+    /// The node whose traces are removed.
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub node_name: String,
+    /// The driver's name.
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
+    pub cluster: ClusterArgs,
+}
+
+/// `scupper demo`
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    /// The policy that drains the Slurm pods, made by `make plugins`.
+    #[arg(long, value_name = "FILE")]
+    pub slurm: PathBuf,
+}

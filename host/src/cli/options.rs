@@ -1,0 +1,227 @@
+//! What was typed, checked and turned into what `app` works with. All that is wrong is told at once.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use scupper_engine::{Filters, Settings};
+
+use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
+use crate::app::{PluginOptions, PoliciesOptions, PolicyOption};
+
+/// Driver names become file names and part of socket paths, which may not be longer than 107 bytes.
+const DRIVER_NAME_MAX: usize = 40;
+
+/// What is wrong with the command line's values.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct OptionsError(pub(crate) Vec<String>);
+
+/// Collects problems so that all of them are told at once.
+#[derive(Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn check<T>(&mut self, value: Result<T, String>) -> Option<T> {
+        value.map_err(|problem| self.0.push(problem)).ok()
+    }
+
+    fn end<T>(self, value: Option<T>) -> Result<T, OptionsError> {
+        match value {
+            Some(value) if self.0.is_empty() => Ok(value),
+            _ => Err(OptionsError(self.0)),
+        }
+    }
+}
+
+/// The plugin's options.
+pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
+    let mut problems = Problems::default();
+    let _valid = problems.check(driver_name(&args.driver_name));
+    let settings = drain(&mut problems, &args.drain, args.on_failure);
+    let eviction_timeout = problems.check(duration("--eviction-timeout", &args.drain.eviction_timeout));
+    let sla = problems.check(duration("--sla", &args.sla));
+    let policies = policies(&mut problems, &args.policies);
+    let options = (|| {
+        Some(PluginOptions {
+            kubeconfig: args.cluster.kubeconfig.clone(),
+            eviction_timeout: eviction_timeout?,
+            driver_name: args.driver_name.clone(),
+            node_name: args.node_name.clone(),
+            kubelet_root: args.kubelet_root.clone(),
+            sla: sla.filter(|sla| !sla.is_zero()),
+            node_scope: args.scope == Scope::Node,
+            settings: settings?,
+            policies: policies?,
+            ..PluginOptions::default()
+        })
+    })();
+    problems.end(options)
+}
+
+/// What `plan` needs of them.
+pub(crate) fn planning(args: &DrainArgs, chosen: &PolicyArgs) -> Result<(Settings, PoliciesOptions, Duration), OptionsError> {
+    let mut problems = Problems::default();
+    let settings = drain(&mut problems, args, OnFailure::Keep);
+    let timeout = problems.check(duration("--eviction-timeout", &args.eviction_timeout));
+    let policies = policies(&mut problems, chosen);
+    let options = (|| Some((settings?, policies?, timeout?)))();
+    problems.end(options)
+}
+
+fn drain(problems: &mut Problems, args: &DrainArgs, on_failure: OnFailure) -> Option<Settings> {
+    let own_pod = problems.check(crate::app::own_pod_from_env(|name| std::env::var(name).ok()));
+    Some(Settings {
+        filters: Filters {
+            force: args.force,
+            ignore_daemonsets: args.ignore_daemonsets,
+            delete_emptydir_data: args.delete_emptydir_data,
+            ..Filters::default()
+        },
+        grace_seconds: u64::try_from(args.grace_period).ok(),
+        own_pod: own_pod?,
+        uncordon_on_failure: on_failure == OnFailure::Rollback,
+        ..Settings::default()
+    })
+}
+
+fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOptions> {
+    let mut policies: Vec<PolicyOption> = Vec::new();
+    for given in &args.policies {
+        let Some((name, file)) = problems.check(policy(given)) else { continue };
+        if policies.iter().any(|policy| policy.name == name) {
+            problems.0.push(format!("--policy {given}: there is a policy {name} already; give this one another name"));
+            continue;
+        }
+        policies.push(PolicyOption { name, file, grants: Vec::new(), config: BTreeMap::new() });
+    }
+    for given in &args.grants {
+        let parsed = given.split_once('=').and_then(|(name, grant)| {
+            let (capability, target) = grant.split_once(':')?;
+            Some((name, capability.to_owned(), target.to_owned()))
+        });
+        let Some((name, capability, target)) = parsed else {
+            problems.0.push(format!("--grant {given}: must be NAME=CAPABILITY:TARGET"));
+            continue;
+        };
+        match policies.iter_mut().find(|policy| policy.name == name) {
+            Some(policy) => policy.grants.push((capability, target)),
+            None => problems.0.push(format!("--grant {given}: there is no --policy {name}=FILE")),
+        }
+    }
+    for given in &args.config {
+        let parsed = given.split_once('=').and_then(|(key, value)| {
+            let (name, key) = key.split_once('.')?;
+            Some((name, key.to_owned(), value.to_owned()))
+        });
+        let Some((name, key, value)) = parsed else {
+            problems.0.push(format!("--policy-config {given}: must be NAME.KEY=VALUE"));
+            continue;
+        };
+        match policies.iter_mut().find(|policy| policy.name == name) {
+            Some(policy) => {
+                if policy.config.insert(key, value).is_some() {
+                    problems.0.push(format!("--policy-config {given}: this key is given twice"));
+                }
+            }
+            None => problems.0.push(format!("--policy-config {given}: there is no --policy {name}=FILE")),
+        }
+    }
+    Some(PoliciesOptions { policies, cache: args.policy_cache.clone() })
+}
+
+fn policy(given: &str) -> Result<(String, PathBuf), String> {
+    match given.split_once('=') {
+        Some((name, file)) if is_policy_name(name) && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        Some((name, _)) if !is_policy_name(name) => Err(format!(
+            "--policy {given}: the name must be lower-case letters, digits and '-', and at most 40 of them"
+        )),
+        _ => Err(format!("--policy {given}: must be NAME=FILE, for instance slurm=slurm.wasm")),
+    }
+}
+
+fn is_policy_name(name: &str) -> bool {
+    (1..=40).contains(&name.len()) && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+fn driver_name(name: &str) -> Result<(), String> {
+    let label = |label: &str| {
+        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        ends(label.chars().next()) && ends(label.chars().last()) && label.chars().all(inner)
+    };
+    if name.len() <= DRIVER_NAME_MAX && name.split('.').all(label) {
+        return Ok(());
+    }
+    Err(format!(
+        "--driver-name {name}: must be a DNS subdomain of at most {DRIVER_NAME_MAX} characters, such as drain.slm.k8s.io"
+    ))
+}
+
+/// `90s`, `30m`, `1h30m`, `500ms`, as Kubernetes writes them.
+pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{flag} {text}: must be a duration such as 90s, 30m or 1h30m");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0).ok_or_else(wrong)?;
+        let (number, tail) = rest.split_at(digits);
+        let unit = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit);
+        let millis = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return Err(wrong()),
+        };
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let span = number.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)?;
+        total = total.checked_add(span).ok_or_else(wrong)?;
+        rest = tail;
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_kubernetes_writes_them() {
+        let seconds = |text| duration("--sla", text).map(|span| span.as_secs());
+        assert_eq!(seconds("90s"), Ok(90));
+        assert_eq!(seconds("30m0s"), Ok(1800));
+        assert_eq!(seconds("1h30m"), Ok(5400));
+        assert_eq!(seconds("0"), Ok(0));
+        for wrong in ["", "5", "m", "-5m", "5 m", "5d", "1.5h", "99999999999999999999s"] {
+            assert!(seconds(wrong).unwrap_err().contains("--sla"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn driver_names_fit_into_socket_paths() {
+        assert!(driver_name("drain.slm.k8s.io").is_ok());
+        for wrong in ["", "Drain", "a/b", ".a", "a..b", "-a", &"a".repeat(41)] {
+            assert!(driver_name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let args = PolicyArgs {
+            policies: vec!["slurm=a.wasm".into(), "slurm=b.wasm".into(), "Bad=c.wasm".into(), "x".into()],
+            grants: vec!["slurm=node-annotations:a/".into(), "other=b:c".into(), "nonsense".into()],
+            config: vec!["slurm.a=1".into(), "slurm.a=2".into(), "b".into()],
+            policy_cache: None,
+        };
+        let mut problems = Problems::default();
+        let options = policies(&mut problems, &args).unwrap();
+        assert_eq!(problems.0.len(), 7, "{:?}", problems.0);
+        let [slurm] = &options.policies[..] else { panic!("{options:?}") };
+        assert_eq!(slurm.grants, [("node-annotations".to_owned(), "a/".to_owned())]);
+    }
+}

@@ -1,0 +1,240 @@
+//! A drain as lines for people: what happens, what is waiting, for whom, and since when.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{
+    Duration, HookPhase, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
+    Verdict, WaitingOn,
+};
+
+use super::words::{count, hook_phase, one_line};
+
+/// A hook that waits without anything new is mentioned again after so long.
+const REMIND: Duration = Duration::from_secs(15);
+
+/// The story of one drain so far.
+#[derive(Debug)]
+pub struct Progress {
+    began: Time,
+    intent: Intent,
+    pods: BTreeMap<Uid, PodRef>,
+    /// Since when each pod has been asked to leave, and what held it up.
+    leaving: BTreeMap<Uid, Time>,
+    blocked: BTreeMap<Uid, Time>,
+    hooks: BTreeMap<(String, HookPhase, Subject), HookLine>,
+}
+
+#[derive(Debug)]
+struct HookLine {
+    first: Time,
+    told: Time,
+    text: String,
+}
+
+impl Progress {
+    /// A drain that begins, and the line that says so.
+    pub fn begin(now: Time, request: &Request) -> (Self, String) {
+        let progress = Self {
+            began: now,
+            intent: request.intent,
+            pods: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+            hooks: BTreeMap::new(),
+        };
+        let deadline = match request.deadline {
+            Some(deadline) => format!("to end within {}", deadline.since(now)),
+            None => "without a deadline".to_owned(),
+        };
+        let what = match request.intent {
+            Intent::Drain => "drain",
+            Intent::Uncordon => "uncordon",
+        };
+        let line = progress.line(
+            now,
+            what,
+            &format!("node {} for {} {}, {deadline}", request.node, request.trigger, request.name),
+        );
+        (progress, line)
+    }
+
+    /// Names the pods that notices will only give the UID of.
+    pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
+        for pod in pods {
+            self.pods.insert(pod.id.uid.clone(), pod.id.clone());
+        }
+    }
+
+    /// The lines that a notice is worth.
+    pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
+        let (topic, text) = match notice {
+            Notice::Phase(_) => return Vec::new(),
+            Notice::Planned(plan) => return self.plan(now, plan),
+            Notice::Cordoned { ours: true } => ("cordon", "the node is cordoned".to_owned()),
+            Notice::Cordoned { ours: false } => {
+                ("cordon", "the node was cordoned already; that cordon will not be lifted by us".to_owned())
+            }
+            Notice::HookWaiting { policy, phase, subject, progress, waiting_for } => {
+                return self.hook_waits(now, policy, *phase, subject, progress, waiting_for);
+            }
+            Notice::HookDone { policy, phase, subject } => {
+                let Some(line) = self.hooks.remove(&(policy.clone(), *phase, subject.clone())) else {
+                    return Vec::new();
+                };
+                let on = self.subject(subject);
+                ("hook", format!("{policy} is through with {}{on} after {}", hook_phase(*phase), now.since(line.first)))
+            }
+            Notice::WaveStarted { name, number, of, pods } => {
+                ("wave", format!("{number} of {of}, {name}: {} to leave", count(*pods as usize, "pod")))
+            }
+            Notice::WaveOverdue { name } => ("wave", format!("{name} is over time; the next one begins")),
+            Notice::PodWaits { pod, reason } => return self.pod_waits(now, pod, reason),
+            Notice::PodLeaving { pod } => {
+                self.leaving.insert(pod.uid.clone(), now);
+                let held = self.blocked.remove(&pod.uid);
+                let after = held.map(|since| format!(" (was held up for {})", now.since(since))).unwrap_or_default();
+                ("evict", format!("{pod}{after}"))
+            }
+            Notice::PodGone { pod, remaining } => {
+                let took = self.leaving.remove(&pod.uid).map(|since| format!(" after {}", now.since(since)));
+                ("gone", format!("{pod}{}, {remaining} to go", took.unwrap_or_default()))
+            }
+            Notice::Newcomer { pod } => ("new", format!("{pod} came after the plan was made; the policies are asked")),
+            Notice::UncordonedByOthers => {
+                ("held", "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned())
+            }
+            Notice::Uncordoned => ("uncordon", "our cordon is lifted".to_owned()),
+            Notice::Retrying { task, message } => ("retry", format!("{task}: {}", one_line(message))),
+            Notice::Finished { outcome, summary } => return self.finished(now, outcome, summary),
+        };
+        vec![self.line(now, topic, &text)]
+    }
+
+    fn line(&self, now: Time, topic: &str, text: &str) -> String {
+        let gone = now.since(self.began).as_millis();
+        format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
+    }
+
+    fn plan(&self, now: Time, plan: &Plan) -> Vec<String> {
+        let leaving = plan.leaving().count();
+        let staying = plan.decisions.len() - leaving;
+        let waves = count(plan.waves.len(), "wave");
+        let head = format!("{} to leave in {waves}, {staying} to stay", count(leaving, "pod"));
+        let mut lines = vec![self.line(now, "plan", &head)];
+        for (number, wave) in plan.waves.iter().enumerate() {
+            let names: Vec<_> = wave.pods.iter().map(|uid| self.name(uid)).collect();
+            lines.push(self.line(now, "", &format!("wave {} {}: {}", number + 1, wave.name, shorten(&names))));
+        }
+        let mut kept: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+        for decision in plan.decisions.iter().filter(|decision| decision.verdict == Verdict::Keep) {
+            kept.entry((&decision.reason, &decision.policy)).or_default().push(self.name(&decision.pod));
+        }
+        for ((reason, policy), names) in kept {
+            lines.push(self.line(now, "", &format!("stays: {} ({}, {policy})", shorten(&names), one_line(reason))));
+        }
+        lines
+    }
+
+    fn hook_waits(
+        &mut self,
+        now: Time,
+        policy: &str,
+        phase: HookPhase,
+        subject: &Subject,
+        progress: &str,
+        waiting_for: &[WaitingOn],
+    ) -> Vec<String> {
+        let mut text = one_line(progress);
+        for waiting in waiting_for {
+            text.push_str(&format!("\0{} {}", one_line(&waiting.what), one_line(&waiting.detail)));
+        }
+        let key = (policy.to_owned(), phase, subject.clone());
+        let known = self.hooks.get(&key);
+        if known.is_some_and(|line| line.text == text && now.since(line.told) < REMIND) {
+            return Vec::new();
+        }
+        let first = known.map_or(now, |line| line.first);
+        self.hooks.insert(key, HookLine { first, told: now, text });
+        let on = self.subject(subject);
+        let waited = now.since(first);
+        let since = if waited.as_secs() > 0 { format!(", for {waited} now") } else { String::new() };
+        let head = format!("{policy} holds the drain in {}{on}{since}: {}", hook_phase(phase), one_line(progress));
+        let mut lines = vec![self.line(now, "hook", &head)];
+        for waiting in waiting_for {
+            let since = waiting.since.map(|since| format!(", for {}", now.since(since))).unwrap_or_default();
+            let text = format!("  waits for {}: {}{since}", one_line(&waiting.what), one_line(&waiting.detail));
+            lines.push(self.line(now, "", &text));
+        }
+        lines
+    }
+
+    fn pod_waits(&mut self, now: Time, pod: &PodRef, reason: &Reason) -> Vec<String> {
+        // What every pod goes through is told by other lines.
+        let ordinary = matches!(
+            reason,
+            Reason::NotPlanned
+                | Reason::Kept
+                | Reason::WaveNotStarted { .. }
+                | Reason::HookRunning { .. }
+                | Reason::ParallelLimit
+                | Reason::EvictionRequested
+                | Reason::NodeUncordoned
+                | Reason::Terminating { .. }
+        );
+        if ordinary {
+            return Vec::new();
+        }
+        let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
+        let waited = now.since(*since);
+        let since = if waited.as_secs() > 0 { format!(", for {waited} now") } else { String::new() };
+        vec![self.line(now, "waits", &format!("{pod}{since}: {}", one_line(&reason.to_string())))]
+    }
+
+    fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
+        let spent = summary.ended.since(summary.started);
+        let mut lines = vec![self.line(now, "end", &format!("{} in {spent}: {}", outcome.name(), one_line(&outcome.to_string())))];
+        if self.intent == Intent::Drain {
+            let text = format!(
+                "{} left in {}, {} stayed, {} still here; {}, {} of them refused by a disruption budget",
+                count(summary.gone as usize, "pod"),
+                count(summary.waves as usize, "wave"),
+                summary.kept,
+                summary.remaining,
+                count(summary.evictions as usize, "eviction request"),
+                summary.budget_refusals,
+            );
+            lines.push(self.line(now, "", &text));
+        }
+        if summary.hook_steps > 0 {
+            let steps = count(summary.hook_steps as usize, "hook step");
+            lines.push(self.line(now, "", &format!("{steps}, which held it up for {}", summary.hook_wait)));
+        }
+        if summary.budget_wait > Duration::ZERO {
+            let text = format!("disruption budgets held pods up for {}", summary.budget_wait);
+            lines.push(self.line(now, "", &text));
+        }
+        lines
+    }
+
+    fn name(&self, uid: &Uid) -> String {
+        self.pods.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string)
+    }
+
+    fn subject(&self, subject: &Subject) -> String {
+        match subject {
+            Subject::Node => String::new(),
+            Subject::Wave(wave) => format!(" of wave {wave}"),
+            Subject::Pod(uid) => format!(" of {}", self.name(uid)),
+        }
+    }
+}
+
+/// A list that does not fill the screen.
+fn shorten(names: &[String]) -> String {
+    const SHOWN: usize = 6;
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown} and {more} more"),
+    }
+}

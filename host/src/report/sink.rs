@@ -1,0 +1,58 @@
+//! Where the story of a drain is told: standard output, in the format that was asked for.
+
+use std::io::{self, Write};
+
+use scupper_engine::{Notice, Pod, Request, Time};
+
+use super::{Progress, notice_to_json};
+
+/// How notices are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Lines for people.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Writes the story of one drain.
+pub struct Sink {
+    format: Format,
+    request: Request,
+    progress: Progress,
+    out: Box<dyn Write + Send>,
+}
+
+impl Sink {
+    /// Begins the story on `out`.
+    pub fn begin(format: Format, now: Time, request: &Request, mut out: Box<dyn Write + Send>) -> Self {
+        let (progress, line) = Progress::begin(now, request);
+        if format == Format::Human {
+            tell(&mut out, &[line]);
+        }
+        Self { format, request: request.clone(), progress, out }
+    }
+
+    /// Names the pods that notices will only give the UID of.
+    pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
+        self.progress.know(pods);
+    }
+
+    /// Tells one notice.
+    pub fn notice(&mut self, now: Time, notice: &Notice) {
+        let lines = match self.format {
+            Format::Human => self.progress.lines(now, notice),
+            Format::Json => vec![notice_to_json(now, &self.request, notice).to_string()],
+        };
+        tell(&mut self.out, &lines);
+    }
+}
+
+/// A reader that has gone away must not stop a drain.
+fn tell(out: &mut dyn Write, lines: &[String]) {
+    let written: io::Result<()> = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+    if let Err(error) = written.and_then(|()| out.flush()) {
+        tracing::debug!(%error, "standard output is gone");
+    }
+}
