@@ -11,11 +11,12 @@ use scupper_engine::{Answer, Checkpoint, Command, CommandId, Drain, Event, Outco
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::calls;
 use super::reporter::Reporter;
 use super::view::View;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::policy::{PlanCall, Policies, StepCall};
+use crate::policy::Policies;
 
 /// What a drain is driven with.
 #[derive(Clone)]
@@ -29,7 +30,7 @@ pub(crate) struct Tools {
 pub(crate) struct Drive {
     tools: Tools,
     drain: Drain,
-    view: View,
+    view: Arc<View>,
     reporter: Reporter,
     running: JoinSet<(CommandId, Answer)>,
 }
@@ -44,7 +45,7 @@ impl Drive {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
             None => Drain::new(now, request),
         };
-        Self { tools, drain, view: View::default(), reporter, running: JoinSet::new() }
+        Self { tools, drain, view: Arc::default(), reporter, running: JoinSet::new() }
     }
 
     /// Runs until the drain has ended, or until nobody holds `control` any more.
@@ -63,7 +64,7 @@ impl Drive {
             let now = self.tools.clock.now();
             match event {
                 Next::Event(event) => {
-                    self.view.apply(&event);
+                    Arc::make_mut(&mut self.view).apply(&event);
                     self.reporter.heard(&event);
                     self.drain.handle_event(now, event);
                 }
@@ -118,23 +119,18 @@ impl Drive {
         let tools = self.tools.clone();
         match task {
             Task::Plan { policy, draft } => {
-                let request = self.drain.request().clone();
-                let node = self.view.node().cloned();
-                let pods = self.view.pods_of(&draft);
-                let started = self.reporter.started();
+                let (request, view, started) = self.snapshot();
                 self.running.spawn(async move {
-                    let call = PlanCall { policy: &policy, request: &request, started, now, node: node.as_ref(), pods: &pods, draft: &draft };
-                    (id, Answer::Plan(tools.policies.plan(call).await))
+                    let info = calls::info(&request, started, now);
+                    let answer = calls::plan(&tools.policies, info, &view, &policy, &draft).await;
+                    (id, Answer::Plan(answer))
                 });
             }
             Task::Step(step) => {
-                let request = self.drain.request().clone();
-                let node = self.view.node().cloned();
-                let pods: Vec<_> = self.view.pods().cloned().collect();
-                let started = self.reporter.started();
+                let (request, view, started) = self.snapshot();
                 self.running.spawn(async move {
-                    let call = StepCall { step: &step, request: &request, started, now, node: node.as_ref(), pods: &pods };
-                    (id, Answer::Step(tools.policies.step(call).await))
+                    let info = calls::info(&request, started, now);
+                    (id, Answer::Step(calls::step(&tools.policies, info, &view, &step).await))
                 });
             }
             task => {
@@ -142,6 +138,11 @@ impl Drive {
                 self.running.spawn(async move { (id, tools.cluster.perform(&node, &task).await) });
             }
         }
+    }
+
+    /// What a call of a policy takes with it.
+    fn snapshot(&self) -> (Request, Arc<View>, Time) {
+        (self.drain.request().clone(), Arc::clone(&self.view), self.reporter.started())
     }
 }
 

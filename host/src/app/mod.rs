@@ -2,7 +2,9 @@
 
 mod access;
 mod board;
+mod calls;
 mod cleanup;
+mod desk;
 mod drive;
 mod error;
 mod options;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use scupper_engine::Settings;
 
 use crate::clock::Clock;
+use crate::policy::Grant;
 use crate::report::Format;
 
 /// One policy to load.
@@ -16,8 +17,8 @@ pub struct PolicyOption {
     pub name: String,
     /// The component.
     pub file: PathBuf,
-    /// Capability and target of each grant.
-    pub grants: Vec<(String, String)>,
+    /// What it is given.
+    pub grants: Vec<Grant>,
     /// Its configuration.
     pub config: BTreeMap<String, String>,
 }

@@ -9,7 +9,7 @@ use scupper_engine::{Answer, Event, Notice, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::cluster::{Cluster, KubernetesEvent, NodeCondition};
+use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity};
 use crate::report::{ConditionChange, Format, NodeEvent, Sink, conditions_for, event_for};
 
 /// How long the last conditions may take once the drain is over.
@@ -127,7 +127,8 @@ fn condition(change: &ConditionChange) -> NodeCondition {
 fn kubernetes_event(node: &str, event: &NodeEvent) -> KubernetesEvent {
     KubernetesEvent {
         node: node.to_owned(),
-        warning: event.warning,
+        node_uid: None,
+        severity: if event.warning { Severity::Warning } else { Severity::Normal },
         reason: event.reason.clone(),
         action: "Drain".to_owned(),
         note: event.note.clone(),

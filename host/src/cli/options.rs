@@ -9,9 +9,6 @@ use scupper_engine::{Filters, Settings};
 use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use crate::app::{PluginOptions, PoliciesOptions, PolicyOption};
 
-/// Driver names become file names and part of socket paths, which may not be longer than 107 bytes.
-const DRIVER_NAME_MAX: usize = 40;
-
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
@@ -37,7 +34,6 @@ impl Problems {
 /// The plugin's options.
 pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     let mut problems = Problems::default();
-    let _valid = problems.check(driver_name(&args.driver_name));
     let settings = drain(&mut problems, &args.drain, args.on_failure);
     let eviction_timeout = problems.check(duration("--eviction-timeout", &args.drain.eviction_timeout));
     let sla = problems.check(duration("--sla", &args.sla));
@@ -96,18 +92,16 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOption
         policies.push(PolicyOption { name, file, grants: Vec::new(), config: BTreeMap::new() });
     }
     for given in &args.grants {
-        let parsed = given.split_once('=').and_then(|(name, grant)| {
-            let (capability, target) = grant.split_once(':')?;
-            Some((name, capability.to_owned(), target.to_owned()))
-        });
-        let Some((name, capability, target)) = parsed else {
+        let Some((name, grant)) = given.split_once('=') else {
             problems.0.push(format!("--grant {given}: must be NAME=CAPABILITY:TARGET"));
             continue;
         };
-        match policies.iter_mut().find(|policy| policy.name == name) {
-            Some(policy) => policy.grants.push((capability, target)),
-            None => problems.0.push(format!("--grant {given}: there is no --policy {name}=FILE")),
-        }
+        let Some(policy) = policies.iter_mut().find(|policy| policy.name == name) else {
+            problems.0.push(format!("--grant {given}: there is no --policy {name}=FILE"));
+            continue;
+        };
+        let grant = grant.parse().map_err(|error| format!("--grant {given}: {error}"));
+        policy.grants.extend(problems.check(grant));
     }
     for given in &args.config {
         let parsed = given.split_once('=').and_then(|(key, value)| {
@@ -142,20 +136,6 @@ fn policy(given: &str) -> Result<(String, PathBuf), String> {
 
 fn is_policy_name(name: &str) -> bool {
     (1..=40).contains(&name.len()) && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-}
-
-fn driver_name(name: &str) -> Result<(), String> {
-    let label = |label: &str| {
-        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        ends(label.chars().next()) && ends(label.chars().last()) && label.chars().all(inner)
-    };
-    if name.len() <= DRIVER_NAME_MAX && name.split('.').all(label) {
-        return Ok(());
-    }
-    Err(format!(
-        "--driver-name {name}: must be a DNS subdomain of at most {DRIVER_NAME_MAX} characters, such as drain.slm.k8s.io"
-    ))
 }
 
 /// `90s`, `30m`, `1h30m`, `500ms`, as Kubernetes writes them.
@@ -203,14 +183,6 @@ mod tests {
     }
 
     #[test]
-    fn driver_names_fit_into_socket_paths() {
-        assert!(driver_name("drain.slm.k8s.io").is_ok());
-        for wrong in ["", "Drain", "a/b", ".a", "a..b", "-a", &"a".repeat(41)] {
-            assert!(driver_name(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn everything_that_is_wrong_is_told_at_once() {
         let args = PolicyArgs {
             policies: vec!["slurm=a.wasm".into(), "slurm=b.wasm".into(), "Bad=c.wasm".into(), "x".into()],
@@ -222,6 +194,6 @@ mod tests {
         let options = policies(&mut problems, &args).unwrap();
         assert_eq!(problems.0.len(), 7, "{:?}", problems.0);
         let [slurm] = &options.policies[..] else { panic!("{options:?}") };
-        assert_eq!(slurm.grants, [("node-annotations".to_owned(), "a/".to_owned())]);
+        assert_eq!(slurm.grants.iter().map(ToString::to_string).collect::<Vec<_>>(), ["node-annotations:a/"]);
     }
 }

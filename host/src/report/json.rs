@@ -1,6 +1,6 @@
 //! A notice as one JSON object a line, for machines.
 
-use scupper_engine::{Notice, Outcome, Plan, Reason, Request, Subject, Summary, Time};
+use scupper_engine::{Notice, Outcome, Plan, Pod, Reason, Request, Subject, Summary, Time};
 use serde_json::{Map, Value, json};
 
 use super::words::{hook_phase, phase};
@@ -51,8 +51,23 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
     Value::Object(object)
 }
 
-/// A plan, for `scupper plan --output json` too.
-pub(crate) fn plan_to_json(plan: &Plan) -> Value {
+/// A plan that was made without carrying it out, or how the drain would have ended at once.
+pub fn planned_to_json(node: &str, pods: &[Pod], result: &Result<Plan, Outcome>) -> Value {
+    let names: Map<_, _> = pods.iter().map(|pod| (pod.id.uid.0.clone(), pod.id.to_string().into())).collect();
+    match result {
+        Ok(plan) => json!({ "node": node, "pods": names, "plan": plan_to_json(plan) }),
+        Err(Outcome::Blocked { pods: blocked }) => {
+            let blockers: Vec<_> =
+                blocked.iter().map(|(pod, reason)| json!({ "pod": pod.to_string(), "reason": reason })).collect();
+            json!({ "node": node, "pods": names, "outcome": "Blocked", "blockers": blockers })
+        }
+        Err(outcome) => {
+            json!({ "node": node, "pods": names, "outcome": outcome.name(), "message": outcome.to_string() })
+        }
+    }
+}
+
+fn plan_to_json(plan: &Plan) -> Value {
     let decisions: Vec<_> = plan
         .decisions
         .iter()

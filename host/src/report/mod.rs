@@ -10,6 +10,6 @@ mod sink;
 mod words;
 
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
-pub use json::notice_to_json;
+pub use json::{notice_to_json, planned_to_json};
 pub use progress::Progress;
 pub use sink::{Format, Sink};

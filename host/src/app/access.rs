@@ -1,0 +1,84 @@
+//! The cluster as policies reach it: the policy edge asks, the cluster edge answers, and neither knows the other.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper_engine::{Answer, Node, Pod, PodRef, Task};
+
+use crate::cluster::{Cluster, WriteError};
+use crate::policy::{AccessError, ClusterAccess};
+
+/// The cluster edge, for the policy edge.
+pub(crate) struct Access {
+    cluster: Cluster,
+}
+
+impl Access {
+    pub(crate) const fn new(cluster: Cluster) -> Self {
+        Self { cluster }
+    }
+}
+
+impl ClusterAccess for Access {
+    fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        async move {
+            let found = self.cluster.node(node).await;
+            let found = found.map_err(|error| AccessError::Unavailable(error.to_string()))?;
+            found.ok_or_else(|| AccessError::NotFound(format!("node {node}")))
+        }
+        .boxed()
+    }
+
+    fn pods<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        async move {
+            match self.cluster.perform(node, &Task::ListPods).await {
+                Answer::Pods(pods) => Ok(pods),
+                Answer::Unavailable { message } | Answer::Rejected { message } => {
+                    Err(AccessError::Unavailable(message))
+                }
+                other => Err(AccessError::Unavailable(format!("unexpected answer to a list: {other:?}"))),
+            }
+        }
+        .boxed()
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        async move {
+            let written = match value {
+                Some(value) => self.cluster.set_node_annotation(node, key, value).await,
+                None => self.cluster.remove_node_annotation(node, key).await,
+            };
+            written.map_err(access_error)
+        }
+        .boxed()
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        pod: &'a PodRef,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        async move {
+            let written = match value {
+                Some(value) => self.cluster.set_pod_annotation(pod, key, value).await,
+                None => self.cluster.remove_pod_annotation(pod, key).await,
+            };
+            written.map_err(access_error)
+        }
+        .boxed()
+    }
+}
+
+fn access_error(error: WriteError) -> AccessError {
+    match error {
+        // Another pod has the name now: the one that was meant is gone.
+        WriteError::Conflict { what, .. } => AccessError::NotFound(what),
+        error if error.is_not_found() => AccessError::NotFound(error.to_string()),
+        error => AccessError::Unavailable(error.to_string()),
+    }
+}

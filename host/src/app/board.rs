@@ -1,0 +1,123 @@
+//! The API server as the SLM door reaches it: the door asks, the cluster edge does it, and neither knows the other.
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
+use scupper_engine::Duration;
+
+use crate::cluster::{self, Change, Cluster, KubernetesEvent, Severity, WriteError};
+use crate::triggers::slm;
+
+/// The cluster edge, for the SLM door.
+pub(super) struct Board {
+    pub(super) cluster: Cluster,
+    pub(super) node: String,
+}
+
+impl slm::Board for Board {
+    fn publish<'a>(&'a self, transition: &'a slm::Transition) -> BoxFuture<'a, Result<(), slm::BoardError>> {
+        async move {
+            let published = self.cluster.publish_transition(&to_cluster(transition)).await;
+            let published = published.map_err(|error| failed("publish lifecycletransition", &transition.name, error))?;
+            tracing::debug!(transition = transition.name, ?published, "transition");
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), slm::BoardError>> {
+        async move {
+            let deleted = self.cluster.delete_transition(name).await;
+            deleted.map_err(|error| failed("delete lifecycletransition", name, error))
+        }
+        .boxed()
+    }
+
+    fn warn<'a>(&'a self, reason: &'a str, message: &'a str) -> BoxFuture<'a, Result<(), slm::BoardError>> {
+        async move {
+            tracing::warn!(node = self.node, reason, "{message}");
+            let event = KubernetesEvent {
+                node: self.node.clone(),
+                node_uid: None,
+                severity: Severity::Warning,
+                reason: reason.to_owned(),
+                action: "Drain".to_owned(),
+                note: message.to_owned(),
+            };
+            let emitted = self.cluster.emit(&event).await;
+            emitted.map_err(|error| failed("emit Event about node", &self.node, error))
+        }
+        .boxed()
+    }
+}
+
+fn failed(step: &str, what: &str, error: WriteError) -> slm::BoardError {
+    slm::BoardError { step: format!("{step} {what}"), source: Box::new(error) }
+}
+
+/// The LifecycleEvents of a node, in the door's words.
+pub(super) fn events(
+    cluster: &Cluster,
+    node: &str,
+) -> impl Stream<Item = slm::LifecycleChange> + Send + Unpin + use<> {
+    cluster.lifecycle_events(node).map(|change| match change {
+        Change::Listed(events) => slm::LifecycleChange::Listed(events.into_iter().map(event).collect()),
+        Change::Applied(changed) => slm::LifecycleChange::Applied(event(changed)),
+        Change::Deleted(gone) => slm::LifecycleChange::Gone { uid: gone.uid.0 },
+    })
+}
+
+/// The LifecycleTransitions of a driver, in the door's words.
+pub(super) fn transitions(
+    cluster: &Cluster,
+    driver: &str,
+) -> impl Stream<Item = slm::TransitionChange> + Send + Unpin + use<> {
+    cluster.lifecycle_transitions(driver).map(|change| match change {
+        Change::Listed(all) => slm::TransitionChange::Listed(all.into_iter().map(from_cluster).collect()),
+        Change::Applied(changed) => slm::TransitionChange::Applied(from_cluster(changed)),
+        Change::Deleted(gone) => slm::TransitionChange::Gone { name: gone.name },
+    })
+}
+
+fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
+    slm::LifecycleEvent {
+        uid: event.uid.0,
+        name: event.name,
+        deleting: event.deleting,
+        transition: event.transition_name,
+        node: event.binding_node,
+        claim: slm::ClaimStatus::parse(&event.claim_status),
+        driver: Some(event.driver).filter(|driver| !driver.is_empty()),
+        sla: event.sla,
+    }
+}
+
+fn from_cluster(transition: cluster::LifecycleTransition) -> slm::Transition {
+    slm::Transition {
+        name: transition.name,
+        driver: transition.driver,
+        start: transition.start,
+        end: transition.end,
+        nodes: match transition.scope {
+            cluster::Scope::AllNodes => slm::NodeSelection::AllNodes,
+            cluster::Scope::Node(name) => slm::NodeSelection::Node(name),
+            cluster::Scope::Selector => slm::NodeSelection::Selector,
+        },
+        sla: transition.sla.map(|sla| std::time::Duration::from_millis(sla.as_millis())),
+    }
+}
+
+fn to_cluster(transition: &slm::Transition) -> cluster::LifecycleTransition {
+    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    cluster::LifecycleTransition {
+        name: transition.name.clone(),
+        start: transition.start.clone(),
+        end: transition.end.clone(),
+        scope: match &transition.nodes {
+            slm::NodeSelection::AllNodes => cluster::Scope::AllNodes,
+            slm::NodeSelection::Node(name) => cluster::Scope::Node(name.clone()),
+            slm::NodeSelection::Selector => cluster::Scope::Selector,
+        },
+        sla: transition.sla.map(|sla| Duration::from_millis(millis(sla))),
+        driver: transition.driver.clone(),
+    }
+}

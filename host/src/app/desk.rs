@@ -1,0 +1,201 @@
+//! The desk where wishes arrive: one drain at a time, begun, ended and answered for.
+//!
+//! It holds no policy of its own: which wish is valid is the door's business, what a drain does the engine's.
+
+use std::collections::VecDeque;
+
+use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request, Settings};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle};
+
+use super::drive::{Drive, Tools};
+use super::reporter::{Output, Reporter};
+use crate::report::Format;
+use crate::triggers::{Demand, Resume, Standing, Wish};
+
+/// How many orders may wait for a drive. They are few and the drive takes them first.
+const ORDERS: usize = 64;
+
+/// One drain at a time.
+pub(crate) struct Desk {
+    tools: Tools,
+    node: String,
+    settings: Settings,
+    format: Format,
+    output: Output,
+    standing: watch::Sender<Standing>,
+    checkpoint: Option<Checkpoint>,
+    current: Option<Current>,
+    waiting: VecDeque<Wish>,
+    stopping: bool,
+}
+
+struct Current {
+    id: String,
+    orders: mpsc::Sender<Event>,
+    drive: JoinHandle<Option<Outcome>>,
+}
+
+/// What a desk is made with.
+pub(crate) struct DeskOptions {
+    pub(crate) node: String,
+    pub(crate) settings: Settings,
+    pub(crate) format: Format,
+    pub(crate) output: Output,
+    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) checkpoint: Option<Checkpoint>,
+}
+
+impl Desk {
+    pub(crate) fn new(tools: Tools, options: DeskOptions) -> Self {
+        let DeskOptions { node, settings, format, output, standing, checkpoint } = options;
+        Self {
+            tools,
+            node,
+            settings,
+            format,
+            output,
+            standing,
+            checkpoint,
+            current: None,
+            waiting: VecDeque::new(),
+            stopping: false,
+        }
+    }
+
+    /// What a former process was at, for the door.
+    pub(crate) fn resume(&self) -> Option<Resume> {
+        self.checkpoint.as_ref().map(|checkpoint| Resume {
+            id: checkpoint.id.clone(),
+            name: checkpoint.name.clone(),
+            intent: intent_of(checkpoint),
+            finished: checkpoint.phase == Phase::Finished,
+        })
+    }
+
+    /// Somebody demands something.
+    pub(crate) async fn demand(&mut self, demand: Demand) {
+        match demand {
+            Demand::Begin(wish) => self.begin(wish).await,
+            Demand::Deadline { id, deadline } => self.order(&id, Event::Deadline(deadline)).await,
+            Demand::Cancel { id, reason } => {
+                self.waiting.retain(|wish| wish.id != id);
+                self.order(&id, Event::Cancel { reason }).await;
+            }
+            Demand::Lost { id, reason } => self.lost(id, reason).await,
+        }
+    }
+
+    /// Waits until the running drain is over; for ever when there is none.
+    pub(crate) async fn ended(&mut self) -> Result<Option<Outcome>, JoinError> {
+        match &mut self.current {
+            Some(current) => (&mut current.drive).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The running drain is over: answered for, and the next one begun.
+    pub(crate) async fn close(&mut self, outcome: Option<Outcome>) {
+        let Some(current) = self.current.take() else { return };
+        self.checkpoint = None;
+        match outcome {
+            Some(outcome) => {
+                let ended = Standing::Ended { id: current.id, outcome };
+                self.standing.send_replace(ended);
+            }
+            None => {
+                self.standing.send_replace(Standing::Idle);
+            }
+        }
+        if let Some(next) = self.waiting.pop_front() {
+            self.begin(next).await;
+        }
+    }
+
+    /// The driver is about to stop: nothing new is begun, and no further pod is asked to leave.
+    pub(crate) async fn pause(&mut self) {
+        self.stopping = true;
+        self.waiting.clear();
+        if let Some(current) = &self.current {
+            current.orders.send(Event::Pause).await.unwrap_or_default();
+        }
+    }
+
+    async fn begin(&mut self, wish: Wish) {
+        if self.stopping {
+            return;
+        }
+        match &self.current {
+            Some(current) if current.id == wish.id => {}
+            Some(_) => {
+                if self.waiting.iter().all(|waiting| waiting.id != wish.id) {
+                    tracing::info!(wish = wish.name, "another drain of this node is under way; this one waits");
+                    self.waiting.push_back(wish);
+                }
+            }
+            None => {
+                let resume = self.checkpoint.take_if(|checkpoint| checkpoint.id == wish.id);
+                self.start(&wish, resume);
+            }
+        }
+    }
+
+    /// The wish is over without us. Where only a checkpoint is left of it, the drain is taken up for its end alone.
+    async fn lost(&mut self, id: String, reason: String) {
+        self.waiting.retain(|wish| wish.id != id);
+        if self.current.is_none() {
+            let unfinished = |checkpoint: &mut Checkpoint| checkpoint.id == id && checkpoint.phase != Phase::Finished;
+            let Some(checkpoint) = self.checkpoint.take_if(unfinished) else { return };
+            let wish = Wish {
+                id: checkpoint.id.clone(),
+                name: checkpoint.name.clone(),
+                trigger: checkpoint.trigger.clone(),
+                intent: intent_of(&checkpoint),
+                deadline: checkpoint.deadline,
+            };
+            self.start(&wish, Some(checkpoint));
+        }
+        self.order(&id, Event::Lost { reason }).await;
+    }
+
+    async fn order(&self, id: &str, order: Event) {
+        let Some(current) = self.current.as_ref().filter(|current| current.id == id) else { return };
+        // A drive that is over takes no orders; its end is on its way to us.
+        current.orders.send(order).await.unwrap_or_default();
+    }
+
+    fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
+        let request = Request {
+            id: wish.id.clone(),
+            name: wish.name.clone(),
+            trigger: wish.trigger.clone(),
+            intent: wish.intent,
+            node: self.node.clone(),
+            deadline: wish.deadline,
+            settings: self.settings.clone(),
+            policies: self.tools.policies.infos(),
+        };
+        let now = self.tools.clock.now();
+        let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
+        let reporter = Reporter::lines(self.format, &self.output, now, started, &request)
+            .and_cluster(self.tools.cluster.clone(), self.node.clone());
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let drive = Drive::new(self.tools.clone(), request, resume, reporter);
+        let drive = tokio::spawn(drive.run(inbox));
+        self.standing.send_replace(Standing::Working { id: wish.id.clone() });
+        self.current = Some(Current { id: wish.id.clone(), orders, drive });
+    }
+}
+
+/// Only an uncordon is ever saved as uncordoning, and it saves nothing else.
+fn intent_of(checkpoint: &Checkpoint) -> Intent {
+    if checkpoint.phase == Phase::Uncordoning { Intent::Uncordon } else { Intent::Drain }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some(current) = &self.current {
+            current.drive.abort();
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What can go wrong outside of a drain, and which exit code each is worth.
+
+use std::path::PathBuf;
+
+use crate::cluster::{ConnectError, ReadError, WriteError};
+use crate::policy::{LoadError, RuntimeError};
+use crate::triggers::SlmError;
+
+/// Why a command did not do what it was called for.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The cluster could not be reached at all.
+    #[error("could not connect to the cluster")]
+    Connect(#[source] ConnectError),
+    /// The node could not be looked at.
+    #[error("could not look at node {node}")]
+    Node {
+        /// The node.
+        node: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// The API server does not know LifecycleEvents.
+    #[error(
+        "the API server does not serve lifecycleevents of lifecycle.k8s.io/v1alpha1; install them with \
+         `kubectl apply -f deploy/crds/lifecycle.yaml`"
+    )]
+    LifecycleNotServed,
+    /// Compiled policies cannot be kept anywhere.
+    #[error("could not prepare the policy cache {}", path.display())]
+    Cache {
+        /// Where it should have been.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The runtime for policies could not be made.
+    #[error("could not prepare the policy runtime")]
+    Runtime(#[source] RuntimeError),
+    /// A policy cannot be used.
+    #[error("could not load the policies")]
+    Policies(#[source] LoadError),
+    /// The kubelet's side could not be served.
+    #[error("could not serve the kubelet")]
+    Slm(#[source] SlmError),
+    /// The plan came to nothing.
+    #[error("no plan for node {node}: {message}")]
+    NoPlan {
+        /// The node.
+        node: String,
+        /// Why.
+        message: String,
+    },
+    /// Something could not be removed.
+    #[error("could not clean up")]
+    Cleanup(#[source] WriteError),
+}

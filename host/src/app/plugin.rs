@@ -1,0 +1,164 @@
+//! The driver as a kubelet plugin: everything started in order, supervised, and ended.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, DeskOptions};
+use super::drive::Tools;
+use super::reporter::Output;
+use super::{AppError, PluginOptions, board, policies};
+use crate::cluster::{Cluster, ConnectOptions};
+use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
+use crate::triggers::{Demand, Standing};
+
+/// Wishes that may wait for the desk.
+const DEMANDS: usize = 64;
+
+/// A running driver.
+pub struct Plugin {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), AppError>>,
+    registration: watch::Receiver<Registration>,
+    standing: watch::Receiver<Standing>,
+}
+
+impl Plugin {
+    /// Starts the driver: the cluster first, then the policies, then the kubelet's sockets, so that nothing is
+    /// offered before it can be kept.
+    pub async fn start(options: PluginOptions) -> Result<Self, AppError> {
+        Self::start_with_output(options, Arc::new(|| Box::new(std::io::stdout()))).await
+    }
+
+    /// The same, with drains told somewhere else.
+    pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, AppError> {
+        let connect = ConnectOptions {
+            kubeconfig: options.kubeconfig.clone(),
+            eviction_timeout: options.eviction_timeout,
+            ..ConnectOptions::default()
+        };
+        let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+        let node = options.node_name.clone();
+        let unseen = |source| AppError::Node { node: node.clone(), source };
+        cluster.preflight(&node).await.map_err(unseen)?;
+        if !cluster.lifecycle_served().await.map_err(unseen)? {
+            return Err(AppError::LifecycleNotServed);
+        }
+        let loaded =
+            policies::load(&options.policies, options.compiler.clone(), options.clock, &cluster).await?;
+        let known = cluster.node(&node).await.map_err(unseen)?;
+        let (standing, stands) = watch::channel(Standing::Idle);
+        let (registration, registered) = watch::channel(Registration::Waiting);
+        let tools =
+            Tools { cluster: cluster.clone(), policies: Arc::clone(&loaded.policies), clock: options.clock };
+        let desk = DeskOptions {
+            node: node.clone(),
+            settings: options.settings.clone(),
+            format: options.format,
+            output,
+            standing,
+            checkpoint: known.and_then(|node| node.checkpoint),
+        };
+        let desk = Desk::new(tools, desk);
+        let stop = CancellationToken::new();
+        let (demands, inbox) = mpsc::channel(DEMANDS);
+        let wires = Wires {
+            events: board::events(&cluster, &node),
+            transitions: board::transitions(&cluster, &options.driver_name),
+            demands,
+            standing: stands.clone(),
+            registration,
+            resume: desk.resume(),
+        };
+        let board = Arc::new(board::Board { cluster, node });
+        let door = slm::run(slm_options(&options), board, wires, stop.clone());
+        let task = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                // The directory of compiled code lives as long as the driver.
+                let _loaded = loaded;
+                supervise(desk, inbox, tokio::spawn(door), stop).await
+            }
+        });
+        Ok(Self { stop, task, registration: registered, standing: stands })
+    }
+
+    /// Runs until `stop` comes true, or until it cannot go on.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<(), AppError> {
+        tokio::select! {
+            ended = &mut self.task => return join(ended),
+            () = stop => {}
+        }
+        tracing::info!("stopping: no further pod is asked to leave; a drain goes on with the next start");
+        self.stop().await
+    }
+
+    /// Hands over and ends.
+    pub async fn stop(mut self) -> Result<(), AppError> {
+        self.stop.cancel();
+        join((&mut self.task).await)
+    }
+
+    /// How it stands between the kubelet and us.
+    pub fn registration(&self) -> watch::Receiver<Registration> {
+        self.registration.clone()
+    }
+
+    /// What the driver is at.
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Carries wishes from the door to the desk until the door has closed.
+async fn supervise(
+    mut desk: Desk,
+    mut inbox: mpsc::Receiver<Demand>,
+    mut door: JoinHandle<Result<(), slm::SlmError>>,
+    stop: CancellationToken,
+) -> Result<(), AppError> {
+    let mut paused = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if !paused => {
+                paused = true;
+                desk.pause().await;
+            }
+            closed = &mut door => return join(closed).map_err(AppError::Slm),
+            Some(demand) = inbox.recv() => desk.demand(demand).await,
+            ended = desk.ended() => {
+                let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
+                desk.close(outcome.unwrap_or_default()).await;
+            }
+        }
+    }
+}
+
+/// A task of ours that panicked is a bug of ours: the process must not go on without it.
+fn join<T, E>(joined: Result<Result<T, E>, tokio::task::JoinError>) -> Result<T, E> {
+    match joined {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+fn slm_options(options: &PluginOptions) -> SlmOptions {
+    let instance = slm::unique_instance(options.clock.now());
+    SlmOptions {
+        kubelet_root: options.kubelet_root.clone(),
+        sla: options.sla,
+        scope: if options.node_scope { slm::Scope::Node } else { slm::Scope::AllNodes },
+        clock: options.clock,
+        stop_grace: options.stop_grace,
+        ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
+    }
+}
