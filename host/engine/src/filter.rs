@@ -47,7 +47,7 @@ fn all(pods: Vec<Uid>) -> Wave {
         pods,
         max_parallel: None,
         timeout: None,
-        grace_seconds: None,
+        max_grace_seconds: None,
     }
 }
 
