@@ -35,7 +35,9 @@ impl ClusterAccess for Access {
                 Answer::Unavailable { message } | Answer::Rejected { message } => {
                     Err(AccessError::Unavailable(message))
                 }
-                other => Err(AccessError::Unavailable(format!("unexpected answer to a list: {other:?}"))),
+                other => Err(AccessError::Unavailable(format!(
+                    "unexpected answer to a list: {other:?}"
+                ))),
             }
         }
         .boxed()

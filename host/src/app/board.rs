@@ -17,7 +17,8 @@ impl slm::Board for Board {
     fn publish<'a>(&'a self, transition: &'a slm::Transition) -> BoxFuture<'a, Result<(), slm::BoardError>> {
         async move {
             let published = self.cluster.publish_transition(&to_cluster(transition)).await;
-            let published = published.map_err(|error| failed("publish lifecycletransition", &transition.name, error))?;
+            let published =
+                published.map_err(|error| failed("publish lifecycletransition", &transition.name, error))?;
             tracing::debug!(transition = transition.name, ?published, "transition");
             Ok(())
         }
@@ -51,7 +52,10 @@ impl slm::Board for Board {
 }
 
 fn failed(step: &str, what: &str, error: WriteError) -> slm::BoardError {
-    slm::BoardError { step: format!("{step} {what}"), source: Box::new(error) }
+    slm::BoardError {
+        step: format!("{step} {what}"),
+        source: Box::new(error),
+    }
 }
 
 /// The LifecycleEvents of a node, in the door's words.
@@ -102,7 +106,9 @@ fn from_cluster(transition: cluster::LifecycleTransition) -> slm::Transition {
             cluster::Scope::Node(name) => slm::NodeSelection::Node(name),
             cluster::Scope::Selector => slm::NodeSelection::Selector,
         },
-        sla: transition.sla.map(|sla| std::time::Duration::from_millis(sla.as_millis())),
+        sla: transition
+            .sla
+            .map(|sla| std::time::Duration::from_millis(sla.as_millis())),
     }
 }
 

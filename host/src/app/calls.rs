@@ -17,10 +17,20 @@ pub(super) async fn plan(
     draft: &Plan,
 ) -> PlanAnswer {
     let Some(node) = view.node() else {
-        return PlanAnswer::Failed { message: "nothing is known of the node".to_owned() };
+        return PlanAnswer::Failed {
+            message: "nothing is known of the node".to_owned(),
+        };
     };
     let pods = view.pods_of(draft);
-    policies.plan(PlanCall { policy, drain, node, pods: &pods, draft }).await
+    policies
+        .plan(PlanCall {
+            policy,
+            drain,
+            node,
+            pods: &pods,
+            draft,
+        })
+        .await
 }
 
 /// Takes one step of a hook.
@@ -32,10 +42,20 @@ pub(super) async fn step(
 ) -> StepOutcome {
     let Some(node) = view.node() else {
         let message = "nothing is known of the node yet".to_owned();
-        return StepOutcome::Failed { message, retry_after: Some(NODE_SOON) };
+        return StepOutcome::Failed {
+            message,
+            retry_after: Some(NODE_SOON),
+        };
     };
     let pods: Vec<_> = view.pods().collect();
-    policies.step(StepCall { step, drain, node, pods: &pods }).await
+    policies
+        .step(StepCall {
+            step,
+            drain,
+            node,
+            pods: &pods,
+        })
+        .await
 }
 
 /// What a policy is told of the drain.

@@ -22,9 +22,15 @@ pub struct CleanupOptions {
 /// Removes the driver's transitions of this node and its annotation, and says what it removed. Transitions for all
 /// nodes belong to the other nodes' drivers, too, and a cordon is the admin's business: both stay.
 pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
-    let connect = ConnectOptions { kubeconfig: options.kubeconfig, ..ConnectOptions::default() };
+    let connect = ConnectOptions {
+        kubeconfig: options.kubeconfig,
+        ..ConnectOptions::default()
+    };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let unseen = |source| AppError::Node { node: options.node.clone(), source };
+    let unseen = |source| AppError::Node {
+        node: options.node.clone(),
+        source,
+    };
     let node = cluster.node(&options.node).await.map_err(unseen)?;
     let mut removed = Vec::new();
     if node.is_some_and(|node| node.checkpoint.is_some()) {
@@ -34,9 +40,19 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
     if cluster.lifecycle_served().await.map_err(unseen)? {
         let mut transitions = cluster.lifecycle_transitions(&options.driver);
         let listed = transitions.next().await;
-        let listed = if let Some(Change::Listed(listed)) = listed { listed } else { Vec::new() };
-        for transition in listed.into_iter().filter(|known| known.scope == Scope::Node(options.node.clone())) {
-            cluster.delete_transition(&transition.name).await.map_err(AppError::Cleanup)?;
+        let listed = if let Some(Change::Listed(listed)) = listed {
+            listed
+        } else {
+            Vec::new()
+        };
+        for transition in listed
+            .into_iter()
+            .filter(|known| known.scope == Scope::Node(options.node.clone()))
+        {
+            cluster
+                .delete_transition(&transition.name)
+                .await
+                .map_err(AppError::Cleanup)?;
             removed.push(format!("lifecycletransition {}", transition.name));
         }
     }
@@ -47,9 +63,14 @@ async fn forget(cluster: &Cluster, node: &str) -> Result<(), AppError> {
     let what = format!("remove our annotation of node {node}");
     match cluster.perform(node, &Task::Forget).await {
         Answer::Written { .. } => Ok(()),
-        Answer::Rejected { message } => {
-            Err(AppError::Cleanup(WriteError::Rejected { what, code: 403, message }))
-        }
-        other => Err(AppError::Cleanup(WriteError::Unavailable { what, message: format!("{other:?}") })),
+        Answer::Rejected { message } => Err(AppError::Cleanup(WriteError::Rejected {
+            what,
+            code: 403,
+            message,
+        })),
+        other => Err(AppError::Cleanup(WriteError::Unavailable {
+            what,
+            message: format!("{other:?}"),
+        })),
     }
 }

@@ -48,7 +48,14 @@ pub(crate) struct DeskOptions {
 
 impl Desk {
     pub(crate) fn new(tools: Tools, options: DeskOptions) -> Self {
-        let DeskOptions { node, settings, format, output, standing, checkpoint } = options;
+        let DeskOptions {
+            node,
+            settings,
+            format,
+            output,
+            standing,
+            checkpoint,
+        } = options;
         Self {
             tools,
             node,
@@ -96,11 +103,16 @@ impl Desk {
 
     /// The running drain is over: answered for, and the next one begun.
     pub(crate) async fn close(&mut self, outcome: Option<Outcome>) {
-        let Some(current) = self.current.take() else { return };
+        let Some(current) = self.current.take() else {
+            return;
+        };
         self.checkpoint = None;
         match outcome {
             Some(outcome) => {
-                let ended = Standing::Ended { id: current.id, outcome };
+                let ended = Standing::Ended {
+                    id: current.id,
+                    outcome,
+                };
                 self.standing.send_replace(ended);
             }
             None => {
@@ -129,7 +141,10 @@ impl Desk {
             Some(current) if current.id == wish.id => {}
             Some(_) => {
                 if self.waiting.iter().all(|waiting| waiting.id != wish.id) {
-                    tracing::info!(wish = wish.name, "another drain of this node is under way; this one waits");
+                    tracing::info!(
+                        wish = wish.name,
+                        "another drain of this node is under way; this one waits"
+                    );
                     self.waiting.push_back(wish);
                 }
             }
@@ -144,8 +159,11 @@ impl Desk {
     async fn lost(&mut self, id: String, reason: String) {
         self.waiting.retain(|wish| wish.id != id);
         if self.current.is_none() {
-            let unfinished = |checkpoint: &mut Checkpoint| checkpoint.id == id && checkpoint.phase != Phase::Finished;
-            let Some(checkpoint) = self.checkpoint.take_if(unfinished) else { return };
+            let unfinished =
+                |checkpoint: &mut Checkpoint| checkpoint.id == id && checkpoint.phase != Phase::Finished;
+            let Some(checkpoint) = self.checkpoint.take_if(unfinished) else {
+                return;
+            };
             let wish = Wish {
                 id: checkpoint.id.clone(),
                 name: checkpoint.name.clone(),
@@ -159,7 +177,9 @@ impl Desk {
     }
 
     async fn order(&self, id: &str, order: Event) {
-        let Some(current) = self.current.as_ref().filter(|current| current.id == id) else { return };
+        let Some(current) = self.current.as_ref().filter(|current| current.id == id) else {
+            return;
+        };
         // A drive that is over takes no orders; its end is on its way to us.
         current.orders.send(order).await.unwrap_or_default();
     }
@@ -182,14 +202,23 @@ impl Desk {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let drive = Drive::new(self.tools.clone(), request, resume, reporter);
         let drive = tokio::spawn(drive.run(inbox));
-        self.standing.send_replace(Standing::Working { id: wish.id.clone() });
-        self.current = Some(Current { id: wish.id.clone(), orders, drive });
+        self.standing
+            .send_replace(Standing::Working { id: wish.id.clone() });
+        self.current = Some(Current {
+            id: wish.id.clone(),
+            orders,
+            drive,
+        });
     }
 }
 
 /// Only an uncordon is ever saved as uncordoning, and it saves nothing else.
 fn intent_of(checkpoint: &Checkpoint) -> Intent {
-    if checkpoint.phase == Phase::Uncordoning { Intent::Uncordon } else { Intent::Drain }
+    if checkpoint.phase == Phase::Uncordoning {
+        Intent::Uncordon
+    } else {
+        Intent::Drain
+    }
 }
 
 impl Drop for Desk {

@@ -39,13 +39,24 @@ pub(crate) struct Drive {
 const NO_TIMER: Duration = Duration::from_secs(3600);
 
 impl Drive {
-    pub(crate) fn new(tools: Tools, request: Request, resume: Option<Checkpoint>, reporter: Reporter) -> Self {
+    pub(crate) fn new(
+        tools: Tools,
+        request: Request,
+        resume: Option<Checkpoint>,
+        reporter: Reporter,
+    ) -> Self {
         let now = tools.clock.now();
         let drain = match resume {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
             None => Drain::new(now, request),
         };
-        Self { tools, drain, view: Arc::default(), reporter, running: JoinSet::new() }
+        Self {
+            tools,
+            drain,
+            view: Arc::default(),
+            reporter,
+            running: JoinSet::new(),
+        }
     }
 
     /// Runs until the drain has ended, or until nobody holds `control` any more.
@@ -60,15 +71,16 @@ impl Drive {
                 self.reporter.end().await;
                 return ended;
             }
-            let Some(event) = self.next(&mut watch, &mut control).await else { return ended };
+            let heard = self.next(&mut watch, &mut control).await;
             let now = self.tools.clock.now();
-            match event {
-                Next::Event(event) => {
+            match heard {
+                Next::Heard(event) => {
                     Arc::make_mut(&mut self.view).apply(&event);
                     self.reporter.heard(&event);
                     self.drain.handle_event(now, event);
                 }
                 Next::Timeout => self.drain.handle_timeout(now),
+                Next::Abandoned => return ended,
             }
         }
     }
@@ -99,7 +111,7 @@ impl Drive {
         &mut self,
         watch: &mut (impl Stream<Item = Event> + Unpin),
         control: &mut mpsc::Receiver<Event>,
-    ) -> Option<Next> {
+    ) -> Next {
         let wait = match self.drain.poll_timeout() {
             Some(at) => Duration::from_millis(at.since(self.tools.clock.now()).as_millis()),
             None => NO_TIMER,
@@ -107,10 +119,10 @@ impl Drive {
         // Orders from outside first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;
-            event = control.recv() => event.map(Next::Event),
-            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Some(Next::answer(answer)),
-            Some(event) = watch.next() => Some(Next::Event(event)),
-            () = tokio::time::sleep(wait) => Some(Next::Timeout),
+            order = control.recv() => order.map_or(Next::Abandoned, Next::Heard),
+            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Next::Heard(answered(answer)),
+            Some(event) = watch.next() => Next::Heard(event),
+            () = tokio::time::sleep(wait) => Next::Timeout,
         }
     }
 
@@ -130,33 +142,46 @@ impl Drive {
                 let (request, view, started) = self.snapshot();
                 self.running.spawn(async move {
                     let info = calls::info(&request, started, now);
-                    (id, Answer::Step(calls::step(&tools.policies, info, &view, &step).await))
+                    (
+                        id,
+                        Answer::Step(calls::step(&tools.policies, info, &view, &step).await),
+                    )
                 });
             }
             task => {
                 let node = node.to_owned();
-                self.running.spawn(async move { (id, tools.cluster.perform(&node, &task).await) });
+                self.running
+                    .spawn(async move { (id, tools.cluster.perform(&node, &task).await) });
             }
         }
     }
 
     /// What a call of a policy takes with it.
     fn snapshot(&self) -> (Request, Arc<View>, Time) {
-        (self.drain.request().clone(), Arc::clone(&self.view), self.reporter.started())
+        (
+            self.drain.request().clone(),
+            Arc::clone(&self.view),
+            self.reporter.started(),
+        )
     }
 }
 
+/// A task of ours that panicked is a bug of ours, and no answer would ever come: it must not look like a wait.
+fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Event {
+    match joined {
+        Ok((id, answer)) => Event::Answer(id, answer),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// What ended a wait.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once, never stored"
+)]
 enum Next {
-    Event(Event),
+    Heard(Event),
     Timeout,
-}
-
-impl Next {
-    /// A task of ours that panicked is a bug of ours, and no answer would ever come: it must not look like a wait.
-    fn answer(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Self {
-        match joined {
-            Ok((id, answer)) => Self::Event(Event::Answer(id, answer)),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
+    /// Nobody wants this drain driven any more.
+    Abandoned,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cluster::{ConnectError, ReadError, WriteError};
 use crate::policy::{LoadError, RuntimeError};
-use crate::triggers::SlmError;
+use crate::triggers::slm::SlmError;
 
 /// Why a command did not do what it was called for.
 #[derive(Debug, thiserror::Error)]

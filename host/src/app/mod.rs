@@ -21,3 +21,4 @@ pub use options::{PluginOptions, PoliciesOptions, PolicyOption};
 pub use own::own_pod_from_env;
 pub use plan::{PlanOptions, Planned, plan};
 pub use plugin::Plugin;
+pub use reporter::Output;

@@ -8,8 +8,14 @@ pub fn own_pod_from_env(var: impl Fn(&str) -> Option<String>) -> Result<Option<P
     let read = |name| var(name).filter(|value| !value.is_empty());
     match (read("POD_NAMESPACE"), read("POD_NAME"), read("POD_UID")) {
         (None, None, None) => Ok(None),
-        (Some(namespace), Some(name), Some(uid)) => Ok(Some(PodRef { namespace, name, uid: Uid(uid) })),
-        _ => Err("POD_NAMESPACE, POD_NAME and POD_UID: set all three from the downward API, or none".to_owned()),
+        (Some(namespace), Some(name), Some(uid)) => Ok(Some(PodRef {
+            namespace,
+            name,
+            uid: Uid(uid),
+        })),
+        _ => Err(
+            "POD_NAMESPACE, POD_NAME and POD_UID: set all three from the downward API, or none".to_owned(),
+        ),
     }
 }
 

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt;
-use scupper_engine::{
-    Answer, Drain, Event, Intent, Notice, Outcome, Plan, Pod, Request, Settings, Task,
-};
+use scupper_engine::{Answer, Drain, Event, Intent, Notice, Outcome, Plan, Pod, Request, Settings, Task};
 
 use super::calls;
 use super::view::View;
@@ -52,9 +50,18 @@ pub async fn plan(options: PlanOptions) -> Result<Planned, AppError> {
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let unseen = |source| AppError::Node { node: options.node.clone(), source };
+    let unseen = |source| AppError::Node {
+        node: options.node.clone(),
+        source,
+    };
     cluster.preflight(&options.node).await.map_err(unseen)?;
-    let loaded = policies::load(&options.policies, options.compiler.clone(), options.clock, &cluster).await?;
+    let loaded = policies::load(
+        &options.policies,
+        options.compiler.clone(),
+        options.clock,
+        &cluster,
+    )
+    .await?;
     let request = Request {
         id: "plan".to_owned(),
         name: "plan".to_owned(),
@@ -87,7 +94,10 @@ async fn dry_run(
                 Notice::Finished { outcome, .. } => Err(outcome),
                 _ => continue,
             };
-            return Ok(Planned { pods: view.pods().cloned().collect(), result });
+            return Ok(Planned {
+                pods: view.pods().cloned().collect(),
+                result,
+            });
         }
         let event = match drain.poll_command() {
             Some(command) => match &command.task {
@@ -105,7 +115,12 @@ async fn dry_run(
             },
             None => match watch.next().await {
                 Some(event) => event,
-                None => return Err(AppError::NoPlan { node, message: "the watch ended".to_owned() }),
+                None => {
+                    return Err(AppError::NoPlan {
+                        node,
+                        message: "the watch ended".to_owned(),
+                    });
+                }
             },
         };
         view.apply(&event);

@@ -41,18 +41,29 @@ impl Plugin {
         };
         let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
         let node = options.node_name.clone();
-        let unseen = |source| AppError::Node { node: node.clone(), source };
+        let unseen = |source| AppError::Node {
+            node: node.clone(),
+            source,
+        };
         cluster.preflight(&node).await.map_err(unseen)?;
         if !cluster.lifecycle_served().await.map_err(unseen)? {
             return Err(AppError::LifecycleNotServed);
         }
-        let loaded =
-            policies::load(&options.policies, options.compiler.clone(), options.clock, &cluster).await?;
+        let loaded = policies::load(
+            &options.policies,
+            options.compiler.clone(),
+            options.clock,
+            &cluster,
+        )
+        .await?;
         let known = cluster.node(&node).await.map_err(unseen)?;
         let (standing, stands) = watch::channel(Standing::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
-        let tools =
-            Tools { cluster: cluster.clone(), policies: Arc::clone(&loaded.policies), clock: options.clock };
+        let tools = Tools {
+            cluster: cluster.clone(),
+            policies: Arc::clone(&loaded.policies),
+            clock: options.clock,
+        };
         let desk = DeskOptions {
             node: node.clone(),
             settings: options.settings.clone(),
@@ -82,7 +93,12 @@ impl Plugin {
                 supervise(desk, inbox, tokio::spawn(door), stop).await
             }
         });
-        Ok(Self { stop, task, registration: registered, standing: stands })
+        Ok(Self {
+            stop,
+            task,
+            registration: registered,
+            standing: stands,
+        })
     }
 
     /// Runs until `stop` comes true, or until it cannot go on.
@@ -156,7 +172,11 @@ fn slm_options(options: &PluginOptions) -> SlmOptions {
     SlmOptions {
         kubelet_root: options.kubelet_root.clone(),
         sla: options.sla,
-        scope: if options.node_scope { slm::Scope::Node } else { slm::Scope::AllNodes },
+        scope: if options.node_scope {
+            slm::Scope::Node
+        } else {
+            slm::Scope::AllNodes
+        },
         clock: options.clock,
         stop_grace: options.stop_grace,
         ..SlmOptions::new(&options.driver_name, &options.node_name, instance)

@@ -28,13 +28,26 @@ pub(crate) async fn load(
     let (cache, kept) = cache_dir(options)?;
     let compiler = match compiler {
         Some(compiler) => compiler,
-        None => std::env::current_exe().map_err(|source| AppError::Cache { path: cache.clone(), source })?,
+        None => std::env::current_exe().map_err(|source| AppError::Cache {
+            path: cache.clone(),
+            source,
+        })?,
     };
-    let runtime = Runtime::new(RuntimeOptions { cache, compiler, clock }).map_err(AppError::Runtime)?;
+    let runtime = Runtime::new(RuntimeOptions {
+        cache,
+        compiler,
+        clock,
+    })
+    .map_err(AppError::Runtime)?;
     let specs: Vec<_> = options.policies.iter().map(spec).collect();
     let access = Arc::new(Access::new(cluster.clone()));
-    let policies = Policies::load(&runtime, &specs, access).await.map_err(AppError::Policies)?;
-    Ok(Loaded { policies: Arc::new(policies), _cache: kept })
+    let policies = Policies::load(&runtime, &specs, access)
+        .await
+        .map_err(AppError::Policies)?;
+    Ok(Loaded {
+        policies: Arc::new(policies),
+        _cache: kept,
+    })
 }
 
 fn spec(option: &super::PolicyOption) -> PolicySpec {
@@ -50,13 +63,26 @@ fn spec(option: &super::PolicyOption) -> PolicySpec {
 fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), AppError> {
     match &options.cache {
         Some(path) => {
-            let failed = |source| AppError::Cache { path: path.clone(), source };
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+            let failed = |source| AppError::Cache {
+                path: path.clone(),
+                source,
+            };
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(failed)?;
             Ok((path.clone(), None))
         }
         None => {
-            let failed = |source| AppError::Cache { path: std::env::temp_dir(), source };
-            let dir = tempfile::Builder::new().prefix("scupper-policies-").tempdir().map_err(failed)?;
+            let failed = |source| AppError::Cache {
+                path: std::env::temp_dir(),
+                source,
+            };
+            let dir = tempfile::Builder::new()
+                .prefix("scupper-policies-")
+                .tempdir()
+                .map_err(failed)?;
             Ok((dir.path().to_owned(), Some(dir)))
         }
     }

@@ -35,8 +35,19 @@ enum Entry {
 
 impl Reporter {
     /// Tells people only.
-    pub(crate) fn lines(format: Format, output: &Output, now: Time, started: Time, request: &Request) -> Self {
-        Self { sink: Sink::begin(format, now, request, output()), started, writes: None, writer: None }
+    pub(crate) fn lines(
+        format: Format,
+        output: &Output,
+        now: Time,
+        started: Time,
+        request: &Request,
+    ) -> Self {
+        Self {
+            sink: Sink::begin(format, now, request, output()),
+            started,
+            writes: None,
+            writer: None,
+        }
     }
 
     /// Writes conditions and Events, too.
@@ -128,7 +139,11 @@ fn kubernetes_event(node: &str, event: &NodeEvent) -> KubernetesEvent {
     KubernetesEvent {
         node: node.to_owned(),
         node_uid: None,
-        severity: if event.warning { Severity::Warning } else { Severity::Normal },
+        severity: if event.warning {
+            Severity::Warning
+        } else {
+            Severity::Normal
+        },
         reason: event.reason.clone(),
         action: "Drain".to_owned(),
         note: event.note.clone(),

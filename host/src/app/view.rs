@@ -39,6 +39,10 @@ impl View {
 
     /// The pods that a draft is about: a planner must be shown those and no others.
     pub(crate) fn pods_of<'a>(&'a self, draft: &Plan) -> Vec<&'a Pod> {
-        draft.decisions.iter().filter_map(|decision| self.pods.get(&decision.pod)).collect()
+        draft
+            .decisions
+            .iter()
+            .filter_map(|decision| self.pods.get(&decision.pod))
+            .collect()
     }
 }

@@ -15,7 +15,13 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
     /// Which log lines go to standard error, for instance `debug` or `scupper=debug,kube=info`.
-    #[arg(long, global = true, env = "SCUPPER_LOG", default_value = "warn,scupper=info", value_name = "FILTER")]
+    #[arg(
+        long,
+        global = true,
+        env = "SCUPPER_LOG",
+        default_value = "warn,scupper=info",
+        value_name = "FILTER"
+    )]
     pub log: String,
     /// How results are printed.
     #[arg(long, short, global = true, value_enum, default_value_t = Output::Human)]
@@ -122,13 +128,10 @@ pub struct PluginArgs {
     #[arg(long, value_enum, default_value_t = OnFailure::Keep)]
     pub on_failure: OnFailure,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub drain: DrainArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub policies: PolicyArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub cluster: ClusterArgs,
 }
 
@@ -156,13 +159,10 @@ pub struct PlanArgs {
     /// The node.
     pub node: String,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub drain: DrainArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub policies: PolicyArgs,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub cluster: ClusterArgs,
 }
 
@@ -176,7 +176,6 @@ pub struct CleanupArgs {
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows doc comments of flattened groups as help")]
     pub cluster: ClusterArgs,
 }
 

@@ -33,9 +33,10 @@ impl Exit {
             Outcome::Drained | Outcome::Uncordoned { .. } => Self::Done,
             Outcome::PolicyFailed { .. } => Self::Policy,
             Outcome::DeadlineExceeded { .. } => Self::Deadline,
-            Outcome::Blocked { .. } | Outcome::Cancelled { .. } | Outcome::Lost { .. } | Outcome::Failed { .. } => {
-                Self::DrainFailed
-            }
+            Outcome::Blocked { .. }
+            | Outcome::Cancelled { .. }
+            | Outcome::Lost { .. }
+            | Outcome::Failed { .. } => Self::DrainFailed,
         }
     }
 }

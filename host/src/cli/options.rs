@@ -12,7 +12,7 @@ use crate::app::{PluginOptions, PoliciesOptions, PolicyOption};
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub struct OptionsError(pub(crate) Vec<String>);
+pub(crate) struct OptionsError(pub(crate) Vec<String>);
 
 /// Collects problems so that all of them are told at once.
 #[derive(Default)]
@@ -56,7 +56,10 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
 }
 
 /// What `plan` needs of them.
-pub(crate) fn planning(args: &DrainArgs, chosen: &PolicyArgs) -> Result<(Settings, PoliciesOptions, Duration), OptionsError> {
+pub(crate) fn planning(
+    args: &DrainArgs,
+    chosen: &PolicyArgs,
+) -> Result<(Settings, PoliciesOptions, Duration), OptionsError> {
     let mut problems = Problems::default();
     let settings = drain(&mut problems, args, OnFailure::Keep);
     let timeout = problems.check(duration("--eviction-timeout", &args.eviction_timeout));
@@ -84,20 +87,33 @@ fn drain(problems: &mut Problems, args: &DrainArgs, on_failure: OnFailure) -> Op
 fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOptions> {
     let mut policies: Vec<PolicyOption> = Vec::new();
     for given in &args.policies {
-        let Some((name, file)) = problems.check(policy(given)) else { continue };
+        let Some((name, file)) = problems.check(policy(given)) else {
+            continue;
+        };
         if policies.iter().any(|policy| policy.name == name) {
-            problems.0.push(format!("--policy {given}: there is a policy {name} already; give this one another name"));
+            problems.0.push(format!(
+                "--policy {given}: there is a policy {name} already; give this one another name"
+            ));
             continue;
         }
-        policies.push(PolicyOption { name, file, grants: Vec::new(), config: BTreeMap::new() });
+        policies.push(PolicyOption {
+            name,
+            file,
+            grants: Vec::new(),
+            config: BTreeMap::new(),
+        });
     }
     for given in &args.grants {
         let Some((name, grant)) = given.split_once('=') else {
-            problems.0.push(format!("--grant {given}: must be NAME=CAPABILITY:TARGET"));
+            problems
+                .0
+                .push(format!("--grant {given}: must be NAME=CAPABILITY:TARGET"));
             continue;
         };
         let Some(policy) = policies.iter_mut().find(|policy| policy.name == name) else {
-            problems.0.push(format!("--grant {given}: there is no --policy {name}=FILE"));
+            problems
+                .0
+                .push(format!("--grant {given}: there is no --policy {name}=FILE"));
             continue;
         };
         let grant = grant.parse().map_err(|error| format!("--grant {given}: {error}"));
@@ -109,19 +125,28 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOption
             Some((name, key.to_owned(), value.to_owned()))
         });
         let Some((name, key, value)) = parsed else {
-            problems.0.push(format!("--policy-config {given}: must be NAME.KEY=VALUE"));
+            problems
+                .0
+                .push(format!("--policy-config {given}: must be NAME.KEY=VALUE"));
             continue;
         };
         match policies.iter_mut().find(|policy| policy.name == name) {
             Some(policy) => {
                 if policy.config.insert(key, value).is_some() {
-                    problems.0.push(format!("--policy-config {given}: this key is given twice"));
+                    problems
+                        .0
+                        .push(format!("--policy-config {given}: this key is given twice"));
                 }
             }
-            None => problems.0.push(format!("--policy-config {given}: there is no --policy {name}=FILE")),
+            None => problems.0.push(format!(
+                "--policy-config {given}: there is no --policy {name}=FILE"
+            )),
         }
     }
-    Some(PoliciesOptions { policies, cache: args.policy_cache.clone() })
+    Some(PoliciesOptions {
+        policies,
+        cache: args.policy_cache.clone(),
+    })
 }
 
 fn policy(given: &str) -> Result<(String, PathBuf), String> {
@@ -130,12 +155,17 @@ fn policy(given: &str) -> Result<(String, PathBuf), String> {
         Some((name, _)) if !is_policy_name(name) => Err(format!(
             "--policy {given}: the name must be lower-case letters, digits and '-', and at most 40 of them"
         )),
-        _ => Err(format!("--policy {given}: must be NAME=FILE, for instance slurm=slurm.wasm")),
+        _ => Err(format!(
+            "--policy {given}: must be NAME=FILE, for instance slurm=slurm.wasm"
+        )),
     }
 }
 
 fn is_policy_name(name: &str) -> bool {
-    (1..=40).contains(&name.len()) && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    (1..=40).contains(&name.len())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 /// `90s`, `30m`, `1h30m`, `500ms`, as Kubernetes writes them.
@@ -147,7 +177,10 @@ pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0).ok_or_else(wrong)?;
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .filter(|end| *end > 0)
+            .ok_or_else(wrong)?;
         let (number, tail) = rest.split_at(digits);
         let unit = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit);
@@ -159,7 +192,10 @@ pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, String> {
             _ => return Err(wrong()),
         };
         let number: u64 = number.parse().map_err(|_| wrong())?;
-        let span = number.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)?;
+        let span = number
+            .checked_mul(millis)
+            .map(Duration::from_millis)
+            .ok_or_else(wrong)?;
         total = total.checked_add(span).ok_or_else(wrong)?;
         rest = tail;
     }
@@ -185,15 +221,29 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
         let args = PolicyArgs {
-            policies: vec!["slurm=a.wasm".into(), "slurm=b.wasm".into(), "Bad=c.wasm".into(), "x".into()],
-            grants: vec!["slurm=node-annotations:a/".into(), "other=b:c".into(), "nonsense".into()],
+            policies: vec![
+                "slurm=a.wasm".into(),
+                "slurm=b.wasm".into(),
+                "Bad=c.wasm".into(),
+                "x".into(),
+            ],
+            grants: vec![
+                "slurm=node-annotations:a/".into(),
+                "other=b:c".into(),
+                "nonsense".into(),
+            ],
             config: vec!["slurm.a=1".into(), "slurm.a=2".into(), "b".into()],
             policy_cache: None,
         };
         let mut problems = Problems::default();
         let options = policies(&mut problems, &args).unwrap();
         assert_eq!(problems.0.len(), 7, "{:?}", problems.0);
-        let [slurm] = &options.policies[..] else { panic!("{options:?}") };
-        assert_eq!(slurm.grants.iter().map(ToString::to_string).collect::<Vec<_>>(), ["node-annotations:a/"]);
+        let [slurm] = &options.policies[..] else {
+            panic!("{options:?}")
+        };
+        assert_eq!(
+            slurm.grants.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["node-annotations:a/"]
+        );
     }
 }

@@ -38,22 +38,38 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             let message = format!("drain {} is under way", request.name);
             Some(pair("True", "False", "DrainStarted", &message))
         }
-        Notice::Finished { outcome: Outcome::Drained, summary } => {
+        Notice::Finished {
+            outcome: Outcome::Drained,
+            summary,
+        } => {
             let gone = count(summary.gone as usize, "pod");
             let kept = count(summary.kept as usize, "pod");
-            let message =
-                format!("drain {}: {gone} left and {kept} stay as its plan says; nothing else is here", request.name);
+            let message = format!(
+                "drain {}: {gone} left and {kept} stay as its plan says; nothing else is here",
+                request.name
+            );
             Some(pair("False", "True", "DrainCompleted", &message))
         }
-        Notice::Finished { outcome: Outcome::Uncordoned { .. }, .. } => {
+        Notice::Finished {
+            outcome: Outcome::Uncordoned { .. },
+            ..
+        } => {
             let message = format!("maintenance is over: {}", request.name);
             Some(pair("False", "False", "MaintenanceComplete", &message))
         }
         // Refused before anything was changed: there is nothing to take back.
-        Notice::Finished { outcome: Outcome::Blocked { .. }, .. } => None,
+        Notice::Finished {
+            outcome: Outcome::Blocked { .. },
+            ..
+        } => None,
         Notice::Finished { outcome, .. } => {
             let message = format!("drain {}: {}", request.name, one_line(&outcome.to_string()));
-            Some(pair("False", "False", &format!("Drain{}", outcome.name()), &message))
+            Some(pair(
+                "False",
+                "False",
+                &format!("Drain{}", outcome.name()),
+                &message,
+            ))
         }
         _ => None,
     }
@@ -62,7 +78,11 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
 /// The Event that a notice is worth, if it is.
 pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
     let event = |warning: bool, reason: &str, note: String| {
-        Some(NodeEvent { warning, reason: reason.to_owned(), note: one_line(&note) })
+        Some(NodeEvent {
+            warning,
+            reason: reason.to_owned(),
+            note: one_line(&note),
+        })
     };
     match notice {
         Notice::Finished { outcome, summary } => {
@@ -70,21 +90,31 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
             let note = format!("{} after {spent}: {outcome}", request.name);
             event(!outcome.is_success(), outcome.name(), note)
         }
-        Notice::UncordonedByOthers => {
-            event(true, "UncordonedByOthers", format!("{}: no pod is evicted until the node is cordoned", request.name))
-        }
+        Notice::UncordonedByOthers => event(
+            true,
+            "UncordonedByOthers",
+            format!("{}: no pod is evicted until the node is cordoned", request.name),
+        ),
         _ => None,
     }
 }
 
-fn pair(in_progress: &'static str, drained: &'static str, reason: &str, message: &str) -> Vec<ConditionChange> {
+fn pair(
+    in_progress: &'static str,
+    drained: &'static str,
+    reason: &str,
+    message: &str,
+) -> Vec<ConditionChange> {
     let condition = |kind, status| ConditionChange {
         kind,
         status,
         reason: reason.to_owned(),
         message: message.to_owned(),
     };
-    vec![condition("DrainInProgress", in_progress), condition("Drained", drained)]
+    vec![
+        condition("DrainInProgress", in_progress),
+        condition("Drained", drained),
+    ]
 }
 
 #[cfg(test)]
@@ -107,22 +137,44 @@ mod tests {
     }
 
     fn statuses(outcome: Outcome) -> Option<Vec<(&'static str, &'static str)>> {
-        let notice = Notice::Finished { outcome, summary: Summary::default() };
+        let notice = Notice::Finished {
+            outcome,
+            summary: Summary::default(),
+        };
         let conditions = conditions_for(&request(), &notice)?;
-        Some(conditions.iter().map(|condition| (condition.kind, condition.status)).collect())
+        Some(
+            conditions
+                .iter()
+                .map(|condition| (condition.kind, condition.status))
+                .collect(),
+        )
     }
 
     #[test]
     fn only_a_drained_node_is_called_drained() {
-        assert_eq!(statuses(Outcome::Drained), Some(vec![("DrainInProgress", "False"), ("Drained", "True")]));
+        assert_eq!(
+            statuses(Outcome::Drained),
+            Some(vec![("DrainInProgress", "False"), ("Drained", "True")])
+        );
         for outcome in [
-            Outcome::DeadlineExceeded { remaining: Vec::new() },
-            Outcome::Cancelled { reason: String::new() },
-            Outcome::Lost { reason: String::new() },
-            Outcome::Failed { message: String::new() },
+            Outcome::DeadlineExceeded {
+                remaining: Vec::new(),
+            },
+            Outcome::Cancelled {
+                reason: String::new(),
+            },
+            Outcome::Lost {
+                reason: String::new(),
+            },
+            Outcome::Failed {
+                message: String::new(),
+            },
             Outcome::Uncordoned { cordon_kept: false },
         ] {
-            assert_eq!(statuses(outcome), Some(vec![("DrainInProgress", "False"), ("Drained", "False")]));
+            assert_eq!(
+                statuses(outcome),
+                Some(vec![("DrainInProgress", "False"), ("Drained", "False")])
+            );
         }
     }
 
@@ -133,8 +185,12 @@ mod tests {
 
     #[test]
     fn failures_are_warnings() {
-        let notice =
-            Notice::Finished { outcome: Outcome::Lost { reason: "gone".into() }, summary: Summary::default() };
+        let notice = Notice::Finished {
+            outcome: Outcome::Lost {
+                reason: "gone".into(),
+            },
+            summary: Summary::default(),
+        };
         let event = event_for(&request(), &notice).unwrap();
         assert!(event.warning);
         assert_eq!(event.reason, "Lost");

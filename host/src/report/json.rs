@@ -11,7 +11,13 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
         Notice::Phase(at) => ("phase", json!({ "phase": phase(*at) })),
         Notice::Planned(plan) => ("plan", plan_to_json(plan)),
         Notice::Cordoned { ours } => ("cordoned", json!({ "ours": ours })),
-        Notice::HookWaiting { policy, phase, subject, progress, waiting_for } => {
+        Notice::HookWaiting {
+            policy,
+            phase,
+            subject,
+            progress,
+            waiting_for,
+        } => {
             let waiting: Vec<_> = waiting_for
                 .iter()
                 .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }))
@@ -22,14 +28,24 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             });
             ("hookWaiting", fields)
         }
-        Notice::HookDone { policy, phase, subject } => {
+        Notice::HookDone {
+            policy,
+            phase,
+            subject,
+        } => {
             let fields =
                 json!({ "policy": policy, "phase": hook_phase(*phase), "subject": subject_to_json(subject) });
             ("hookDone", fields)
         }
-        Notice::WaveStarted { name, number, of, pods } => {
-            ("waveStarted", json!({ "name": name, "number": number, "of": of, "pods": pods }))
-        }
+        Notice::WaveStarted {
+            name,
+            number,
+            of,
+            pods,
+        } => (
+            "waveStarted",
+            json!({ "name": name, "number": number, "of": of, "pods": pods }),
+        ),
         Notice::WaveOverdue { name } => ("waveOverdue", json!({ "name": name })),
         Notice::PodWaits { pod, reason } => ("podWaits", with_pod(pod, reason_to_json(reason))),
         Notice::PodLeaving { pod } => ("podLeaving", with_pod(pod, json!({}))),
@@ -53,12 +69,17 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
 
 /// A plan that was made without carrying it out, or how the drain would have ended at once.
 pub fn planned_to_json(node: &str, pods: &[Pod], result: &Result<Plan, Outcome>) -> Value {
-    let names: Map<_, _> = pods.iter().map(|pod| (pod.id.uid.0.clone(), pod.id.to_string().into())).collect();
+    let names: Map<_, _> = pods
+        .iter()
+        .map(|pod| (pod.id.uid.0.clone(), pod.id.to_string().into()))
+        .collect();
     match result {
         Ok(plan) => json!({ "node": node, "pods": names, "plan": plan_to_json(plan) }),
         Err(Outcome::Blocked { pods: blocked }) => {
-            let blockers: Vec<_> =
-                blocked.iter().map(|(pod, reason)| json!({ "pod": pod.to_string(), "reason": reason })).collect();
+            let blockers: Vec<_> = blocked
+                .iter()
+                .map(|(pod, reason)| json!({ "pod": pod.to_string(), "reason": reason }))
+                .collect();
             json!({ "node": node, "pods": names, "outcome": "Blocked", "blockers": blockers })
         }
         Err(outcome) => {
@@ -84,7 +105,7 @@ fn plan_to_json(plan: &Plan) -> Value {
         .map(|wave| {
             json!({
                 "name": wave.name, "pods": wave.pods.iter().map(|uid| &uid.0).collect::<Vec<_>>(),
-                "maxParallel": wave.max_parallel, "gracePeriodSeconds": wave.grace_seconds,
+                "maxParallel": wave.max_parallel, "maxGracePeriodSeconds": wave.max_grace_seconds,
                 "timeoutSeconds": wave.timeout.map(scupper_engine::Duration::as_secs),
             })
         })

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use scupper_engine::{
-    Duration, HookPhase, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
-    Verdict, WaitingOn,
+    Duration, HookPhase, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time,
+    Uid, Verdict, WaitingOn,
 };
 
 use super::words::{count, hook_phase, one_line};
@@ -53,7 +53,10 @@ impl Progress {
         let line = progress.line(
             now,
             what,
-            &format!("node {} for {} {}, {deadline}", request.node, request.trigger, request.name),
+            &format!(
+                "node {} for {} {}, {deadline}",
+                request.node, request.trigger, request.name
+            ),
         );
         (progress, line)
     }
@@ -71,38 +74,77 @@ impl Progress {
             Notice::Phase(_) => return Vec::new(),
             Notice::Planned(plan) => return self.plan(now, plan),
             Notice::Cordoned { ours: true } => ("cordon", "the node is cordoned".to_owned()),
-            Notice::Cordoned { ours: false } => {
-                ("cordon", "the node was cordoned already; that cordon will not be lifted by us".to_owned())
-            }
-            Notice::HookWaiting { policy, phase, subject, progress, waiting_for } => {
+            Notice::Cordoned { ours: false } => (
+                "cordon",
+                "the node was cordoned already; that cordon will not be lifted by us".to_owned(),
+            ),
+            Notice::HookWaiting {
+                policy,
+                phase,
+                subject,
+                progress,
+                waiting_for,
+            } => {
                 return self.hook_waits(now, policy, *phase, subject, progress, waiting_for);
             }
-            Notice::HookDone { policy, phase, subject } => {
+            Notice::HookDone {
+                policy,
+                phase,
+                subject,
+            } => {
                 let Some(line) = self.hooks.remove(&(policy.clone(), *phase, subject.clone())) else {
                     return Vec::new();
                 };
                 let on = self.subject(subject);
-                ("hook", format!("{policy} is through with {}{on} after {}", hook_phase(*phase), now.since(line.first)))
+                (
+                    "hook",
+                    format!(
+                        "{policy} is through with {}{on} after {}",
+                        hook_phase(*phase),
+                        now.since(line.first)
+                    ),
+                )
             }
-            Notice::WaveStarted { name, number, of, pods } => {
-                ("wave", format!("{number} of {of}, {name}: {} to leave", count(*pods as usize, "pod")))
-            }
+            Notice::WaveStarted {
+                name,
+                number,
+                of,
+                pods,
+            } => (
+                "wave",
+                format!(
+                    "{number} of {of}, {name}: {} to leave",
+                    count(*pods as usize, "pod")
+                ),
+            ),
             Notice::WaveOverdue { name } => ("wave", format!("{name} is over time; the next one begins")),
             Notice::PodWaits { pod, reason } => return self.pod_waits(now, pod, reason),
             Notice::PodLeaving { pod } => {
                 self.leaving.insert(pod.uid.clone(), now);
                 let held = self.blocked.remove(&pod.uid);
-                let after = held.map(|since| format!(" (was held up for {})", now.since(since))).unwrap_or_default();
+                let after = held
+                    .map(|since| format!(" (was held up for {})", now.since(since)))
+                    .unwrap_or_default();
                 ("evict", format!("{pod}{after}"))
             }
             Notice::PodGone { pod, remaining } => {
-                let took = self.leaving.remove(&pod.uid).map(|since| format!(" after {}", now.since(since)));
-                ("gone", format!("{pod}{}, {remaining} to go", took.unwrap_or_default()))
+                let took = self
+                    .leaving
+                    .remove(&pod.uid)
+                    .map(|since| format!(" after {}", now.since(since)));
+                (
+                    "gone",
+                    format!("{pod}{}, {remaining} to go", took.unwrap_or_default()),
+                )
             }
-            Notice::Newcomer { pod } => ("new", format!("{pod} came after the plan was made; the policies are asked")),
-            Notice::UncordonedByOthers => {
-                ("held", "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned())
-            }
+            Notice::Newcomer { pod } => (
+                "new",
+                format!("{pod} came after the plan was made; the policies are asked"),
+            ),
+            Notice::UncordonedByOthers => (
+                "held",
+                "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned(),
+            ),
             Notice::Uncordoned => ("uncordon", "our cordon is lifted".to_owned()),
             Notice::Retrying { task, message } => ("retry", format!("{task}: {}", one_line(message))),
             Notice::Finished { outcome, summary } => return self.finished(now, outcome, summary),
@@ -123,14 +165,28 @@ impl Progress {
         let mut lines = vec![self.line(now, "plan", &head)];
         for (number, wave) in plan.waves.iter().enumerate() {
             let names: Vec<_> = wave.pods.iter().map(|uid| self.name(uid)).collect();
-            lines.push(self.line(now, "", &format!("wave {} {}: {}", number + 1, wave.name, shorten(&names))));
+            lines.push(self.line(
+                now,
+                "",
+                &format!("wave {} {}: {}", number + 1, wave.name, shorten(&names)),
+            ));
         }
         let mut kept: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-        for decision in plan.decisions.iter().filter(|decision| decision.verdict == Verdict::Keep) {
-            kept.entry((&decision.reason, &decision.policy)).or_default().push(self.name(&decision.pod));
+        for decision in plan
+            .decisions
+            .iter()
+            .filter(|decision| decision.verdict == Verdict::Keep)
+        {
+            kept.entry((&decision.reason, &decision.policy))
+                .or_default()
+                .push(self.name(&decision.pod));
         }
         for ((reason, policy), names) in kept {
-            lines.push(self.line(now, "", &format!("stays: {} ({}, {policy})", shorten(&names), one_line(reason))));
+            lines.push(self.line(
+                now,
+                "",
+                &format!("stays: {} ({}, {policy})", shorten(&names), one_line(reason)),
+            ));
         }
         lines
     }
@@ -146,7 +202,11 @@ impl Progress {
     ) -> Vec<String> {
         let mut text = one_line(progress);
         for waiting in waiting_for {
-            text.push_str(&format!("\0{} {}", one_line(&waiting.what), one_line(&waiting.detail)));
+            text.push_str(&format!(
+                "\0{} {}",
+                one_line(&waiting.what),
+                one_line(&waiting.detail)
+            ));
         }
         let key = (policy.to_owned(), phase, subject.clone());
         let known = self.hooks.get(&key);
@@ -154,15 +214,37 @@ impl Progress {
             return Vec::new();
         }
         let first = known.map_or(now, |line| line.first);
-        self.hooks.insert(key, HookLine { first, told: now, text });
+        self.hooks.insert(
+            key,
+            HookLine {
+                first,
+                told: now,
+                text,
+            },
+        );
         let on = self.subject(subject);
         let waited = now.since(first);
-        let since = if waited.as_secs() > 0 { format!(", for {waited} now") } else { String::new() };
-        let head = format!("{policy} holds the drain in {}{on}{since}: {}", hook_phase(phase), one_line(progress));
+        let since = if waited.as_secs() > 0 {
+            format!(", for {waited} now")
+        } else {
+            String::new()
+        };
+        let head = format!(
+            "{policy} holds the drain in {}{on}{since}: {}",
+            hook_phase(phase),
+            one_line(progress)
+        );
         let mut lines = vec![self.line(now, "hook", &head)];
         for waiting in waiting_for {
-            let since = waiting.since.map(|since| format!(", for {}", now.since(since))).unwrap_or_default();
-            let text = format!("  waits for {}: {}{since}", one_line(&waiting.what), one_line(&waiting.detail));
+            let since = waiting
+                .since
+                .map(|since| format!(", for {}", now.since(since)))
+                .unwrap_or_default();
+            let text = format!(
+                "  waits for {}: {}{since}",
+                one_line(&waiting.what),
+                one_line(&waiting.detail)
+            );
             lines.push(self.line(now, "", &text));
         }
         lines
@@ -186,13 +268,29 @@ impl Progress {
         }
         let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
         let waited = now.since(*since);
-        let since = if waited.as_secs() > 0 { format!(", for {waited} now") } else { String::new() };
-        vec![self.line(now, "waits", &format!("{pod}{since}: {}", one_line(&reason.to_string())))]
+        let since = if waited.as_secs() > 0 {
+            format!(", for {waited} now")
+        } else {
+            String::new()
+        };
+        vec![self.line(
+            now,
+            "waits",
+            &format!("{pod}{since}: {}", one_line(&reason.to_string())),
+        )]
     }
 
     fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
         let spent = summary.ended.since(summary.started);
-        let mut lines = vec![self.line(now, "end", &format!("{} in {spent}: {}", outcome.name(), one_line(&outcome.to_string())))];
+        let mut lines = vec![self.line(
+            now,
+            "end",
+            &format!(
+                "{} in {spent}: {}",
+                outcome.name(),
+                one_line(&outcome.to_string())
+            ),
+        )];
         if self.intent == Intent::Drain {
             let text = format!(
                 "{} left in {}, {} stayed, {} still here; {}, {} of them refused by a disruption budget",
@@ -207,7 +305,11 @@ impl Progress {
         }
         if summary.hook_steps > 0 {
             let steps = count(summary.hook_steps as usize, "hook step");
-            lines.push(self.line(now, "", &format!("{steps}, which held it up for {}", summary.hook_wait)));
+            lines.push(self.line(
+                now,
+                "",
+                &format!("{steps}, which held it up for {}", summary.hook_wait),
+            ));
         }
         if summary.budget_wait > Duration::ZERO {
             let text = format!("disruption budgets held pods up for {}", summary.budget_wait);
@@ -217,7 +319,9 @@ impl Progress {
     }
 
     fn name(&self, uid: &Uid) -> String {
-        self.pods.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string)
+        self.pods
+            .get(uid)
+            .map_or_else(|| uid.to_string(), PodRef::to_string)
     }
 
     fn subject(&self, subject: &Subject) -> String {

@@ -31,7 +31,12 @@ impl Sink {
         if format == Format::Human {
             tell(&mut out, &[line]);
         }
-        Self { format, request: request.clone(), progress, out }
+        Self {
+            format,
+            request: request.clone(),
+            progress,
+            out,
+        }
     }
 
     /// Names the pods that notices will only give the UID of.

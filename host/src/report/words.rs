@@ -4,7 +4,11 @@ use scupper_engine::{HookPhase, Phase};
 
 /// `1 pod`, `2 pods`.
 pub(crate) fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
 }
 
 /// What a phase of a drain is called.
@@ -38,7 +42,9 @@ pub(crate) const fn hook_phase(phase: HookPhase) -> &'static str {
 
 /// Whatever others wrote, on one line and without control characters, so that it cannot pass for our own lines.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
