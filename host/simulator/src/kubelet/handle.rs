@@ -1,0 +1,213 @@
+//! Starting a simulated kubelet, and what a test holds of it then.
+
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use scupper_contract::{PLUGINS_DIR, REGISTRY_DIR};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::objects::Objects;
+use super::options::{Faults, Options};
+use super::plugins::Plugins;
+use super::random::Random;
+use super::record::{Attempt, Call, Entry, Pass, Record};
+use super::sockets::{Sockets, WatchError};
+use super::{cleanup, pass, registry};
+
+/// What a kubelet lets the owner of a folder do, and its group.
+const FOLDER_MODE: u32 = 0o750;
+
+/// The kubelet did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A folder could not be made.
+    #[error("cannot make {path}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The registry folder cannot be watched.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+}
+
+/// What the parts of a running kubelet share. A restart makes it anew: this is a kubelet's memory.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub options: Options,
+    pub plugins: Plugins,
+    pub objects: Objects,
+    pub random: Random,
+    pub record: Record,
+}
+
+/// A simulated kubelet.
+#[derive(Debug)]
+pub struct Kubelet;
+
+impl Kubelet {
+    /// Starts one. It runs on the current Tokio runtime until its handle is dropped.
+    pub fn start(options: Options) -> Result<KubeletHandle, StartError> {
+        let handle = KubeletHandle {
+            options,
+            faults: Faults::default(),
+            record: Record::new(),
+            run: Mutex::new(None),
+        };
+        handle.up()?;
+        Ok(handle)
+    }
+}
+
+/// A running kubelet's tasks and memory.
+#[derive(Debug)]
+struct Run {
+    tasks: JoinSet<()>,
+    inner: Arc<Inner>,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Removals that are under way hold what they are kept in.
+        self.inner.plugins.forget();
+    }
+}
+
+/// A simulated kubelet that was started. Dropped, it ends.
+#[derive(Debug)]
+pub struct KubeletHandle {
+    options: Options,
+    faults: Faults,
+    record: Record,
+    run: Mutex<Option<Run>>,
+}
+
+impl KubeletHandle {
+    /// The kubelet's root.
+    pub fn root(&self) -> &Path {
+        &self.options.root
+    }
+
+    /// What may be broken in it.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// What it did so far.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The calls it made of drivers.
+    pub fn calls(&self) -> Vec<Call> {
+        self.record.calls()
+    }
+
+    /// Its passes.
+    pub fn passes(&self) -> Vec<Pass> {
+        self.record.passes()
+    }
+
+    /// Its attempts to register drivers.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.record.attempts()
+    }
+
+    /// The drivers that are registered, each with its endpoints, oldest first.
+    pub fn registered(&self) -> BTreeMap<String, Vec<PathBuf>> {
+        self.lock()
+            .as_ref()
+            .map(|run| run.inner.plugins.all())
+            .unwrap_or_default()
+    }
+
+    /// Cuts every connection to every driver. The channels go idle, as after any loss of a connection.
+    pub fn drop_connections(&self) {
+        if let Some(run) = self.lock().as_ref() {
+            run.inner.plugins.cut();
+        }
+    }
+
+    /// Ends it as a crash does: a call under way is cut, nothing is tidied up.
+    pub async fn stop(&self) {
+        let run = self.lock().take();
+        if let Some(mut run) = run {
+            run.tasks.shutdown().await;
+        }
+    }
+
+    /// Starts it after `stop`. It knows nothing of what was; a kubelet that runs is left alone.
+    pub fn up(&self) -> Result<(), StartError> {
+        let mut slot = self.lock();
+        if slot.is_none() {
+            *slot = Some(self.begin()?);
+        }
+        Ok(())
+    }
+
+    /// Ends it and starts it again.
+    pub async fn restart(&self) -> Result<(), StartError> {
+        self.stop().await;
+        self.record.add(Entry::Restarted);
+        self.up()
+    }
+
+    /// Waits until `done` holds of the record; the error shows the record when it does not in time.
+    pub async fn wait_for(&self, done: impl Fn(&Record) -> bool, limit: Duration) -> Result<(), String> {
+        let mut changed = self.record.watch();
+        let wait = async {
+            while !done(&self.record) {
+                if changed.changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        timeout(limit, wait).await.map_err(|_| {
+            format!(
+                "not within {limit:?}; the kubelet did: {:#?}",
+                self.record.entries()
+            )
+        })
+    }
+
+    fn begin(&self) -> Result<Run, StartError> {
+        let registry = self.options.root.join(REGISTRY_DIR);
+        for path in [&registry, &self.options.root.join(PLUGINS_DIR)] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(FOLDER_MODE)
+                .create(path)
+                .map_err(|source| StartError::Folder {
+                    path: path.clone(),
+                    source,
+                })?;
+        }
+        let sockets = Sockets::watch(&registry)?;
+        let options = self.options.clone();
+        let inner = Arc::new(Inner {
+            plugins: Plugins::new(&options.timing, &self.record),
+            objects: Objects::new(&options, &self.faults),
+            random: Random::new(options.seed),
+            record: self.record.clone(),
+            options,
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(registry::run(Arc::clone(&inner), sockets));
+        tasks.spawn(cleanup::at_start(Arc::clone(&inner)));
+        tasks.spawn(pass::run(Arc::clone(&inner)));
+        Ok(Run { tasks, inner })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Run>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

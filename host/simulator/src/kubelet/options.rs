@@ -1,0 +1,211 @@
+//! What a simulated kubelet is told before it starts, and what may be broken in it while it runs.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::ApiResource;
+use scupper_contract::{GROUP, VERSION};
+
+/// How a kubelet is started. The fields that `Options::new` does not ask for have the contract's values.
+#[derive(Clone)]
+pub struct Options {
+    /// The API server.
+    pub client: Client,
+    /// The node that this is the kubelet of.
+    pub node: String,
+    /// The kubelet's root; `plugins_registry` and `plugins` are made below it.
+    pub root: PathBuf,
+    /// How long things take.
+    pub timing: Timing,
+    /// Chooses the event of a pass; the same seed and the same events give the same choices.
+    pub seed: u64,
+    /// Which of the two descriptions of SLM it follows.
+    pub mode: Mode,
+    /// Does this kubelet know the plugin type `SLMPlugin`?
+    pub gate: bool,
+    /// The wall clock: what is written to objects and compared with deadlines.
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// The kind of the events.
+    pub events: ApiResource,
+    /// The kind of the transitions.
+    pub transitions: ApiResource,
+}
+
+impl Options {
+    /// A kubelet of `node` with its root at `root`.
+    pub fn new(client: Client, node: &str, root: impl Into<PathBuf>) -> Self {
+        Self {
+            client,
+            node: node.to_owned(),
+            root: root.into(),
+            timing: Timing::default(),
+            seed: 0,
+            mode: Mode::Prototype,
+            gate: true,
+            now: Arc::new(Timestamp::now),
+            events: kind("LifecycleEvent", "lifecycleevents"),
+            transitions: kind("LifecycleTransition", "lifecycletransitions"),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("node", &self.node)
+            .field("root", &self.root)
+            .field("timing", &self.timing)
+            .field("seed", &self.seed)
+            .field("mode", &self.mode)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}
+
+fn kind(name: &str, plural: &str) -> ApiResource {
+    ApiResource {
+        group: GROUP.to_owned(),
+        version: VERSION.to_owned(),
+        api_version: format!("{GROUP}/{VERSION}"),
+        kind: name.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+/// Which description of SLM the kubelet follows where they differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The prototype's: `status.driver` is a name; an expired event ends without a call.
+    Prototype,
+    /// The enhancement proposal's: `status.driver` is an object, an expired event is spelled `SLAExpired` and its
+    /// driver is told by an End call with `sla_expired`, and events that another component claimed are left alone.
+    Proposal,
+}
+
+/// How long things take in a kubelet.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// From the end of a pass to the next one.
+    pub pass_pause: Duration,
+    /// For a call and the patch of the node that follows it.
+    pub call: Duration,
+    /// For the channel to be ready when an event is claimed.
+    pub readiness: Duration,
+    /// From the loss of a driver's last endpoint to the removal of its node-scoped transitions.
+    pub cleanup_delay: Duration,
+    /// Between two looks at whether the events are there.
+    pub sync_poll: Duration,
+    /// Between two looks at the sockets.
+    pub registry_tick: Duration,
+    /// For dialling a registration socket.
+    pub dial: Duration,
+    /// For `GetInfo`.
+    pub info: Duration,
+    /// For `NotifyRegistrationStatus`.
+    pub notify: Duration,
+    /// After the first failure of a socket path; doubled after each further one.
+    pub backoff: Duration,
+    /// What the doubling ends at.
+    pub backoff_max: Duration,
+    /// Without a call for so long, a channel goes idle and stays so until the next call.
+    pub idle: Duration,
+    /// Before a refused connection is tried again; grows by the factor 1.6.
+    pub reconnect: Duration,
+    /// Between two attempts at a write that met a conflict.
+    pub conflict_pause: Duration,
+    /// Before a failed removal of transitions is tried again; doubled.
+    pub cleanup_retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            pass_pause: Duration::from_secs(10),
+            call: Duration::from_secs(45),
+            readiness: Duration::from_secs(30),
+            cleanup_delay: Duration::from_secs(30),
+            sync_poll: Duration::from_secs(1),
+            registry_tick: Duration::from_secs(1),
+            dial: Duration::from_secs(10),
+            info: Duration::from_secs(1),
+            notify: Duration::from_secs(5),
+            backoff: Duration::from_millis(500),
+            backoff_max: Duration::from_secs(122),
+            idle: Duration::from_secs(30 * 60),
+            reconnect: Duration::from_secs(1),
+            conflict_pause: Duration::from_millis(10),
+            cleanup_retry: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Timing {
+    /// Everything `divisor` times as fast: for tests in real time. A pause between two passes of 10 s becomes 100 ms
+    /// with a divisor of 100. What waits for another process (dialling, `GetInfo`, Notify) keeps its time.
+    pub fn faster(divisor: u32) -> Self {
+        let plain = Self::default();
+        let by = |time: Duration| time / divisor.max(1);
+        Self {
+            pass_pause: by(plain.pass_pause),
+            call: by(plain.call),
+            readiness: by(plain.readiness),
+            cleanup_delay: by(plain.cleanup_delay),
+            sync_poll: by(plain.sync_poll),
+            registry_tick: by(plain.registry_tick),
+            backoff: by(plain.backoff),
+            backoff_max: by(plain.backoff_max),
+            reconnect: by(plain.reconnect),
+            cleanup_retry: by(plain.cleanup_retry),
+            ..plain
+        }
+    }
+}
+
+/// What is broken in a kubelet at the moment. Shared: a change counts from the next request on.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<Mutex<Broken>>);
+
+#[derive(Clone, Debug, Default)]
+struct Broken {
+    patch_delay: Option<Duration>,
+    patch_refused: Option<u16>,
+    status_conflicts: u32,
+}
+
+impl Faults {
+    /// Each patch of the node's condition takes so long before it is sent.
+    pub fn delay_patch(&self, delay: Option<Duration>) {
+        self.lock().patch_delay = delay;
+    }
+
+    /// Each patch of the node's condition is answered with this HTTP status, without reaching the server.
+    pub fn refuse_patch(&self, status: Option<u16>) {
+        self.lock().patch_refused = status;
+    }
+
+    /// The next so many writes of an event's status are answered with 409, without reaching the server.
+    pub fn refuse_status_writes(&self, times: u32) {
+        self.lock().status_conflicts = times;
+    }
+
+    pub(super) fn patch(&self) -> (Option<Duration>, Option<u16>) {
+        let broken = self.lock();
+        (broken.patch_delay, broken.patch_refused)
+    }
+
+    /// Is this write of a status one to refuse? Counts it.
+    pub(super) fn takes_status_write(&self) -> bool {
+        let mut broken = self.lock();
+        let refused = broken.status_conflicts > 0;
+        broken.status_conflicts = broken.status_conflicts.saturating_sub(1);
+        refused
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Broken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,260 @@
+//! What a simulated kubelet did, in order, for tests to look at and to wait on.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// One thing that the kubelet did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It tried to register the driver behind a socket.
+    Attempted(Attempt),
+    /// A driver's endpoint is registered.
+    Registered {
+        /// The driver.
+        driver: String,
+        /// Its service socket.
+        endpoint: PathBuf,
+    },
+    /// A driver's endpoint is no longer registered.
+    Deregistered {
+        /// The driver.
+        driver: String,
+        /// Its service socket.
+        endpoint: PathBuf,
+    },
+    /// It claimed an event.
+    Claimed {
+        /// The event.
+        event: String,
+        /// Its UID.
+        uid: String,
+        /// The driver that shall work on it.
+        driver: String,
+        /// Its deadline.
+        sla: Option<String>,
+    },
+    /// It calls a driver.
+    Calling {
+        /// Start or End.
+        kind: Kind,
+        /// The event.
+        event: String,
+    },
+    /// The call of a driver ended.
+    Called(Call),
+    /// It wrote the node's condition, or failed to.
+    Patched {
+        /// The reason written.
+        reason: String,
+        /// Why it failed.
+        error: Option<String>,
+    },
+    /// It wrote a terminal status to an event, or failed to.
+    Finished {
+        /// The event.
+        event: String,
+        /// Its UID.
+        uid: String,
+        /// The status.
+        status: String,
+        /// Why the write failed; the event is driven again then.
+        error: Option<String>,
+    },
+    /// A pass ended.
+    Passed(Pass),
+    /// It deleted node-scoped transitions.
+    CleanedUp {
+        /// The field selector.
+        selector: String,
+        /// Why it failed; it is tried again then.
+        error: Option<String>,
+    },
+    /// It was restarted.
+    Restarted,
+}
+
+/// One attempt to register what is behind a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The registration socket.
+    pub socket: PathBuf,
+    /// The driver's name, when `GetInfo` answered.
+    pub driver: Option<String>,
+    /// What the driver was told: registered or not, and the text. `None`: nothing, for it could not be reached.
+    pub notified: Option<(bool, String)>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Which of the two calls it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// StartLifecycleTransition
+    Start,
+    /// EndLifecycleTransition
+    End,
+}
+
+/// What a driver answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The wanted reason of the node's condition.
+    pub condition: String,
+    /// The node to write it to.
+    pub node: String,
+    /// Why the driver gives up.
+    pub error: String,
+}
+
+/// A call of a driver and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Start or End.
+    pub kind: Kind,
+    /// The driver called.
+    pub driver: String,
+    /// Its endpoint, where one was registered.
+    pub endpoint: Option<PathBuf>,
+    /// The transition.
+    pub transition: String,
+    /// The event.
+    pub event: String,
+    /// End only: was the deadline said to have passed?
+    pub sla_expired: bool,
+    /// The answer, or why there is none.
+    pub answer: Result<Answer, String>,
+}
+
+/// A pass of the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// What it chose to do.
+    pub step: Step,
+    /// The event it chose.
+    pub event: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What a pass does, in order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Go on with a claimed event.
+    Drive,
+    /// Claim a pending one.
+    Claim,
+    /// Remove a terminal one.
+    CleanUp,
+    /// There is no event.
+    Nothing,
+}
+
+/// How a pass ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it was about.
+    Done,
+    /// It left the event as it is, for this reason, and comes back to it.
+    Left(String),
+}
+
+/// Everything a kubelet did since it was made, restarts included.
+#[derive(Clone, Debug)]
+pub struct Record {
+    entries: Arc<Mutex<Vec<(Instant, Entry)>>>,
+    count: Arc<watch::Sender<usize>>,
+}
+
+impl Record {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: Arc::default(),
+            count: Arc::new(watch::Sender::new(0)),
+        }
+    }
+
+    pub(super) fn add(&self, entry: Entry) {
+        tracing::debug!(target: "scupper_simulator::kubelet", ?entry, "kubelet");
+        let count = {
+            let mut entries = self.lock();
+            entries.push((Instant::now(), entry));
+            entries.len()
+        };
+        self.count.send_replace(count);
+    }
+
+    /// Changes with each entry.
+    pub(super) fn watch(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    /// All entries, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.lock().iter().map(|(_, entry)| entry.clone()).collect()
+    }
+
+    /// All entries with the moment of each, by tokio's clock.
+    pub fn timed(&self) -> Vec<(Instant, Entry)> {
+        self.lock().clone()
+    }
+
+    /// The calls.
+    pub fn calls(&self) -> Vec<Call> {
+        self.pick(|entry| match entry {
+            Entry::Called(call) => Some(call.clone()),
+            _ => None,
+        })
+    }
+
+    /// The passes.
+    pub fn passes(&self) -> Vec<Pass> {
+        self.pick(|entry| match entry {
+            Entry::Passed(pass) => Some(pass.clone()),
+            _ => None,
+        })
+    }
+
+    /// The attempts to register.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.pick(|entry| match entry {
+            Entry::Attempted(attempt) => Some(attempt.clone()),
+            _ => None,
+        })
+    }
+
+    /// The reasons that the node's condition was given.
+    pub fn reasons(&self) -> Vec<String> {
+        self.pick(|entry| match entry {
+            Entry::Patched { reason, error: None } => Some(reason.clone()),
+            _ => None,
+        })
+    }
+
+    /// How events ended: name and terminal status.
+    pub fn finished(&self) -> Vec<(String, String)> {
+        self.pick(|entry| match entry {
+            Entry::Finished {
+                event,
+                status,
+                error: None,
+                ..
+            } => Some((event.clone(), status.clone())),
+            _ => None,
+        })
+    }
+
+    /// What `choose` makes of the entries.
+    pub fn pick<T>(&self, choose: impl Fn(&Entry) -> Option<T>) -> Vec<T> {
+        self.lock()
+            .iter()
+            .filter_map(|(_, entry)| choose(entry))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Instant, Entry)>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
