@@ -2,10 +2,6 @@
 //!
 //! One world for the imports and one for each interface a policy can export. A component is described by all the
 //! worlds that its crate mentions, so a policy that exports only a planner names only that one.
-#![expect(
-    missing_docs,
-    reason = "generated from WIT, where modules and enum cases carry no comments"
-)]
 
 pub mod imports {
     wit_bindgen::generate!({

@@ -1,1 +1,41 @@
-fn main() {}
+//! `cargo xtask`: the repository's own commands.
+#![expect(clippy::print_stdout, reason = "its output is for the person who called it")]
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+use xtask::{policies, workspace::Workspace};
+
+/// The repository's own commands.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Command {
+    /// Builds the policies under plugins/ and examples/policies/ into components.
+    Policies {
+        /// Only this policy; may be given more than once.
+        #[arg(short, long = "policy", value_name = "NAME")]
+        policies: Vec<String>,
+        /// Where the components go [default: `policies` in the target directory].
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+fn main() -> Result<()> {
+    let workspace = Workspace::read()?;
+    match Command::parse() {
+        Command::Policies { policies: names, out } => {
+            for built in policies::build(&workspace, &names, out.as_deref())? {
+                println!(
+                    "{:<16} {:>7} bytes  sha256:{}  {}",
+                    built.name,
+                    built.size,
+                    built.sha256,
+                    built.file.display()
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What the policy promises, tried without wasm and without a cluster.
+
+use scupper_sdk::{
+    Policy, Verdict,
+    testing::{Host, pod},
+};
+
+use super::Priority;
+
+#[test]
+fn the_least_important_leave_first() {
+    let host = Host::new();
+    host.pods([
+        pod("kube-system/dns").with_priority(2_000_000_000),
+        pod("shop/cart").with_priority(0),
+        pod("shop/db").with_priority(1_500),
+        pod("batch/preemptible").with_priority(-10),
+    ]);
+    assert_eq!(
+        host.plan::<Priority>().unwrap().waves(),
+        [
+            "priority 0 and above: shop/cart batch/preemptible",
+            "priority 1000 and above: shop/db",
+            "priority 2000000000 and above: kube-system/dns",
+        ]
+    );
+}
+
+#[test]
+fn each_wave_has_the_time_of_its_group_and_no_pod_a_longer_grace() {
+    let host = Host::new();
+    host.config("groups", "0=60s, 1000=1h");
+    host.pods([pod("shop/cart"), pod("shop/db").with_priority(1_000)]);
+    let plan = host.plan::<Priority>().unwrap();
+
+    let low = plan.wave("priority 0 and above").unwrap();
+    assert_eq!(
+        (low.timeout, low.max_grace_period_seconds),
+        (Some(60_000), Some(60))
+    );
+    let high = plan.wave("priority 1000 and above").unwrap();
+    assert_eq!(
+        (high.timeout, high.max_grace_period_seconds),
+        (Some(3_600_000), Some(3_600))
+    );
+}
+
+#[test]
+fn a_group_without_pods_makes_no_wave() {
+    let host = Host::new();
+    host.pods([pod("shop/cart")]);
+    assert_eq!(
+        host.plan::<Priority>().unwrap().waves(),
+        ["priority 0 and above: shop/cart"]
+    );
+}
+
+#[test]
+fn who_leaves_is_not_its_business() {
+    let host = Host::new();
+    host.pods([
+        pod("shop/cart"),
+        pod("kube-system/proxy")
+            .of_daemon_set()
+            .with_priority(2_000_001_000),
+    ]);
+    let plan = host.plan::<Priority>().unwrap();
+    assert_eq!(plan.verdict("kube-system/proxy"), Some(Verdict::Keep));
+    assert_eq!(plan.reason("shop/cart"), host.draft().reason("shop/cart"));
+}
+
+#[test]
+fn a_wrong_configuration_is_told_with_an_example() {
+    for (text, words) in [
+        ("0", "`0`: write PRIORITY=TIME; an example is 0=5m"),
+        ("low=5m", "`low`: invalid digit found in string"),
+        ("0=5", "`5`: write a time like 90s, 5m or 1h"),
+        ("0=0s", "`0s`: write a time like"),
+        ("0=5\u{e9}", "write a time like"),
+        ("", "write PRIORITY=TIME"),
+        ("1000=5m,0=5m", "the priorities must ascend"),
+        ("0=5m,0=6m", "the priorities must ascend"),
+        ("0=99999999999999999h", "write a time like"),
+    ] {
+        let host = Host::new();
+        host.config("groups", text);
+        host.pods([pod("shop/cart")]);
+        let problems = Priority::check_config();
+        assert!(
+            problems.len() == 1 && problems[0].key == "groups",
+            "{text}: {problems:?}"
+        );
+        assert!(
+            problems[0].message.contains(words),
+            "{text}: {}",
+            problems[0].message
+        );
+        assert!(host.plan::<Priority>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_is_told() {
+    let host = Host::new();
+    host.config("group", "0=5m");
+    let problems = Priority::check_config();
+    assert!(
+        problems.len() == 1 && problems[0].message.contains("groups"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn the_default_is_right() {
+    let _host = Host::new();
+    assert_eq!(Priority::check_config(), []);
+}

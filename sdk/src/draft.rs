@@ -1,0 +1,268 @@
+//! Editing a plan so that it stays one: every pod has one verdict, every leaving pod stands in one wave, and the
+//! driver's own pod goes last.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{Decision, Plan, Pod, Verdict, Wave, outcome::milliseconds};
+
+/// How much of a reason the host takes.
+const REASON_BYTES: usize = 256;
+
+/// The plan so far, and the pods it is about.
+#[derive(Clone, Debug)]
+pub struct Draft<'a> {
+    pods: &'a [Pod],
+    /// Where in `pods` a UID stands.
+    positions: BTreeMap<&'a str, usize>,
+    /// One for each pod, at its place.
+    decisions: Vec<Decision>,
+    /// The wave of each pod, and its turn in there; a pod keeps them while it stays, in case it leaves after all.
+    places: Vec<Option<Place>>,
+    turns: usize,
+    /// The names and limits. Their pods are filled in at the end.
+    waves: Vec<Wave>,
+}
+
+/// The wave's position, then the turn.
+type Place = (usize, usize);
+
+/// The limits of a wave, to be changed.
+#[derive(Debug)]
+pub struct WaveLimits<'d>(&'d mut Wave);
+
+impl<'a> Draft<'a> {
+    /// A draft about these pods. The host's plan comes this way; authors need it only in tests.
+    pub fn new(pods: &'a [Pod], plan: Plan) -> Self {
+        let positions = pods
+            .iter()
+            .enumerate()
+            .map(|(at, pod)| (pod.uid.as_str(), at))
+            .collect();
+        let undecided = pods.iter().map(|pod| Decision {
+            pod: pod.uid.clone(),
+            verdict: Verdict::Keep,
+            reason: "undecided".to_owned(),
+            policy: String::new(),
+        });
+        let mut draft = Self {
+            pods,
+            positions,
+            decisions: undecided.collect(),
+            places: vec![None; pods.len()],
+            turns: 0,
+            waves: Vec::with_capacity(plan.waves.len()),
+        };
+        for decision in plan.decisions {
+            if let Some(slot) = draft
+                .position(&decision.pod)
+                .and_then(|at| draft.decisions.get_mut(at))
+            {
+                *slot = decision;
+            }
+        }
+        for mut wave in plan.waves {
+            let pods = std::mem::take(&mut wave.pods);
+            draft.waves.push(wave);
+            for uid in pods {
+                draft.place(&uid, draft.waves.len() - 1);
+            }
+        }
+        draft
+    }
+
+    /// The pod leaves through the Eviction API, which respects disruption budgets.
+    pub fn evict(&mut self, pod: &Pod, reason: impl AsRef<str>) {
+        self.decide(pod, Verdict::Evict, reason);
+    }
+
+    /// The pod leaves by plain deletion, which does not respect disruption budgets.
+    pub fn delete(&mut self, pod: &Pod, reason: impl AsRef<str>) {
+        self.decide(pod, Verdict::Delete, reason);
+    }
+
+    /// The pod leaves by itself: the drain waits until its containers have ended.
+    pub fn await_completion(&mut self, pod: &Pod, reason: impl AsRef<str>) {
+        self.decide(pod, Verdict::AwaitCompletion, reason);
+    }
+
+    /// The pod stays, and the drain does not wait for it.
+    pub fn keep(&mut self, pod: &Pod, reason: impl AsRef<str>) {
+        self.decide(pod, Verdict::Keep, reason);
+    }
+
+    /// The pod may not leave, and the drain may not begin.
+    pub fn refuse(&mut self, pod: &Pod, reason: impl AsRef<str>) {
+        self.decide(pod, Verdict::Refuse, reason);
+    }
+
+    /// Gives the pod a verdict, and says why: one line of at most 256 bytes, the rest is cut off.
+    ///
+    /// A pod that leaves now and did not before joins the last wave; one that stays leaves its wave. A mirror pod
+    /// cannot leave, so it keeps the verdict that it has.
+    pub fn decide(&mut self, pod: &Pod, verdict: Verdict, reason: impl AsRef<str>) {
+        if pod.mirror && verdict.leaves() {
+            return;
+        }
+        if let Some(decision) = self.position(&pod.uid).and_then(|at| self.decisions.get_mut(at)) {
+            decision.verdict = verdict;
+            decision.reason = one_line(reason.as_ref());
+        }
+    }
+
+    /// Puts a pod at the end of a wave, where it leaves if it leaves at all. A wave of a new name begins after all
+    /// others.
+    pub fn move_to_wave(&mut self, pod: &Pod, wave: &str) {
+        let wave = self.wave_position(wave);
+        self.place(&pod.uid, wave);
+    }
+
+    /// The limits of a wave, by its name. A wave of a new name begins after all others; one without pods vanishes at
+    /// the end.
+    pub fn wave(&mut self, name: &str) -> WaveLimits<'_> {
+        let at = self.wave_position(name);
+        #[expect(clippy::indexing_slicing, reason = "the position of a wave that exists")]
+        WaveLimits(&mut self.waves[at])
+    }
+
+    /// All pods on the node, in the order of the host.
+    pub fn pods(&self) -> &'a [Pod] {
+        self.pods
+    }
+
+    /// The pods that are to leave, in the order in which they do.
+    pub fn leaving(&self) -> Vec<&'a Pod> {
+        let unplaced = (self.last_wave().unwrap_or_default(), usize::MAX);
+        let pods = self.pods.iter().zip(&self.decisions).zip(&self.places);
+        let mut leaving: Vec<(Place, &'a Pod)> = pods
+            .filter(|((_, decision), _)| decision.verdict.leaves())
+            .map(|((pod, _), place)| (place.unwrap_or(unplaced), pod))
+            .collect();
+        leaving.sort_by_key(|(place, pod)| (pod.driver, *place));
+        leaving.into_iter().map(|(_, pod)| pod).collect()
+    }
+
+    /// What becomes of the pod, and why.
+    pub fn decision(&self, pod: &Pod) -> Option<&Decision> {
+        self.position(&pod.uid).and_then(|at| self.decisions.get(at))
+    }
+
+    /// The pod is to be gone at the end of the drain.
+    pub fn leaves(&self, pod: &Pod) -> bool {
+        self.decision(pod)
+            .is_some_and(|decision| decision.verdict.leaves())
+    }
+
+    /// The name of the wave in which the pod leaves.
+    pub fn wave_of(&self, pod: &Pod) -> Option<&str> {
+        if !self.leaves(pod) {
+            return None;
+        }
+        let wave = self
+            .place_of(pod)
+            .map(|(wave, _)| wave)
+            .or_else(|| self.last_wave())?;
+        self.waves.get(wave).map(|wave| wave.name.as_str())
+    }
+
+    /// The plan: waves without pods vanish, a pod that was put into no wave leaves in the last, and the driver's own
+    /// in one of its own after everything.
+    pub fn finish(mut self) -> Plan {
+        for pod in self.leaving().into_iter().filter(|pod| !pod.driver) {
+            let wave = self
+                .place_of(pod)
+                .map(|(wave, _)| wave)
+                .or_else(|| self.last_wave());
+            let wave = wave.unwrap_or_else(|| self.wave_position("all"));
+            if let Some(wave) = self.waves.get_mut(wave) {
+                wave.pods.push(pod.uid.clone());
+            }
+        }
+        let driver = self.pods.iter().find(|pod| pod.driver && self.leaves(pod));
+        let own_wave = driver
+            .and_then(|driver| self.place_of(driver))
+            .map(|(wave, _)| wave);
+        let own_wave = own_wave
+            .and_then(|wave| self.waves.get(wave).cloned())
+            .filter(|wave| wave.pods.is_empty());
+        self.waves.retain(|wave| !wave.pods.is_empty());
+        if let Some(driver) = driver {
+            let mut wave = own_wave.unwrap_or_else(|| Wave::new("driver", Vec::new()));
+            while self.waves.iter().any(|other| other.name == wave.name) {
+                wave.name.push_str("-last");
+            }
+            wave.pods.push(driver.uid.clone());
+            self.waves.push(wave);
+        }
+        Plan {
+            decisions: self.decisions,
+            waves: self.waves,
+        }
+    }
+
+    fn position(&self, uid: &str) -> Option<usize> {
+        self.positions.get(uid).copied()
+    }
+
+    fn place_of(&self, pod: &Pod) -> Option<Place> {
+        self.places.get(self.position(&pod.uid)?).copied().flatten()
+    }
+
+    fn place(&mut self, uid: &str, wave: usize) {
+        self.turns += 1;
+        if let Some(place) = self.position(uid).and_then(|at| self.places.get_mut(at)) {
+            *place = Some((wave, self.turns));
+        }
+    }
+
+    fn wave_position(&mut self, name: &str) -> usize {
+        self.waves
+            .iter()
+            .position(|wave| wave.name == name)
+            .unwrap_or_else(|| {
+                self.waves.push(Wave::new(name, Vec::new()));
+                self.waves.len() - 1
+            })
+    }
+
+    /// The last wave but the driver's: that is where pods leave that were put into none.
+    fn last_wave(&self) -> Option<usize> {
+        let driver = self.pods.iter().find(|pod| pod.driver);
+        let driver = driver
+            .and_then(|driver| self.place_of(driver))
+            .map(|(wave, _)| wave);
+        (0..self.waves.len()).rev().find(|wave| Some(*wave) != driver)
+    }
+}
+
+impl WaveLimits<'_> {
+    /// At most so many of its pods are leaving at once.
+    pub fn max_parallel(self, pods: u32) -> Self {
+        self.0.max_parallel = Some(pods);
+        self
+    }
+
+    /// It holds the next wave up for at most so long.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.0.timeout = Some(milliseconds(timeout));
+        self
+    }
+
+    /// No pod of it gets a longer grace period than this; those with a shorter one keep theirs.
+    pub fn max_grace_period_seconds(self, seconds: u64) -> Self {
+        self.0.max_grace_period_seconds = Some(seconds);
+        self
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let mut line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let end = (0..=REASON_BYTES.min(line.len()))
+        .rev()
+        .find(|at| line.is_char_boundary(*at))
+        .unwrap_or(0);
+    line.truncate(end);
+    line
+}

@@ -1,0 +1,107 @@
+//! Making the answers of a hook's step.
+
+use std::time::Duration;
+
+use crate::{Failure, Outcome, Pending, Timestamp, WaitingOn};
+
+/// How soon a step is called again when it does not say.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+impl Outcome {
+    /// Not through yet: where it stands, for people.
+    ///
+    /// ```
+    /// # use scupper_sdk::{Call, Outcome};
+    /// # use std::time::Duration;
+    /// fn step(call: &Call) -> Outcome {
+    ///     Outcome::pending("1 of 2 jobs has ended")
+    ///         .again_after(Duration::from_secs(10))
+    ///         .waiting_for("job 4711", "is running", Some(call.drain.started))
+    ///         .into()
+    /// }
+    /// ```
+    pub fn pending(progress: impl Into<String>) -> Pending {
+        Pending {
+            state: Vec::new(),
+            again_after: milliseconds(AGAIN_AFTER),
+            progress: progress.into(),
+            waiting_for: Vec::new(),
+        }
+    }
+
+    /// It did not work and never will: the drain cannot go on. Add [`Failure::retry_after`] for another try.
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure {
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+}
+
+impl Pending {
+    /// When to call again; five seconds unless said.
+    #[must_use]
+    pub fn again_after(mut self, after: Duration) -> Self {
+        self.again_after = milliseconds(after);
+        self
+    }
+
+    /// Given back at the next call: at most 1024 bytes.
+    #[must_use]
+    pub fn state(mut self, state: impl Into<Vec<u8>>) -> Self {
+        self.state = state.into();
+        self
+    }
+
+    /// Whom or what it waits for, what is awaited of it, and since when.
+    #[must_use]
+    pub fn waiting_for(
+        mut self,
+        what: impl Into<String>,
+        detail: impl Into<String>,
+        since: Option<Timestamp>,
+    ) -> Self {
+        self.waiting_for.push(WaitingOn {
+            what: what.into(),
+            detail: detail.into(),
+            since,
+        });
+        self
+    }
+}
+
+impl Failure {
+    /// Try again after so long.
+    #[must_use]
+    pub fn retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = Some(milliseconds(after));
+        self
+    }
+}
+
+impl From<Pending> for Outcome {
+    fn from(pending: Pending) -> Self {
+        Self::Pending(pending)
+    }
+}
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// A failure of the API server may pass, anything else does not.
+impl From<crate::cluster::Error> for Outcome {
+    fn from(error: crate::cluster::Error) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error {
+            crate::cluster::Error::Unavailable(_) => failure.retry_after(AGAIN_AFTER).into(),
+            _ => failure.into(),
+        }
+    }
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

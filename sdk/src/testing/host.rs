@@ -1,0 +1,202 @@
+//! The stand-in as a test sees it.
+
+use std::time::Duration;
+
+use super::{
+    Planned,
+    state::{self, State},
+};
+use crate::{
+    Call, Condition, Decision, Hooks, Outcome, Phase, Plan, Planner, Pod, Policy, Subject, Verdict, Wave,
+    export::glue, log::Level, outcome::milliseconds,
+};
+
+/// How much state the host keeps for a hook.
+const STATE_BYTES: usize = 1024;
+
+/// A node, its pods, a configuration and a drain, for one test.
+#[derive(Debug)]
+pub struct Host(());
+
+impl Host {
+    /// A schedulable node without pods, a policy without configuration, and a drain named `maintenance` that began
+    /// just now.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it resets the thread's stand-in; a default should do nothing"
+    )]
+    pub fn new() -> Self {
+        state::with(|state| *state = State::default());
+        Self(())
+    }
+
+    /// Configures the policy.
+    pub fn config(&self, key: &str, value: &str) {
+        state::with(|state| state.config.insert(key.to_owned(), value.to_owned()));
+    }
+
+    /// These are the pods on the node now.
+    pub fn pods(&self, pods: impl IntoIterator<Item = Pod>) {
+        state::with(|state| state.pods = pods.into_iter().collect());
+    }
+
+    /// The node is cordoned, by the driver (`own`) or by somebody else.
+    pub fn cordon(&self, own: bool) {
+        state::with(|state| {
+            state.node.unschedulable = true;
+            state.node.own_cordon = own;
+        });
+    }
+
+    /// The node takes pods again.
+    pub fn uncordon(&self) {
+        state::with(|state| {
+            state.node.unschedulable = false;
+            state.node.own_cordon = false;
+        });
+    }
+
+    /// Somebody sets an annotation of the node.
+    pub fn annotate_node(&self, key: &str, value: &str) {
+        state::with(|state| state::set(&mut state.node.annotations, key, value));
+    }
+
+    /// Somebody gives the node a condition.
+    pub fn node_condition(&self, condition: Condition) {
+        state::with(|state| {
+            state
+                .node
+                .conditions
+                .retain(|other| other.type_ != condition.type_);
+            state.node.conditions.push(condition);
+        });
+    }
+
+    /// The drain has this name from now on, and another id: it is another drain.
+    pub fn drain_named(&self, name: &str) {
+        state::with(|state| {
+            name.clone_into(&mut state.drain.name);
+            state.drain.id = format!("uid-of-{name}");
+            state.hooks.clear();
+        });
+    }
+
+    /// Time passes.
+    pub fn advance(&self, by: Duration) {
+        state::with(|state| state.drain.now = state.drain.now.saturating_add(milliseconds(by)));
+    }
+
+    /// The API server answers nothing but this error; `None`: it works again.
+    pub fn outage(&self, message: Option<&str>) {
+        state::with(|state| state.outage = message.map(str::to_owned));
+    }
+
+    /// Asks the planner, with a draft that evicts every pod but those of DaemonSets and mirror pods.
+    ///
+    /// # Panics
+    /// When the plan is one that the host would not take.
+    pub fn plan<P: Planner>(&self) -> Result<Planned, String> {
+        self.plan_after::<P>(&self.draft())
+    }
+
+    /// Asks the planner, with the draft of a policy before it.
+    ///
+    /// # Panics
+    /// When the plan is one that the host would not take.
+    pub fn plan_after<P: Planner>(&self, draft: &Planned) -> Result<Planned, String> {
+        let (drain, node, pods) = state::with(|state| {
+            state.grants = None;
+            (state.drain.clone(), state.node.clone(), state.pods.clone())
+        });
+        let plan = glue::make_plan::<P>(&drain, &node, &pods, draft.plan().clone())?;
+        let planned = Planned::new(plan, pods);
+        planned.assert_valid();
+        Ok(planned)
+    }
+
+    /// The first draft, before any policy.
+    pub fn draft(&self) -> Planned {
+        let pods = state::with(|state| state.pods.clone());
+        let decide = |pod: &Pod| {
+            let (verdict, reason) = match pod {
+                _ if pod.mirror => (Verdict::Keep, "mirror pod"),
+                _ if pod.is_controlled_by("DaemonSet") => (Verdict::Keep, "managed by a DaemonSet"),
+                _ => (Verdict::Evict, "evictable"),
+            };
+            Decision {
+                pod: pod.uid.clone(),
+                verdict,
+                reason: reason.to_owned(),
+                policy: "kubectl".to_owned(),
+            }
+        };
+        let decisions: Vec<_> = pods.iter().map(decide).collect();
+        let leaving = decisions.iter().filter(|decision| decision.verdict.leaves());
+        let waves = vec![Wave::new(
+            "all",
+            leaving.map(|decision| decision.pod.clone()).collect(),
+        )];
+        let plan = crate::Draft::new(&pods, Plan { decisions, waves }).finish();
+        Planned::new(plan, pods)
+    }
+
+    /// Takes one step of a hook. As the host does, it gives back what the last step of the same hook left behind,
+    /// and grants what the policy wants.
+    ///
+    /// # Panics
+    /// When the step leaves more state behind than the host keeps.
+    pub fn step<H: Hooks>(&self, phase: Phase, subject: Subject) -> Outcome {
+        let call = state::with(|state| {
+            state.grants = Some(<H as Policy>::describe().wants);
+            let at = state
+                .hooks
+                .iter()
+                .position(|(p, s, _)| *p == phase && *s == subject);
+            let left_behind = at.map(|at| state.hooks.swap_remove(at).2);
+            Call {
+                phase,
+                subject: subject.clone(),
+                drain: state.drain.clone(),
+                node: state.node.clone(),
+                pods: state.pods.clone(),
+                state: left_behind.unwrap_or_default(),
+            }
+        });
+        let outcome = glue::step::<H>(&call);
+        if let Outcome::Pending(pending) = &outcome {
+            let bytes = pending.state.len();
+            assert!(
+                bytes <= STATE_BYTES,
+                "the step leaves {bytes} bytes of state, the host keeps {STATE_BYTES}"
+            );
+            state::with(|state| state.hooks.push((phase, subject, pending.state.clone())));
+        }
+        outcome
+    }
+
+    /// The value of an annotation of the node.
+    pub fn node_annotation(&self, key: &str) -> Option<String> {
+        state::with(|state| state.node.annotation(key).map(str::to_owned))
+    }
+
+    /// A pod of the node as it is now, by `namespace/name`.
+    pub fn pod(&self, full_name: &str) -> Option<Pod> {
+        state::with(|state| {
+            state
+                .pods
+                .iter()
+                .find(|pod| pod.full_name() == full_name)
+                .cloned()
+        })
+    }
+
+    /// The moment that the policy is told.
+    pub fn now(&self) -> crate::Timestamp {
+        state::with(|state| state.drain.now)
+    }
+
+    /// What the policy wrote so far.
+    pub fn log(&self) -> Vec<(Level, String)> {
+        state::with(|state| state.log.clone())
+    }
+}

@@ -1,0 +1,35 @@
+//! A stand-in for the host, so that policies have ordinary tests: no wasm, no cluster, no clock.
+//!
+//! ```
+//! # use scupper_sdk::{*, testing::{Host, pod}};
+//! # struct Greeter;
+//! # impl Policy for Greeter { fn describe() -> Description { description!("Marks the node") .wants(Grant::node_annotations("example.com/")) } }
+//! impl Hooks for Greeter {
+//!     fn phases() -> Vec<Phase> {
+//!         vec![Phase::BeforeCordon]
+//!     }
+//!
+//!     fn step(call: &Call) -> Outcome {
+//!         match cluster::annotate_node("example.com/drained-by", &call.drain.name) {
+//!             Ok(()) => Outcome::Done,
+//!             Err(error) => error.into(),
+//!         }
+//!     }
+//! }
+//!
+//! let host = Host::new();
+//! assert_eq!(host.step::<Greeter>(Phase::BeforeCordon, Subject::Node), Outcome::Done);
+//! assert_eq!(host.node_annotation("example.com/drained-by").as_deref(), Some("maintenance"));
+//! ```
+//!
+//! Each test thread has one stand-in. Making a new [`Host`] forgets what the one before was told.
+
+mod host;
+pub(crate) mod imports;
+mod planned;
+mod pods;
+mod state;
+
+pub use host::Host;
+pub use planned::Planned;
+pub use pods::pod;

@@ -1,0 +1,73 @@
+//! What the stand-in knows: one for each thread, so that tests may run side by side.
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use crate::{Drain, Entry, Grant, Node, Phase, Pod, Subject, log::Level};
+
+thread_local! {
+    static STATE: RefCell<State> = RefCell::new(State::default());
+}
+
+/// The moment at which every test begins: 2027-01-15T08:00:00Z.
+const BEGINNING: u64 = 1_800_000_000_000;
+
+pub(super) struct State {
+    pub(super) config: BTreeMap<String, String>,
+    pub(super) node: Node,
+    pub(super) pods: Vec<Pod>,
+    pub(super) drain: Drain,
+    pub(super) log: Vec<(Level, String)>,
+    /// What the policy that is being called may do; `None`: it is a planner, which may nothing.
+    pub(super) grants: Option<Vec<Grant>>,
+    /// What the API server answers instead of doing anything.
+    pub(super) outage: Option<String>,
+    /// What unfinished hooks left behind.
+    pub(super) hooks: Vec<(Phase, Subject, Vec<u8>)>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            config: BTreeMap::new(),
+            node: Node {
+                uid: "uid-of-node-1".to_owned(),
+                name: "node-1".to_owned(),
+                labels: Vec::new(),
+                annotations: Vec::new(),
+                unschedulable: false,
+                own_cordon: false,
+                conditions: Vec::new(),
+            },
+            pods: Vec::new(),
+            drain: Drain {
+                id: "uid-of-maintenance".to_owned(),
+                name: "maintenance".to_owned(),
+                trigger: "test".to_owned(),
+                started: BEGINNING,
+                deadline: None,
+                now: BEGINNING,
+            },
+            log: Vec::new(),
+            grants: None,
+            outage: None,
+            hooks: Vec::new(),
+        }
+    }
+}
+
+/// Reads or changes this thread's state.
+pub(super) fn with<T>(act: impl FnOnce(&mut State) -> T) -> T {
+    STATE.with_borrow_mut(act)
+}
+
+pub(super) fn set(entries: &mut Vec<Entry>, key: &str, value: &str) {
+    remove(entries, key);
+    entries.push(Entry {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    });
+}
+
+pub(super) fn remove(entries: &mut Vec<Entry>, key: &str) {
+    entries.retain(|entry| entry.key != key);
+}
