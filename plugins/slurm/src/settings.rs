@@ -1,0 +1,121 @@
+//! The configuration.
+
+use std::time::Duration;
+
+use scupper_sdk::{Pod, Problem, config};
+
+const KEYS: [&str; 5] = ["hold", "label", "namespace", "poll-seconds", "reason"];
+
+/// How the operator configured the policy.
+pub(crate) struct Settings {
+    pub(crate) hold: Hold,
+    pub(crate) poll: Duration,
+    /// What Slurm is told besides the name of the drain.
+    pub(crate) reason: Option<String>,
+    labels: Vec<(String, String)>,
+    /// Empty: any.
+    namespaces: Vec<String>,
+}
+
+/// What waits for the jobs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// The whole node: no pod leaves before the jobs are over, as any of them may serve a job.
+    Node,
+    /// The Slurm pods alone: all others leave while the jobs end.
+    SlurmPods,
+}
+
+impl Settings {
+    /// Reads the configuration, or says everything that is wrong with it.
+    pub(crate) fn read() -> Result<Self, Vec<Problem>> {
+        let mut problems = config::unknown_keys(&KEYS);
+        let hold = hold().unwrap_or_else(|problem| {
+            problems.push(problem);
+            Hold::Node
+        });
+        let poll = poll().unwrap_or_else(|problem| {
+            problems.push(problem);
+            Duration::ZERO
+        });
+        let labels = labels().unwrap_or_else(|problem| {
+            problems.push(problem);
+            Vec::new()
+        });
+        let reason = config::get("reason").filter(|text| !text.trim().is_empty());
+        let namespaces = list(&config::get("namespace").unwrap_or_default());
+        if problems.is_empty() {
+            Ok(Self {
+                hold,
+                poll,
+                reason,
+                labels,
+                namespaces,
+            })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// It is a Slurm pod that has not ended. What has ended runs no job.
+    pub(crate) fn covers(&self, pod: &Pod) -> bool {
+        !pod.is_finished()
+            && (self.namespaces.is_empty() || self.namespaces.contains(&pod.namespace))
+            && self
+                .labels
+                .iter()
+                .all(|(key, value)| pod.label(key) == Some(value))
+    }
+}
+
+fn hold() -> Result<Hold, Problem> {
+    match config::get("hold").as_deref() {
+        None | Some("node") => Ok(Hold::Node),
+        Some("slurm-pods") => Ok(Hold::SlurmPods),
+        Some(other) => {
+            let message =
+                format!("`{other}`: write `node` to hold every pod until the jobs are over, or `slurm-pods`");
+            Err(Problem::new("hold", message))
+        }
+    }
+}
+
+fn poll() -> Result<Duration, Problem> {
+    let seconds = config::parse("poll-seconds", 5_u64)?;
+    if (1..=300).contains(&seconds) {
+        Ok(Duration::from_secs(seconds))
+    } else {
+        Err(Problem::new(
+            "poll-seconds",
+            format!("`{seconds}`: write a number from 1 to 300"),
+        ))
+    }
+}
+
+/// `key=value,key=value`: a pod must have all of them.
+fn labels() -> Result<Vec<(String, String)>, Problem> {
+    let text = config::get("label").unwrap_or_else(|| "app.kubernetes.io/name=slurmd".to_owned());
+    let labels: Option<Vec<_>> = list(&text)
+        .iter()
+        .map(|label| {
+            label
+                .split_once('=')
+                .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        })
+        .collect();
+    // No label at all would make every pod on the node a Slurm pod.
+    labels.filter(|labels| !labels.is_empty()).ok_or_else(|| {
+        Problem::new(
+            "label",
+            format!("`{text}`: write labels like app.kubernetes.io/name=slurmd"),
+        )
+    })
+}
+
+fn list(text: &str) -> Vec<String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,181 @@
+//! The annotation: when it is set, and by whom it may be removed.
+
+use scupper_sdk::{Outcome, Phase, Subject, log::Level, testing::Host};
+
+use super::{REASON, busy_host};
+use crate::Slurm;
+
+const OURS: &str = "[S] [Scupper] maintenance";
+const THEIRS: &str = "[T] [NVSentinel] 48 GPU:0 - XID error";
+
+fn step(host: &Host, phase: Phase) -> Outcome {
+    host.step::<Slurm>(phase, Subject::Node)
+}
+
+fn reason(host: &Host) -> Option<String> {
+    host.node_annotation(REASON)
+}
+
+#[test]
+fn the_reason_is_there_before_the_cordon() {
+    let host = busy_host();
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+    // A step is taken once more after a crash.
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+}
+
+#[test]
+fn a_node_without_slurm_pods_gets_no_reason() {
+    let host = Host::new();
+    for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
+        assert_eq!(step(&host, phase), Outcome::Done);
+        assert_eq!(reason(&host), None);
+    }
+}
+
+#[test]
+fn the_reason_is_one_line_of_at_most_256_characters() {
+    let host = busy_host();
+    host.config(
+        "reason",
+        &format!("firmware\nupgrade\t\u{7}{}", "\u{e9}".repeat(300)),
+    );
+    step(&host, Phase::BeforeCordon);
+    let reason = reason(&host).unwrap();
+    assert!(
+        reason.starts_with("[S] [Scupper] maintenance: firmware upgrade"),
+        "{reason}"
+    );
+    assert_eq!(reason.chars().count(), 256);
+    assert!(!reason.contains(char::is_control));
+}
+
+#[test]
+fn what_somebody_else_wrote_stays_and_is_told() {
+    let host = busy_host();
+    host.annotate_node(REASON, THEIRS);
+    for phase in [
+        Phase::BeforeCordon,
+        Phase::BeforeDrain,
+        Phase::OnCancel,
+        Phase::BeforeUncordon,
+        Phase::AfterUncordon,
+    ] {
+        step(&host, phase);
+        assert_eq!(reason(&host).as_deref(), Some(THEIRS), "{phase:?}");
+    }
+    let log = host.log();
+    assert!(
+        log.iter()
+            .any(|(level, line)| *level == Level::Info && line.contains(THEIRS)),
+        "{log:?}"
+    );
+}
+
+#[test]
+fn on_a_node_that_is_cordoned_already_it_comes_late_and_that_is_told() {
+    let host = busy_host();
+    host.cordon(false);
+    assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+    let warnings = |host: &Host| {
+        host.log()
+            .iter()
+            .filter(|(level, _)| *level == Level::Warn)
+            .count()
+    };
+    assert_eq!(warnings(&host), 1);
+    // Told once, not at every look.
+    step(&host, Phase::BeforeDrain);
+    assert_eq!(warnings(&host), 1);
+}
+
+#[test]
+fn while_it_waits_it_does_not_fight_for_the_annotation() {
+    let host = busy_host();
+    step(&host, Phase::BeforeCordon);
+    host.cordon(true);
+    step(&host, Phase::BeforeDrain);
+    host.annotate_node(REASON, THEIRS);
+    step(&host, Phase::BeforeDrain);
+    assert_eq!(reason(&host).as_deref(), Some(THEIRS));
+}
+
+#[test]
+fn a_reason_left_over_from_a_drain_before_gives_way() {
+    let host = busy_host();
+    host.annotate_node(REASON, "[S] [Scupper] last-week");
+    step(&host, Phase::BeforeCordon);
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+}
+
+#[test]
+fn cancel_removes_the_reason_of_this_drain_only() {
+    let host = busy_host();
+    host.config("reason", "firmware");
+    step(&host, Phase::BeforeCordon);
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(reason(&host), None);
+
+    for other in [
+        "[S] [Scupper] maintenance-2",
+        "[S] [Scupper] other: maintenance",
+        "maintenance",
+        "",
+    ] {
+        host.annotate_node(REASON, other);
+        assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+        assert_eq!(reason(&host).as_deref(), Some(other));
+    }
+}
+
+#[test]
+fn a_drain_with_a_very_long_name_knows_its_reason_again() {
+    let host = busy_host();
+    host.drain_named(&"n".repeat(253));
+    step(&host, Phase::BeforeCordon);
+    assert_eq!(reason(&host).unwrap().chars().count(), 256);
+    step(&host, Phase::OnCancel);
+    assert_eq!(reason(&host), None);
+}
+
+#[test]
+fn uncordon_removes_the_reason_though_it_has_another_name() {
+    let host = busy_host();
+    step(&host, Phase::BeforeCordon);
+    host.cordon(true);
+    host.drain_named("maintenance-complete");
+    // As long as the node is cordoned, slurm-operator could put a reason of its own in its place.
+    step(&host, Phase::BeforeUncordon);
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+    host.uncordon();
+    step(&host, Phase::AfterUncordon);
+    assert_eq!(reason(&host), None);
+}
+
+#[test]
+fn where_the_cordon_is_not_ours_the_reason_goes_before_it() {
+    let host = busy_host();
+    host.cordon(false);
+    step(&host, Phase::BeforeDrain);
+    step(&host, Phase::BeforeUncordon);
+    assert_eq!(reason(&host), None);
+}
+
+#[test]
+fn when_the_api_server_is_away_the_step_is_tried_again() {
+    let host = busy_host();
+    host.outage(Some("connection refused"));
+    let Outcome::Failed(failure) = step(&host, Phase::BeforeCordon) else {
+        panic!("it cannot have worked")
+    };
+    assert_eq!(
+        (failure.message.as_str(), failure.retry_after),
+        ("connection refused", Some(5_000))
+    );
+    host.outage(None);
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+}
