@@ -52,6 +52,9 @@ lint: tools ## Formatting, clippy, docs, house rules, licences.
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(call say,docs)
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+	$(call say,licences and sources of all dependencies)
+	@host/testbeds/tools deny
+	"$(SCUPPER_CACHE)/tools/bin/cargo-deny" --log-level error --config .cargo/deny.toml check bans licenses sources
 
 .PHONY: tools
 tools:
