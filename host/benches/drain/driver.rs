@@ -1,0 +1,163 @@
+//! The driver as a process of its own, driven by the kubelet simulator.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Options, Timing};
+use serde_json::{Value, json};
+
+use super::testbed::Testbed;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A running driver of one node, ended when dropped.
+pub(crate) struct Driver {
+    child: Child,
+    kubelet: KubeletHandle,
+    node: String,
+    story: PathBuf,
+    registered: Duration,
+    idle: f64,
+    _dir: tempfile::TempDir,
+}
+
+impl Driver {
+    pub(crate) async fn start(testbed: &Testbed, node: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("scupper-k-").tempdir().unwrap();
+        let config = kube::config::Kubeconfig::read_from(testbed.kubeconfig()).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(config, &Default::default())
+            .await
+            .unwrap();
+        let client = kube::Client::try_from(config).unwrap();
+        let timing = Timing {
+            registry_tick: Duration::from_millis(10),
+            ..Timing::faster(100)
+        };
+        let kubelet = Kubelet::start(Options {
+            timing,
+            ..Options::new(client, node, dir.path())
+        })
+        .unwrap();
+        let story = dir.path().join("story.json");
+        let policies =
+            std::env::var("SCUPPER_POLICIES").expect("SCUPPER_POLICIES names the built policies' folder");
+        let begin = Instant::now();
+        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+            .args([
+                "kubelet-plugin",
+                "--output",
+                "json",
+                "--driver-name",
+                "bench",
+                "--node-name",
+                node,
+                "--force",
+            ])
+            .arg("--kubelet-root")
+            .arg(dir.path())
+            .arg("--kubeconfig")
+            .arg(testbed.kubeconfig())
+            .arg("--policy")
+            .arg(format!("slurm={policies}/slurm.wasm"))
+            .args(["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"])
+            .env("SCUPPER_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(File::create(&story).unwrap())
+            .spawn()
+            .unwrap();
+        kubelet
+            .wait_for(
+                |record| {
+                    record
+                        .attempts()
+                        .iter()
+                        .any(|attempt| attempt.notified.as_ref().is_some_and(|(ok, _)| *ok))
+                },
+                LIMIT,
+            )
+            .await
+            .unwrap();
+        let registered = begin.elapsed();
+        // It publishes its transitions now; what it needs while idle shows a moment later.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let idle = rss_mib(child.id());
+        Self {
+            child,
+            kubelet,
+            node: node.to_owned(),
+            story,
+            registered,
+            idle,
+            _dir: dir,
+        }
+    }
+
+    pub(crate) const fn registered_after(&self) -> Duration {
+        self.registered
+    }
+
+    pub(crate) const fn idle_rss_mib(&self) -> f64 {
+        self.idle
+    }
+
+    pub(crate) fn rss_mib(&self) -> f64 {
+        rss_mib(self.child.id())
+    }
+
+    /// Drains the node and says how long the driver took from the kubelet's call to the end.
+    pub(crate) async fn drain(&self, testbed: &Testbed) -> Duration {
+        let name = self.event(testbed, "bench").await;
+        let finished = self.told(&name);
+        assert_eq!(finished["outcome"], "Drained", "{finished}");
+        Duration::from_secs_f64(finished["seconds"].as_f64().unwrap())
+    }
+
+    pub(crate) async fn give_back(&self, testbed: &Testbed) {
+        self.event(testbed, "bench-uncordon").await;
+    }
+
+    /// Makes an event and waits until the kubelet has finished it.
+    async fn event(&self, testbed: &Testbed, transition: &str) -> String {
+        let name = format!("{transition}-{}", self.kubelet.record().finished().len());
+        let file = self.story.with_file_name("event.json");
+        let event = json!({
+            "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "LifecycleEvent", "metadata": { "name": name },
+            "spec": { "transitionName": transition, "bindingNode": self.node },
+        });
+        std::fs::write(&file, event.to_string()).unwrap();
+        testbed.kubectl(&["create", "-f", file.to_str().unwrap()]);
+        let done = |(event, status): &(String, String)| *event == name && status == "Succeeded";
+        self.kubelet
+            .wait_for(|record| record.finished().iter().any(done), LIMIT)
+            .await
+            .unwrap();
+        name
+    }
+
+    fn told(&self, drain: &str) -> Value {
+        let story = std::fs::read_to_string(&self.story).unwrap();
+        let mut lines = story
+            .lines()
+            .rev()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines
+            .find(|line| line["drain"] == drain && line["kind"] == "finished")
+            .unwrap()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn rss_mib(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib / 1024.0
+}

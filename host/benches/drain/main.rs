@@ -1,0 +1,96 @@
+//! A drain of 110 pods beside `kubectl drain`, on one real API server in one run; and what the driver costs while it
+//! waits: memory, and the time from its start until the kubelet has registered it.
+//!
+//! Figures of one run are compared with each other, never with figures of another machine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark stops at what it did not expect, and prints"
+)]
+
+mod driver;
+mod testbed;
+
+use std::time::{Duration, Instant};
+
+use driver::Driver;
+use testbed::Testbed;
+
+const PODS: usize = 110;
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` only wants to know that it starts.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    let testbed = Testbed::up();
+    println!(
+        "{PODS} pods without a budget, grace 30 s, kube-apiserver {}\n",
+        testbed.version()
+    );
+    println!(
+        "{:<12} {:<10} {:>9} {:>10} {:>13}",
+        "pods take", "drained by", "wall", "requests", "beyond pods"
+    );
+    let driver = Driver::start(&testbed, "node-1").await;
+    for takes in [0, 2] {
+        let kubectl = by_kubectl(&testbed, takes);
+        row(takes, "kubectl", &kubectl);
+        let ours = by_scupper(&testbed, &driver, takes).await;
+        row(takes, "scupper", &ours);
+        println!(
+            "{:<12} {:<10} {:>8.1}x {:>9.1}x",
+            "",
+            "ratio",
+            kubectl.wall.as_secs_f64() / ours.wall.as_secs_f64(),
+            kubectl.requests as f64 / ours.requests as f64
+        );
+    }
+    println!(
+        "\nstart until registered   {:>7.0} ms",
+        driver.registered_after().as_secs_f64() * 1000.0
+    );
+    println!(
+        "idle RSS with slurm.wasm {:>7.1} MiB (before its first drain)",
+        driver.idle_rss_mib()
+    );
+    println!("RSS after two drains     {:>7.1} MiB", driver.rss_mib());
+}
+
+struct Drained {
+    wall: Duration,
+    requests: usize,
+}
+
+fn row(takes: u64, who: &str, drained: &Drained) {
+    println!(
+        "{:<12} {who:<10} {:>7.2} s {:>10} {:>13}",
+        format!("{takes} s"),
+        drained.wall.as_secs_f64(),
+        drained.requests,
+        drained.requests.saturating_sub(PODS)
+    );
+}
+
+fn by_kubectl(testbed: &Testbed, takes: u64) -> Drained {
+    testbed.pods("node-0", PODS, takes);
+    let mark = testbed.mark();
+    let begin = Instant::now();
+    testbed.kubectl(&["drain", "node-0", "--force", "--ignore-daemonsets"]);
+    let wall = begin.elapsed();
+    let requests = testbed.requests("kubectl", &mark);
+    testbed.kubectl(&["uncordon", "node-0"]);
+    Drained { wall, requests }
+}
+
+async fn by_scupper(testbed: &Testbed, driver: &Driver, takes: u64) -> Drained {
+    testbed.pods("node-1", PODS, takes);
+    let mark = testbed.mark();
+    let wall = driver.drain(testbed).await;
+    let requests = testbed.requests("scupper", &mark);
+    driver.give_back(testbed).await;
+    Drained { wall, requests }
+}

@@ -1,0 +1,140 @@
+//! A node and pods as a policy would be shown them.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper::policy::{AccessError, ClusterAccess};
+use scupper_engine::{Condition, Controller, Node, Pod, PodPhase, PodRef, Time, Uid};
+
+const CREATED: Time = Time::from_millis(1_780_000_000_000);
+
+pub(crate) fn node() -> Node {
+    Node {
+        name: "worker-1".to_owned(),
+        uid: Uid("0f0f0f0f-0000-4000-8000-000000000000".to_owned()),
+        labels: labels("worker"),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: Vec::new(),
+        checkpoint: None,
+        resource_version: "1".to_owned(),
+    }
+}
+
+/// Pods with six labels and four conditions each, in three priorities.
+pub(crate) fn pods(count: usize) -> Vec<Pod> {
+    (0..count).map(pod).collect()
+}
+
+/// The same, the first few being Slurm workers with jobs.
+pub(crate) fn slurm_pods(slurm: usize, count: usize) -> Vec<Pod> {
+    let mut pods = pods(count);
+    for pod in pods.iter_mut().take(slurm) {
+        pod.labels
+            .insert("app.kubernetes.io/name".to_owned(), "slurmd".to_owned());
+        for kind in ["SlurmNodeStateAllocated", "SlurmNodeStateDrain"] {
+            pod.conditions.push(condition(kind));
+        }
+    }
+    pods
+}
+
+fn pod(number: usize) -> Pod {
+    let uid = Uid(format!("{number:08x}-1111-4222-8333-444444444444"));
+    let name = format!("shop-7c9f5d6b4-{number:05}");
+    Pod {
+        id: PodRef {
+            namespace: "shop".to_owned(),
+            name,
+            uid,
+        },
+        node: "worker-1".to_owned(),
+        labels: labels("shop"),
+        annotations: BTreeMap::new(),
+        controller: Some(Controller {
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            name: "shop-7c9f5d6b4".to_owned(),
+            uid: Uid("22222222-1111-4222-8333-444444444444".to_owned()),
+            missing: false,
+        }),
+        phase: PodPhase::Running,
+        ready: true,
+        conditions: ["PodScheduled", "Initialized", "ContainersReady", "Ready"]
+            .map(condition)
+            .into(),
+        priority: [0, 1_000, 2_000_000_000][number % 3],
+        priority_class: String::new(),
+        grace_seconds: 30,
+        created: CREATED,
+        deletion: None,
+        finalizers: Vec::new(),
+        empty_dir: false,
+        host_network: false,
+        hostname: String::new(),
+    }
+}
+
+fn condition(kind: &str) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: String::new(),
+        message: String::new(),
+        since: Some(CREATED),
+    }
+}
+
+fn labels(app: &str) -> BTreeMap<String, String> {
+    let keys = [
+        "name",
+        "instance",
+        "version",
+        "component",
+        "part-of",
+        "managed-by",
+    ];
+    keys.into_iter()
+        .map(|key| (format!("app.kubernetes.io/{key}"), app.to_owned()))
+        .collect()
+}
+
+/// No cluster: these policies do not ask for it here.
+pub(crate) struct Nobody;
+
+impl Nobody {
+    fn none<T>() -> Result<T, AccessError> {
+        Err(AccessError::Unavailable(
+            "there is no cluster in a benchmark".to_owned(),
+        ))
+    }
+}
+
+impl ClusterAccess for Nobody {
+    fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        async { Self::none() }.boxed()
+    }
+
+    fn pods<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        async { Self::none() }.boxed()
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        async { Self::none() }.boxed()
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        _: &'a PodRef,
+        _: &'a str,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        async { Self::none() }.boxed()
+    }
+}
