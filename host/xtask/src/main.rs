@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Parser;
-use xtask::{policies, workspace::Workspace};
+use xtask::{policies, tidy, workspace::Workspace};
 
 /// The repository's own commands.
 #[derive(Parser)]
@@ -20,6 +20,8 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Checks the house rules.
+    Tidy,
 }
 
 fn main() -> Result<()> {
@@ -35,6 +37,17 @@ fn main() -> Result<()> {
                     built.file.display()
                 );
             }
+        }
+        Command::Tidy => {
+            let sources = tidy::read(&workspace.root)?;
+            let findings = tidy::check(&sources);
+            for finding in &findings {
+                println!("{finding}");
+            }
+            if !findings.is_empty() {
+                bail!("{} broken house rules in {} files", findings.len(), sources.len());
+            }
+            println!("{} files keep the house rules", sources.len());
         }
     }
     Ok(())

@@ -1,0 +1,136 @@
+//! Rust without comments and without the insides of strings, so that rules look at code only.
+
+/// Blanks out comments and literals; lines stay where they are.
+pub(super) fn code_only(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (length, keep) = match literal(rest, code.chars().next_back()) {
+            Some(length) => (length, false),
+            None => (first.len_utf8(), true),
+        };
+        let (part, after) = rest.split_at(length);
+        if keep {
+            code.push_str(part);
+        } else {
+            code.extend(part.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        }
+        rest = after;
+    }
+    code
+}
+
+/// How long the comment or literal is that begins here.
+fn literal(text: &str, before: Option<char>) -> Option<usize> {
+    let in_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    match text.as_bytes() {
+        [b'/', b'/', ..] => Some(text.find('\n').unwrap_or(text.len())),
+        [b'/', b'*', ..] => Some(block_comment(text)),
+        [b'"', ..] => Some(quoted(text, 1, '"')),
+        [b'r', b'"' | b'#', ..] if !in_word => raw(text, 1),
+        [b'b', b'r', b'"' | b'#', ..] if !in_word => raw(text, 2),
+        // A character is closed again after one, or after an escape; a lifetime is not.
+        [b'\'', b'\\', ..] => Some(quoted(text, 1, '\'')),
+        [b'\'', ..] => {
+            let inside = text.chars().nth(1)?;
+            let close = 1 + inside.len_utf8();
+            text.get(close..)?.starts_with('\'').then_some(close + 1)
+        }
+        _ => None,
+    }
+}
+
+fn block_comment(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    text.len()
+}
+
+fn quoted(text: &str, from: usize, close: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip_while(|(at, _)| *at < from) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == close => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// `r"..."`, `r#"..."#`; not `r#keyword`.
+fn raw(text: &str, prefix: usize) -> Option<usize> {
+    let hashes = text.get(prefix..)?.chars().take_while(|c| *c == '#').count();
+    let inside = prefix + hashes + 1;
+    text.get(prefix + hashes..)?.starts_with('"').then(|| {
+        let close = format!("\"{}", "#".repeat(hashes));
+        let rest = text.get(inside..).unwrap_or_default();
+        rest.find(&close)
+            .map_or(text.len(), |at| inside + at + close.len())
+    })
+}
+
+/// Whether the line contains the word, not merely as a part of another.
+pub(super) fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let before = line.get(..at).and_then(|text| text.chars().next_back());
+        let after = line.get(at + word.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// What is named directly after each `path` (such as `crate::`), groups in braces included, with its line.
+pub(super) fn named_after<'a>(code: &'a str, path: &str) -> Vec<(usize, &'a str)> {
+    let mut named = Vec::new();
+    for (at, _) in code.match_indices(path) {
+        let line = code
+            .get(..at)
+            .map_or(1, |before| before.matches('\n').count() + 1);
+        let rest = code.get(at + path.len()..).unwrap_or_default();
+        match rest.strip_prefix('{') {
+            Some(group) => named.extend(heads(group).into_iter().map(|name| (line, name))),
+            None => named.push((line, head(rest))),
+        }
+    }
+    named
+}
+
+/// The first name of each path in a group whose opening brace is behind us.
+fn heads(group: &str) -> Vec<&str> {
+    let mut heads = vec![head(group.trim_start())];
+    let mut depth = 0_usize;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => heads.push(head(group.get(at + 1..).unwrap_or_default().trim_start())),
+            _ => {}
+        }
+    }
+    heads.retain(|name| !name.is_empty());
+    heads
+}
+
+fn head(text: &str) -> &str {
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
+}

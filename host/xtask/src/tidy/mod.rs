@@ -1,0 +1,11 @@
+//! The house rules that a program can check: [`check`] says where they are broken.
+
+mod code;
+mod rooms;
+mod rules;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use rules::check;
+pub use source::{Finding, Source, read};

@@ -1,0 +1,143 @@
+//! The table of rules.
+
+use super::{
+    code::has_word,
+    rooms,
+    source::{Finding, Source},
+};
+
+/// From here on a file must be split.
+const LINES: usize = 500;
+
+/// Each looks at one file and is known by the name that its findings carry.
+const RULES: [fn(&Source) -> Vec<Finding>; 11] = [
+    rooms::edges_apart,
+    rooms::crates_at_home,
+    rooms::one_writer,
+    rooms::who_prints,
+    pure_engine,
+    short_files,
+    no_ignored_tests,
+    no_allow,
+    no_leftovers,
+    module_docs,
+    no_paths_outside,
+];
+
+/// Everything in these files that breaks a rule.
+pub fn check(sources: &[Source]) -> Vec<Finding> {
+    sources
+        .iter()
+        .flat_map(|source| RULES.iter().flat_map(|rule| rule(source)))
+        .collect()
+}
+
+/// The engine has no dependencies and no standard library: it builds for bare wasm and cannot do anything.
+fn pure_engine(source: &Source) -> Vec<Finding> {
+    const RULE: &str = "pure-engine";
+    match source.path.as_str() {
+        "host/engine/Cargo.toml" => {
+            let mut in_dependencies = false;
+            let lines = source.text.lines().enumerate().filter(|(_, line)| {
+                if line.starts_with('[') {
+                    in_dependencies = line.contains("dependencies");
+                    // `[dependencies.name]` is one by itself.
+                    return in_dependencies && line.contains("dependencies.");
+                }
+                in_dependencies && !line.trim().is_empty() && !line.starts_with('#')
+            });
+            let found =
+                lines.map(|(at, line)| source.finding(RULE, at + 1, format!("a dependency: `{line}`")));
+            found.collect()
+        }
+        "host/engine/src/lib.rs" if !source.code.contains("#![no_std]") => {
+            vec![source.finding(RULE, 1, "the engine is `#![no_std]`")]
+        }
+        path if path.starts_with("host/engine/src/") && !source.is_test() => {
+            source.lines(RULE, &source.code, |line| {
+                has_word(line, "std").then(|| "`std` in the engine; it has `core` and `alloc`".to_owned())
+            })
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A file that is too long for one sitting is two files.
+fn short_files(source: &Source) -> Vec<Finding> {
+    let lines = source.text.lines().count();
+    if !source.is_rust() || source.is_generated() || source.is_test() || lines <= LINES {
+        return Vec::new();
+    }
+    vec![source.finding(
+        "short-files",
+        LINES + 1,
+        format!("{lines} lines; split it before {LINES}"),
+    )]
+}
+
+/// A test that is not run tests nothing.
+fn no_ignored_tests(source: &Source) -> Vec<Finding> {
+    source.lines("no-ignored-tests", &source.code, |line| {
+        let ignored = ["#[ignore", ", ignore)", ", ignore ="]
+            .iter()
+            .any(|text| line.contains(text));
+        ignored.then(|| "an ignored test; let it say what it needs, and run it".to_owned())
+    })
+}
+
+/// `expect` complains when its reason is gone, `allow` stays for ever.
+fn no_allow(source: &Source) -> Vec<Finding> {
+    if source.is_generated() {
+        return Vec::new();
+    }
+    source.lines("no-allow", &source.code, |line| {
+        let allow = ["#[allow(", "#![allow(", ", allow("]
+            .iter()
+            .any(|text| line.contains(text));
+        allow.then(|| "write `#[expect(lint, reason = \"...\")]` instead of `allow`".to_owned())
+    })
+}
+
+/// What is left to do stands in an issue, not in the code.
+fn no_leftovers(source: &Source) -> Vec<Finding> {
+    // Not whole words here, or this file would break its own rule.
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+    source.lines("no-leftovers", &source.text, |line| {
+        let word = words.iter().find(|word| has_word(line, word))?;
+        Some(format!("`{word}`: do it, or file it"))
+    })
+}
+
+/// A module says first what it is for.
+fn module_docs(source: &Source) -> Vec<Finding> {
+    let first = source
+        .text
+        .lines()
+        .find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
+    if !source.is_rust() || source.is_generated() || first.is_some_and(|line| line.starts_with("//!")) {
+        return Vec::new();
+    }
+    vec![source.finding(
+        "module-docs",
+        1,
+        "begin with `//!`: what the module is for and what it must not know",
+    )]
+}
+
+/// Whoever clones the repository has nothing else of ours.
+fn no_paths_outside(source: &Source) -> Vec<Finding> {
+    let paths = [
+        concat!("/wo", "rk/"),
+        concat!("/ro", "ot/"),
+        concat!("/ho", "me/"),
+        concat!("../sha", "red"),
+    ];
+    source.lines("no-paths-outside", &source.text, |line| {
+        let is_part = |c: char| c.is_alphanumeric() || "_-.}$*".contains(c);
+        let found = paths.iter().find(|path| {
+            let mut places = line.match_indices(**path);
+            places.any(|(at, _)| !line.get(..at).is_some_and(|before| before.ends_with(is_part)))
+        })?;
+        Some(format!("`{found}...` is no place in this repository"))
+    })
+}

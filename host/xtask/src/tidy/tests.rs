@@ -1,0 +1,234 @@
+//! Each rule is broken once and kept once, and the repository keeps them all.
+
+use std::path::Path;
+
+use super::{Source, check, code::code_only, read};
+
+/// The rules that a file of this path and text breaks, with the lines.
+fn broken(path: &str, text: &str) -> Vec<String> {
+    let mut findings: Vec<_> = check(&[Source::new(path, &format!("//! What for.\n{text}"))]);
+    findings.sort_by_key(|finding| finding.line);
+    findings
+        .iter()
+        .map(|finding| format!("{}:{}", finding.rule, finding.line))
+        .collect()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn edges_do_not_name_each_other() {
+    for text in [
+        "use crate::cluster::Client;",
+        "use crate::{clock, cluster::Client};",
+        "use crate::{\n    clock::{self, Clock},\n    cluster,\n};",
+        "fn f() { crate::app::run() }",
+        "use super::cluster::Client;",
+        "use super::{cluster, policy};",
+    ] {
+        assert_eq!(
+            broken("host/src/policy/mod.rs", text),
+            ["edges-apart:2"],
+            "{text}"
+        );
+    }
+    assert_eq!(
+        broken("host/src/policy/call.rs", "use super::super::report;"),
+        ["edges-apart:2"]
+    );
+    for text in [
+        "use crate::{clock, policy::Set};",
+        "use scupper_engine::Pod;",
+        "// use crate::cluster;",
+        "const A: &str = \"crate::cluster\";",
+        "use super::cluster::Access;",
+    ] {
+        assert_eq!(broken("host/src/policy/call.rs", text), NONE, "{text}");
+    }
+    assert_eq!(
+        broken("host/src/app/mod.rs", "use crate::{cluster, policy};"),
+        NONE
+    );
+}
+
+#[test]
+fn a_crate_of_one_edge_stays_there() {
+    let text = "use scupper_contract::slm;";
+    assert_eq!(broken("host/src/policy/mod.rs", text), ["crates-at-home:2"]);
+    assert_eq!(broken("host/src/triggers/mod.rs", text), NONE);
+    assert_eq!(
+        broken("host/src/app/mod.rs", "fn f(_: wasmtime::Engine) {}"),
+        ["crates-at-home:2"]
+    );
+}
+
+#[test]
+fn only_cluster_writes_to_the_api_server() {
+    for text in [
+        "use kube::Api;",
+        "use kube::{\nClient,\napi::{Api, Patch}};",
+        "fn f(_: kube::api::PostParams) {}",
+    ] {
+        assert_eq!(broken("host/src/triggers/slm/run.rs", text).len(), 1, "{text}");
+        assert_eq!(broken("host/src/cluster/node.rs", text), NONE, "{text}");
+        assert_eq!(broken("host/simulator/src/lib.rs", text), NONE, "{text}");
+    }
+    assert_eq!(broken("host/src/app/mod.rs", "use kube::Client; // Api"), NONE);
+}
+
+#[test]
+fn only_the_command_line_and_reports_print() {
+    for text in [
+        "fn f() { println!(\"x\") }",
+        "fn f() { eprint!(\"x\") }",
+        "fn f() { dbg!(1); }",
+    ] {
+        assert_eq!(
+            broken("host/src/cluster/node.rs", text),
+            ["who-prints:2"],
+            "{text}"
+        );
+        assert_eq!(broken("host/src/cli/mod.rs", text), NONE, "{text}");
+        assert_eq!(broken("host/src/report/mod.rs", text), NONE, "{text}");
+    }
+    assert_eq!(
+        broken("host/src/cluster/node.rs", "fn f() { log(\"println!\") }"),
+        NONE
+    );
+}
+
+#[test]
+fn the_engine_is_pure() {
+    assert_eq!(
+        broken("host/engine/src/plan.rs", "use std::vec::Vec;"),
+        ["pure-engine:2"]
+    );
+    assert_eq!(
+        broken("host/engine/src/plan.rs", "use alloc::vec::Vec; // not std"),
+        NONE
+    );
+    assert_eq!(
+        broken("host/engine/src/lib.rs", "extern crate alloc;"),
+        ["pure-engine:1"]
+    );
+    assert_eq!(broken("host/engine/src/lib.rs", "#![no_std]"), NONE);
+    let manifest = |text: &str| broken("host/engine/Cargo.toml", text);
+    assert_eq!(
+        manifest("[dependencies]\nserde = \"1\"\n[lints]\nworkspace = true"),
+        ["pure-engine:3"]
+    );
+    assert_eq!(manifest("[dependencies.serde]\n"), ["pure-engine:2"]);
+    assert_eq!(
+        manifest("[target.x.dependencies]\nserde = \"1\""),
+        ["pure-engine:3"]
+    );
+    assert_eq!(
+        manifest("[dependencies]\n# none\n\n[lints]\nworkspace = true"),
+        NONE
+    );
+}
+
+#[test]
+fn files_are_short() {
+    let long = "fn f() {}\n".repeat(500);
+    assert_eq!(broken("host/src/app/run.rs", &long), ["short-files:501"]);
+    assert_eq!(broken("host/src/app/run.rs", &"\n".repeat(499)), NONE);
+    assert_eq!(broken("host/src/app/tests.rs", &long), NONE);
+    assert_eq!(broken("host/tests/whole.rs", &long), NONE);
+    assert_eq!(
+        broken("host/contract/src/slm.rs", &format!("// @generated\n{long}")),
+        NONE
+    );
+    assert_eq!(broken("host/testbeds/words.md", &long), NONE);
+}
+
+#[test]
+fn no_test_is_ignored_and_no_lint_allowed_for_ever() {
+    assert_eq!(
+        broken("host/tests/a.rs", "#[ignore = \"slow\"]\nfn f() {}"),
+        ["no-ignored-tests:2"]
+    );
+    assert_eq!(
+        broken("host/tests/a.rs", "#[cfg_attr(windows, ignore)]"),
+        ["no-ignored-tests:2"]
+    );
+    assert_eq!(broken("sdk/src/a.rs", "#[allow(dead_code)]"), ["no-allow:2"]);
+    assert_eq!(broken("sdk/src/a.rs", "#![allow(dead_code)]"), ["no-allow:2"]);
+    assert_eq!(
+        broken("sdk/src/a.rs", "#[cfg_attr(test, allow(dead_code))]"),
+        ["no-allow:2"]
+    );
+    assert_eq!(
+        broken("sdk/src/a.rs", "#[expect(dead_code, reason = \"allow(this)\")]"),
+        NONE
+    );
+}
+
+#[test]
+fn nothing_is_left_over() {
+    for word in [concat!("TO", "DO"), concat!("FIX", "ME")] {
+        assert_eq!(
+            broken("wit/types.wit", &format!("// {word}: more")),
+            ["no-leftovers:2"]
+        );
+        assert_eq!(broken("sdk/src/a.rs", &format!("fn {word}S() {{}}")), NONE);
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let rules = |path: &str, text: &str| check(&[Source::new(path, text)]).len();
+    assert_eq!(rules("sdk/src/a.rs", "use std::fmt;\n"), 1);
+    assert_eq!(rules("sdk/src/a.rs", "\n#![no_std]\n//! What for.\n"), 0);
+    assert_eq!(rules("sdk/src/a.rs", "// @generated\nuse std::fmt;\n"), 0);
+    assert_eq!(rules("README.md", "# Readme\n"), 0);
+}
+
+#[test]
+fn nothing_names_a_place_outside() {
+    for path in [
+        concat!("/wo", "rk/x"),
+        concat!("/ro", "ot/x"),
+        concat!("../sha", "red/x"),
+    ] {
+        assert_eq!(
+            broken("README.md", &format!("see `{path}`")),
+            ["no-paths-outside:2"]
+        );
+        assert_eq!(broken("Makefile", &format!("see $CACHE{path}")), NONE);
+    }
+    assert_eq!(
+        broken("README.md", concat!("`net", "work/x` and `/var/ro", "ot/x`")),
+        NONE
+    );
+}
+
+#[test]
+fn code_is_what_is_neither_comment_nor_literal() {
+    for (text, code) in [
+        ("a // b\nc", "a     \nc"),
+        ("a /* b /* c */ d */ e", "a                   e"),
+        (r#"f("b \" c") + d"#, "f(        ) + d"),
+        ("f(r#\"b \" c\"#) + d", "f(          ) + d"),
+        ("br\"b\\\" + d", "       + d"),
+        ("'a' '\\'' 'b c", "         'b c"),
+        ("fn f<'a>(r#type: &'a str)", "fn f<'a>(r#type: &'a str)"),
+        ("\"a\nb\" c", "  \n   c"),
+    ] {
+        assert_eq!(code_only(text), code, "{text}");
+    }
+}
+
+#[test]
+fn the_repository_keeps_the_rules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let sources = read(root).unwrap();
+    assert!(
+        sources
+            .iter()
+            .any(|source| source.path == "host/xtask/src/tidy/tests.rs"),
+        "it reads other files"
+    );
+    let findings: Vec<_> = check(&sources).iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
