@@ -67,5 +67,6 @@ pub(super) fn info(request: &Request, started: Time, now: Time) -> DrainInfo<'_>
         started,
         deadline: request.deadline,
         now,
+        own_pod: request.settings.own_pod.as_ref().map(|pod| &pod.uid),
     }
 }

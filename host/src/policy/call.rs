@@ -1,6 +1,6 @@
 //! What the driver asks a policy.
 
-use scupper_engine::{HookStep, Node, Plan, Pod, Time};
+use scupper_engine::{HookStep, Node, Plan, Pod, Time, Uid};
 
 /// The drain a policy is asked about.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,8 @@ pub struct DrainInfo<'a> {
     pub deadline: Option<Time>,
     /// The moment of the call; a policy has no other clock.
     pub now: Time,
+    /// The driver's own pod, when it runs in one on this node.
+    pub own_pod: Option<&'a Uid>,
 }
 
 /// Asks a policy's planner.

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use rustix::process::{Resource, Rlimit, Signal, nice, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use thiserror::Error;
 
 use super::config;
@@ -59,9 +59,8 @@ fn limit_self() -> Result<(), ChildError> {
         };
         setrlimit(resource, limit).map_err(|source| ChildError::Limit(what, source.into()))?;
     }
-    // The driver kills its child; when the driver itself is killed, the kernel does.
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|source| ChildError::Limit("life", source.into()))?;
+    // Pods leave no earlier because a policy is compiled. A driver that is killed leaves a child behind that ends at
+    // the latest with its CPU time.
     nice(10).map_err(|source| ChildError::Limit("priority", source.into()))?;
     Ok(())
 }

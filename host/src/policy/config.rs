@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 
-use wasmtime::{Config, Engine, WasmFeatures};
+use wasmtime::{Config, Engine, WasmBacktraceDetails, WasmFeatures};
 
 use super::limits::{BACKTRACE_FRAMES, WASM_STACK};
 
@@ -33,6 +33,8 @@ fn shared() -> Config {
         .max_wasm_stack(WASM_STACK)
         .wasm_features(REFUSED, false)
         .concurrency_support(false)
+        // The names of functions are enough; debug information would be parsed by the driver.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES));
     config
 }

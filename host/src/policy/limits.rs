@@ -2,14 +2,26 @@
 
 use std::time::Duration;
 
+/// How often the driver looks at a running guest: no guest holds a worker thread for longer.
+pub(super) const TICK: Duration = Duration::from_millis(10);
+
 /// Wasm stack of a guest. The host's functions get the rest of the 2 MiB that a call has.
 pub(super) const WASM_STACK: usize = 512 * 1024;
+
+/// Bytes that one answer or one host call may carry out of a guest.
+pub(super) const HOSTCALL_BYTES: usize = 4 * 1024 * 1024;
+
+/// Handles to resources that a guest may hold.
+pub(super) const HANDLES: usize = 1000;
 
 /// Frames of a guest's backtrace that are kept.
 pub(super) const BACKTRACE_FRAMES: usize = 20;
 
 /// A policy in an interpreted language brings its interpreter along: 12 to 18 MiB.
 pub(super) const SOURCE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Machine code is two to four times as long as wasm.
+pub(super) const NATIVE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// A policy in Python takes half a minute to compile.
 pub(super) const COMPILE_WALL: Duration = Duration::from_secs(60);

@@ -13,18 +13,41 @@
 //! It must not know where drains come from, how the API server is spoken to, or what a plan means.
 
 mod access;
+mod answer;
+mod bindings;
+mod cache;
 mod call;
 mod child;
+mod compiler;
 mod config;
+mod error;
+mod fault;
+mod grants;
+mod guest;
+mod host;
 mod limits;
+mod load;
+mod log;
+mod meter;
+mod native;
 mod policies;
 mod runtime;
+mod source;
 mod spec;
+mod text;
+mod ticker;
+mod view;
 
 pub use access::{AccessError, ClusterAccess};
+pub use cache::CacheError;
 pub use call::{DrainInfo, PlanCall, StepCall};
 pub use child::compile_child;
+pub use compiler::CompileError;
+pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
+pub use fault::{CallError, CallFault};
+pub use grants::PrefixError;
 pub use limits::Limits;
-pub use policies::{Description, LoadError, Policies};
+pub use policies::{Description, Policies};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
+pub use source::SourceError;
 pub use spec::{Capability, Grant, GrantError, PolicySpec};

@@ -1,18 +1,26 @@
 //! What all policies share: the engine that runs them, the thread that keeps their time, and the compiler's child.
 
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
 
 use crate::clock::Clock;
 
+use super::compiler::Compiler;
 use super::config;
+use super::host::{self, Caller};
+use super::ticker::Ticker;
 
 /// How the runtime is set up.
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
-    /// The private directory of compiled policies. It is made with mode 0700 when it is not there.
+    /// The private directory of compiled policies. It is made with mode 0700 when the first policy is loaded.
     pub cache: PathBuf,
     /// The program whose subcommand `compile-policy` compiles: this one.
     pub compiler: PathBuf,
@@ -23,7 +31,12 @@ pub struct RuntimeOptions {
 /// Runs policies.
 pub struct Runtime {
     pub(super) options: RuntimeOptions,
-    pub(super) engine: wasmtime::Engine,
+    pub(super) engine: Engine,
+    pub(super) linker: Linker<Caller>,
+    pub(super) ticker: Arc<Ticker>,
+    pub(super) compiler: Compiler,
+    /// Of the engine's version and configuration: native code made for another one is never looked at.
+    pub(super) fingerprint: String,
 }
 
 /// Why policies cannot run at all.
@@ -40,7 +53,41 @@ pub enum RuntimeError {
 impl Runtime {
     /// Sets everything up that policies share.
     pub fn new(options: RuntimeOptions) -> Result<Self, RuntimeError> {
-        let engine = config::loading().map_err(|error| RuntimeError::Engine(format!("{error:#}")))?;
-        Ok(Self { options, engine })
+        let failed = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
+        let engine = config::loading().map_err(failed)?;
+        let mut linker = Linker::new(&engine);
+        host::link(&mut linker).map_err(failed)?;
+        let ticker = Ticker::start(engine.weak()).map_err(RuntimeError::Ticker)?;
+        Ok(Self {
+            linker,
+            ticker: Arc::new(ticker),
+            compiler: Compiler::new(&options.compiler),
+            fingerprint: fingerprint(&engine),
+            engine,
+            options,
+        })
+    }
+}
+
+fn fingerprint(engine: &Engine) -> String {
+    let mut hasher = Fingerprint(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    let mut hex = super::native::hex(&hasher.0.finalize());
+    // Long enough to tell configurations apart; the names of files are long enough as it is.
+    hex.truncate(16);
+    hex
+}
+
+/// Wasmtime says what its native code depends on only by way of `Hash`.
+struct Fingerprint(Sha256);
+
+impl Hasher for Fingerprint {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest is taken out of the field instead.
+    fn finish(&self) -> u64 {
+        0
     }
 }

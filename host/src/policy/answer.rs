@@ -1,0 +1,256 @@
+//! What comes out of guests, as the engine's types: every text on one line, every list and state of bounded length.
+//! Also the cluster's objects as owned records, for the answers of the host's own `cluster`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use scupper_engine::{
+    Condition, Decision, Duration, HookPhase, Node, Plan, Pod, StepOutcome, Subject, Time, Uid, Verdict,
+    WaitingOn, Wave,
+};
+
+use super::bindings::exports::scupper::drain::hooks;
+use super::bindings::scupper::drain::types;
+use super::text::into_line;
+use super::view;
+
+/// Bytes of a decision's reason, as `wit/` says.
+const REASON_BYTES: usize = 256;
+/// Bytes of a wave's name.
+const WAVE_NAME_BYTES: usize = 128;
+/// Bytes of a message for people: a refusal, a failure.
+const MESSAGE_BYTES: usize = 1024;
+/// Bytes of where a hook stands.
+const PROGRESS_BYTES: usize = 512;
+/// Bytes of what a hook waits for, and of what it awaits of it.
+const WAITING_BYTES: usize = 256;
+/// How many things a hook may wait for by name; the rest is counted.
+const WAITING_FOR: usize = 100;
+/// Bytes of a hook's state: all states of a drain share one annotation.
+const STATE_BYTES: usize = 1024;
+
+/// A plan, unless it is longer than any plan for so many pods can be. Whether it is right is the engine's to say.
+pub(super) fn plan(
+    answer: types::PlanResult,
+    pods: usize,
+    draft: &Plan,
+    policy: &str,
+) -> Result<Plan, String> {
+    let decisions = answer.decisions.len();
+    let waves = answer.waves.len();
+    let placed: usize = answer.waves.iter().map(|wave| wave.pods.len()).sum();
+    for (count, what) in [
+        (decisions, "decisions"),
+        (waves, "waves"),
+        (placed, "pods in waves"),
+    ] {
+        // One more than can be right, so that the engine still names a pod that was decided twice.
+        if count > pods + 1 {
+            return Err(format!("it answered with {count} {what} for {pods} pods"));
+        }
+    }
+    let authors = Authors::of(draft, policy);
+    Ok(Plan {
+        decisions: answer
+            .decisions
+            .into_iter()
+            .map(|decision| authors.decision(decision))
+            .collect(),
+        waves: answer.waves.into_iter().map(wave).collect(),
+    })
+}
+
+/// Who decided what: a decision that a policy leaves as it was stays that of whoever made it.
+struct Authors<'a> {
+    draft: HashMap<&'a str, &'a Decision>,
+    policy: &'a str,
+}
+
+impl<'a> Authors<'a> {
+    fn of(draft: &'a Plan, policy: &'a str) -> Self {
+        let draft = draft
+            .decisions
+            .iter()
+            .map(|decision| (decision.pod.0.as_str(), decision))
+            .collect();
+        Self { draft, policy }
+    }
+
+    fn decision(&self, decision: types::DecisionResult) -> Decision {
+        let verdict = verdict(decision.verdict);
+        let reason = into_line(decision.reason, REASON_BYTES);
+        let before = self.draft.get(decision.pod.as_str());
+        let same = before.filter(|before| before.verdict == verdict && before.reason == reason);
+        let policy = same
+            .map_or(self.policy, |before| before.policy.as_str())
+            .to_owned();
+        Decision {
+            pod: Uid(decision.pod),
+            verdict,
+            reason,
+            policy,
+        }
+    }
+}
+
+fn wave(wave: types::WaveResult) -> Wave {
+    Wave {
+        name: into_line(wave.name, WAVE_NAME_BYTES),
+        pods: wave.pods.into_iter().map(Uid).collect(),
+        max_parallel: wave.max_parallel,
+        timeout: wave.timeout.map(Duration::from_millis),
+        max_grace_seconds: wave.max_grace_period_seconds,
+    }
+}
+
+const fn verdict(verdict: types::Verdict) -> Verdict {
+    match verdict {
+        types::Verdict::Evict => Verdict::Evict,
+        types::Verdict::Delete => Verdict::Delete,
+        types::Verdict::AwaitCompletion => Verdict::AwaitCompletion,
+        types::Verdict::Keep => Verdict::Keep,
+        types::Verdict::Refuse => Verdict::Refuse,
+    }
+}
+
+/// Words for people.
+pub(super) fn message(text: String) -> String {
+    into_line(text, MESSAGE_BYTES)
+}
+
+/// A step's outcome, unless its state is too long to be kept.
+pub(super) fn outcome(outcome: hooks::Outcome) -> Result<StepOutcome, String> {
+    match outcome {
+        hooks::Outcome::Done => Ok(StepOutcome::Done),
+        hooks::Outcome::Failed(failure) => Ok(StepOutcome::Failed {
+            message: message(failure.message),
+            retry_after: failure.retry_after.map(Duration::from_millis),
+        }),
+        hooks::Outcome::Pending(pending) if pending.state.len() > STATE_BYTES => Err(format!(
+            "its state has {} bytes, and {STATE_BYTES} are kept",
+            pending.state.len()
+        )),
+        hooks::Outcome::Pending(pending) => Ok(StepOutcome::Pending {
+            state: pending.state,
+            again_after: Duration::from_millis(pending.again_after),
+            progress: into_line(pending.progress, PROGRESS_BYTES),
+            waiting_for: waiting_for(pending.waiting_for),
+        }),
+    }
+}
+
+fn waiting_for(list: Vec<hooks::WaitingOn>) -> Vec<WaitingOn> {
+    let more = list.len().saturating_sub(WAITING_FOR);
+    let item = |item: hooks::WaitingOn| WaitingOn {
+        what: into_line(item.what, WAITING_BYTES),
+        detail: into_line(item.detail, WAITING_BYTES),
+        since: item.since.map(Time::from_millis),
+    };
+    let mut waiting: Vec<WaitingOn> = list.into_iter().take(WAITING_FOR).map(item).collect();
+    if more > 0 {
+        // In the place of the last, so that the list stays within its bound.
+        waiting.pop();
+        waiting.push(WaitingOn {
+            what: format!("{} more", more + 1),
+            detail: String::new(),
+            since: None,
+        });
+    }
+    waiting
+}
+
+/// A phase, for a guest.
+pub(super) const fn to_phase(phase: HookPhase) -> hooks::Phase {
+    match phase {
+        HookPhase::BeforeCordon => hooks::Phase::BeforeCordon,
+        HookPhase::BeforeDrain => hooks::Phase::BeforeDrain,
+        HookPhase::BeforeWave => hooks::Phase::BeforeWave,
+        HookPhase::BeforeEvict => hooks::Phase::BeforeEvict,
+        HookPhase::AfterDrain => hooks::Phase::AfterDrain,
+        HookPhase::OnCancel => hooks::Phase::OnCancel,
+        HookPhase::BeforeUncordon => hooks::Phase::BeforeUncordon,
+        HookPhase::AfterUncordon => hooks::Phase::AfterUncordon,
+    }
+}
+
+/// A phase, from a guest.
+pub(super) const fn from_phase(phase: hooks::Phase) -> HookPhase {
+    match phase {
+        hooks::Phase::BeforeCordon => HookPhase::BeforeCordon,
+        hooks::Phase::BeforeDrain => HookPhase::BeforeDrain,
+        hooks::Phase::BeforeWave => HookPhase::BeforeWave,
+        hooks::Phase::BeforeEvict => HookPhase::BeforeEvict,
+        hooks::Phase::AfterDrain => HookPhase::AfterDrain,
+        hooks::Phase::OnCancel => HookPhase::OnCancel,
+        hooks::Phase::BeforeUncordon => HookPhase::BeforeUncordon,
+        hooks::Phase::AfterUncordon => HookPhase::AfterUncordon,
+    }
+}
+
+/// What a hook is called for.
+pub(super) fn subject(subject: &Subject) -> hooks::Subject<'_> {
+    match subject {
+        Subject::Node => hooks::Subject::Node,
+        Subject::Wave(name) => hooks::Subject::Wave(name),
+        Subject::Pod(uid) => hooks::Subject::Pod(&uid.0),
+    }
+}
+
+/// The node, owned.
+pub(super) fn node(node: Node) -> types::NodeResult {
+    types::NodeResult {
+        uid: node.uid.0,
+        name: node.name,
+        labels: entries(node.labels),
+        annotations: entries(node.annotations),
+        unschedulable: node.unschedulable,
+        own_cordon: node.checkpoint.is_some_and(|checkpoint| checkpoint.own_cordon),
+        conditions: node.conditions.into_iter().map(condition).collect(),
+    }
+}
+
+/// A pod, owned.
+pub(super) fn pod(pod: Pod, own_pod: Option<&Uid>) -> types::PodResult {
+    types::PodResult {
+        mirror: pod.is_mirror(),
+        driver: own_pod == Some(&pod.id.uid),
+        uid: pod.id.uid.0,
+        namespace: pod.id.namespace,
+        name: pod.id.name,
+        labels: entries(pod.labels),
+        annotations: entries(pod.annotations),
+        controller: pod.controller.map(|owner| types::ControllerResult {
+            api_version: owner.api_version,
+            kind: owner.kind,
+            name: owner.name,
+            uid: owner.uid.0,
+        }),
+        phase: view::phase(pod.phase),
+        ready: pod.ready,
+        conditions: pod.conditions.into_iter().map(condition).collect(),
+        priority: pod.priority,
+        priority_class_name: pod.priority_class,
+        termination_grace_period_seconds: pod.grace_seconds,
+        creation_timestamp: pod.created.as_millis(),
+        deletion_timestamp: pod.deletion.map(|deletion| deletion.at.as_millis()),
+        finalizers: pod.finalizers,
+        has_empty_dir: pod.empty_dir,
+        host_network: pod.host_network,
+        hostname: pod.hostname,
+    }
+}
+
+fn entries(map: BTreeMap<String, String>) -> Vec<types::EntryResult> {
+    map.into_iter()
+        .map(|(key, value)| types::EntryResult { key, value })
+        .collect()
+}
+
+fn condition(condition: Condition) -> types::ConditionResult {
+    types::ConditionResult {
+        type_: condition.kind,
+        status: condition.status,
+        reason: condition.reason,
+        message: condition.message,
+        last_transition_time: condition.since.map(Time::as_millis),
+    }
+}

@@ -1,0 +1,155 @@
+//! Why a policy is not loaded.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::cache::CacheError;
+use super::compiler::CompileError;
+use super::fault::CallError;
+use super::grants::PrefixError;
+use super::source::SourceError;
+use super::{Grant, GrantError};
+
+/// A policy that is not loaded.
+#[derive(Debug, Error)]
+#[error("policy `{policy}` from {} is not loaded", file.display())]
+pub struct LoadError {
+    /// The operator's name for it.
+    pub policy: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// What is wrong.
+    #[source]
+    pub fault: Box<LoadFault>,
+}
+
+/// What is wrong with a policy.
+#[derive(Debug, Error)]
+pub enum LoadFault {
+    /// Another policy has this name.
+    #[error("there are two policies of this name: names are unique, and 1 to 63 bytes of a-z, 0-9 and -")]
+    Name,
+    /// The operator granted what cannot be granted.
+    #[error("the grant {grant} cannot be given")]
+    Grant {
+        /// The grant.
+        grant: Grant,
+        /// Why.
+        #[source]
+        source: PrefixError,
+    },
+    /// Its file is no policy.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// It cannot be compiled.
+    #[error("it cannot be compiled")]
+    Compile(#[source] CompileError),
+    /// Its native code cannot be kept.
+    #[error("its native code cannot be kept")]
+    Cache(#[source] CacheError),
+    /// Our own compiler's code does not load.
+    #[error("its native code does not load: {0}")]
+    Native(String),
+    /// It needs more than its limits before it has done anything.
+    #[error("it needs {needs} to begin with, and its limit is {limit}")]
+    Needs {
+        /// What it needs.
+        needs: String,
+        /// What it may have.
+        limit: String,
+    },
+    /// An import or an export has another type than in `wit/`.
+    #[error("its {what} are not those of scupper:drain in this driver's wit/: {detail}")]
+    Types {
+        /// Imports or exports.
+        what: &'static str,
+        /// What wasmtime says.
+        detail: String,
+    },
+    /// A call did not end well.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// It wants something that nobody has.
+    #[error("it wants `{capability}:{target}`")]
+    Want {
+        /// What it wants.
+        capability: String,
+        /// What of it.
+        target: String,
+        /// Why that is nothing.
+        #[source]
+        source: WantError,
+    },
+    /// It wants what it was not granted.
+    #[error("it wants more than it was granted; if that is as it should be, add {}", flags(.0))]
+    NotGranted(Vec<MissingGrant>),
+    /// It does not like its configuration.
+    #[error("its configuration is wrong: {}", problems(.0))]
+    Config(Vec<ConfigProblem>),
+    /// The task that loaded it died.
+    #[error("loading it was broken off")]
+    BrokenOff,
+}
+
+/// Why a want cannot be granted by anybody.
+#[derive(Debug, Error)]
+pub enum WantError {
+    /// Nobody knows the capability.
+    #[error(transparent)]
+    Capability(#[from] GrantError),
+    /// The target is no prefix that can be granted.
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
+}
+
+/// The flag that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingGrant {
+    /// The policy.
+    pub policy: String,
+    /// What it wants.
+    pub grant: Grant,
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The key; empty: all of it.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key.as_str() {
+            "" => f.write_str(&self.message),
+            key => write!(f, "`{key}`: {}", self.message),
+        }
+    }
+}
+
+impl fmt::Display for MissingGrant {
+    /// The flag to add.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--grant {}={}", self.policy, self.grant)
+    }
+}
+
+fn flags(missing: &[MissingGrant]) -> String {
+    missing
+        .iter()
+        .map(MissingGrant::to_string)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn problems(problems: &[ConfigProblem]) -> String {
+    problems
+        .iter()
+        .map(ConfigProblem::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}

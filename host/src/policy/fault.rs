@@ -1,0 +1,141 @@
+//! How a call of a policy can fail, and what people are told of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+use wasmtime::{Trap, WasmBacktrace};
+
+use super::limits::HOSTCALL_BYTES;
+use super::meter::Overrun;
+use super::text::one_line;
+
+/// Bytes of what wasmtime says that are kept.
+const DETAIL_BYTES: usize = 400;
+
+/// Frames of a guest that are shown in one line.
+const SHOWN: usize = 6;
+
+/// A call of a policy that did not end well.
+#[derive(Debug, Error)]
+#[error("policy `{policy}` failed in {function}: {fault}")]
+pub struct CallError {
+    /// The policy.
+    pub policy: String,
+    /// The exported function.
+    pub function: &'static str,
+    /// How it failed.
+    pub fault: CallFault,
+}
+
+/// How a call failed.
+#[derive(Debug, Error)]
+pub enum CallFault {
+    /// It passed a bound of its memory, tables or CPU time.
+    #[error("{0}")]
+    Overrun(String),
+    /// It did not come back.
+    #[error("it did not answer within {} s", .0.as_secs_f32())]
+    Wall(Duration),
+    /// Its answer is too long to be looked at.
+    #[error("one answer or one call of the host carried more than {} MiB", HOSTCALL_BYTES >> 20)]
+    TooMuchData,
+    /// It trapped.
+    #[error("{trap}{frames}")]
+    Trap {
+        /// What happened.
+        trap: String,
+        /// Where.
+        frames: Frames,
+    },
+    /// Its answer breaks a bound of `wit/`.
+    #[error("{0}")]
+    Answer(String),
+    /// Something else that wasmtime says.
+    #[error("{0}")]
+    Other(String),
+    /// The driver itself failed.
+    #[error("the driver failed while it ran: this is a bug in the driver")]
+    Panic,
+}
+
+/// The innermost functions of a guest that trapped.
+#[derive(Debug)]
+pub struct Frames(Vec<String>);
+
+impl CallFault {
+    /// Sorts what wasmtime says.
+    pub(super) fn of(error: &wasmtime::Error) -> Self {
+        if let Some(overrun) = error.downcast_ref::<Overrun>() {
+            return Self::Overrun(overrun.to_string());
+        }
+        if let Some(trap) = error.downcast_ref::<Trap>() {
+            return Self::Trap {
+                trap: trap.to_string(),
+                frames: Frames::of(error),
+            };
+        }
+        let text = format!("{:#}", error.root_cause());
+        if text.contains("fuel allocated for hostcalls has been exhausted") {
+            return Self::TooMuchData;
+        }
+        Self::Other(one_line(&text, DETAIL_BYTES))
+    }
+}
+
+impl Frames {
+    /// Wasmtime tells demangled names only in its text: lines such as `0: 0x1f - module!function`.
+    fn of(error: &wasmtime::Error) -> Self {
+        let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
+            return Self(Vec::new());
+        };
+        let text = backtrace.to_string();
+        let names = text
+            .lines()
+            .filter_map(|line| line.split_once(" - "))
+            .map(|(_, name)| bare(name));
+        Self(
+            names
+                .filter(|name| !is_machinery(name))
+                .take(SHOWN)
+                .map(|name| one_line(name, 120))
+                .collect(),
+        )
+    }
+}
+
+/// The function's name without its module and without the compiler's hash.
+fn bare(name: &str) -> &str {
+    let name = name.split_once('!').map_or(name, |(_, function)| function).trim();
+    match name.rsplit_once("::h") {
+        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => path,
+        _ => name,
+    }
+}
+
+/// What every panic of a Rust guest goes through before it traps: it hides the function that is to blame.
+fn is_machinery(name: &str) -> bool {
+    const PANICKING: [&str; 8] = [
+        "__rust",
+        "rust_begin_unwind",
+        "rust_panic",
+        "core::panicking",
+        "std::panicking",
+        "std::process",
+        "std::sys",
+        "alloc::alloc::handle_alloc_error",
+    ];
+    PANICKING
+        .iter()
+        .any(|prefix| name.trim_start_matches('<').starts_with(prefix))
+}
+
+impl fmt::Display for Frames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " in {}", self.0.join(", called by "))
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Who may set which annotation: the operator must have granted a prefix, and the policy must have wanted it.
+
+use thiserror::Error;
+
+use super::{Capability, Grant};
+
+/// Domains whose annotations steer the cluster or this driver. Nobody is given them, nor what lies below them.
+const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "scupper.dev"];
+
+/// The longest domain and the longest name in an annotation's key.
+const DOMAIN_BYTES: usize = 253;
+const NAME_BYTES: usize = 63;
+
+/// Why a prefix is no prefix of annotations that can be granted.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PrefixError {
+    /// It has no domain.
+    #[error(
+        "`{0}` names no domain; a prefix is one domain, a slash, and the beginning of a name, such as example.com/"
+    )]
+    NoDomain(String),
+    /// The domain is the cluster's or the driver's own.
+    #[error("annotations of `{0}` steer the cluster or this driver and are never granted")]
+    Reserved(String),
+}
+
+/// Checks a prefix that an operator grants or a policy wants.
+pub(super) fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
+    let domain = prefix
+        .split_once('/')
+        .map(|(domain, _)| domain)
+        .filter(|domain| is_domain(domain));
+    let domain = domain.ok_or_else(|| PrefixError::NoDomain(prefix.to_owned()))?;
+    let below = |reserved: &str| {
+        domain
+            .strip_suffix(reserved)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    match RESERVED.into_iter().find(|reserved| below(reserved)) {
+        Some(reserved) => Err(PrefixError::Reserved(reserved.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// What the policy wants and was not granted.
+pub(super) fn missing(wants: &[Grant], granted: &[Grant]) -> Vec<Grant> {
+    wants
+        .iter()
+        .filter(|want| !granted.iter().any(|grant| covers(grant, want)))
+        .cloned()
+        .collect()
+}
+
+/// Whether the policy may set an annotation with this key. `wants` are covered by grants, or the policy is not loaded.
+pub(super) fn allows(wants: &[Grant], capability: Capability, key: &str) -> bool {
+    let wanted = wants
+        .iter()
+        .any(|want| want.capability == capability && key.starts_with(&want.target));
+    wanted && is_annotation_key(key) && check_prefix(key).is_ok()
+}
+
+fn covers(grant: &Grant, want: &Grant) -> bool {
+    grant.capability == want.capability && want.target.starts_with(&grant.target)
+}
+
+/// `DOMAIN/NAME`, as the API server wants it.
+fn is_annotation_key(key: &str) -> bool {
+    key.split_once('/')
+        .is_some_and(|(domain, name)| is_domain(domain) && is_name(name))
+}
+
+fn is_domain(text: &str) -> bool {
+    let label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    text.len() <= DOMAIN_BYTES && text.split('.').all(label)
+}
+
+fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    text.len() <= NAME_BYTES
+        && text.bytes().all(inner)
+        && edge(text.bytes().next())
+        && edge(text.bytes().next_back())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(text: &str) -> Grant {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_prefix_has_a_domain_of_its_own() {
+        for good in [
+            "example.com/",
+            "slurm.example.com/drain-",
+            "example/",
+            "myscupper.dev/",
+        ] {
+            assert_eq!(check_prefix(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "example.com",
+            "/",
+            "Example.com/",
+            "a..b/",
+            "-a/",
+            "a-/",
+            "exa mple.com/",
+        ] {
+            assert_eq!(check_prefix(bad), Err(PrefixError::NoDomain(bad.to_owned())));
+        }
+        for own in [
+            "kubernetes.io/",
+            "node.kubernetes.io/x",
+            "scupper.dev/",
+            "a.scupper.dev/",
+            "k8s.io/",
+        ] {
+            assert!(
+                matches!(check_prefix(own), Err(PrefixError::Reserved(_))),
+                "{own}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_want_needs_a_grant_of_its_kind_that_is_no_narrower() {
+        let granted = [grant("node-annotations:example.com/a")];
+        let wants = ["node-annotations:example.com/ab", "node-annotations:example.com/"].map(grant);
+        assert_eq!(
+            missing(&wants, &granted),
+            [grant("node-annotations:example.com/")]
+        );
+        assert_eq!(
+            missing(&[grant("pod-annotations:example.com/ab")], &granted).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_key_must_be_wanted_and_valid() {
+        let wants = [grant("node-annotations:example.com/drain-")];
+        assert!(allows(
+            &wants,
+            Capability::NodeAnnotations,
+            "example.com/drain-state"
+        ));
+        assert!(!allows(
+            &wants,
+            Capability::PodAnnotations,
+            "example.com/drain-state"
+        ));
+        for key in [
+            "example.com/other",
+            "example.com/drain-",
+            "example.com/drain-a/b",
+            "example.com/drain-\n",
+        ] {
+            assert!(!allows(&wants, Capability::NodeAnnotations, key), "{key:?}");
+        }
+        let long = format!("example.com/drain-{}", "x".repeat(80));
+        assert!(!allows(&wants, Capability::NodeAnnotations, &long));
+    }
+}

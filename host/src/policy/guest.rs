@@ -1,0 +1,225 @@
+//! A linked policy, and its calls: a fresh store for each, bounded in everything, and nothing but a value comes out.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
+use tokio::time::timeout;
+use wasmtime::component::{Instance, InstancePre};
+use wasmtime::{Engine, Store};
+
+use super::bindings::exports::scupper::drain::{about, hooks, planner};
+use super::fault::{CallError, CallFault};
+use super::host::{Caller, Household, Reach};
+use super::limits::{HANDLES, HOSTCALL_BYTES};
+use super::meter::Meter;
+use super::ticker::Ticker;
+use super::view::{self, Lists, PlanLists};
+use super::{Capability, Limits, PlanCall, StepCall, answer};
+
+/// A linked policy.
+pub(super) struct Guest {
+    pub(super) engine: Engine,
+    pub(super) ticker: Arc<Ticker>,
+    pub(super) household: Arc<Household>,
+    pub(super) limits: Limits,
+    pub(super) pre: InstancePre<Caller>,
+    pub(super) exports: Exports,
+}
+
+/// Where the functions are that it exports.
+pub(super) struct Exports {
+    pub(super) about: about::GuestIndices,
+    pub(super) planner: Option<planner::GuestIndices>,
+    pub(super) hooks: Option<hooks::GuestIndices>,
+}
+
+impl Exports {
+    /// Looks every interface up.
+    pub(super) fn of(pre: &InstancePre<Caller>) -> wasmtime::Result<Self> {
+        let has = |name: &str| pre.component().get_export_index(None, name).is_some();
+        Ok(Self {
+            about: about::GuestIndices::new(pre)?,
+            planner: has("scupper:drain/planner@0.1.0")
+                .then(|| planner::GuestIndices::new(pre))
+                .transpose()?,
+            hooks: has("scupper:drain/hooks@0.1.0")
+                .then(|| hooks::GuestIndices::new(pre))
+                .transpose()?,
+        })
+    }
+
+    /// Checks the types of all of them.
+    fn check(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
+        self.about.load(&mut *store, instance)?;
+        self.planner
+            .as_ref()
+            .map(|planner| planner.load(&mut *store, instance))
+            .transpose()?;
+        self.hooks
+            .as_ref()
+            .map(|hooks| hooks.load(&mut *store, instance))
+            .transpose()?;
+        Ok(())
+    }
+}
+
+impl Guest {
+    /// Asks who it is. `Ok(Err(…))`: its exports have other types than ours.
+    pub(super) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
+        let work = async {
+            let (mut store, instance) = self.open(self.limits.probe_cpu, None).await?;
+            if let Err(error) = self.exports.check(&mut store, &instance) {
+                return Ok(Err(error));
+            }
+            let about = self.exports.about.load(&mut store, &instance)?;
+            about.call_describe(&mut store).await.map(Ok)
+        };
+        self.bounded("describe", self.limits.plan_wall, work).await
+    }
+
+    /// Asks what is wrong with its configuration.
+    pub(super) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
+        let work = async {
+            let (mut store, instance) = self.open(self.limits.probe_cpu, None).await?;
+            self.exports
+                .about
+                .load(&mut store, &instance)?
+                .call_check_config(&mut store)
+                .await
+        };
+        self.bounded("check-config", self.limits.plan_wall, work).await
+    }
+
+    /// Asks in which phases its hooks want to be called.
+    pub(super) async fn phases(&self) -> Result<Vec<HookPhase>, CallError> {
+        let Some(hooks) = &self.exports.hooks else {
+            return Ok(Vec::new());
+        };
+        let work = async {
+            let (mut store, instance) = self.open(self.limits.probe_cpu, None).await?;
+            hooks.load(&mut store, &instance)?.call_phases(&mut store).await
+        };
+        let phases = self.bounded("phases", self.limits.plan_wall, work).await?;
+        let mut phases: Vec<HookPhase> = phases.into_iter().map(answer::from_phase).collect();
+        phases.sort_unstable();
+        phases.dedup();
+        Ok(phases)
+    }
+
+    /// Asks its planner. `Ok(Err(…))`: it refuses the drain.
+    pub(super) async fn make_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
+        const FUNCTION: &str = "make-plan";
+        let Some(planner) = &self.exports.planner else {
+            return Err(self.absent(FUNCTION));
+        };
+        let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
+        let draft = PlanLists::of(call.draft);
+        let work = async {
+            let (mut store, instance) = self.open(self.limits.plan_cpu, None).await?;
+            let planner = planner.load(&mut store, &instance)?;
+            let (pods, waves) = (lists.pods(), draft.waves());
+            let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
+            planner.call_make_plan(&mut store, drain, node, &pods, plan).await
+        };
+        match self.bounded(FUNCTION, self.limits.plan_wall, work).await? {
+            Err(refusal) => Ok(Err(answer::message(refusal))),
+            Ok(plan) => {
+                let plan = answer::plan(plan, call.pods.len(), call.draft, &self.household.policy);
+                plan.map(Ok)
+                    .map_err(|broken| self.fault(FUNCTION, CallFault::Answer(broken)))
+            }
+        }
+    }
+
+    /// Takes one step of a hook.
+    pub(super) async fn step(&self, call: &StepCall<'_>) -> Result<StepOutcome, CallError> {
+        const FUNCTION: &str = "step";
+        let Some(hooks) = &self.exports.hooks else {
+            return Err(self.absent(FUNCTION));
+        };
+        let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
+        let work = async {
+            let (mut store, instance) = self.open(self.limits.step_cpu, Some(self.reach(call))).await?;
+            let hooks = hooks.load(&mut store, &instance)?;
+            let pods = lists.pods();
+            let call = hooks::Call {
+                phase: answer::to_phase(call.step.phase),
+                subject: answer::subject(&call.step.subject),
+                drain: view::drain(&call.drain),
+                node: lists.node(),
+                pods: &pods,
+                state: &call.step.state,
+            };
+            hooks.call_step(&mut store, call).await
+        };
+        let outcome = self.bounded(FUNCTION, self.limits.step_wall, work).await?;
+        answer::outcome(outcome).map_err(|broken| self.fault(FUNCTION, CallFault::Answer(broken)))
+    }
+
+    fn reach(&self, call: &StepCall<'_>) -> Reach {
+        let annotates = |grant: &super::Grant| grant.capability == Capability::PodAnnotations;
+        let pods: Vec<PodRef> = match self.household.grants.iter().any(annotates) {
+            true => call.pods.iter().map(|pod| pod.id.clone()).collect(),
+            false => Vec::new(),
+        };
+        Reach {
+            node: call.node.name.clone(),
+            own_pod: call.drain.own_pod.cloned(),
+            pods,
+        }
+    }
+
+    /// A fresh instance in a fresh store. Its limits hold from its first instruction on, which a start function has.
+    async fn open(&self, cpu: Duration, reach: Option<Reach>) -> wasmtime::Result<(Store<Caller>, Instance)> {
+        let meter = Meter::new(&self.limits, cpu);
+        let mut store = Store::try_new(
+            &self.engine,
+            Caller::new(Arc::clone(&self.household), reach, meter),
+        )?;
+        store.limiter(|caller| &mut caller.meter);
+        store.epoch_deadline_callback(|mut store| store.data_mut().meter.tick());
+        store.set_epoch_deadline(1);
+        store.set_hostcall_fuel(HOSTCALL_BYTES);
+        store.set_max_component_handles(HANDLES);
+        let instance = self.pre.instantiate_async(&mut store).await?;
+        Ok((store, instance))
+    }
+
+    /// Waits for a call, but not for ever, and turns whatever happens into a value.
+    async fn bounded<R>(
+        &self,
+        function: &'static str,
+        wall: Duration,
+        work: impl Future<Output = wasmtime::Result<R>>,
+    ) -> Result<R, CallError> {
+        let running = self.ticker.running();
+        // The store is dropped with the future: nothing that a panic left half done is used again.
+        let ended = AssertUnwindSafe(timeout(wall, work)).catch_unwind().await;
+        drop(running);
+        match ended {
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(error))) => Err(self.fault(function, CallFault::of(&error))),
+            Ok(Err(_elapsed)) => Err(self.fault(function, CallFault::Wall(wall))),
+            Err(_panic) => Err(self.fault(function, CallFault::Panic)),
+        }
+    }
+
+    fn absent(&self, function: &'static str) -> CallError {
+        self.fault(
+            function,
+            CallFault::Other("it does not export this function".to_owned()),
+        )
+    }
+
+    fn fault(&self, function: &'static str, fault: CallFault) -> CallError {
+        CallError {
+            policy: self.household.policy.clone(),
+            function,
+            fault,
+        }
+    }
+}

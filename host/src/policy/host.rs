@@ -1,0 +1,215 @@
+//! What a guest can reach: the host's side of the imports `log`, `config` and `cluster`. Nothing else is linked.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use scupper_engine::{PodRef, Uid};
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::clock::Clock;
+
+use super::bindings::scupper::drain::cluster::{self, Error};
+use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
+use super::bindings::scupper::drain::{config, log};
+use super::log::Allowance;
+use super::meter::Meter;
+use super::{AccessError, Capability, ClusterAccess, Grant, answer, grants};
+
+/// Writes to the cluster in one step. A hook that has more to do takes another step.
+const WRITES: u32 = 100;
+
+/// Bytes of an annotation's value; all annotations of an object together may have 256 KiB.
+const VALUE_BYTES: usize = 32 * 1024;
+
+/// What all calls of one policy share.
+pub(super) struct Household {
+    /// The operator's name for it.
+    pub(super) policy: String,
+    /// What the operator configured.
+    pub(super) config: BTreeMap<String, String>,
+    /// What it wants and was granted; empty until it has said so.
+    pub(super) grants: Vec<Grant>,
+    /// The cluster.
+    pub(super) cluster: Arc<dyn ClusterAccess>,
+    /// For log rates.
+    pub(super) clock: Clock,
+    /// Its log lines.
+    pub(super) log: Arc<Mutex<Allowance>>,
+}
+
+/// One call, as the store's data.
+pub(super) struct Caller {
+    household: Arc<Household>,
+    /// `None`: the function is pure, and the cluster is closed to it.
+    reach: Option<Reach>,
+    pub(super) meter: Meter,
+    writes: u32,
+}
+
+/// What a hook step may look at and write to.
+pub(super) struct Reach {
+    /// The node's name.
+    pub(super) node: String,
+    /// The driver's own pod.
+    pub(super) own_pod: Option<Uid>,
+    /// The pods it was shown, when it may annotate pods at all.
+    pub(super) pods: Vec<PodRef>,
+}
+
+impl Household {
+    /// The same, with what it was granted.
+    pub(super) fn granted(&self, grants: Vec<Grant>) -> Self {
+        Self {
+            policy: self.policy.clone(),
+            config: self.config.clone(),
+            grants,
+            cluster: Arc::clone(&self.cluster),
+            clock: self.clock,
+            log: Arc::clone(&self.log),
+        }
+    }
+}
+
+impl Caller {
+    pub(super) const fn new(household: Arc<Household>, reach: Option<Reach>, meter: Meter) -> Self {
+        Self {
+            household,
+            reach,
+            meter,
+            writes: 0,
+        }
+    }
+
+    fn reach(&self) -> Result<&Reach, Error> {
+        let closed = "only `step` may use `cluster`; the other functions are called for their answer alone";
+        self.reach
+            .as_ref()
+            .ok_or_else(|| Error::NotGranted(closed.to_owned()))
+    }
+
+    /// Checks everything that can be checked here about one write.
+    fn may_write(&mut self, capability: Capability, key: &str, value: Option<&str>) -> Result<(), Error> {
+        self.reach()?;
+        if !grants::allows(&self.household.grants, capability, key) {
+            let text =
+                format!("{capability}: `{key}` is no valid key below a prefix that was wanted and granted");
+            return Err(Error::NotGranted(text));
+        }
+        if value.is_some_and(|value| value.len() > VALUE_BYTES) {
+            return Err(Error::NotGranted(format!(
+                "the value of `{key}` has more than {VALUE_BYTES} bytes"
+            )));
+        }
+        self.writes += 1;
+        if self.writes > WRITES {
+            return Err(Error::Unavailable(format!(
+                "one step may write {WRITES} times; go on in the next"
+            )));
+        }
+        let policy = &self.household.policy;
+        tracing::info!(target: "scupper::policy", policy, %capability, key, removed = value.is_none(), "annotates");
+        Ok(())
+    }
+
+    async fn annotate_node(&mut self, key: &str, value: Option<&str>) -> Result<(), Error> {
+        self.may_write(Capability::NodeAnnotations, key, value)?;
+        let node = &self.reach()?.node;
+        self.household
+            .cluster
+            .annotate_node(node, key, value)
+            .await
+            .map_err(refusal)
+    }
+
+    async fn annotate_pod(&mut self, uid: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
+        self.may_write(Capability::PodAnnotations, key, value)?;
+        let pod = self.reach()?.pods.iter().find(|pod| pod.uid.0 == uid);
+        let pod = pod.ok_or_else(|| Error::NotFound(format!("no pod on the node has the UID {uid}")))?;
+        self.household
+            .cluster
+            .annotate_pod(pod, key, value)
+            .await
+            .map_err(refusal)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let mut log = self.household.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.tell_dropped(&self.household.policy);
+    }
+}
+
+/// Gives guests everything they may import.
+pub(super) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
+    types::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    config::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    cluster::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
+}
+
+impl types::Host for Caller {}
+
+impl log::Host for Caller {
+    fn write(&mut self, level: log::Level, message: String) {
+        let Household {
+            policy, clock, log, ..
+        } = &*self.household;
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write(policy, level, &message, clock.now());
+    }
+}
+
+impl config::Host for Caller {
+    fn get(&mut self, key: String) -> Option<String> {
+        self.household.config.get(&key).cloned()
+    }
+
+    fn keys(&mut self) -> Vec<String> {
+        self.household.config.keys().cloned().collect()
+    }
+}
+
+impl cluster::Host for Caller {
+    async fn get_node(&mut self) -> Result<NodeResult, Error> {
+        let node = self
+            .household
+            .cluster
+            .node(&self.reach()?.node)
+            .await
+            .map_err(refusal)?;
+        Ok(answer::node(node))
+    }
+
+    async fn list_pods(&mut self) -> Result<Vec<PodResult>, Error> {
+        let reach = self.reach()?;
+        let pods = self.household.cluster.pods(&reach.node).await.map_err(refusal)?;
+        Ok(pods
+            .into_iter()
+            .map(|pod| answer::pod(pod, reach.own_pod.as_ref()))
+            .collect())
+    }
+
+    async fn set_node_annotation(&mut self, key: String, value: String) -> Result<(), Error> {
+        self.annotate_node(&key, Some(&value)).await
+    }
+
+    async fn remove_node_annotation(&mut self, key: String) -> Result<(), Error> {
+        self.annotate_node(&key, None).await
+    }
+
+    async fn set_pod_annotation(&mut self, pod: String, key: String, value: String) -> Result<(), Error> {
+        self.annotate_pod(&pod, &key, Some(&value)).await
+    }
+
+    async fn remove_pod_annotation(&mut self, pod: String, key: String) -> Result<(), Error> {
+        self.annotate_pod(&pod, &key, None).await
+    }
+}
+
+fn refusal(error: AccessError) -> Error {
+    match error {
+        AccessError::NotFound(what) => Error::NotFound(what),
+        AccessError::Unavailable(why) => Error::Unavailable(why),
+    }
+}

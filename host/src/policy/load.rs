@@ -1,0 +1,239 @@
+//! From a file to a policy that can be called, step by step; the first step that fails says what to do about it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tokio::task::spawn_blocking;
+use wasmtime::component::Component;
+
+use super::bindings::exports::scupper::drain::about;
+use super::cache::Cache;
+use super::error::{ConfigProblem, LoadFault, MissingGrant, WantError};
+use super::guest::{Exports, Guest};
+use super::host::Household;
+use super::log::Allowance;
+use super::native::{self, Native, sha256};
+use super::text::{into_line, one_line};
+use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime, grants, source};
+
+/// Bytes of a policy's own name, version and summary.
+const ABOUT_BYTES: usize = 256;
+/// Bytes of its configuration's schema.
+const SCHEMA_BYTES: usize = 64 * 1024;
+/// Bytes of a problem's message, and how many problems are told.
+const PROBLEM_BYTES: usize = 512;
+const PROBLEMS: usize = 50;
+
+const PAGE: u64 = 64 * 1024;
+
+/// A policy that can be called.
+pub(super) struct Loaded {
+    pub(super) guest: Guest,
+    pub(super) description: Description,
+}
+
+/// Takes a policy through all steps.
+pub(super) async fn load(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+) -> Result<Loaded, LoadFault> {
+    for grant in &spec.grants {
+        grants::check_prefix(&grant.target).map_err(|source| LoadFault::Grant {
+            grant: grant.clone(),
+            source,
+        })?;
+    }
+    let file = spec.file.clone();
+    let (wasm, digest) = blocking(move || {
+        let wasm = source::read(&file)?;
+        source::inspect(&wasm)?;
+        let digest = sha256(&wasm);
+        Ok((wasm, digest))
+    })
+    .await?;
+    let component = compiled(runtime, wasm, &digest).await?;
+    check_needs(&component, &spec.limits)?;
+    let mut guest = link(runtime, spec, cluster, &component)?;
+    let about = guest
+        .describe()
+        .await?
+        .map_err(|error| types("exports", &error))?;
+    let wants = wants(&about, spec)?;
+    guest.household = Arc::new(guest.household.granted(wants.clone()));
+    check_config(&guest).await?;
+    let phases = guest.phases().await?;
+    let description = Description {
+        name: spec.name.clone(),
+        title: into_line(about.name, ABOUT_BYTES),
+        version: into_line(about.version, ABOUT_BYTES),
+        summary: into_line(about.summary, ABOUT_BYTES),
+        state_version: about.state_version,
+        digest,
+        grants: wants,
+        phases,
+        planner: guest.exports.planner.is_some(),
+        config_schema: Some(about.config_schema)
+            .filter(|schema| schema.len() <= SCHEMA_BYTES)
+            .unwrap_or_default(),
+    };
+    Ok(Loaded { guest, description })
+}
+
+/// The component as native code: kept from before, or made by the compiler's child.
+async fn compiled(runtime: &Runtime, wasm: Vec<u8>, digest: &str) -> Result<Component, LoadFault> {
+    let key = format!("{digest}-{}", runtime.fingerprint);
+    let (cache, kept) = {
+        let (path, engine, key) = (runtime.options.cache.clone(), runtime.engine.clone(), key.clone());
+        blocking(move || kept(&path, &engine, &key)).await?
+    };
+    if let Some(component) = kept {
+        return Ok(component);
+    }
+    let native = runtime
+        .compiler
+        .compile(&wasm)
+        .await
+        .map_err(LoadFault::Compile)?;
+    let engine = runtime.engine.clone();
+    blocking(move || {
+        let component = load_native(&engine, &native)?;
+        cache.keep(&key, &native).map_err(LoadFault::Cache)?;
+        Ok(component)
+    })
+    .await
+}
+
+fn kept(path: &Path, engine: &wasmtime::Engine, key: &str) -> Result<(Cache, Option<Component>), LoadFault> {
+    let cache = Cache::open(path).map_err(LoadFault::Cache)?;
+    let Some(native) = cache.fetch(key).map_err(LoadFault::Cache)? else {
+        return Ok((cache, None));
+    };
+    match load_native(engine, &native) {
+        Ok(component) => Ok((cache, Some(component))),
+        Err(_other_machine) => {
+            cache.forget(key).map_err(LoadFault::Cache)?;
+            Ok((cache, None))
+        }
+    }
+}
+
+fn load_native(engine: &wasmtime::Engine, native: &Native) -> Result<Component, LoadFault> {
+    native::load(engine, native).map_err(|error| LoadFault::Native(one_line(&format!("{error:#}"), 300)))
+}
+
+/// Refuses what could not even be instantiated, with better words.
+fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> {
+    let Some(needs) = component.resources_required() else {
+        return Ok(());
+    };
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let memory = needs
+        .max_initial_memory_size
+        .unwrap_or_default()
+        .saturating_mul(PAGE);
+    let bounds = [
+        (u64::from(needs.num_memories), count(limits.memories), "memories"),
+        (memory, count(limits.memory), "bytes of memory"),
+        (
+            needs.max_initial_table_size.unwrap_or_default(),
+            count(limits.table_elements),
+            "table elements",
+        ),
+    ];
+    match bounds.into_iter().find(|(needs, limit, _)| needs > limit) {
+        Some((needs, limit, what)) => Err(LoadFault::Needs {
+            needs: format!("{needs} {what}"),
+            limit: limit.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn link(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+    component: &Component,
+) -> Result<Guest, LoadFault> {
+    let pre = runtime
+        .linker
+        .instantiate_pre(component)
+        .map_err(|error| types("imports", &error))?;
+    let exports = Exports::of(&pre).map_err(|error| types("exports", &error))?;
+    let household = Household {
+        policy: spec.name.clone(),
+        config: spec.config.clone(),
+        grants: Vec::new(),
+        cluster,
+        clock: runtime.options.clock,
+        log: Arc::new(Mutex::new(Allowance::new(runtime.options.clock.now()))),
+    };
+    Ok(Guest {
+        engine: runtime.engine.clone(),
+        ticker: Arc::clone(&runtime.ticker),
+        household: Arc::new(household),
+        limits: spec.limits.clone(),
+        pre,
+        exports,
+    })
+}
+
+/// What the policy wants, if it was granted all of it.
+fn wants(about: &about::Description, spec: &PolicySpec) -> Result<Vec<Grant>, LoadFault> {
+    let want = |want: &about::Grant| -> Result<Grant, WantError> {
+        let grant = Grant {
+            capability: want.capability.parse()?,
+            target: want.target.clone(),
+        };
+        grants::check_prefix(&grant.target)?;
+        Ok(grant)
+    };
+    let named = |grant: &about::Grant| {
+        want(grant).map_err(|source| LoadFault::Want {
+            capability: one_line(&grant.capability, ABOUT_BYTES),
+            target: one_line(&grant.target, ABOUT_BYTES),
+            source,
+        })
+    };
+    let wants: Vec<Grant> = about.wants.iter().map(named).collect::<Result<_, _>>()?;
+    let missing = grants::missing(&wants, &spec.grants);
+    if missing.is_empty() {
+        return Ok(wants);
+    }
+    let flag = |grant: Grant| MissingGrant {
+        policy: spec.name.clone(),
+        grant,
+    };
+    Err(LoadFault::NotGranted(missing.into_iter().map(flag).collect()))
+}
+
+async fn check_config(guest: &Guest) -> Result<(), LoadFault> {
+    let problems = guest.check_config().await?;
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let problem = |problem: about::Problem| ConfigProblem {
+        key: into_line(problem.key, ABOUT_BYTES),
+        message: into_line(problem.message, PROBLEM_BYTES),
+    };
+    Err(LoadFault::Config(
+        problems.into_iter().take(PROBLEMS).map(problem).collect(),
+    ))
+}
+
+fn types(what: &'static str, error: &wasmtime::Error) -> LoadFault {
+    LoadFault::Types {
+        what,
+        detail: one_line(&format!("{error:#}"), 300),
+    }
+}
+
+/// Runs what blocks where blocking is allowed.
+async fn blocking<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, LoadFault> + Send + 'static,
+) -> Result<R, LoadFault> {
+    spawn_blocking(work)
+        .await
+        .map_err(|_cancelled_or_panicked| LoadFault::BrokenOff)?
+}

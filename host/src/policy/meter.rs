@@ -1,0 +1,185 @@
+//! What a running guest has used of its memory, tables and CPU time.
+
+use std::time::Duration;
+
+use thiserror::Error;
+use wasmtime::{ResourceLimiter, UpdateDeadline};
+
+use super::Limits;
+use super::limits::TICK;
+
+/// A guest's bound, passed.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(super) enum Overrun {
+    #[error("it wanted more than its {} MiB of memory", .0 >> 20)]
+    Memory(usize),
+    #[error("it wanted more than its {0} table elements")]
+    Tables(usize),
+    #[error("it used more than its {} ms of CPU time", .0.as_millis())]
+    Cpu(Duration),
+}
+
+/// Counts one store's use.
+pub(super) struct Meter {
+    memory: Gauge,
+    tables: Gauge,
+    instances: usize,
+    memories: usize,
+    cpu: Duration,
+    ticks: u32,
+}
+
+/// A sum with a bound.
+struct Gauge {
+    used: usize,
+    bound: usize,
+    last: usize,
+}
+
+impl Meter {
+    pub(super) fn new(limits: &Limits, cpu: Duration) -> Self {
+        let ticks = cpu.as_millis().div_ceil(TICK.as_millis());
+        Self {
+            memory: Gauge::new(limits.memory),
+            tables: Gauge::new(limits.table_elements),
+            instances: limits.instances,
+            memories: limits.memories,
+            cpu,
+            ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Another tick has gone by while the guest was running: it yields, or it is over.
+    ///
+    /// A tick is counted only when the guest itself runs into it, so that waiting for the cluster costs it nothing.
+    pub(super) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
+        let Some(left) = self.ticks.checked_sub(1) else {
+            return Err(Overrun::Cpu(self.cpu).into());
+        };
+        self.ticks = left;
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        let bound = self.memory.bound;
+        self.memory
+            .grow(now, wanted, most)
+            .ok_or_else(|| Overrun::Memory(bound).into())
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.memory.shrink_back();
+        Ok(())
+    }
+
+    fn table_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        let bound = self.tables.bound;
+        self.tables
+            .grow(now, wanted, most)
+            .ok_or_else(|| Overrun::Tables(bound).into())
+    }
+
+    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.tables.shrink_back();
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        self.instances
+    }
+
+    fn tables(&self) -> usize {
+        self.instances.saturating_mul(self.memories)
+    }
+
+    fn memories(&self) -> usize {
+        self.memories
+    }
+}
+
+impl Gauge {
+    const fn new(bound: usize) -> Self {
+        Self {
+            used: 0,
+            bound,
+            last: 0,
+        }
+    }
+
+    /// `Some(false)`: the guest's own declared maximum forbids it, which is the guest's business. `None`: ours does.
+    fn grow(&mut self, now: usize, wanted: usize, most: Option<usize>) -> Option<bool> {
+        self.last = 0;
+        if most.is_some_and(|most| wanted > most) {
+            return Some(false);
+        }
+        let more = wanted.saturating_sub(now);
+        let used = self.used.checked_add(more).filter(|&used| used <= self.bound)?;
+        self.used = used;
+        self.last = more;
+        Some(true)
+    }
+
+    fn shrink_back(&mut self) {
+        self.used = self.used.saturating_sub(self.last);
+        self.last = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter() -> Meter {
+        let limits = Limits {
+            memory: 100,
+            table_elements: 10,
+            ..Limits::default()
+        };
+        Meter::new(&limits, Duration::from_millis(25))
+    }
+
+    #[test]
+    fn memories_share_one_bound() {
+        let mut meter = meter();
+        assert!(meter.memory_growing(0, 60, None).unwrap());
+        assert!(meter.memory_growing(0, 40, None).unwrap());
+        let error = meter.memory_growing(40, 41, None).unwrap_err();
+        assert_eq!(error.downcast_ref(), Some(&Overrun::Memory(100)));
+    }
+
+    #[test]
+    fn a_growth_that_failed_is_given_back() {
+        let mut meter = meter();
+        assert!(meter.memory_growing(0, 100, None).unwrap());
+        meter
+            .memory_grow_failed(wasmtime::format_err!("no room"))
+            .unwrap();
+        assert!(meter.memory_growing(0, 100, None).unwrap());
+    }
+
+    #[test]
+    fn the_guests_own_maximum_is_no_overrun() {
+        let mut meter = meter();
+        assert!(!meter.memory_growing(0, 60, Some(50)).unwrap());
+        assert!(!meter.table_growing(0, 6, Some(5)).unwrap());
+        assert!(meter.table_growing(0, 10, None).unwrap());
+        assert!(meter.table_growing(10, 11, None).is_err());
+    }
+
+    #[test]
+    fn cpu_time_is_rounded_up_to_ticks() {
+        let mut meter = meter();
+        for _ in 0..3 {
+            assert!(matches!(meter.tick(), Ok(UpdateDeadline::YieldCustom(1, _))));
+        }
+        let Err(error) = meter.tick() else {
+            panic!("the guest runs on")
+        };
+        assert_eq!(
+            error.downcast_ref(),
+            Some(&Overrun::Cpu(Duration::from_millis(25)))
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! A policy's file, before anything of it is compiled: is it a component, does it speak our package, and does it import
+//! only what we have?
+
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use thiserror::Error;
+use wasmparser::{Parser, Payload, Validator, WasmFeatures};
+
+use super::limits::SOURCE_BYTES;
+use super::text::one_line;
+
+/// Our package, and the version of it this driver speaks.
+const PACKAGE: &str = "scupper:drain/";
+const VERSION: (u64, u64) = (0, 1);
+
+/// What a policy may import of it.
+const IMPORTS: [&str; 4] = ["types", "log", "config", "cluster"];
+
+const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
+const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
+const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
+
+/// What is wrong with a policy's file.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The file cannot be read.
+    #[error("it cannot be read")]
+    Read(#[source] io::Error),
+    /// It is a directory, a pipe or a device.
+    #[error("it is no regular file")]
+    NotAFile,
+    /// It is longer than any policy.
+    #[error("it has more than {} MiB, the most a policy may have", SOURCE_BYTES >> 20)]
+    TooLarge,
+    /// It is something else.
+    #[error("it is no WebAssembly file: its first bytes are not \\0asm")]
+    NotWasm,
+    /// It is native code, which is only loaded when this driver itself made it.
+    #[error("it holds native code, not WebAssembly: give the .wasm component it was compiled from")]
+    Native,
+    /// It is a module, not a component.
+    #[error(
+        "it is a core module, not a component: build it with `cargo xtask`, or wrap it with `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// It does not follow the rules of WebAssembly.
+    #[error("it is not valid WebAssembly: {0}")]
+    Invalid(String),
+    /// It is some other component.
+    #[error(
+        "it is no policy: it does not export scupper:drain/about, as the worlds planner-policy, hooks-policy and policy \
+         do; it exports {exports}"
+    )]
+    NotAPolicy {
+        /// What it exports.
+        exports: String,
+    },
+    /// It was built against another version of our package.
+    #[error(
+        "it speaks scupper:drain {theirs} and this driver speaks {}.{}: build it against this driver's wit/",
+        VERSION.0,
+        VERSION.1
+    )]
+    Version {
+        /// The version it was built against.
+        theirs: String,
+    },
+    /// It neither plans nor acts.
+    #[error("it exports neither scupper:drain/planner nor scupper:drain/hooks: it has nothing to do")]
+    Idle,
+    /// It wants from the system what no policy gets.
+    #[error(
+        "it imports {imports}, and policies have no system interfaces: build it for wasm32-unknown-unknown instead of a \
+         wasi target"
+    )]
+    Wasi {
+        /// The imports.
+        imports: String,
+    },
+    /// It imports what we do not have.
+    #[error("it imports {imports}; this driver has log, config and cluster of scupper:drain")]
+    Imports {
+        /// The imports.
+        imports: String,
+    },
+}
+
+/// Reads a policy's file. Blocks.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
+    // A named pipe would block the open itself.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let open = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(file)
+        .map_err(SourceError::Read)?;
+    let metadata = open.metadata().map_err(SourceError::Read)?;
+    if !metadata.is_file() {
+        return Err(SourceError::NotAFile);
+    }
+    if metadata.len() > SOURCE_BYTES {
+        return Err(SourceError::TooLarge);
+    }
+    let mut bytes = Vec::new();
+    open.take(SOURCE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(SourceError::Read)?;
+    if bytes.len() as u64 > SOURCE_BYTES {
+        return Err(SourceError::TooLarge);
+    }
+    Ok(bytes)
+}
+
+/// Checks that the bytes are a valid component of our package. Takes time in proportion to its length.
+pub(super) fn inspect(bytes: &[u8]) -> Result<(), SourceError> {
+    if bytes.starts_with(&ELF_MAGIC) {
+        return Err(SourceError::Native);
+    }
+    if bytes.starts_with(&MODULE_MAGIC) {
+        return Err(SourceError::CoreModule);
+    }
+    if !bytes.starts_with(&COMPONENT_MAGIC) {
+        return Err(if bytes.starts_with(b"\0asm") {
+            SourceError::Invalid("unknown version of the binary format".to_owned())
+        } else {
+            SourceError::NotWasm
+        });
+    }
+    let invalid =
+        |error: wasmparser::BinaryReaderError| SourceError::Invalid(one_line(&error.to_string(), 300));
+    Validator::new_with_features(features())
+        .validate_all(bytes)
+        .map_err(invalid)?;
+    let names = Names::of(bytes).map_err(invalid)?;
+    names.check_exports()?;
+    names.check_imports()
+}
+
+/// What the engine accepts, as far as the validator has names for it; the compiler refuses the rest.
+fn features() -> WasmFeatures {
+    WasmFeatures::default()
+        .difference(WasmFeatures::MEMORY64)
+        .difference(WasmFeatures::THREADS)
+        .union(WasmFeatures::COMPONENT_MODEL)
+}
+
+/// The names at the top of a component.
+#[derive(Default)]
+struct Names<'a> {
+    imports: Vec<&'a str>,
+    exports: Vec<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self, wasmparser::BinaryReaderError> {
+        let mut names = Self::default();
+        let mut depth = 0_usize;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload? {
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::ComponentImportSection(section) if depth == 0 => {
+                    for import in section {
+                        names.imports.push(import?.name.name);
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 0 => {
+                    for export in section {
+                        names.exports.push(export?.name.name);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(names)
+    }
+
+    fn check_exports(&self) -> Result<(), SourceError> {
+        let ours = |name: &str| {
+            self.exports
+                .iter()
+                .filter_map(|export| ours(export))
+                .find(|our| our.name == name)
+        };
+        let Some(about) = ours("about") else {
+            return Err(SourceError::NotAPolicy {
+                exports: list(&self.exports),
+            });
+        };
+        about.check_version()?;
+        let roles = [ours("planner"), ours("hooks")];
+        for role in roles.iter().flatten() {
+            role.check_version()?;
+        }
+        if roles.iter().all(Option::is_none) {
+            Err(SourceError::Idle)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_imports(&self) -> Result<(), SourceError> {
+        let unknown: Vec<&str> = self
+            .imports
+            .iter()
+            .filter(|import| !ours(import).is_some_and(|our| IMPORTS.contains(&our.name)))
+            .copied()
+            .collect();
+        if unknown.iter().any(|import| import.starts_with("wasi:")) {
+            return Err(SourceError::Wasi {
+                imports: list(&unknown),
+            });
+        }
+        if !unknown.is_empty() {
+            return Err(SourceError::Imports {
+                imports: list(&unknown),
+            });
+        }
+        self.imports
+            .iter()
+            .filter_map(|import| ours(import))
+            .try_for_each(|our| our.check_version())
+    }
+}
+
+/// An interface of our package.
+struct Ours<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+/// `scupper:drain/NAME@VERSION`
+fn ours(name: &str) -> Option<Ours<'_>> {
+    let (name, version) = name.strip_prefix(PACKAGE)?.split_once('@')?;
+    Some(Ours { name, version })
+}
+
+impl Ours<'_> {
+    /// Within one `0.y` only additions are made.
+    fn check_version(&self) -> Result<(), SourceError> {
+        let mut numbers = self.version.split('.').map(str::parse::<u64>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) == VERSION => Ok(()),
+            _ => Err(SourceError::Version {
+                theirs: one_line(self.version, 40),
+            }),
+        }
+    }
+}
+
+/// The first few names, for people.
+fn list(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| one_line(name, 100)).collect();
+    match names.len() {
+        0 => "nothing".to_owned(),
+        more @ 9.. => {
+            shown.push(format!("{} more", more - SHOWN));
+            shown.join(", ")
+        }
+        _ => shown.join(", "),
+    }
+}
