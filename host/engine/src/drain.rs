@@ -1,64 +1,200 @@
 //! One drain of one node: the state machine behind the five verbs.
+//!
+//! ```text
+//! Planning ─► Preparing ─► Cordoning ─► Holding ─► Evicting ◄─► Verifying ─► Finished
+//!     │            └───────────┴───────────┴──────────┴────────────┴─► RollingBack ─► Finished
+//!     └─► Uncordoning ─► Finished
+//! ```
+//!
+//! Every event first changes the state (`events`) and then the whole state is looked at (`phases`): what can be done
+//! now is done. So an event that comes late, twice or out of order is harmless, and a drain that is taken up from a
+//! checkpoint goes on by itself.
 
+mod allowance;
+mod answers;
+mod backoff;
+mod ending;
+mod events;
+mod evict;
+mod hooks;
+mod memory;
+mod newcomers;
+mod outbox;
+mod phases;
+mod planning;
+mod roster;
+mod timers;
+mod uncordon;
+mod verify;
+mod waiting;
+mod waves;
+mod world;
+mod writes;
+
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Checkpoint, Command, Event, Notice, Outcome, Phase, PodRef, Reason, Request, Time};
+use crate::{Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time};
 
 /// One drain (or uncordon) of one node.
 #[derive(Debug)]
 pub struct Drain {
     request: Request,
+    now: Time,
+    started: Time,
+    phase: Phase,
+    /// Where an earlier process left it.
+    resumed: Option<Phase>,
+    outcome: Option<Outcome>,
+    /// When the outcome was fixed that is not success.
+    stopped: Time,
+    /// Since when nothing but the last write is missing.
+    closing: Option<Time>,
+    final_written: bool,
+    paused: bool,
+    world: world::World,
+    outbox: outbox::Outbox,
+    memory: memory::Memory,
+    writer: writes::Writer,
+    /// The node was found cordoned, or we cordoned it.
+    cordon_found: bool,
+    /// An uncordon has dealt with the cordon; whether it is still there.
+    cordon_lifted: Option<bool>,
+    chain: Option<planning::Chain>,
+    newcomers: newcomers::Newcomers,
+    roster: roster::Roster,
+    hooks: hooks::OpenHooks,
+    hooks_since: Option<Time>,
+    allowances: allowance::Allowances,
+    throttle: Throttle,
+    lister: verify::Lister,
+    /// A fresh list has shown that every pod is gone.
+    verified: bool,
+    /// Hooks have run since then.
+    list_after_hooks: bool,
+    told: waiting::Told,
+    summary: Summary,
+}
+
+/// The API server's flow control.
+#[derive(Debug, Default)]
+struct Throttle {
+    until: Time,
+    tries: u32,
+    message: String,
 }
 
 impl Drain {
     /// A drain that begins now. It first waits for [`Event::Node`], [`Event::Pods`] and [`Event::Budgets`].
-    pub fn new(_now: Time, request: Request) -> Self {
-        Self { request }
+    pub fn new(now: Time, request: Request) -> Self {
+        let mut drain = Self::idle(now, request);
+        drain.outbox.tell(Notice::Phase(Phase::Planning));
+        drain.advance();
+        drain
     }
 
-    /// A drain that goes on where a checkpoint says it was.
-    pub fn resume(_now: Time, request: Request, _checkpoint: Checkpoint) -> Self {
-        Self { request }
+    /// A drain that goes on where a checkpoint says it was. What hooks have done already is not done again.
+    pub fn resume(now: Time, request: Request, checkpoint: Checkpoint) -> Self {
+        let mut drain = Self::idle(now, request);
+        drain.outbox.tell(Notice::Phase(Phase::Planning));
+        let was_rolling_back = checkpoint.phase == Phase::RollingBack;
+        if checkpoint.id == drain.request.id {
+            drain.recall(checkpoint);
+            if was_rolling_back {
+                drain.stop(Outcome::Lost {
+                    reason: String::from("the driver restarted while rolling back"),
+                });
+            }
+        }
+        drain.advance();
+        drain
     }
 
     /// Something happened.
-    pub fn handle_event(&mut self, _now: Time, _event: Event) {}
+    pub fn handle_event(&mut self, now: Time, event: Event) {
+        self.now = self.now.max(now);
+        if self.phase != Phase::Finished {
+            self.check_deadline();
+            self.apply(event);
+            self.advance();
+        }
+    }
 
     /// The time that [`poll_timeout`](Self::poll_timeout) named has come. Harmless when called early.
-    pub fn handle_timeout(&mut self, _now: Time) {}
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.advance();
+    }
 
     /// The next thing to do.
     pub fn poll_command(&mut self) -> Option<Command> {
-        None
+        self.outbox.pop()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) must be called, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        None
+        self.next_timer()
     }
 
     /// The next thing to tell.
     pub fn poll_notice(&mut self) -> Option<Notice> {
-        None
+        self.outbox.next_notice()
     }
 
-    /// What was asked for.
+    /// What was asked for, with the deadline as it is now.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
     /// Where it stands.
     pub fn phase(&self) -> Phase {
-        Phase::Planning
+        self.phase
     }
 
-    /// How it ended, once it has.
+    /// How it ended, as soon as that is known: hooks may still put things back then, until
+    /// [`Notice::Finished`] comes.
     pub fn outcome(&self) -> Option<&Outcome> {
-        None
+        self.outcome.as_ref()
     }
 
     /// Every pod that is still on the node, and why.
     pub fn waiting(&self) -> Vec<(PodRef, Reason)> {
-        Vec::new()
+        match self.request.intent {
+            Intent::Drain => self.reasons(),
+            Intent::Uncordon => Vec::new(),
+        }
+    }
+
+    fn idle(now: Time, request: Request) -> Self {
+        Self {
+            now,
+            started: now,
+            phase: Phase::Planning,
+            resumed: None,
+            outcome: None,
+            stopped: now,
+            closing: None,
+            final_written: false,
+            paused: false,
+            world: world::World::new(request.node.clone()),
+            outbox: outbox::Outbox::default(),
+            memory: memory::Memory::default(),
+            writer: writes::Writer::default(),
+            cordon_found: false,
+            cordon_lifted: None,
+            chain: None,
+            newcomers: newcomers::Newcomers::default(),
+            roster: roster::Roster::default(),
+            hooks: hooks::OpenHooks::new(),
+            hooks_since: None,
+            allowances: allowance::Allowances::default(),
+            throttle: Throttle::default(),
+            lister: verify::Lister::default(),
+            verified: false,
+            list_after_hooks: false,
+            told: waiting::Told::new(),
+            summary: Summary { started: now, ..Summary::default() },
+            request,
+        }
     }
 }

@@ -1,0 +1,166 @@
+//! How a drain ends: the outcome is fixed at once, then what was changed is put back or marked, then it is over.
+
+use alloc::format;
+
+use super::Drain;
+use super::roster::Standing;
+use super::writes::Write;
+use crate::{Duration, HookPhase, Notice, Outcome, Phase, Subject, Time};
+
+/// How long hooks may put things back.
+const HOOKS_BOUND: Duration = Duration::from_secs(15);
+/// How long the node's last write is tried after that.
+const WRITES_BOUND: Duration = Duration::from_secs(15);
+/// How long it is tried while the deadline is far.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+impl Drain {
+    /// From now on nothing is evicted and no hook of the drain is called.
+    pub(super) fn stop(&mut self, outcome: Outcome) {
+        if self.outcome.is_some() {
+            return;
+        }
+        self.outcome = Some(outcome);
+        self.stopped = self.now;
+        for (_, job) in self.outbox.take_back(|_| true) {
+            self.took_back(job);
+        }
+        self.chain = None;
+        if self.phase == Phase::Uncordoning || !self.has_changed_anything() {
+            return;
+        }
+        self.enter(Phase::RollingBack);
+        if self.has_hooks(HookPhase::OnCancel) {
+            // Whoever takes this up after a crash must go on putting back, not draining.
+            self.memory.change();
+        }
+    }
+
+    pub(super) fn check_deadline(&mut self) {
+        if self.outcome.is_none() && self.request.deadline.is_some_and(|deadline| self.now >= deadline) {
+            let remaining = self.remaining();
+            self.stop(Outcome::DeadlineExceeded { remaining });
+        }
+    }
+
+    /// The outcome is known and nothing was changed, or everything has been put back.
+    fn has_changed_anything(&self) -> bool {
+        let resumed = self.resumed.is_some_and(|phase| phase > Phase::Planning);
+        let hooked = !self.hooks.is_empty() || !self.memory.done.is_empty();
+        resumed || hooked || self.memory.on_node || self.outbox.writes() || self.phase >= Phase::Holding
+    }
+
+    /// Lets the cancel hooks put back what policies changed, for a bounded time.
+    pub(super) fn roll_back(&mut self) {
+        if self.now < self.hooks_end() {
+            let steps_run = self.outbox.steps().any(|key| key.phase != HookPhase::OnCancel);
+            if steps_run || self.is_cordoning() {
+                return;
+            }
+            if !self.gate(HookPhase::OnCancel, &Subject::Node).is_open() {
+                return;
+            }
+        }
+        self.wind_up();
+    }
+
+    /// Writes the last word on the node and finishes.
+    pub(super) fn wind_up(&mut self) {
+        let closing = *self.closing.get_or_insert(self.now);
+        if self.memory.node_gone || self.now >= self.writes_end(closing) {
+            self.finish();
+            return;
+        }
+        if self.outbox.writes() {
+            return;
+        }
+        let is_cordon_ours = self.memory.own_cordon && self.world.is_cordoned();
+        if is_cordon_ours && self.lifts_cordon() {
+            self.push_uncordon(None);
+        } else if is_cordon_ours && self.memory.on_node {
+            // The mark stays with the cordon, so that a later uncordon knows it.
+            if self.final_written {
+                self.finish();
+            } else if self.may_write() {
+                self.push_save(Phase::Finished);
+            }
+        } else if !is_cordon_ours && self.has_mark() {
+            if self.may_write() {
+                self.push_forget();
+            }
+        } else {
+            self.finish();
+        }
+    }
+
+    /// The outcome asks for our own cordon to be lifted. One that an earlier drain left stays.
+    fn lifts_cordon(&self) -> bool {
+        let node = self.world.node().and_then(|node| node.checkpoint.as_ref());
+        let is_marked = node.is_some_and(|mark| mark.own_cordon);
+        let asks = match &self.outcome {
+            None | Some(Outcome::Drained | Outcome::Uncordoned { .. }) => false,
+            Some(Outcome::Cancelled { .. }) => true,
+            Some(_) => self.request.settings.uncordon_on_failure,
+        };
+        asks && is_marked && !self.memory.inherited && self.phase == Phase::RollingBack
+    }
+
+    /// A checkpoint is on the node that nobody needs any more.
+    fn has_mark(&self) -> bool {
+        let left = || self.world.node().is_some_and(|node| node.checkpoint.is_some());
+        self.memory.on_node || (self.phase == Phase::Uncordoning && self.cordon_lifted.is_some() && left())
+    }
+
+    fn is_cordoning(&self) -> bool {
+        self.outbox.write_under_way().is_some_and(|write| matches!(write, Write::Cordon { .. }))
+    }
+
+    fn finish(&mut self) {
+        self.enter(Phase::Finished);
+        self.outbox.close();
+        let remaining = self.remaining();
+        self.summary.remaining = u32::try_from(remaining.len()).unwrap_or(u32::MAX);
+        let kept = self.roster.standings.values().filter(|standing| matches!(standing, Standing::Keeps));
+        self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
+        self.summary.ended = self.now;
+        if let Some(since) = self.roster.targets().filter_map(|(_, target)| target.budget_since).min() {
+            self.summary.budget_wait = self.now.since(since);
+        }
+        if let Some(outcome) = self.outcome.clone() {
+            let summary = self.summary.clone();
+            self.outbox.tell(Notice::Finished { outcome, summary });
+        }
+    }
+
+    /// The node, or our place on it, is not there any more: nothing can be written.
+    pub(super) fn node_lost(&mut self) {
+        let known = self.world.node().is_some();
+        self.memory.node_gone = true;
+        let node = &self.request.node;
+        let outcome = if known {
+            Outcome::Lost { reason: format!("node {node} was deleted or made anew") }
+        } else {
+            Outcome::Failed { message: format!("there is no node {node}") }
+        };
+        self.stop(outcome);
+    }
+
+    fn hooks_end(&self) -> Time {
+        self.stopped + HOOKS_BOUND
+    }
+
+    /// Until the deadline if that is far, and in any case long enough for a try or two.
+    fn writes_end(&self, closing: Time) -> Time {
+        let patient = closing + PATIENCE;
+        let deadline = self.request.deadline.map_or(patient, |deadline| deadline.min(patient));
+        deadline.max(closing + WRITES_BOUND)
+    }
+
+    /// When an end that does not come by itself is made.
+    pub(super) fn end_timers(&self) -> impl Iterator<Item = Time> {
+        let deadline = if self.outcome.is_none() { self.request.deadline } else { None };
+        let hooks = (self.phase == Phase::RollingBack).then(|| self.hooks_end());
+        let writes = self.closing.map(|closing| self.writes_end(closing));
+        [deadline, hooks, writes].into_iter().flatten()
+    }
+}

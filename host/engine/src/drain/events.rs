@@ -1,0 +1,88 @@
+//! What each event changes in the state. What follows from it is decided afterwards, by looking at the state.
+
+use alloc::string::String;
+
+use super::Drain;
+use super::allowance::BudgetKey;
+use super::outbox::Job;
+use super::world::NodeNews;
+use crate::{Answer, Budget, CommandId, Event, EvictAnswer, Node, Outcome, Phase, StepOutcome};
+
+impl Drain {
+    pub(super) fn apply(&mut self, event: Event) {
+        match event {
+            Event::Node(node) => self.apply_node(node),
+            Event::Pods(pods) => self.world.apply_pods(pods),
+            Event::PodApplied(pod) => self.world.apply_pod(pod),
+            Event::PodDeleted(uid) => self.world.delete_pod(uid),
+            Event::Budgets(budgets) => self.apply_budgets(budgets),
+            Event::BudgetApplied(budget) => {
+                let old = self.world.apply_budget(budget.clone());
+                self.budget_changed(old.as_ref(), &budget);
+            }
+            Event::BudgetDeleted { namespace, name } => {
+                self.world.delete_budget(&BudgetKey::new(&namespace, &name));
+            }
+            Event::Answer(id, answer) => self.apply_answer(id, answer),
+            Event::Deadline(deadline) => self.request.deadline = deadline,
+            Event::Cancel { reason } => self.stop(Outcome::Cancelled { reason }),
+            Event::Lost { reason } => self.stop(Outcome::Lost { reason }),
+            Event::Pause => self.paused = true,
+        }
+    }
+
+    fn apply_node(&mut self, node: Option<Node>) {
+        match self.world.apply_node(node) {
+            NodeNews::Old | NodeNews::Fresh => {}
+            NodeNews::Gone => self.node_lost(),
+            NodeNews::Uncordoned => self.cordon_vanished(),
+        }
+    }
+
+    /// Whoever lifted it, a cordon that comes back later is not ours.
+    fn cordon_vanished(&mut self) {
+        let draining = (Phase::Holding..=Phase::Verifying).contains(&self.phase);
+        if draining && self.outcome.is_none() {
+            self.uncordoned_by_others();
+        } else {
+            self.memory.own_cordon = false;
+        }
+    }
+
+    fn apply_budgets(&mut self, budgets: alloc::vec::Vec<Budget>) {
+        let old = self.world.apply_budgets(budgets);
+        let new: alloc::vec::Vec<_> =
+            self.world.all_budgets().map(|(key, budget)| (key.clone(), budget.clone())).collect();
+        for (key, budget) in new {
+            self.budget_changed(old.get(&key), &budget);
+        }
+    }
+
+    /// An answer nobody waits for is ignored; one of the wrong kind counts as a failure of what was asked.
+    fn apply_answer(&mut self, id: CommandId, answer: Answer) {
+        match self.outbox.answered(id) {
+            None => {}
+            Some(Job::Plan) => self.plan_answered(answer),
+            Some(Job::Step(key)) => {
+                let outcome = match answer {
+                    Answer::Step(outcome) => outcome,
+                    _ => {
+                        let message = String::from("the answer was not one to a step");
+                        StepOutcome::Failed { message, retry_after: None }
+                    }
+                };
+                self.step_answered(key, outcome);
+            }
+            Some(Job::Write(write)) => self.write_answered(write, answer),
+            Some(Job::Remove { uid, charged }) => {
+                let answer = match answer {
+                    Answer::Evict(answer) => answer,
+                    Answer::Unavailable { message } => EvictAnswer::Unreachable { message },
+                    _ => EvictAnswer::Unreachable { message: String::from("the answer was not one to an eviction") },
+                };
+                self.removal_answered(&uid, charged, answer);
+            }
+            Some(Job::List { mark, verifies }) => self.list_answered(mark, verifies, answer),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Asking pods to leave. This is the only place from which an eviction or a deletion goes out.
+
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::allowance::Spent;
+use super::outbox::Job;
+use super::roster::{State, Target};
+use crate::{HookPhase, Phase, Pod, Reason, Subject, Task, Uid, Verdict};
+
+impl Drain {
+    /// Asks every pod of the begun waves whose turn it is, in the order of the waves.
+    pub(super) fn ask_pods(&mut self) {
+        if !self.may_ask() {
+            return;
+        }
+        for place in 0..self.roster.waves.len() {
+            let Some(run) = self.roster.waves.get(place).filter(|run| run.started.is_some()) else {
+                continue;
+            };
+            let pods: Vec<Uid> = run.wave.pods.clone();
+            let limit = run.wave.max_parallel.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            let mut leaving = pods.iter().filter(|uid| self.is_leaving(uid)).count();
+            for uid in &pods {
+                let counted = self.is_leaving(uid);
+                if let Some(pod) = self.askable(uid) {
+                    let room = counted || leaving < limit;
+                    let hold = self.ask_or_hold(&pod, room);
+                    if let Some(target) = self.roster.target_mut(uid) {
+                        target.hold = hold;
+                    }
+                    leaving += usize::from(!counted && self.is_leaving(uid));
+                }
+            }
+        }
+    }
+
+    /// Pods may be asked at all: the drain goes on, and no new pod can come to the node meanwhile.
+    fn may_ask(&self) -> bool {
+        self.phase == Phase::Evicting && self.outcome.is_none() && !self.paused && self.world.is_cordoned()
+    }
+
+    /// This very pod may be asked, by everything the watch and the plan say.
+    fn may_remove(&self, uid: &Uid) -> bool {
+        let is_there = |pod: &Pod| !pod.is_mirror() && pod.deletion.is_none();
+        let is_chosen = |target: &Target| target.verdict.leaves() && !target.keeps_coming_back;
+        self.may_ask()
+            && self.world.pod(uid).is_some_and(is_there)
+            && self.roster.target(uid).is_some_and(is_chosen)
+            && (!self.is_own_pod(uid) || self.is_last(uid))
+    }
+
+    /// The pod, if it waits to be asked and its time has come.
+    fn askable(&self, uid: &Uid) -> Option<Pod> {
+        let target = self.roster.target(uid)?;
+        let pod = self.world.pod(uid)?;
+        let ends_by_itself = target.verdict == Verdict::AwaitCompletion && !pod.is_finished();
+        let waits = matches!(target.state, State::Waiting) && self.now >= target.not_before;
+        (waits && !ends_by_itself && self.may_remove(uid)).then(|| pod.clone())
+    }
+
+    /// It holds one of the wave's places: its hooks run, it is asked, or it is ending.
+    fn is_leaving(&self, uid: &Uid) -> bool {
+        let Some(target) = self.roster.target(uid) else {
+            return false;
+        };
+        let asked = match &target.state {
+            State::Waiting => false,
+            State::Asked | State::Watched(_) => true,
+        };
+        asked || self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some()) || self.is_in_hook(uid)
+    }
+
+    /// Asks the pod, or says why not now.
+    fn ask_or_hold(&mut self, pod: &Pod, room: bool) -> Option<Reason> {
+        let uid = &pod.id.uid;
+        if !self.is_in_hook(uid) {
+            if self.now < self.throttle.until {
+                return Some(Reason::Throttled { message: self.throttle.message.clone() });
+            }
+            if !room {
+                return Some(Reason::ParallelLimit);
+            }
+            if let Some(reason) = self.budget_hold(pod) {
+                return Some(reason);
+            }
+            if self.is_hook_place_missing(uid) {
+                return Some(Reason::ParallelLimit);
+            }
+        }
+        let subject = Subject::Pod(uid.clone());
+        if !self.gate(HookPhase::BeforeEvict, &subject).is_open() {
+            return self.hook_reason(HookPhase::BeforeEvict, &subject);
+        }
+        if self.outbox.removals() >= self.most_in_flight() {
+            return Some(Reason::ParallelLimit);
+        }
+        self.ask(pod);
+        None
+    }
+
+    fn budget_hold(&mut self, pod: &Pod) -> Option<Reason> {
+        if self.verdict_on(&pod.id.uid) == Some(Verdict::Delete) {
+            return None;
+        }
+        let hold = self.budget_holds(pod)?;
+        let now = self.now;
+        if let Some(target) = self.roster.target_mut(&pod.id.uid) {
+            target.budget_since.get_or_insert(now);
+        }
+        Some(hold)
+    }
+
+    /// As many pods as may be in hooks at once are.
+    fn is_hook_place_missing(&self, uid: &Uid) -> bool {
+        let hooks = self.hooks.keys().filter(|key| key.phase == HookPhase::BeforeEvict).count();
+        hooks >= self.most_in_flight()
+            && self.hook_reason(HookPhase::BeforeEvict, &Subject::Pod(uid.clone())).is_some()
+    }
+
+    fn most_in_flight(&self) -> usize {
+        self.request.settings.max_in_flight.max(1)
+    }
+
+    fn verdict_on(&self, uid: &Uid) -> Option<Verdict> {
+        self.roster.target(uid).map(|target| target.verdict)
+    }
+
+    fn ask(&mut self, pod: &Pod) {
+        let uid = &pod.id.uid;
+        let grace_seconds = self.grace_override(pod);
+        let deletes = self.verdict_on(uid) == Some(Verdict::Delete);
+        let charged = if deletes { None } else { self.book(pod) };
+        let Some(target) = self.roster.target_mut(uid) else {
+            return;
+        };
+        target.state = State::Asked;
+        let pod = pod.id.clone();
+        let uid = pod.uid.clone();
+        let task =
+            if deletes { Task::Delete { pod, grace_seconds } } else { Task::Evict { pod, grace_seconds } };
+        self.summary.evictions += 1;
+        self.outbox.push(task, Job::Remove { uid, charged });
+    }
+
+    /// The grace period to ask for, where it is not the pod's own: the settings' for every pod, the wave's cap for
+    /// those above it.
+    pub(super) fn grace_override(&self, pod: &Pod) -> Option<u64> {
+        let settings = self.request.settings.grace_seconds;
+        let wanted = settings.unwrap_or(pod.grace_seconds);
+        let cap = self.roster.wave_of(&pod.id.uid).and_then(|run| run.wave.max_grace_seconds);
+        cap.filter(|cap| *cap < wanted).or(settings)
+    }
+
+    /// What was asked and not picked up yet is taken back when it must not be asked any more.
+    pub(super) fn take_back_removals(&mut self) {
+        let mut queued = self.outbox.queued_removals();
+        queued.retain(|uid| !self.may_remove(uid));
+        if queued.is_empty() {
+            return;
+        }
+        let taken = self.outbox.take_back(|task| task.removes().is_some_and(|pod| queued.contains(&pod.uid)));
+        for (_, job) in taken {
+            self.took_back(job);
+        }
+    }
+
+    /// A job that nobody has picked up is as if it had never been given.
+    pub(super) fn took_back(&mut self, job: Job) {
+        match job {
+            Job::Remove { uid, charged } => {
+                self.summary.evictions = self.summary.evictions.saturating_sub(1);
+                self.settle(charged, Spent::No);
+                if let Some(target) = self.roster.target_mut(&uid) {
+                    target.state = State::Waiting;
+                }
+            }
+            Job::Step(key) => self.step_taken_back(&key),
+            Job::Plan => self.chain = None,
+            Job::Write(_) | Job::List { .. } => {}
+        }
+    }
+}

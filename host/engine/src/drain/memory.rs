@@ -1,0 +1,118 @@
+//! What must survive the process, and how far it has been saved.
+//!
+//! Every change takes a new revision. A hook goes on only when the revision of its last change is known to be saved,
+//! so that after a crash at most the step that was running is taken again.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use super::Drain;
+use super::hooks::HookKey;
+use crate::{Checkpoint, Phase, SavedHook};
+
+/// How many controllers that put pods back are remembered; the most frequent stay.
+const REMEMBERED_RETURNS: usize = 16;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The cordon on the node is ours.
+    pub(super) own_cordon: bool,
+    /// It is ours from an earlier drain: giving this one up does not lift it.
+    pub(super) inherited: bool,
+    /// Hooks that are through, and the revision that says so.
+    pub(super) done: BTreeMap<HookKey, u64>,
+    /// How often pods were put back, by namespace and controller.
+    pub(super) returns: BTreeMap<String, u32>,
+    /// A checkpoint of this drain is on the node.
+    pub(super) on_node: bool,
+    /// There is no node any more to save anything on.
+    pub(super) node_gone: bool,
+    revision: u64,
+    saved: u64,
+}
+
+impl Memory {
+    /// Something has changed that must be saved; its revision.
+    pub(super) fn change(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    pub(super) const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Everything up to this revision is on the node.
+    pub(super) fn saved(&mut self, revision: u64) {
+        self.saved = self.saved.max(revision);
+        self.on_node = true;
+    }
+
+    pub(super) const fn is_saved(&self, revision: u64) -> bool {
+        self.node_gone || revision <= self.saved
+    }
+
+    pub(super) const fn is_all_saved(&self) -> bool {
+        self.is_saved(self.revision)
+    }
+
+    /// A controller has put a pod back; how often that makes.
+    pub(super) fn count_return(&mut self, key: String) -> u32 {
+        let count = self.returns.entry(key).or_default();
+        *count += 1;
+        let count = *count;
+        while self.returns.len() > REMEMBERED_RETURNS {
+            let Some(rarest) = self.returns.iter().min_by_key(|(_, count)| **count).map(|(key, _)| key.clone())
+            else {
+                break;
+            };
+            self.returns.remove(&rarest);
+        }
+        self.change();
+        count
+    }
+}
+
+impl Drain {
+    /// What would be saved now.
+    pub(super) fn checkpoint(&self, phase: Phase, own_cordon: bool) -> Checkpoint {
+        let hooks = self.hooks.iter().map(|(key, hook)| SavedHook {
+            policy: key.policy.clone(),
+            phase: key.phase,
+            subject: key.subject.clone(),
+            state: hook.state.clone(),
+            started: hook.started,
+        });
+        let done = self.memory.done.keys().map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
+        Checkpoint {
+            id: self.request.id.clone(),
+            name: self.request.name.clone(),
+            trigger: self.request.trigger.clone(),
+            phase,
+            started: self.started,
+            deadline: self.request.deadline,
+            own_cordon,
+            hooks: hooks.collect(),
+            done: done.collect(),
+            returns: self.memory.returns.clone(),
+        }
+    }
+
+    /// Takes up what an earlier process left behind.
+    pub(super) fn recall(&mut self, checkpoint: Checkpoint) {
+        self.started = checkpoint.started;
+        self.summary.started = checkpoint.started;
+        self.memory.own_cordon = checkpoint.own_cordon;
+        self.memory.on_node = true;
+        self.memory.returns = checkpoint.returns;
+        for (policy, phase, subject) in checkpoint.done {
+            self.memory.done.insert(HookKey { phase, subject, policy }, 0);
+        }
+        for saved in checkpoint.hooks {
+            let key = HookKey { phase: saved.phase, subject: saved.subject, policy: saved.policy };
+            self.hooks.insert(key, super::hooks::OpenHook::resumed(saved.state, saved.started, self.now));
+        }
+        self.resumed = Some(checkpoint.phase);
+    }
+}

@@ -1,0 +1,130 @@
+//! Pods that appear after the plan was made: they go through the planners as well, and leave or stay by their verdict.
+//!
+//! The verdicts on pods that are known already stand. A controller that puts pods back again and again is not chased.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::backoff::Backoff;
+use super::planning::Planned;
+use super::roster::{Standing, Target};
+use crate::{Decision, Duration, Notice, Plan, Pod, Time, Uid, Verdict};
+
+/// Newcomers are planned together once none has come for this long.
+const QUIET: Duration = Duration::from_secs(1);
+/// A stream of them does not hold the first one up for longer.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Pods that no plan names.
+#[derive(Debug, Default)]
+pub(super) struct Newcomers {
+    told: BTreeSet<Uid>,
+    first: Option<Time>,
+    last: Time,
+    /// When planners that failed are asked again.
+    pub(super) retry_at: Time,
+    tries: u32,
+}
+
+impl Newcomers {
+    /// When they will be planned.
+    pub(super) fn due(&self) -> Option<Time> {
+        let first = self.first?;
+        Some((self.last + QUIET).min(first + LONGEST).max(self.retry_at))
+    }
+
+    pub(super) fn forget_all_but(&mut self, there: &BTreeMap<Uid, Pod>) {
+        self.told.retain(|uid| there.contains_key(uid));
+    }
+
+    /// The planners failed.
+    pub(super) fn retry(&mut self, now: Time, seed: &str) {
+        self.retry_at = Backoff::REPLAN.after(now, self.tries, seed);
+        self.tries = self.tries.saturating_add(1);
+    }
+
+    /// The planners answered.
+    pub(super) const fn planned(&mut self) {
+        self.first = None;
+        self.tries = 0;
+    }
+}
+
+impl Drain {
+    /// Notices pods that no plan names, and has them planned once they have stopped coming.
+    pub(super) fn plan_newcomers(&mut self) {
+        let known = &self.roster.standings;
+        let mut unknown = self.world.pods().values().filter(|pod| !known.contains_key(&pod.id.uid)).peekable();
+        if unknown.peek().is_none() && self.chain.is_none() {
+            self.newcomers.first = None;
+            return;
+        }
+        for pod in unknown {
+            if self.newcomers.told.insert(pod.id.uid.clone()) {
+                self.newcomers.last = self.now;
+                self.newcomers.first.get_or_insert(self.now);
+                self.outbox.tell(Notice::Newcomer { pod: pod.id.clone() });
+            }
+        }
+        let due = *self.newcomers.first.get_or_insert(self.now);
+        if self.chain.is_none() && self.now < self.newcomers.due().unwrap_or(due) {
+            return;
+        }
+        if let Planned::Plan { pods, plan } = self.think() {
+            self.newcomers.planned();
+            self.admit(&pods, &plan);
+        }
+    }
+
+    /// Takes the verdicts on newcomers out of a plan for all pods.
+    fn admit(&mut self, pods: &[Pod], plan: &Plan) {
+        let mut changed = false;
+        for pod in pods {
+            let uid = &pod.id.uid;
+            if self.roster.standings.contains_key(uid) || self.world.pod(uid).is_none() {
+                continue;
+            }
+            if let Some(decision) = plan.decision(uid) {
+                self.admit_one(pod, decision, plan);
+                changed = true;
+            }
+        }
+        if changed {
+            self.outbox.tell(Notice::Planned(self.roster.plan.clone()));
+        }
+    }
+
+    fn admit_one(&mut self, pod: &Pod, decision: &Decision, plan: &Plan) {
+        let uid = pod.id.uid.clone();
+        let standing = match decision.verdict {
+            Verdict::Keep => Standing::Keeps,
+            Verdict::Refuse => Standing::Refused,
+            verdict => Standing::Leaves(self.returned(pod, verdict)),
+        };
+        if let Standing::Leaves(target) = &standing
+            && !target.keeps_coming_back
+            && let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid))
+        {
+            self.roster.place(uid.clone(), wave);
+        }
+        self.roster.plan.decisions.push(decision.clone());
+        self.roster.plan.waves = self.roster.waves.iter().map(|run| run.wave.clone()).collect();
+        self.roster.standings.insert(uid, standing);
+    }
+
+    fn returned(&mut self, pod: &Pod, verdict: Verdict) -> Target {
+        let mut target = Target::new(pod, verdict);
+        if self.roster.departed.contains(&target.owner) || self.memory.returns.contains_key(&target.owner) {
+            let count = self.memory.count_return(target.owner.clone());
+            target.keeps_coming_back = count > self.request.settings.max_returns;
+        }
+        target
+    }
+
+    /// Pods that no plan names yet.
+    pub(super) fn unplanned(&self) -> Vec<&Pod> {
+        let known = &self.roster.standings;
+        self.world.pods().values().filter(|pod| !known.contains_key(&pod.id.uid)).collect()
+    }
+}

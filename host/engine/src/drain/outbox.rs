@@ -1,0 +1,122 @@
+//! What has been asked of the edges and not been answered, and what people have not been told yet.
+//!
+//! It must not know why anything is asked.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use super::hooks::HookKey;
+use super::writes::Write;
+use super::allowance::BudgetKey;
+use crate::{Command, CommandId, Notice, Task, Uid};
+
+/// What an answer will be about.
+#[derive(Clone, Debug)]
+pub(super) enum Job {
+    /// The planner under way answers.
+    Plan,
+    /// A hook's step.
+    Step(HookKey),
+    /// A write of the node.
+    Write(Write),
+    /// An eviction or a deletion, and the budget that pays for it.
+    Remove { uid: Uid, charged: Option<BudgetKey> },
+    /// A list of pods: what had been heard by then, and whether the drain's end hangs on it.
+    List { mark: u64, verifies: bool },
+}
+
+/// Commands and notices on their way out.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    last_id: u64,
+    queue: VecDeque<Command>,
+    open: BTreeMap<CommandId, Job>,
+    notices: VecDeque<Notice>,
+}
+
+impl Outbox {
+    /// Something to do.
+    pub(super) fn push(&mut self, task: Task, job: Job) {
+        self.last_id += 1;
+        let id = CommandId(self.last_id);
+        self.queue.push_back(Command { id, task });
+        self.open.insert(id, job);
+    }
+
+    /// The next thing to do.
+    pub(super) fn pop(&mut self) -> Option<Command> {
+        self.queue.pop_front()
+    }
+
+    /// What the answer with this number is about; `None` for the second answer, and for one nobody waits for.
+    pub(super) fn answered(&mut self, id: CommandId) -> Option<Job> {
+        self.open.remove(&id)
+    }
+
+    /// Takes back what nobody has picked up yet.
+    pub(super) fn take_back(&mut self, mut unwanted: impl FnMut(&Task) -> bool) -> Vec<(Task, Job)> {
+        let mut taken = Vec::new();
+        let mut kept = VecDeque::new();
+        for command in self.queue.drain(..) {
+            if unwanted(&command.task) {
+                taken.extend(self.open.remove(&command.id).map(|job| (command.task, job)));
+            } else {
+                kept.push_back(command);
+            }
+        }
+        self.queue = kept;
+        taken
+    }
+
+    /// Nothing more is asked, and no answer is waited for.
+    pub(super) fn close(&mut self) {
+        self.queue.clear();
+        self.open.clear();
+    }
+
+    /// Something to tell.
+    pub(super) fn tell(&mut self, notice: Notice) {
+        self.notices.push_back(notice);
+    }
+
+    /// The next thing to tell.
+    pub(super) fn next_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// A write of the node has not been answered.
+    pub(super) fn writes(&self) -> bool {
+        self.write_under_way().is_some()
+    }
+
+    /// The write of the node that has not been answered.
+    pub(super) fn write_under_way(&self) -> Option<&Write> {
+        self.open.values().find_map(|job| match job {
+            Job::Write(write) => Some(write),
+            _ => None,
+        })
+    }
+
+    /// A list has not been answered.
+    pub(super) fn lists(&self) -> bool {
+        self.open.values().any(|job| matches!(job, Job::List { .. }))
+    }
+
+    /// The pods whose eviction or deletion nobody has picked up yet.
+    pub(super) fn queued_removals(&self) -> Vec<Uid> {
+        self.queue.iter().filter_map(|command| command.task.removes()).map(|pod| pod.uid.clone()).collect()
+    }
+
+    /// How many evictions and deletions have not been answered.
+    pub(super) fn removals(&self) -> usize {
+        self.open.values().filter(|job| matches!(job, Job::Remove { .. })).count()
+    }
+
+    /// The hooks whose step has not been answered.
+    pub(super) fn steps(&self) -> impl Iterator<Item = &HookKey> {
+        self.open.values().filter_map(|job| match job {
+            Job::Step(key) => Some(key),
+            _ => None,
+        })
+    }
+}

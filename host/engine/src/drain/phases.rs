@@ -1,0 +1,112 @@
+//! The phases of a drain and the moves between them.
+
+use super::Drain;
+use crate::{HookPhase, Notice, Phase, Subject};
+
+/// Every move there is. A drain that goes on after a restart moves from planning to where it was.
+const MOVES: &[(Phase, &[Phase])] = &[
+    (
+        Phase::Planning,
+        &[
+            Phase::Preparing,
+            Phase::Cordoning,
+            Phase::Holding,
+            Phase::Evicting,
+            Phase::RollingBack,
+            Phase::Uncordoning,
+            Phase::Finished,
+        ],
+    ),
+    (Phase::Preparing, &[Phase::Cordoning, Phase::RollingBack, Phase::Finished]),
+    (Phase::Cordoning, &[Phase::Holding, Phase::RollingBack, Phase::Finished]),
+    (Phase::Holding, &[Phase::Evicting, Phase::RollingBack]),
+    (Phase::Evicting, &[Phase::Verifying, Phase::RollingBack]),
+    (Phase::Verifying, &[Phase::Evicting, Phase::RollingBack, Phase::Finished]),
+    (Phase::RollingBack, &[Phase::Finished]),
+    (Phase::Uncordoning, &[Phase::Finished]),
+    (Phase::Finished, &[]),
+];
+
+impl Drain {
+    /// Moves on to the next phase and says so.
+    pub(super) fn enter(&mut self, next: Phase) {
+        debug_assert!(is_allowed(self.phase, next), "no move from {} to {next}", self.phase);
+        self.phase = next;
+        self.outbox.tell(Notice::Phase(next));
+    }
+
+    /// Does everything that can be done now. Looks at the state, not at what has just happened: an event that
+    /// comes twice changes nothing, and a drain that is taken up again goes on by itself.
+    pub(super) fn advance(&mut self) {
+        if self.phase == Phase::Finished {
+            return;
+        }
+        self.check_deadline();
+        self.take_back_removals();
+        self.see_off();
+        loop {
+            let before = self.phase;
+            self.run_phase();
+            if self.phase == before {
+                break;
+            }
+        }
+        self.save();
+        self.measure_hooks();
+        self.tell_reasons();
+    }
+
+    fn run_phase(&mut self) {
+        if self.outcome.is_none() && (Phase::Preparing..=Phase::Verifying).contains(&self.phase) {
+            self.plan_newcomers();
+        }
+        match self.phase {
+            Phase::RollingBack => self.roll_back(),
+            Phase::Finished => {}
+            _ if self.outcome.is_some() => self.wind_up(),
+            Phase::Planning => self.plan_first(),
+            Phase::Preparing => self.pass(HookPhase::BeforeCordon, Phase::Cordoning),
+            Phase::Cordoning => self.cordon(),
+            Phase::Holding => self.pass(HookPhase::BeforeDrain, Phase::Evicting),
+            Phase::Evicting => self.empty_node(),
+            Phase::Verifying => self.verify(),
+            Phase::Uncordoning => self.uncordon(),
+        }
+    }
+
+    fn pass(&mut self, hooks: HookPhase, next: Phase) {
+        if self.gate(hooks, &Subject::Node).is_open() {
+            self.enter(next);
+        }
+    }
+}
+
+fn is_allowed(from: Phase, to: Phase) -> bool {
+    MOVES.iter().any(|(phase, next)| *phase == from && next.contains(&to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_phase_has_its_moves_and_only_the_last_has_none() {
+        let phases = [
+            Phase::Planning,
+            Phase::Preparing,
+            Phase::Cordoning,
+            Phase::Holding,
+            Phase::Evicting,
+            Phase::Verifying,
+            Phase::RollingBack,
+            Phase::Uncordoning,
+            Phase::Finished,
+        ];
+        for phase in phases {
+            let rows: alloc::vec::Vec<_> = MOVES.iter().filter(|(from, _)| *from == phase).collect();
+            assert_eq!(rows.len(), 1, "{phase}");
+            assert_eq!(rows[0].1.is_empty(), phase == Phase::Finished, "{phase}");
+            assert!(!is_allowed(phase, phase), "{phase}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The chain of planners: each gets the draft of the one before, and each answer must hold before the next is asked.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::outbox::Job;
+use super::roster::{Standing, Target, WaveRun};
+use crate::{Answer, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
+use crate::{check, draft};
+
+/// Planners at work.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// The pods the plan is for.
+    pods: Vec<Pod>,
+    draft: Plan,
+    /// Planners that have not answered yet, the next one last.
+    policies: Vec<String>,
+    in_flight: bool,
+}
+
+/// A chain that has come to its end.
+pub(super) enum Planned {
+    /// A planner has not answered yet.
+    NotYet,
+    /// The plan holds.
+    Plan { pods: Vec<Pod>, plan: Plan },
+}
+
+impl Drain {
+    /// Plans the drain once the node, its pods and their budgets are known. Nothing has been changed before.
+    pub(super) fn plan_first(&mut self) {
+        if self.request.intent == Intent::Uncordon {
+            self.begin_uncordon();
+            return;
+        }
+        if !self.world.is_complete() || self.now < self.newcomers.retry_at {
+            return;
+        }
+        let Planned::Plan { pods, plan } = self.think() else {
+            return;
+        };
+        self.newcomers.planned();
+        let pods: BTreeMap<&Uid, &Pod> = pods.iter().map(|pod| (&pod.id.uid, pod)).collect();
+        let blockers = self.adopt(plan, &pods);
+        if !blockers.is_empty() && !self.was_cordoned() {
+            self.stop(Outcome::Blocked { pods: blockers });
+            return;
+        }
+        self.outbox.tell(Notice::Planned(self.roster.plan.clone()));
+        self.leave_planning();
+    }
+
+    /// Asks the next planner, or says what the chain has come to.
+    pub(super) fn think(&mut self) -> Planned {
+        if self.chain.is_none() {
+            let pods: Vec<Pod> = self.world.pods().values().cloned().collect();
+            let draft = draft(&pods, &self.request.settings, self.now);
+            let planners = self.request.policies.iter().filter(|policy| policy.planner);
+            let policies = planners.map(|policy| policy.name.clone()).rev().collect();
+            self.chain = Some(Chain { pods, draft, policies, in_flight: false });
+        }
+        match &mut self.chain {
+            Some(chain) if chain.in_flight => return Planned::NotYet,
+            Some(chain) => {
+                if let Some(policy) = chain.policies.last() {
+                    chain.in_flight = true;
+                    let task = Task::Plan { policy: policy.clone(), draft: chain.draft.clone() };
+                    self.outbox.push(task, Job::Plan);
+                    return Planned::NotYet;
+                }
+            }
+            None => return Planned::NotYet,
+        }
+        match self.chain.take() {
+            Some(Chain { pods, draft, .. }) => Planned::Plan { pods, plan: draft },
+            None => Planned::NotYet,
+        }
+    }
+
+    /// A planner answered.
+    pub(super) fn plan_answered(&mut self, answer: Answer) {
+        let Some(chain) = &mut self.chain else {
+            return;
+        };
+        chain.in_flight = false;
+        let Some(policy) = chain.policies.pop() else {
+            return;
+        };
+        let message = match answer {
+            Answer::Plan(PlanAnswer::Plan(plan)) => match check(&plan, &chain.pods, &self.request.settings) {
+                Ok(()) => {
+                    chain.draft = attributed(plan, &chain.draft, &policy);
+                    return;
+                }
+                Err(fault) => format!("its plan does not hold: {fault}"),
+            },
+            Answer::Plan(PlanAnswer::Refused { message }) => format!("refused the drain: {message}"),
+            Answer::Plan(PlanAnswer::Failed { message }) => message,
+            _ => String::from("the answer was not a plan"),
+        };
+        self.planning_failed(policy, message);
+    }
+
+    /// Before the cordon a failing planner ends the drain. Later it must not: it is asked again.
+    fn planning_failed(&mut self, policy: String, message: String) {
+        self.chain = None;
+        if self.phase == Phase::Planning && !self.was_cordoned() {
+            self.stop(Outcome::PolicyFailed { policy, message });
+            return;
+        }
+        let message = format!("policy {policy}: {message}");
+        self.newcomers.retry(self.now, &self.request.id);
+        self.outbox.tell(Notice::Retrying { task: String::from("plan"), message });
+    }
+
+    /// An earlier process had cordoned the node.
+    pub(super) fn was_cordoned(&self) -> bool {
+        self.resumed.is_some_and(|phase| phase >= Phase::Holding)
+    }
+
+    /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
+    fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<(PodRef, String)> {
+        let world = &self.world;
+        plan.decisions.retain(|decision| world.pod(&decision.pod).is_some());
+        let mut blockers = Vec::new();
+        for decision in &plan.decisions {
+            let Some(pod) = pods.get(&decision.pod) else {
+                continue;
+            };
+            let standing = match decision.verdict {
+                Verdict::Keep => Standing::Keeps,
+                Verdict::Refuse => {
+                    blockers.push((pod.id.clone(), decision.reason.clone()));
+                    Standing::Refused
+                }
+                verdict => Standing::Leaves(Target::new(pod, verdict)),
+            };
+            self.roster.standings.insert(decision.pod.clone(), standing);
+        }
+        for wave in &mut plan.waves {
+            wave.pods.retain(|uid| world.pod(uid).is_some());
+        }
+        self.roster.waves =
+            plan.waves.iter().map(|wave| WaveRun { wave: wave.clone(), started: None, ended: false }).collect();
+        self.roster.plan = plan;
+        blockers
+    }
+
+    /// To where the drain begins, or to where an earlier process left it.
+    fn leave_planning(&mut self) {
+        match self.resumed {
+            None | Some(Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Uncordoning) => {
+                let begun = !self.hooks.is_empty();
+                let skip = self.world.is_cordoned() && !begun;
+                self.enter(if skip { Phase::Cordoning } else { Phase::Preparing });
+            }
+            Some(Phase::Holding) => self.enter(Phase::Holding),
+            Some(Phase::Evicting | Phase::Verifying | Phase::RollingBack | Phase::Finished) => {
+                self.enter(Phase::Evicting);
+            }
+        }
+        if self.phase >= Phase::Holding && !self.world.is_cordoned() {
+            self.uncordoned_by_others();
+        }
+    }
+}
+
+/// Names who decided: a decision that is as it was in the draft stays with whoever made it.
+fn attributed(mut plan: Plan, draft: &Plan, policy: &str) -> Plan {
+    for decision in &mut plan.decisions {
+        let before = draft.decision(&decision.pod);
+        let same = before.filter(|old| old.verdict == decision.verdict && old.reason == decision.reason);
+        decision.policy = same.map_or_else(|| String::from(policy), |old| old.policy.clone());
+    }
+    plan
+}

@@ -1,0 +1,92 @@
+//! Fresh lists: when the watch owes an answer, and before the drain is called done.
+
+use super::Drain;
+use super::backoff::Backoff;
+use super::outbox::Job;
+use super::roster::State;
+use crate::{Answer, HookPhase, Notice, Outcome, Phase, Pod, Subject, Task, Time};
+
+/// When the next list may be asked for.
+#[derive(Debug, Default)]
+pub(super) struct Lister {
+    pub(super) retry_at: Time,
+    tries: u32,
+}
+
+impl Drain {
+    /// "Drained" is said only after a fresh list without any pod that was to leave, and once more after the last
+    /// hooks, which may take long.
+    pub(super) fn verify(&mut self) {
+        if !self.is_node_empty() {
+            self.verified = false;
+            self.enter(Phase::Evicting);
+            return;
+        }
+        if !self.world.is_cordoned() {
+            return;
+        }
+        if !self.verified {
+            self.list(true);
+            return;
+        }
+        if !self.gate(HookPhase::AfterDrain, &Subject::Node).is_open() {
+            self.list_after_hooks = true;
+            return;
+        }
+        if self.list_after_hooks {
+            self.list_after_hooks = false;
+            self.verified = false;
+            self.list(true);
+            return;
+        }
+        self.outcome = Some(Outcome::Drained);
+        self.wind_up();
+    }
+
+    /// Lists when a pod should have been heard of and was not.
+    pub(super) fn list_when_doubtful(&mut self) {
+        if self.list_timers().any(|time| time <= self.now) {
+            self.list(false);
+        }
+    }
+
+    /// When silence about a pod becomes doubtful.
+    pub(super) fn list_timers(&self) -> impl Iterator<Item = Time> {
+        self.roster.targets().filter_map(|(uid, target)| match &target.state {
+            State::Watched(watched) => {
+                let ends = self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some());
+                (!ends).then_some(watched.list_at)
+            }
+            _ => None,
+        })
+    }
+
+    fn list(&mut self, verifies: bool) {
+        if !self.outbox.lists() && self.now >= self.lister.retry_at {
+            self.outbox.push(Task::ListPods, Job::List { mark: self.world.mark(), verifies });
+        }
+    }
+
+    /// A list was answered.
+    pub(super) fn list_answered(&mut self, mark: u64, verifies: bool, answer: Answer) {
+        match answer {
+            Answer::Pods(pods) => self.listed(pods, mark, verifies),
+            Answer::Unavailable { message } | Answer::Rejected { message } => self.list_failed(message),
+            _ => self.list_failed(alloc::string::String::from("the answer was not a list")),
+        }
+    }
+
+    fn listed(&mut self, pods: alloc::vec::Vec<Pod>, mark: u64, verifies: bool) {
+        self.lister = Lister::default();
+        self.world.apply_list(pods, mark);
+        self.doubt();
+        self.verified = verifies && self.phase == Phase::Verifying && self.is_node_empty();
+    }
+
+    fn list_failed(&mut self, message: alloc::string::String) {
+        self.lister.retry_at = Backoff::UNREACHABLE.after(self.now, self.lister.tries, &self.request.id);
+        self.lister.tries = self.lister.tries.saturating_add(1);
+        let task = alloc::string::String::from(Task::ListPods.name());
+        self.outbox.tell(Notice::Retrying { task, message });
+    }
+}

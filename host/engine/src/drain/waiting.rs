@@ -1,0 +1,135 @@
+//! Why every pod that is still there is still there, from a closed list.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::roster::{Standing, State, Target, Watched, Why};
+use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
+
+impl Drain {
+    /// Every pod on the node and why it is there.
+    pub(super) fn reasons(&self) -> Vec<(PodRef, Reason)> {
+        self.world.pods().values().map(|pod| (pod.id.clone(), self.reason(pod))).collect()
+    }
+
+    /// Tells people of leaving pods whose reason has changed.
+    pub(super) fn tell_reasons(&mut self) {
+        if matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished) {
+            return;
+        }
+        let mut told = BTreeMap::new();
+        for (uid, pod) in self.world.pods() {
+            let reason = self.reason(pod);
+            if reason == Reason::Kept {
+                continue;
+            }
+            let known = self.told.remove(uid);
+            if known.as_ref() != Some(&reason) {
+                self.outbox.tell(Notice::PodWaits { pod: pod.id.clone(), reason: reason.clone() });
+            }
+            told.insert(uid.clone(), reason);
+        }
+        self.told = told;
+    }
+
+    /// When a pod that is ending should have ended.
+    pub(super) fn grace_timers(&self) -> impl Iterator<Item = Time> {
+        self.world.pods().values().filter_map(|pod| Some(pod.deletion?.at))
+    }
+
+    fn reason(&self, pod: &Pod) -> Reason {
+        match self.roster.standings.get(&pod.id.uid) {
+            None => Reason::NotPlanned,
+            Some(Standing::Keeps) => Reason::Kept,
+            Some(Standing::Refused) => Reason::Refused,
+            Some(Standing::Leaves(target)) => self.target_reason(pod, target),
+        }
+    }
+
+    fn target_reason(&self, pod: &Pod, target: &Target) -> Reason {
+        if let Some(deletion) = pod.deletion {
+            return self.ending_reason(pod, deletion);
+        }
+        if target.keeps_coming_back {
+            return Reason::KeepsComingBack;
+        }
+        match &target.state {
+            State::Watched(watched) => self.watched_reason(pod, *watched),
+            // A pod that is asked again waits for what it has waited for before.
+            State::Asked => target.refusal.clone().unwrap_or(Reason::EvictionRequested),
+            State::Waiting => self.waiting_reason(pod, target),
+        }
+    }
+
+    fn ending_reason(&self, pod: &Pod, deletion: Deletion) -> Reason {
+        if self.now < deletion.at {
+            return Reason::Terminating { until: deletion.at };
+        }
+        Reason::TerminatingPastGrace { since: deletion.at, finalizers: pod.finalizers.join(", ") }
+    }
+
+    fn watched_reason(&self, pod: &Pod, watched: Watched) -> Reason {
+        match watched.why {
+            Why::Accepted => {
+                let grace = self.grace_override(pod).unwrap_or(pod.grace_seconds);
+                Reason::Terminating { until: watched.since + Duration::from_secs(grace) }
+            }
+            Why::NotFound | Why::Disproved => Reason::UidDisproved,
+            Why::Namespace => Reason::NamespaceTerminating,
+        }
+    }
+
+    fn waiting_reason(&self, pod: &Pod, target: &Target) -> Reason {
+        let wave = self.roster.wave_of(&pod.id.uid);
+        let name = wave.map_or_else(String::new, |run| run.wave.name.clone());
+        if let Some(reason) = self.phase_reason() {
+            return reason;
+        }
+        if self.phase < Phase::Evicting {
+            return Reason::WaveNotStarted { wave: name };
+        }
+        if !self.world.is_cordoned() {
+            return Reason::NodeUncordoned;
+        }
+        if self.paused {
+            return Reason::DriverStopping;
+        }
+        if target.verdict == Verdict::AwaitCompletion && !pod.is_finished() {
+            return Reason::AwaitingCompletion;
+        }
+        if wave.is_none_or(|run| run.started.is_none()) {
+            let hook = self.wave_hook_reason(&name);
+            return hook.unwrap_or(Reason::WaveNotStarted { wave: name });
+        }
+        // What the API server said last stands until it is asked again, unless something else holds the pod now.
+        let refusal = || target.refusal.clone();
+        let hold = || target.hold.clone();
+        let reason = if self.now < target.not_before { refusal() } else { hold().or_else(refusal) };
+        reason.unwrap_or(Reason::ParallelLimit)
+    }
+
+    /// Hooks of the whole node that hold every pod up.
+    fn phase_reason(&self) -> Option<Reason> {
+        let phase = match self.phase {
+            Phase::Preparing => HookPhase::BeforeCordon,
+            Phase::Holding => HookPhase::BeforeDrain,
+            Phase::RollingBack => HookPhase::OnCancel,
+            _ => return None,
+        };
+        self.hook_reason(phase, &Subject::Node)
+    }
+
+    /// The wave is the next one, and its hooks are not through.
+    fn wave_hook_reason(&self, wave: &str) -> Option<Reason> {
+        let next = self.roster.waves.iter().find(|run| !run.ended)?;
+        if next.wave.name != wave {
+            return None;
+        }
+        self.hook_reason(HookPhase::BeforeWave, &Subject::Wave(String::from(wave)))
+    }
+}
+
+/// What people were told last of each pod.
+pub(super) type Told = BTreeMap<Uid, Reason>;

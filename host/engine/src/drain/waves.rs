@@ -1,0 +1,91 @@
+//! Waves: which one is under way, and when the next may begin.
+
+use super::Drain;
+use super::roster::Standing;
+use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
+
+impl Drain {
+    /// Makes the pods of the begun waves leave, until none is left.
+    pub(super) fn empty_node(&mut self) {
+        self.turn_waves();
+        self.ask_pods();
+        self.list_when_doubtful();
+        if self.is_node_empty() {
+            self.verified = false;
+            self.enter(Phase::Verifying);
+        }
+    }
+
+    /// Begins waves and ends them, as far as it goes now.
+    fn turn_waves(&mut self) {
+        for place in 0..self.roster.waves.len() {
+            if !self.turn_wave(place) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the next wave may begin.
+    fn turn_wave(&mut self, place: usize) -> bool {
+        let left = self.left_in(place);
+        let own_pod_waits = self.has_own_pod(place) && (0..place).any(|earlier| self.left_in(earlier) > 0);
+        let of = u32::try_from(self.roster.waves.len()).unwrap_or(u32::MAX);
+        let Some(run) = self.roster.waves.get_mut(place) else {
+            return false;
+        };
+        if run.ended || left == 0 {
+            run.ended = true;
+            return true;
+        }
+        let name = run.wave.name.clone();
+        let Some(started) = run.started else {
+            if own_pod_waits || !self.gate(HookPhase::BeforeWave, &Subject::Wave(name.clone())).is_open() {
+                return false;
+            }
+            self.begin_wave(place);
+            let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
+            self.outbox.tell(Notice::WaveStarted { name, number, of, pods: left });
+            return false;
+        };
+        let overdue = run.wave.timeout.is_some_and(|timeout| self.now >= started + timeout);
+        if overdue {
+            run.ended = true;
+            self.outbox.tell(Notice::WaveOverdue { name });
+        }
+        overdue
+    }
+
+    fn begin_wave(&mut self, place: usize) {
+        self.summary.waves += 1;
+        if let Some(run) = self.roster.waves.get_mut(place) {
+            run.started = Some(self.now);
+        }
+    }
+
+    /// How many of a wave's pods are still there.
+    fn left_in(&self, place: usize) -> u32 {
+        let pods = self.roster.waves.get(place).map_or(&[][..], |run| &run.wave.pods);
+        let left = pods.iter().filter(|uid| self.roster.target(uid).is_some()).count();
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
+    fn has_own_pod(&self, place: usize) -> bool {
+        self.roster.waves.get(place).is_some_and(|run| run.wave.pods.iter().any(|uid| self.is_own_pod(uid)))
+    }
+
+    pub(super) fn is_own_pod(&self, uid: &Uid) -> bool {
+        self.request.settings.own_pod.as_ref().is_some_and(|own| own.uid == *uid)
+    }
+
+    /// Every other pod that must be gone is gone, so that the driver's own may follow.
+    pub(super) fn is_last(&self, own: &Uid) -> bool {
+        let stays = |uid: &Uid| matches!(self.roster.standings.get(uid), Some(Standing::Keeps));
+        self.world.pods().keys().all(|uid| uid == own || stays(uid))
+    }
+
+    /// When waves that are under way are overdue.
+    pub(super) fn wave_timers(&self) -> impl Iterator<Item = Time> {
+        let running = self.roster.waves.iter().filter(|run| !run.ended);
+        running.filter_map(|run| Some(run.started? + run.wave.timeout?))
+    }
+}

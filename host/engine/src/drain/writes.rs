@@ -1,0 +1,231 @@
+//! Writes of the node: the cordon, the checkpoint, and taking both away. One at a time, tried again until it works
+//! or can never work.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use super::Drain;
+use super::backoff::Backoff;
+use super::outbox::Job;
+use crate::{Answer, Checkpoint, Notice, Outcome, Phase, Task, Time};
+
+/// A write that is on its way.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    Cordon { checkpoint: Box<Checkpoint>, revision: u64, version: String },
+    Save { checkpoint: Box<Checkpoint>, revision: u64 },
+    Uncordon { checkpoint: Option<Box<Checkpoint>>, revision: u64, version: String },
+    Forget,
+}
+
+/// When the next write may go out.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    retry_at: Time,
+    tries: u32,
+    /// The version that a write was decided on when the node had changed since: that write waits for news.
+    conflicting: Option<String>,
+}
+
+impl Writer {
+    pub(super) const fn retry_at(&self) -> Time {
+        self.retry_at
+    }
+}
+
+impl Write {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Cordon { .. } => "cordon",
+            Self::Save { .. } => "save",
+            Self::Uncordon { .. } => "uncordon",
+            Self::Forget => "forget",
+        }
+    }
+}
+
+impl Drain {
+    /// Cordons the node, or finds it cordoned. Decided anew for every state of the node that is seen: whoever cordons
+    /// first owns the cordon.
+    pub(super) fn cordon(&mut self) {
+        let Some(node) = self.world.node() else {
+            return;
+        };
+        if !node.unschedulable {
+            self.cordon_found = false;
+            let checkpoint = self.checkpoint(Phase::Holding, true);
+            if let Some(version) = self.version_to_write() {
+                self.memory.own_cordon = false;
+                let revision = self.memory.revision();
+                let task = Task::Cordon { checkpoint: checkpoint.clone(), version: version.clone() };
+                let checkpoint = Box::new(checkpoint);
+                self.outbox.push(task, Job::Write(Write::Cordon { checkpoint, revision, version }));
+            }
+            return;
+        }
+        if !self.cordon_found {
+            self.find_cordon();
+        }
+        if self.memory.is_all_saved() {
+            self.outbox.tell(Notice::Cordoned { ours: self.memory.own_cordon });
+            self.enter(Phase::Holding);
+        }
+    }
+
+    /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
+    /// somebody else.
+    fn find_cordon(&mut self) {
+        self.cordon_found = true;
+        let mark = self.world.node().and_then(|node| node.checkpoint.as_ref());
+        let ours = mark.is_some_and(|mark| mark.own_cordon);
+        let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
+        self.memory.own_cordon = ours;
+        self.memory.inherited = ours && !of_this_drain;
+        if ours && of_this_drain {
+            self.memory.on_node = true;
+        } else {
+            self.memory.change();
+        }
+    }
+
+    /// Saves what has changed, if anything has.
+    pub(super) fn save(&mut self) {
+        let saves = match self.phase {
+            Phase::Planning | Phase::Finished => false,
+            // The cordon carries it.
+            Phase::Cordoning => self.world.is_cordoned(),
+            _ => self.closing.is_none(),
+        };
+        if saves && !self.memory.is_all_saved() && self.may_write() {
+            let phase = if self.phase == Phase::Cordoning { Phase::Holding } else { self.phase };
+            self.push_save(phase);
+        }
+    }
+
+    pub(super) fn push_save(&mut self, phase: Phase) {
+        let checkpoint = self.checkpoint(phase, self.memory.own_cordon);
+        let revision = self.memory.revision();
+        let task = Task::Save(checkpoint.clone());
+        self.outbox.push(task, Job::Write(Write::Save { checkpoint: Box::new(checkpoint), revision }));
+    }
+
+    /// Lifts the cordon if no other write is under way; `keep` says what stays on the node.
+    pub(super) fn push_uncordon(&mut self, keep: Option<Checkpoint>) {
+        let Some(version) = self.version_to_write() else {
+            return;
+        };
+        let revision = self.memory.revision();
+        let task = Task::Uncordon { checkpoint: keep.clone(), version: version.clone() };
+        let checkpoint = keep.map(Box::new);
+        self.outbox.push(task, Job::Write(Write::Uncordon { checkpoint, revision, version }));
+    }
+
+    pub(super) fn push_forget(&mut self) {
+        self.outbox.push(Task::Forget, Job::Write(Write::Forget));
+    }
+
+    /// No write is under way, and the last one did not fail a moment ago.
+    pub(super) fn may_write(&self) -> bool {
+        !self.outbox.writes() && self.now >= self.writer.retry_at && !self.memory.node_gone
+    }
+
+    /// The node's version, unless a write that was decided on it has failed for that.
+    fn version_to_write(&self) -> Option<String> {
+        let version = &self.world.node()?.resource_version;
+        (self.may_write() && self.writer.conflicting.as_ref() != Some(version)).then(|| version.clone())
+    }
+
+    /// A write was answered.
+    pub(super) fn write_answered(&mut self, write: Write, answer: Answer) {
+        match answer {
+            Answer::Written { version } => {
+                self.writer = Writer::default();
+                self.written(write, version);
+            }
+            Answer::Rejected { message } => self.write_rejected(&write, message),
+            Answer::WriteConflict => match write {
+                Write::Cordon { version, .. } | Write::Uncordon { version, .. } => {
+                    self.writer.conflicting = Some(version);
+                }
+                Write::Save { .. } | Write::Forget => {
+                    self.write_failed(&write, String::from("the node has changed meanwhile"));
+                }
+            },
+            Answer::Unavailable { message } => self.write_failed(&write, message),
+            _ => self.write_failed(&write, String::from("the answer was not one to a write")),
+        }
+    }
+
+    fn written(&mut self, write: Write, version: String) {
+        match write {
+            Write::Cordon { checkpoint, revision, .. } => {
+                self.memory.saved(revision);
+                self.memory.own_cordon = true;
+                self.world.apply_write(version, |node| {
+                    node.unschedulable = true;
+                    node.checkpoint = Some(*checkpoint);
+                });
+                self.cordon_found = true;
+                self.cordoned();
+            }
+            Write::Save { checkpoint, revision } => {
+                self.memory.saved(revision);
+                self.final_written |= checkpoint.phase == Phase::Finished;
+                self.world.apply_write(version, |node| node.checkpoint = Some(*checkpoint));
+            }
+            Write::Uncordon { checkpoint, revision, .. } => {
+                match checkpoint {
+                    Some(_) => self.memory.saved(revision),
+                    None => self.memory.on_node = false,
+                }
+                self.memory.own_cordon = false;
+                self.cordon_lifted = Some(false);
+                self.world.apply_write(version, |node| {
+                    node.unschedulable = false;
+                    node.checkpoint = checkpoint.map(|kept| *kept);
+                });
+                self.outbox.tell(Notice::Uncordoned);
+            }
+            Write::Forget => {
+                self.memory.on_node = false;
+                self.world.apply_write(version, |node| node.checkpoint = None);
+            }
+        }
+    }
+
+    /// The cordon stands. If the watch has already shown a later state without it, somebody was quick to lift it.
+    fn cordoned(&mut self) {
+        if self.phase != Phase::Cordoning {
+            return;
+        }
+        self.outbox.tell(Notice::Cordoned { ours: true });
+        self.enter(Phase::Holding);
+        if !self.world.is_cordoned() {
+            self.uncordoned_by_others();
+        }
+    }
+
+    fn write_failed(&mut self, write: &Write, message: String) {
+        self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
+        self.writer.tries = self.writer.tries.saturating_add(1);
+        self.outbox.tell(Notice::Retrying { task: String::from(write.name()), message });
+    }
+
+    /// It will never work. A drain that cannot remember cannot go on; one that is ending ends without it.
+    fn write_rejected(&mut self, write: &Write, message: String) {
+        if self.outcome.is_some() {
+            self.outbox.tell(Notice::Retrying { task: String::from(write.name()), message });
+            self.memory.node_gone = true;
+        } else {
+            self.stop(Outcome::Failed { message });
+        }
+    }
+
+    /// Somebody lifted the cordon: it is not ours any more, whoever cordons next.
+    pub(super) fn uncordoned_by_others(&mut self) {
+        self.memory.own_cordon = false;
+        self.memory.inherited = false;
+        self.memory.change();
+        self.outbox.tell(Notice::UncordonedByOthers);
+    }
+}
