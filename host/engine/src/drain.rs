@@ -34,7 +34,9 @@ mod writes;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time};
+use crate::{
+    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time,
+};
 
 /// One drain (or uncordon) of one node.
 #[derive(Debug)]
@@ -193,7 +195,10 @@ impl Drain {
             verified: false,
             list_after_hooks: false,
             told: waiting::Told::new(),
-            summary: Summary { started: now, ..Summary::default() },
+            summary: Summary {
+                started: now,
+                ..Summary::default()
+            },
             request,
         }
     }

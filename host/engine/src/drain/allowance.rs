@@ -71,13 +71,24 @@ impl BudgetKey {
     }
 
     pub(super) fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: String::from(namespace), name: String::from(name) }
+        Self {
+            namespace: String::from(namespace),
+            name: String::from(name),
+        }
     }
 }
 
 impl Allowance {
     const fn new(now: Time) -> Self {
-        Self { in_flight: 0, counted: 0, granted: 0, exhausted: false, probing: false, disproved: false, since: now }
+        Self {
+            in_flight: 0,
+            counted: 0,
+            granted: 0,
+            exhausted: false,
+            probing: false,
+            disproved: false,
+            since: now,
+        }
     }
 
     fn left(&self, budget: &Budget) -> i64 {
@@ -92,11 +103,16 @@ impl Allowance {
 impl Allowances {
     /// The watch shows another status. A smaller allowance means that evictions were counted, ours first.
     pub(super) fn update(&mut self, old: Option<&Budget>, new: &Budget, now: Time) {
-        let allowance = self.0.entry(BudgetKey::of(new)).or_insert_with(|| Allowance::new(now));
+        let allowance = self
+            .0
+            .entry(BudgetKey::of(new))
+            .or_insert_with(|| Allowance::new(now));
         allowance.since = now;
         allowance.exhausted = false;
         allowance.disproved = false;
-        let fewer = old.map_or(0, |old| old.disruptions_allowed.saturating_sub(new.disruptions_allowed));
+        let fewer = old.map_or(0, |old| {
+            old.disruptions_allowed.saturating_sub(new.disruptions_allowed)
+        });
         match u32::try_from(fewer) {
             Ok(counted) if counted > 0 => {
                 let first = counted.min(allowance.granted);
@@ -109,7 +125,10 @@ impl Allowances {
 
     /// An ask is on its way.
     fn ask(&mut self, budget: &Budget, now: Time) {
-        let allowance = self.0.entry(BudgetKey::of(budget)).or_insert_with(|| Allowance::new(now));
+        let allowance = self
+            .0
+            .entry(BudgetKey::of(budget))
+            .or_insert_with(|| Allowance::new(now));
         if allowance.left(budget) <= 0 {
             allowance.since = now;
             allowance.probing = true;
@@ -142,7 +161,10 @@ impl Allowances {
 
     /// Whether one more pod may be asked under this budget now.
     fn allows(&mut self, budget: &Budget, now: Time) -> bool {
-        let allowance = self.0.entry(BudgetKey::of(budget)).or_insert_with(|| Allowance::new(now));
+        let allowance = self
+            .0
+            .entry(BudgetKey::of(budget))
+            .or_insert_with(|| Allowance::new(now));
         !budget.observed
             || allowance.disproved
             || allowance.left(budget) > 0
@@ -169,7 +191,10 @@ impl Drain {
             "The disruption budget {} needs {} healthy pods and has {} currently",
             budget.name, budget.desired_healthy, budget.current_healthy
         );
-        Some(Reason::BudgetExhausted { budget: budget.name.clone(), message })
+        Some(Reason::BudgetExhausted {
+            budget: budget.name.clone(),
+            message,
+        })
     }
 
     /// Books the ask of a pod under its budget.

@@ -26,7 +26,9 @@ impl Drain {
         let spent = match &answer {
             EvictAnswer::BudgetExhausted { .. } => Spent::NothingLeft,
             // It may have happened, and a precondition that fails has spent the budget all the same.
-            EvictAnswer::Accepted | EvictAnswer::Unreachable { .. } | EvictAnswer::UidMismatch { .. } => Spent::Yes,
+            EvictAnswer::Accepted | EvictAnswer::Unreachable { .. } | EvictAnswer::UidMismatch { .. } => {
+                Spent::Yes
+            }
             _ => Spent::No,
         };
         self.settle(charged, spent);
@@ -47,17 +49,30 @@ impl Drain {
             }
             EvictAnswer::Throttled { message, retry_after } => self.throttled(uid, message, retry_after),
             EvictAnswer::MoreThanOneBudget { message } => {
-                self.refused(uid, Reason::MoreThanOneBudget { message }, Again::After(Backoff::REFUSAL));
+                self.refused(
+                    uid,
+                    Reason::MoreThanOneBudget { message },
+                    Again::After(Backoff::REFUSAL),
+                );
             }
             EvictAnswer::Forbidden { message } => {
                 self.refused(uid, Reason::Forbidden { message }, Again::After(Backoff::REFUSAL));
             }
-            EvictAnswer::Refused { code, message, retry_after } => {
-                let again = retry_after.map_or(Again::After(Backoff::REFUSAL), |wait| Again::At(self.now + wait));
+            EvictAnswer::Refused {
+                code,
+                message,
+                retry_after,
+            } => {
+                let again =
+                    retry_after.map_or(Again::After(Backoff::REFUSAL), |wait| Again::At(self.now + wait));
                 self.refused(uid, Reason::EvictionRefused { code, message }, again);
             }
             EvictAnswer::Unreachable { message } => {
-                self.refused(uid, Reason::Unreachable { message }, Again::After(Backoff::UNREACHABLE));
+                self.refused(
+                    uid,
+                    Reason::Unreachable { message },
+                    Again::After(Backoff::UNREACHABLE),
+                );
             }
         }
     }
@@ -82,7 +97,12 @@ impl Drain {
     fn watch(&mut self, uid: &Uid, why: Why, patience: Duration) {
         let now = self.now;
         if let Some(target) = self.roster.target_mut(uid) {
-            target.state = State::Watched(Watched { why, since: now, list_at: now + patience, lists: 0 });
+            target.state = State::Watched(Watched {
+                why,
+                since: now,
+                list_at: now + patience,
+                lists: 0,
+            });
         }
     }
 
@@ -91,13 +111,19 @@ impl Drain {
         let Some(target) = self.roster.target_mut(uid) else {
             return;
         };
-        let same = target.refusal.as_ref().is_some_and(|last| discriminant(last) == discriminant(&reason));
+        let same = target
+            .refusal
+            .as_ref()
+            .is_some_and(|last| discriminant(last) == discriminant(&reason));
         target.tries = if same { target.tries.saturating_add(1) } else { 0 };
         target.not_before = match again {
             Again::After(backoff) => backoff.after(now, target.tries, &uid.0),
             Again::At(time) => time,
         };
-        if matches!(reason, Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. }) {
+        if matches!(
+            reason,
+            Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. }
+        ) {
             target.budget_since.get_or_insert(now);
         }
         target.refusal = Some(reason);
@@ -127,8 +153,10 @@ impl Drain {
         }
         let world = &self.world;
         for (uid, target) in self.roster.targets_mut() {
-            let held =
-                matches!(target.refusal, Some(Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. }));
+            let held = matches!(
+                target.refusal,
+                Some(Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. })
+            );
             if held && world.pod(uid).is_some_and(|pod| new.selects(pod)) {
                 target.not_before = target.not_before.min(self.now);
                 target.tries = 0;

@@ -25,7 +25,10 @@ impl Backoff {
     pub(super) const DOUBT: Self = Self::seconds(5, 60);
 
     const fn seconds(first: u64, longest: u64) -> Self {
-        Self { first: Duration::from_secs(first), longest: Duration::from_secs(longest) }
+        Self {
+            first: Duration::from_secs(first),
+            longest: Duration::from_secs(longest),
+        }
     }
 
     /// The moment of the next try after `tries` of them, spread over the last eighth by `seed`.
@@ -42,9 +45,11 @@ impl Backoff {
 
 /// FNV-1a, for spreading only.
 fn mix(seed: &str, tries: u32) -> u64 {
-    seed.bytes().chain(tries.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    seed.bytes()
+        .chain(tries.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
 }
 
 #[cfg(test)]

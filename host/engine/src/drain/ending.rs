@@ -112,7 +112,9 @@ impl Drain {
     }
 
     fn is_cordoning(&self) -> bool {
-        self.outbox.write_under_way().is_some_and(|write| matches!(write, Write::Cordon { .. }))
+        self.outbox
+            .write_under_way()
+            .is_some_and(|write| matches!(write, Write::Cordon { .. }))
     }
 
     fn finish(&mut self) {
@@ -120,10 +122,19 @@ impl Drain {
         self.outbox.close();
         let remaining = self.remaining();
         self.summary.remaining = u32::try_from(remaining.len()).unwrap_or(u32::MAX);
-        let kept = self.roster.standings.values().filter(|standing| matches!(standing, Standing::Keeps));
+        let kept = self
+            .roster
+            .standings
+            .values()
+            .filter(|standing| matches!(standing, Standing::Keeps));
         self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
         self.summary.ended = self.now;
-        if let Some(since) = self.roster.targets().filter_map(|(_, target)| target.budget_since).min() {
+        if let Some(since) = self
+            .roster
+            .targets()
+            .filter_map(|(_, target)| target.budget_since)
+            .min()
+        {
             self.summary.budget_wait = self.now.since(since);
         }
         if let Some(outcome) = self.outcome.clone() {
@@ -138,9 +149,13 @@ impl Drain {
         self.memory.node_gone = true;
         let node = &self.request.node;
         let outcome = if known {
-            Outcome::Lost { reason: format!("node {node} was deleted or made anew") }
+            Outcome::Lost {
+                reason: format!("node {node} was deleted or made anew"),
+            }
         } else {
-            Outcome::Failed { message: format!("there is no node {node}") }
+            Outcome::Failed {
+                message: format!("there is no node {node}"),
+            }
         };
         self.stop(outcome);
     }
@@ -152,13 +167,20 @@ impl Drain {
     /// Until the deadline if that is far, and in any case long enough for a try or two.
     fn writes_end(&self, closing: Time) -> Time {
         let patient = closing + PATIENCE;
-        let deadline = self.request.deadline.map_or(patient, |deadline| deadline.min(patient));
+        let deadline = self
+            .request
+            .deadline
+            .map_or(patient, |deadline| deadline.min(patient));
         deadline.max(closing + WRITES_BOUND)
     }
 
     /// When an end that does not come by itself is made.
     pub(super) fn end_timers(&self) -> impl Iterator<Item = Time> {
-        let deadline = if self.outcome.is_none() { self.request.deadline } else { None };
+        let deadline = if self.outcome.is_none() {
+            self.request.deadline
+        } else {
+            None
+        };
         let hooks = (self.phase == Phase::RollingBack).then(|| self.hooks_end());
         let writes = self.closing.map(|closing| self.writes_end(closing));
         [deadline, hooks, writes].into_iter().flatten()

@@ -51,8 +51,11 @@ impl Drain {
 
     fn apply_budgets(&mut self, budgets: alloc::vec::Vec<Budget>) {
         let old = self.world.apply_budgets(budgets);
-        let new: alloc::vec::Vec<_> =
-            self.world.all_budgets().map(|(key, budget)| (key.clone(), budget.clone())).collect();
+        let new: alloc::vec::Vec<_> = self
+            .world
+            .all_budgets()
+            .map(|(key, budget)| (key.clone(), budget.clone()))
+            .collect();
         for (key, budget) in new {
             self.budget_changed(old.get(&key), &budget);
         }
@@ -68,7 +71,10 @@ impl Drain {
                     Answer::Step(outcome) => outcome,
                     _ => {
                         let message = String::from("the answer was not one to a step");
-                        StepOutcome::Failed { message, retry_after: None }
+                        StepOutcome::Failed {
+                            message,
+                            retry_after: None,
+                        }
                     }
                 };
                 self.step_answered(key, outcome);
@@ -78,7 +84,9 @@ impl Drain {
                 let answer = match answer {
                     Answer::Evict(answer) => answer,
                     Answer::Unavailable { message } => EvictAnswer::Unreachable { message },
-                    _ => EvictAnswer::Unreachable { message: String::from("the answer was not one to an eviction") },
+                    _ => EvictAnswer::Unreachable {
+                        message: String::from("the answer was not one to an eviction"),
+                    },
                 };
                 self.removal_answered(&uid, charged, answer);
             }

@@ -19,7 +19,10 @@ impl Drain {
                 continue;
             };
             let pods: Vec<Uid> = run.wave.pods.clone();
-            let limit = run.wave.max_parallel.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            let limit = run
+                .wave
+                .max_parallel
+                .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
             let mut leaving = pods.iter().filter(|uid| self.is_leaving(uid)).count();
             for uid in &pods {
                 let counted = self.is_leaving(uid);
@@ -76,7 +79,9 @@ impl Drain {
         let uid = &pod.id.uid;
         if !self.is_in_hook(uid) {
             if self.now < self.throttle.until {
-                return Some(Reason::Throttled { message: self.throttle.message.clone() });
+                return Some(Reason::Throttled {
+                    message: self.throttle.message.clone(),
+                });
             }
             if !room {
                 return Some(Reason::ParallelLimit);
@@ -113,9 +118,15 @@ impl Drain {
 
     /// As many pods as may be in hooks at once are.
     fn is_hook_place_missing(&self, uid: &Uid) -> bool {
-        let hooks = self.hooks.keys().filter(|key| key.phase == HookPhase::BeforeEvict).count();
+        let hooks = self
+            .hooks
+            .keys()
+            .filter(|key| key.phase == HookPhase::BeforeEvict)
+            .count();
         hooks >= self.most_in_flight()
-            && self.hook_reason(HookPhase::BeforeEvict, &Subject::Pod(uid.clone())).is_some()
+            && self
+                .hook_reason(HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))
+                .is_some()
     }
 
     fn most_in_flight(&self) -> usize {
@@ -137,8 +148,11 @@ impl Drain {
         target.state = State::Asked;
         let pod = pod.id.clone();
         let uid = pod.uid.clone();
-        let task =
-            if deletes { Task::Delete { pod, grace_seconds } } else { Task::Evict { pod, grace_seconds } };
+        let task = if deletes {
+            Task::Delete { pod, grace_seconds }
+        } else {
+            Task::Evict { pod, grace_seconds }
+        };
         self.summary.evictions += 1;
         self.outbox.push(task, Job::Remove { uid, charged });
     }
@@ -148,7 +162,10 @@ impl Drain {
     pub(super) fn grace_override(&self, pod: &Pod) -> Option<u64> {
         let settings = self.request.settings.grace_seconds;
         let wanted = settings.unwrap_or(pod.grace_seconds);
-        let cap = self.roster.wave_of(&pod.id.uid).and_then(|run| run.wave.max_grace_seconds);
+        let cap = self
+            .roster
+            .wave_of(&pod.id.uid)
+            .and_then(|run| run.wave.max_grace_seconds);
         cap.filter(|cap| *cap < wanted).or(settings)
     }
 
@@ -159,7 +176,9 @@ impl Drain {
         if queued.is_empty() {
             return;
         }
-        let taken = self.outbox.take_back(|task| task.removes().is_some_and(|pod| queued.contains(&pod.uid)));
+        let taken = self
+            .outbox
+            .take_back(|task| task.removes().is_some_and(|pod| queued.contains(&pod.uid)));
         for (_, job) in taken {
             self.took_back(job);
         }

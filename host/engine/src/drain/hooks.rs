@@ -10,7 +10,9 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::outbox::Job;
-use crate::{Duration, HookPhase, HookStep, Notice, Outcome, Reason, StepOutcome, Subject, Task, Time, Uid, WaitingOn};
+use crate::{
+    Duration, HookPhase, HookStep, Notice, Outcome, Reason, StepOutcome, Subject, Task, Time, Uid, WaitingOn,
+};
 
 /// A hook may ask to be called again this soon.
 const SOONEST: Duration = Duration::from_millis(100);
@@ -64,11 +66,25 @@ impl Gate {
 
 impl OpenHook {
     const fn begun(now: Time) -> Self {
-        Self { state: Vec::new(), started: now, due: now, in_flight: false, revision: 0, told: None }
+        Self {
+            state: Vec::new(),
+            started: now,
+            due: now,
+            in_flight: false,
+            revision: 0,
+            told: None,
+        }
     }
 
     pub(super) const fn resumed(state: Vec<u8>, started: Time, now: Time) -> Self {
-        Self { state, started, due: now, in_flight: false, revision: 0, told: None }
+        Self {
+            state,
+            started,
+            due: now,
+            in_flight: false,
+            revision: 0,
+            told: None,
+        }
     }
 }
 
@@ -76,7 +92,11 @@ impl Drain {
     /// Whether the hooks are through; takes the next step of the one whose turn it is.
     pub(super) fn gate(&mut self, phase: HookPhase, subject: &Subject) -> Gate {
         for policy in self.policies_with(phase) {
-            let key = HookKey { phase, subject: subject.clone(), policy };
+            let key = HookKey {
+                phase,
+                subject: subject.clone(),
+                policy,
+            };
             match self.memory.done.get(&key) {
                 Some(revision) if self.memory.is_saved(*revision) => {}
                 Some(_) => return Gate::Closed { policy: key.policy },
@@ -91,7 +111,10 @@ impl Drain {
     }
 
     pub(super) fn has_hooks(&self, phase: HookPhase) -> bool {
-        self.request.policies.iter().any(|policy| policy.phases.contains(&phase))
+        self.request
+            .policies
+            .iter()
+            .any(|policy| policy.phases.contains(&phase))
     }
 
     /// A hook of this pod has begun and is not through, or it is not saved yet that it is.
@@ -100,9 +123,21 @@ impl Drain {
             return false;
         }
         let subject = Subject::Pod(pod.clone());
-        let first = HookKey { phase: HookPhase::BeforeEvict, subject, policy: String::new() };
-        let open = self.hooks.range(&first..).next().is_some_and(|(key, _)| key.subject == first.subject);
-        let mut done = self.memory.done.range(&first..).take_while(|(key, _)| key.subject == first.subject);
+        let first = HookKey {
+            phase: HookPhase::BeforeEvict,
+            subject,
+            policy: String::new(),
+        };
+        let open = self
+            .hooks
+            .range(&first..)
+            .next()
+            .is_some_and(|(key, _)| key.subject == first.subject);
+        let mut done = self
+            .memory
+            .done
+            .range(&first..)
+            .take_while(|(key, _)| key.subject == first.subject);
         open || done.any(|(_, revision)| !self.memory.is_saved(*revision))
     }
 
@@ -110,8 +145,15 @@ impl Drain {
     pub(super) fn hook_reason(&self, phase: HookPhase, subject: &Subject) -> Option<Reason> {
         let policies = self.policies_with(phase);
         let policy = policies.into_iter().find(|policy| {
-            let key = HookKey { phase, subject: subject.clone(), policy: policy.clone() };
-            self.memory.done.get(&key).is_none_or(|revision| !self.memory.is_saved(*revision))
+            let key = HookKey {
+                phase,
+                subject: subject.clone(),
+                policy: policy.clone(),
+            };
+            self.memory
+                .done
+                .get(&key)
+                .is_none_or(|revision| !self.memory.is_saved(*revision))
         })?;
         Some(Reason::HookRunning { policy, phase })
     }
@@ -124,7 +166,12 @@ impl Drain {
         hook.in_flight = false;
         match bounded(outcome) {
             StepOutcome::Done => self.hook_done(key),
-            StepOutcome::Pending { state, again_after, progress, waiting_for } => {
+            StepOutcome::Pending {
+                state,
+                again_after,
+                progress,
+                waiting_for,
+            } => {
                 hook.due = self.now + again_after;
                 if hook.state != state {
                     hook.state = state;
@@ -132,11 +179,17 @@ impl Drain {
                 }
                 self.tell_waiting(key, progress, waiting_for);
             }
-            StepOutcome::Failed { message, retry_after: Some(wait) } => {
+            StepOutcome::Failed {
+                message,
+                retry_after: Some(wait),
+            } => {
                 hook.due = self.now + wait;
                 self.tell_waiting(key, message, Vec::new());
             }
-            StepOutcome::Failed { message, retry_after: None } => self.hook_failed(key, message),
+            StepOutcome::Failed {
+                message,
+                retry_after: None,
+            } => self.hook_failed(key, message),
         }
     }
 
@@ -169,7 +222,11 @@ impl Drain {
     }
 
     fn policies_with(&self, phase: HookPhase) -> Vec<String> {
-        let policies = self.request.policies.iter().filter(|policy| policy.phases.contains(&phase));
+        let policies = self
+            .request
+            .policies
+            .iter()
+            .filter(|policy| policy.phases.contains(&phase));
         policies.map(|policy| policy.name.clone()).collect()
     }
 
@@ -177,7 +234,10 @@ impl Drain {
         if self.paused {
             return;
         }
-        let hook = self.hooks.entry(key.clone()).or_insert_with(|| OpenHook::begun(self.now));
+        let hook = self
+            .hooks
+            .entry(key.clone())
+            .or_insert_with(|| OpenHook::begun(self.now));
         if hook.in_flight || hook.due > self.now || !self.memory.is_saved(hook.revision) {
             return;
         }
@@ -194,10 +254,18 @@ impl Drain {
 
     fn hook_done(&mut self, key: HookKey) {
         self.hooks.remove(&key);
-        let HookKey { phase, subject, policy } = key.clone();
+        let HookKey {
+            phase,
+            subject,
+            policy,
+        } = key.clone();
         let revision = self.memory.change();
         self.memory.done.insert(key, revision);
-        self.outbox.tell(Notice::HookDone { policy, phase, subject });
+        self.outbox.tell(Notice::HookDone {
+            policy,
+            phase,
+            subject,
+        });
     }
 
     /// Without its hook a drain cannot go on. Putting back is tried once and then given up: it must end.
@@ -211,7 +279,10 @@ impl Drain {
         }
         self.hooks.remove(&key);
         let message = format!("{} hook: {message}", key.phase);
-        self.stop(Outcome::PolicyFailed { policy: key.policy, message });
+        self.stop(Outcome::PolicyFailed {
+            policy: key.policy,
+            message,
+        });
     }
 
     fn tell_waiting(&mut self, key: HookKey, progress: String, waiting_for: Vec<WaitingOn>) {
@@ -223,9 +294,19 @@ impl Drain {
             return;
         }
         hook.told = Some(news.clone());
-        let HookKey { phase, subject, policy } = key;
+        let HookKey {
+            phase,
+            subject,
+            policy,
+        } = key;
         let (progress, waiting_for) = news;
-        self.outbox.tell(Notice::HookWaiting { policy, phase, subject, progress, waiting_for });
+        self.outbox.tell(Notice::HookWaiting {
+            policy,
+            phase,
+            subject,
+            progress,
+            waiting_for,
+        });
     }
 }
 
@@ -233,12 +314,23 @@ impl Drain {
 fn bounded(outcome: StepOutcome) -> StepOutcome {
     match outcome {
         StepOutcome::Pending { state, .. } if state.len() > LARGEST_STATE => StepOutcome::Failed {
-            message: format!("its state is {} bytes long: at most {LARGEST_STATE} can be kept", state.len()),
+            message: format!(
+                "its state is {} bytes long: at most {LARGEST_STATE} can be kept",
+                state.len()
+            ),
             retry_after: None,
         },
-        StepOutcome::Pending { state, again_after, progress, waiting_for } => {
-            StepOutcome::Pending { state, again_after: again_after.clamp(SOONEST, LATEST), progress, waiting_for }
-        }
+        StepOutcome::Pending {
+            state,
+            again_after,
+            progress,
+            waiting_for,
+        } => StepOutcome::Pending {
+            state,
+            again_after: again_after.clamp(SOONEST, LATEST),
+            progress,
+            waiting_for,
+        },
         StepOutcome::Failed { message, retry_after } => {
             let retry_after = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));
             StepOutcome::Failed { message, retry_after }

@@ -63,7 +63,11 @@ impl Memory {
         *count += 1;
         let count = *count;
         while self.returns.len() > REMEMBERED_RETURNS {
-            let Some(rarest) = self.returns.iter().min_by_key(|(_, count)| **count).map(|(key, _)| key.clone())
+            let Some(rarest) = self
+                .returns
+                .iter()
+                .min_by_key(|(_, count)| **count)
+                .map(|(key, _)| key.clone())
             else {
                 break;
             };
@@ -84,7 +88,11 @@ impl Drain {
             state: hook.state.clone(),
             started: hook.started,
         });
-        let done = self.memory.done.keys().map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
+        let done = self
+            .memory
+            .done
+            .keys()
+            .map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
         Checkpoint {
             id: self.request.id.clone(),
             name: self.request.name.clone(),
@@ -107,11 +115,25 @@ impl Drain {
         self.memory.on_node = true;
         self.memory.returns = checkpoint.returns;
         for (policy, phase, subject) in checkpoint.done {
-            self.memory.done.insert(HookKey { phase, subject, policy }, 0);
+            self.memory.done.insert(
+                HookKey {
+                    phase,
+                    subject,
+                    policy,
+                },
+                0,
+            );
         }
         for saved in checkpoint.hooks {
-            let key = HookKey { phase: saved.phase, subject: saved.subject, policy: saved.policy };
-            self.hooks.insert(key, super::hooks::OpenHook::resumed(saved.state, saved.started, self.now));
+            let key = HookKey {
+                phase: saved.phase,
+                subject: saved.subject,
+                policy: saved.policy,
+            };
+            self.hooks.insert(
+                key,
+                super::hooks::OpenHook::resumed(saved.state, saved.started, self.now),
+            );
         }
         self.resumed = Some(checkpoint.phase);
     }

@@ -2,8 +2,8 @@
 //!
 //! The verdicts on pods that are known already stand. A controller that puts pods back again and again is not chased.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 
 use super::Drain;
 use super::backoff::Backoff;
@@ -55,7 +55,12 @@ impl Drain {
     /// Notices pods that no plan names, and has them planned once they have stopped coming.
     pub(super) fn plan_newcomers(&mut self) {
         let known = &self.roster.standings;
-        let mut unknown = self.world.pods().values().filter(|pod| !known.contains_key(&pod.id.uid)).peekable();
+        let mut unknown = self
+            .world
+            .pods()
+            .values()
+            .filter(|pod| !known.contains_key(&pod.id.uid))
+            .peekable();
         if unknown.peek().is_none() && self.chain.is_none() {
             self.newcomers.first = None;
             return;
@@ -100,7 +105,7 @@ impl Drain {
         let standing = match decision.verdict {
             Verdict::Keep => Standing::Keeps,
             Verdict::Refuse => Standing::Refused,
-            verdict => Standing::Leaves(self.returned(pod, verdict)),
+            verdict => Standing::Leaves(Box::new(self.returned(pod, verdict))),
         };
         if let Standing::Leaves(target) = &standing
             && !target.keeps_coming_back
@@ -120,11 +125,5 @@ impl Drain {
             target.keeps_coming_back = count > self.request.settings.max_returns;
         }
         target
-    }
-
-    /// Pods that no plan names yet.
-    pub(super) fn unplanned(&self) -> Vec<&Pod> {
-        let known = &self.roster.standings;
-        self.world.pods().values().filter(|pod| !known.contains_key(&pod.id.uid)).collect()
     }
 }

@@ -5,9 +5,9 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use super::allowance::BudgetKey;
 use super::hooks::HookKey;
 use super::writes::Write;
-use super::allowance::BudgetKey;
 use crate::{Command, CommandId, Notice, Task, Uid};
 
 /// What an answer will be about.
@@ -104,12 +104,19 @@ impl Outbox {
 
     /// The pods whose eviction or deletion nobody has picked up yet.
     pub(super) fn queued_removals(&self) -> Vec<Uid> {
-        self.queue.iter().filter_map(|command| command.task.removes()).map(|pod| pod.uid.clone()).collect()
+        self.queue
+            .iter()
+            .filter_map(|command| command.task.removes())
+            .map(|pod| pod.uid.clone())
+            .collect()
     }
 
     /// How many evictions and deletions have not been answered.
     pub(super) fn removals(&self) -> usize {
-        self.open.values().filter(|job| matches!(job, Job::Remove { .. })).count()
+        self.open
+            .values()
+            .filter(|job| matches!(job, Job::Remove { .. }))
+            .count()
     }
 
     /// The hooks whose step has not been answered.

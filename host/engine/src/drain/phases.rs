@@ -17,11 +17,20 @@ const MOVES: &[(Phase, &[Phase])] = &[
             Phase::Finished,
         ],
     ),
-    (Phase::Preparing, &[Phase::Cordoning, Phase::RollingBack, Phase::Finished]),
-    (Phase::Cordoning, &[Phase::Holding, Phase::RollingBack, Phase::Finished]),
+    (
+        Phase::Preparing,
+        &[Phase::Cordoning, Phase::RollingBack, Phase::Finished],
+    ),
+    (
+        Phase::Cordoning,
+        &[Phase::Holding, Phase::RollingBack, Phase::Finished],
+    ),
     (Phase::Holding, &[Phase::Evicting, Phase::RollingBack]),
     (Phase::Evicting, &[Phase::Verifying, Phase::RollingBack]),
-    (Phase::Verifying, &[Phase::Evicting, Phase::RollingBack, Phase::Finished]),
+    (
+        Phase::Verifying,
+        &[Phase::Evicting, Phase::RollingBack, Phase::Finished],
+    ),
     (Phase::RollingBack, &[Phase::Finished]),
     (Phase::Uncordoning, &[Phase::Finished]),
     (Phase::Finished, &[]),
@@ -30,7 +39,11 @@ const MOVES: &[(Phase, &[Phase])] = &[
 impl Drain {
     /// Moves on to the next phase and says so.
     pub(super) fn enter(&mut self, next: Phase) {
-        debug_assert!(is_allowed(self.phase, next), "no move from {} to {next}", self.phase);
+        debug_assert!(
+            is_allowed(self.phase, next),
+            "no move from {} to {next}",
+            self.phase
+        );
         self.phase = next;
         self.outbox.tell(Notice::Phase(next));
     }
@@ -82,7 +95,9 @@ impl Drain {
 }
 
 fn is_allowed(from: Phase, to: Phase) -> bool {
-    MOVES.iter().any(|(phase, next)| *phase == from && next.contains(&to))
+    MOVES
+        .iter()
+        .any(|(phase, next)| *phase == from && next.contains(&to))
 }
 
 #[cfg(test)]

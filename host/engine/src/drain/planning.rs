@@ -1,5 +1,6 @@
 //! The chain of planners: each gets the draft of the one before, and each answer must hold before the next is asked.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -61,14 +62,22 @@ impl Drain {
             let draft = draft(&pods, &self.request.settings, self.now);
             let planners = self.request.policies.iter().filter(|policy| policy.planner);
             let policies = planners.map(|policy| policy.name.clone()).rev().collect();
-            self.chain = Some(Chain { pods, draft, policies, in_flight: false });
+            self.chain = Some(Chain {
+                pods,
+                draft,
+                policies,
+                in_flight: false,
+            });
         }
         match &mut self.chain {
             Some(chain) if chain.in_flight => return Planned::NotYet,
             Some(chain) => {
                 if let Some(policy) = chain.policies.last() {
                     chain.in_flight = true;
-                    let task = Task::Plan { policy: policy.clone(), draft: chain.draft.clone() };
+                    let task = Task::Plan {
+                        policy: policy.clone(),
+                        draft: chain.draft.clone(),
+                    };
                     self.outbox.push(task, Job::Plan);
                     return Planned::NotYet;
                 }
@@ -114,7 +123,10 @@ impl Drain {
         }
         let message = format!("policy {policy}: {message}");
         self.newcomers.retry(self.now, &self.request.id);
-        self.outbox.tell(Notice::Retrying { task: String::from("plan"), message });
+        self.outbox.tell(Notice::Retrying {
+            task: String::from("plan"),
+            message,
+        });
     }
 
     /// An earlier process had cordoned the node.
@@ -125,7 +137,8 @@ impl Drain {
     /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
     fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<(PodRef, String)> {
         let world = &self.world;
-        plan.decisions.retain(|decision| world.pod(&decision.pod).is_some());
+        plan.decisions
+            .retain(|decision| world.pod(&decision.pod).is_some());
         let mut blockers = Vec::new();
         for decision in &plan.decisions {
             let Some(pod) = pods.get(&decision.pod) else {
@@ -137,15 +150,22 @@ impl Drain {
                     blockers.push((pod.id.clone(), decision.reason.clone()));
                     Standing::Refused
                 }
-                verdict => Standing::Leaves(Target::new(pod, verdict)),
+                verdict => Standing::Leaves(Box::new(Target::new(pod, verdict))),
             };
             self.roster.standings.insert(decision.pod.clone(), standing);
         }
         for wave in &mut plan.waves {
             wave.pods.retain(|uid| world.pod(uid).is_some());
         }
-        self.roster.waves =
-            plan.waves.iter().map(|wave| WaveRun { wave: wave.clone(), started: None, ended: false }).collect();
+        self.roster.waves = plan
+            .waves
+            .iter()
+            .map(|wave| WaveRun {
+                wave: wave.clone(),
+                started: None,
+                ended: false,
+            })
+            .collect();
         self.roster.plan = plan;
         blockers
     }

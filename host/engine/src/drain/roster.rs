@@ -1,5 +1,6 @@
 //! Who is to leave and who stays: the agreed plan, and how far each leaving pod has come.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,7 +16,7 @@ pub(super) enum Standing {
     /// It may not leave, and the drain cannot be done while it is there.
     Refused,
     /// It is to leave.
-    Leaves(Target),
+    Leaves(Box<Target>),
 }
 
 /// A pod that is to leave.
@@ -126,17 +127,21 @@ impl Roster {
     }
 
     pub(super) fn targets(&self) -> impl Iterator<Item = (&Uid, &Target)> {
-        self.standings.iter().filter_map(|(uid, standing)| match standing {
-            Standing::Leaves(target) => Some((uid, target)),
-            _ => None,
-        })
+        self.standings
+            .iter()
+            .filter_map(|(uid, standing)| match standing {
+                Standing::Leaves(target) => Some((uid, &**target)),
+                _ => None,
+            })
     }
 
     pub(super) fn targets_mut(&mut self) -> impl Iterator<Item = (&Uid, &mut Target)> {
-        self.standings.iter_mut().filter_map(|(uid, standing)| match standing {
-            Standing::Leaves(target) => Some((uid, target)),
-            _ => None,
-        })
+        self.standings
+            .iter_mut()
+            .filter_map(|(uid, standing)| match standing {
+                Standing::Leaves(target) => Some((uid, &mut **target)),
+                _ => None,
+            })
     }
 
     /// Pods that are to leave and are there.
@@ -151,17 +156,29 @@ impl Roster {
 
     /// Puts a pod that came later into the wave the planners chose for it, or the one that is under way, or the last.
     pub(super) fn place(&mut self, uid: Uid, chosen: &Wave) {
-        let chosen_run = self.waves.iter().position(|run| run.wave.name == chosen.name && !run.ended);
+        let chosen_run = self
+            .waves
+            .iter()
+            .position(|run| run.wave.name == chosen.name && !run.ended);
         let current = || self.waves.iter().position(|run| !run.ended);
-        let place = chosen_run.or_else(current).or_else(|| self.waves.len().checked_sub(1));
+        let place = chosen_run
+            .or_else(current)
+            .or_else(|| self.waves.len().checked_sub(1));
         match place.and_then(|place| self.waves.get_mut(place)) {
             Some(run) => {
                 run.wave.pods.push(uid);
                 run.ended = false;
             }
             None => {
-                let wave = Wave { pods: Vec::from([uid]), ..chosen.clone() };
-                self.waves.push(WaveRun { wave, started: None, ended: false });
+                let wave = Wave {
+                    pods: Vec::from([uid]),
+                    ..chosen.clone()
+                };
+                self.waves.push(WaveRun {
+                    wave,
+                    started: None,
+                    ended: false,
+                });
             }
         }
     }
@@ -188,8 +205,13 @@ impl Drain {
     /// Strikes pods that are gone off the roster.
     pub(super) fn see_off(&mut self) {
         let there = self.world.pods();
-        let gone: Vec<Uid> =
-            self.roster.standings.keys().filter(|uid| !there.contains_key(*uid)).cloned().collect();
+        let gone: Vec<Uid> = self
+            .roster
+            .standings
+            .keys()
+            .filter(|uid| !there.contains_key(*uid))
+            .cloned()
+            .collect();
         self.newcomers.forget_all_but(there);
         for uid in gone {
             self.forget_hooks_of(&uid);
@@ -202,7 +224,10 @@ impl Drain {
             self.roster.departed.insert(target.owner);
             self.summary.gone += 1;
             let remaining = self.roster.leaving();
-            self.outbox.tell(Notice::PodGone { pod: target.pod, remaining });
+            self.outbox.tell(Notice::PodGone {
+                pod: target.pod,
+                remaining,
+            });
         }
     }
 }

@@ -12,7 +12,12 @@ impl Drain {
         }
         let asks = self.roster.targets().map(|(_, target)| target.not_before);
         let hooks = self.hooks.values().map(|hook| hook.due);
-        let single = [self.throttle.until, self.writer.retry_at(), self.lister.retry_at, self.newcomers.retry_at];
+        let single = [
+            self.throttle.until,
+            self.writer.retry_at(),
+            self.lister.retry_at,
+            self.newcomers.retry_at,
+        ];
         asks.chain(hooks)
             .chain(single)
             .chain(self.newcomers.due())

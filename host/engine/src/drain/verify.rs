@@ -52,18 +52,26 @@ impl Drain {
 
     /// When silence about a pod becomes doubtful.
     pub(super) fn list_timers(&self) -> impl Iterator<Item = Time> {
-        self.roster.targets().filter_map(|(uid, target)| match &target.state {
-            State::Watched(watched) => {
-                let ends = self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some());
-                (!ends).then_some(watched.list_at)
-            }
-            _ => None,
-        })
+        self.roster
+            .targets()
+            .filter_map(|(uid, target)| match &target.state {
+                State::Watched(watched) => {
+                    let ends = self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some());
+                    (!ends).then_some(watched.list_at)
+                }
+                _ => None,
+            })
     }
 
     fn list(&mut self, verifies: bool) {
         if !self.outbox.lists() && self.now >= self.lister.retry_at {
-            self.outbox.push(Task::ListPods, Job::List { mark: self.world.mark(), verifies });
+            self.outbox.push(
+                Task::ListPods,
+                Job::List {
+                    mark: self.world.mark(),
+                    verifies,
+                },
+            );
         }
     }
 

@@ -11,7 +11,11 @@ use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, S
 impl Drain {
     /// Every pod on the node and why it is there.
     pub(super) fn reasons(&self) -> Vec<(PodRef, Reason)> {
-        self.world.pods().values().map(|pod| (pod.id.clone(), self.reason(pod))).collect()
+        self.world
+            .pods()
+            .values()
+            .map(|pod| (pod.id.clone(), self.reason(pod)))
+            .collect()
     }
 
     /// Tells people of leaving pods whose reason has changed.
@@ -27,7 +31,10 @@ impl Drain {
             }
             let known = self.told.remove(uid);
             if known.as_ref() != Some(&reason) {
-                self.outbox.tell(Notice::PodWaits { pod: pod.id.clone(), reason: reason.clone() });
+                self.outbox.tell(Notice::PodWaits {
+                    pod: pod.id.clone(),
+                    reason: reason.clone(),
+                });
             }
             told.insert(uid.clone(), reason);
         }
@@ -36,7 +43,10 @@ impl Drain {
 
     /// When a pod that is ending should have ended.
     pub(super) fn grace_timers(&self) -> impl Iterator<Item = Time> {
-        self.world.pods().values().filter_map(|pod| Some(pod.deletion?.at))
+        self.world
+            .pods()
+            .values()
+            .filter_map(|pod| Some(pod.deletion?.at))
     }
 
     fn reason(&self, pod: &Pod) -> Reason {
@@ -67,14 +77,19 @@ impl Drain {
         if self.now < deletion.at {
             return Reason::Terminating { until: deletion.at };
         }
-        Reason::TerminatingPastGrace { since: deletion.at, finalizers: pod.finalizers.join(", ") }
+        Reason::TerminatingPastGrace {
+            since: deletion.at,
+            finalizers: pod.finalizers.join(", "),
+        }
     }
 
     fn watched_reason(&self, pod: &Pod, watched: Watched) -> Reason {
         match watched.why {
             Why::Accepted => {
                 let grace = self.grace_override(pod).unwrap_or(pod.grace_seconds);
-                Reason::Terminating { until: watched.since + Duration::from_secs(grace) }
+                Reason::Terminating {
+                    until: watched.since + Duration::from_secs(grace),
+                }
             }
             Why::NotFound | Why::Disproved => Reason::UidDisproved,
             Why::Namespace => Reason::NamespaceTerminating,
@@ -106,7 +121,11 @@ impl Drain {
         // What the API server said last stands until it is asked again, unless something else holds the pod now.
         let refusal = || target.refusal.clone();
         let hold = || target.hold.clone();
-        let reason = if self.now < target.not_before { refusal() } else { hold().or_else(refusal) };
+        let reason = if self.now < target.not_before {
+            refusal()
+        } else {
+            hold().or_else(refusal)
+        };
         reason.unwrap_or(Reason::ParallelLimit)
     }
 

@@ -39,15 +39,27 @@ impl Drain {
         }
         let name = run.wave.name.clone();
         let Some(started) = run.started else {
-            if own_pod_waits || !self.gate(HookPhase::BeforeWave, &Subject::Wave(name.clone())).is_open() {
+            if own_pod_waits
+                || !self
+                    .gate(HookPhase::BeforeWave, &Subject::Wave(name.clone()))
+                    .is_open()
+            {
                 return false;
             }
             self.begin_wave(place);
             let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
-            self.outbox.tell(Notice::WaveStarted { name, number, of, pods: left });
+            self.outbox.tell(Notice::WaveStarted {
+                name,
+                number,
+                of,
+                pods: left,
+            });
             return false;
         };
-        let overdue = run.wave.timeout.is_some_and(|timeout| self.now >= started + timeout);
+        let overdue = run
+            .wave
+            .timeout
+            .is_some_and(|timeout| self.now >= started + timeout);
         if overdue {
             run.ended = true;
             self.outbox.tell(Notice::WaveOverdue { name });
@@ -65,16 +77,26 @@ impl Drain {
     /// How many of a wave's pods are still there.
     fn left_in(&self, place: usize) -> u32 {
         let pods = self.roster.waves.get(place).map_or(&[][..], |run| &run.wave.pods);
-        let left = pods.iter().filter(|uid| self.roster.target(uid).is_some()).count();
+        let left = pods
+            .iter()
+            .filter(|uid| self.roster.target(uid).is_some())
+            .count();
         u32::try_from(left).unwrap_or(u32::MAX)
     }
 
     fn has_own_pod(&self, place: usize) -> bool {
-        self.roster.waves.get(place).is_some_and(|run| run.wave.pods.iter().any(|uid| self.is_own_pod(uid)))
+        self.roster
+            .waves
+            .get(place)
+            .is_some_and(|run| run.wave.pods.iter().any(|uid| self.is_own_pod(uid)))
     }
 
     pub(super) fn is_own_pod(&self, uid: &Uid) -> bool {
-        self.request.settings.own_pod.as_ref().is_some_and(|own| own.uid == *uid)
+        self.request
+            .settings
+            .own_pod
+            .as_ref()
+            .is_some_and(|own| own.uid == *uid)
     }
 
     /// Every other pod that must be gone is gone, so that the driver's own may follow.

@@ -109,19 +109,29 @@ impl World {
         self.unseen_write = None;
         let lifted = self.is_cordoned() && !node.unschedulable;
         self.node = Some(node);
-        if lifted { NodeNews::Uncordoned } else { NodeNews::Fresh }
+        if lifted {
+            NodeNews::Uncordoned
+        } else {
+            NodeNews::Fresh
+        }
     }
 
     /// The watch shows states older than our own write for a while, and they look as if somebody had undone it.
     /// Versions that are numbers are compared. Those that are not tell nothing, so everything is taken for old
     /// until the version of our write appears, or a state that cannot be from before it.
     fn is_old(&self, node: &Node) -> bool {
-        let known = self.node.as_ref().map_or("", |known| known.resource_version.as_str());
+        let known = self
+            .node
+            .as_ref()
+            .map_or("", |known| known.resource_version.as_str());
         match (number(&node.resource_version), number(known)) {
             (Some(new), Some(known)) => new < known,
-            _ => self.unseen_write.as_ref().is_some_and(|(version, unschedulable)| {
-                *version != node.resource_version && *unschedulable != node.unschedulable
-            }),
+            _ => self
+                .unseen_write
+                .as_ref()
+                .is_some_and(|(version, unschedulable)| {
+                    *version != node.resource_version && *unschedulable != node.unschedulable
+                }),
         }
     }
 
@@ -186,7 +196,10 @@ impl World {
 
     /// Replaces all budgets and says what the old ones were.
     pub(super) fn apply_budgets(&mut self, budgets: Vec<Budget>) -> BTreeMap<BudgetKey, Budget> {
-        let new = budgets.into_iter().map(|budget| (BudgetKey::of(&budget), budget)).collect();
+        let new = budgets
+            .into_iter()
+            .map(|budget| (BudgetKey::of(&budget), budget))
+            .collect();
         self.heard_budgets = true;
         core::mem::replace(&mut self.budgets, new)
     }
@@ -230,7 +243,9 @@ impl World {
 
     fn namesake(&self, pod: &Pod) -> Option<&Pod> {
         self.pods.values().find(|other| {
-            other.id.name == pod.id.name && other.id.namespace == pod.id.namespace && other.id.uid != pod.id.uid
+            other.id.name == pod.id.name
+                && other.id.namespace == pod.id.namespace
+                && other.id.uid != pod.id.uid
         })
     }
 
@@ -239,7 +254,11 @@ impl World {
         self.applied.remove(&uid);
         self.buried.insert(uid, self.heard);
         if self.buried.len() > REMEMBERED {
-            let oldest = self.buried.iter().min_by_key(|(_, when)| **when).map(|(uid, _)| uid.clone());
+            let oldest = self
+                .buried
+                .iter()
+                .min_by_key(|(_, when)| **when)
+                .map(|(uid, _)| uid.clone());
             if let Some(oldest) = oldest {
                 self.buried.remove(&oldest);
             }

@@ -12,9 +12,20 @@ use crate::{Answer, Checkpoint, Notice, Outcome, Phase, Task, Time};
 /// A write that is on its way.
 #[derive(Clone, Debug)]
 pub(super) enum Write {
-    Cordon { checkpoint: Box<Checkpoint>, revision: u64, version: String },
-    Save { checkpoint: Box<Checkpoint>, revision: u64 },
-    Uncordon { checkpoint: Option<Box<Checkpoint>>, revision: u64, version: String },
+    Cordon {
+        checkpoint: Box<Checkpoint>,
+        revision: u64,
+        version: String,
+    },
+    Save {
+        checkpoint: Box<Checkpoint>,
+        revision: u64,
+    },
+    Uncordon {
+        checkpoint: Option<Box<Checkpoint>>,
+        revision: u64,
+        version: String,
+    },
     Forget,
 }
 
@@ -57,9 +68,19 @@ impl Drain {
             if let Some(version) = self.version_to_write() {
                 self.memory.own_cordon = false;
                 let revision = self.memory.revision();
-                let task = Task::Cordon { checkpoint: checkpoint.clone(), version: version.clone() };
+                let task = Task::Cordon {
+                    checkpoint: checkpoint.clone(),
+                    version: version.clone(),
+                };
                 let checkpoint = Box::new(checkpoint);
-                self.outbox.push(task, Job::Write(Write::Cordon { checkpoint, revision, version }));
+                self.outbox.push(
+                    task,
+                    Job::Write(Write::Cordon {
+                        checkpoint,
+                        revision,
+                        version,
+                    }),
+                );
             }
             return;
         }
@@ -67,7 +88,9 @@ impl Drain {
             self.find_cordon();
         }
         if self.memory.is_all_saved() {
-            self.outbox.tell(Notice::Cordoned { ours: self.memory.own_cordon });
+            self.outbox.tell(Notice::Cordoned {
+                ours: self.memory.own_cordon,
+            });
             self.enter(Phase::Holding);
         }
     }
@@ -97,7 +120,11 @@ impl Drain {
             _ => self.closing.is_none(),
         };
         if saves && !self.memory.is_all_saved() && self.may_write() {
-            let phase = if self.phase == Phase::Cordoning { Phase::Holding } else { self.phase };
+            let phase = if self.phase == Phase::Cordoning {
+                Phase::Holding
+            } else {
+                self.phase
+            };
             self.push_save(phase);
         }
     }
@@ -106,7 +133,13 @@ impl Drain {
         let checkpoint = self.checkpoint(phase, self.memory.own_cordon);
         let revision = self.memory.revision();
         let task = Task::Save(checkpoint.clone());
-        self.outbox.push(task, Job::Write(Write::Save { checkpoint: Box::new(checkpoint), revision }));
+        self.outbox.push(
+            task,
+            Job::Write(Write::Save {
+                checkpoint: Box::new(checkpoint),
+                revision,
+            }),
+        );
     }
 
     /// Lifts the cordon if no other write is under way; `keep` says what stays on the node.
@@ -115,9 +148,19 @@ impl Drain {
             return;
         };
         let revision = self.memory.revision();
-        let task = Task::Uncordon { checkpoint: keep.clone(), version: version.clone() };
+        let task = Task::Uncordon {
+            checkpoint: keep.clone(),
+            version: version.clone(),
+        };
         let checkpoint = keep.map(Box::new);
-        self.outbox.push(task, Job::Write(Write::Uncordon { checkpoint, revision, version }));
+        self.outbox.push(
+            task,
+            Job::Write(Write::Uncordon {
+                checkpoint,
+                revision,
+                version,
+            }),
+        );
     }
 
     pub(super) fn push_forget(&mut self) {
@@ -158,7 +201,9 @@ impl Drain {
 
     fn written(&mut self, write: Write, version: String) {
         match write {
-            Write::Cordon { checkpoint, revision, .. } => {
+            Write::Cordon {
+                checkpoint, revision, ..
+            } => {
                 self.memory.saved(revision);
                 self.memory.own_cordon = true;
                 self.world.apply_write(version, |node| {
@@ -171,9 +216,12 @@ impl Drain {
             Write::Save { checkpoint, revision } => {
                 self.memory.saved(revision);
                 self.final_written |= checkpoint.phase == Phase::Finished;
-                self.world.apply_write(version, |node| node.checkpoint = Some(*checkpoint));
+                self.world
+                    .apply_write(version, |node| node.checkpoint = Some(*checkpoint));
             }
-            Write::Uncordon { checkpoint, revision, .. } => {
+            Write::Uncordon {
+                checkpoint, revision, ..
+            } => {
                 match checkpoint {
                     Some(_) => self.memory.saved(revision),
                     None => self.memory.on_node = false,
@@ -208,13 +256,19 @@ impl Drain {
     fn write_failed(&mut self, write: &Write, message: String) {
         self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
         self.writer.tries = self.writer.tries.saturating_add(1);
-        self.outbox.tell(Notice::Retrying { task: String::from(write.name()), message });
+        self.outbox.tell(Notice::Retrying {
+            task: String::from(write.name()),
+            message,
+        });
     }
 
     /// It will never work. A drain that cannot remember cannot go on; one that is ending ends without it.
     fn write_rejected(&mut self, write: &Write, message: String) {
         if self.outcome.is_some() {
-            self.outbox.tell(Notice::Retrying { task: String::from(write.name()), message });
+            self.outbox.tell(Notice::Retrying {
+                task: String::from(write.name()),
+                message,
+            });
             self.memory.node_gone = true;
         } else {
             self.stop(Outcome::Failed { message });

@@ -1,0 +1,425 @@
+//! A host with a script: it feeds a drain what a test says, and compares what the drain does and tells with text.
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test's host fails by panicking"
+)]
+// Every test file is a crate of its own and uses its own part of this.
+#![expect(dead_code, unreachable_pub, reason = "shared by several test crates")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use scupper_engine::{
+    Answer, Budget, Checkpoint, Command, CommandId, Drain, Duration, Event, EvictAnswer, HookPhase, Intent,
+    Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings, StepOutcome, Subject,
+    Task, Time, Uid, UnhealthyPods,
+};
+
+pub use scupper_engine::{Controller, PodPhase, PodRef};
+
+/// The moment at which every script begins.
+pub const START: Time = Time::from_millis(1_000_000_000);
+
+pub struct Host {
+    pub drain: Drain,
+    pub now: Time,
+    open: Vec<Command>,
+    answered: BTreeMap<String, CommandId>,
+    version: u64,
+}
+
+impl Host {
+    pub fn new(request: Request) -> Self {
+        Self::with(Drain::new(START, request))
+    }
+
+    pub fn resume(request: Request, checkpoint: Checkpoint) -> Self {
+        Self::with(Drain::resume(START, request, checkpoint))
+    }
+
+    fn with(drain: Drain) -> Self {
+        Self {
+            drain,
+            now: START,
+            open: Vec::new(),
+            answered: BTreeMap::new(),
+            version: 100,
+        }
+    }
+
+    pub fn hear(&mut self, event: Event) -> &mut Self {
+        self.drain.handle_event(self.now, event);
+        self
+    }
+
+    /// The node uncordoned, these pods, no budgets.
+    pub fn begin(&mut self, pods: &[Pod]) -> &mut Self {
+        self.begin_with(node(), pods, &[])
+    }
+
+    pub fn begin_with(&mut self, node: Node, pods: &[Pod], budgets: &[Budget]) -> &mut Self {
+        self.hear(Event::Node(Some(node)))
+            .hear(Event::Pods(pods.to_vec()))
+            .hear(Event::Budgets(budgets.to_vec()))
+    }
+
+    /// Lets the time pass, with every timer on the way.
+    pub fn wait(&mut self, millis: u64) -> &mut Self {
+        let end = self.now + Duration::from_millis(millis);
+        let mut rounds = 0;
+        while let Some(timer) = self.drain.poll_timeout().filter(|timer| *timer <= end) {
+            assert!(
+                timer > self.now,
+                "a timer in the past: {timer:?} at {:?}",
+                self.now
+            );
+            self.now = timer;
+            self.drain.handle_timeout(timer);
+            rounds += 1;
+            assert!(rounds < 10_000, "the drain never rests");
+        }
+        self.now = end;
+        self.drain.handle_timeout(end);
+        self
+    }
+
+    /// Compares the commands since the last time with these lines.
+    #[track_caller]
+    pub fn does(&mut self, expected: &str) -> &mut Self {
+        let mut text = String::new();
+        while let Some(command) = self.drain.poll_command() {
+            writeln!(text, "{}", line(&command.task)).unwrap();
+            self.open.push(command);
+        }
+        assert_eq!(lines(&text), lines(expected), "what the drain does");
+        self
+    }
+
+    /// Whatever it does.
+    pub fn skip(&mut self) -> &mut Self {
+        while let Some(command) = self.drain.poll_command() {
+            self.open.push(command);
+        }
+        self
+    }
+
+    /// Compares the notices since the last time with these lines.
+    #[track_caller]
+    pub fn tells(&mut self, expected: &str) -> &mut Self {
+        let text = self.notices();
+        assert_eq!(lines(&text), lines(expected), "what the drain tells");
+        self
+    }
+
+    pub fn notices(&mut self) -> String {
+        let mut text = String::new();
+        while let Some(notice) = self.drain.poll_notice() {
+            writeln!(text, "{}", told(&notice)).unwrap();
+        }
+        text
+    }
+
+    /// Why pods wait, one line for each.
+    #[track_caller]
+    pub fn waits(&mut self, expected: &str) -> &mut Self {
+        let mut text = String::new();
+        for (pod, reason) in self.drain.waiting() {
+            writeln!(text, "{pod} {}", reason.name()).unwrap();
+        }
+        assert_eq!(lines(&text), lines(expected), "why pods wait");
+        self
+    }
+
+    /// Answers the oldest command whose line begins so.
+    #[track_caller]
+    pub fn answer(&mut self, begins: &str, answer: Answer) -> &mut Self {
+        self.skip();
+        let place = self
+            .open
+            .iter()
+            .position(|command| line(&command.task).starts_with(begins));
+        let Some(place) = place else {
+            let open: Vec<_> = self.open.iter().map(|command| line(&command.task)).collect();
+            panic!("nothing to answer begins with {begins:?}: {open:?}");
+        };
+        let command = self.open.remove(place);
+        self.answered.insert(begins.to_owned(), command.id);
+        self.hear(Event::Answer(command.id, answer))
+    }
+
+    /// Sends the same answer once more.
+    pub fn answer_again(&mut self, begins: &str, answer: Answer) -> &mut Self {
+        let id = *self.answered.get(begins).unwrap();
+        self.hear(Event::Answer(id, answer))
+    }
+
+    /// The write succeeds.
+    #[track_caller]
+    pub fn written(&mut self, begins: &str) -> &mut Self {
+        self.version += 1;
+        let version = self.version.to_string();
+        self.answer(begins, Answer::Written { version })
+    }
+
+    #[track_caller]
+    pub fn accepted(&mut self, begins: &str) -> &mut Self {
+        self.answer(begins, Answer::Evict(EvictAnswer::Accepted))
+    }
+
+    #[track_caller]
+    pub fn planned(&mut self, policy: &str, edit: impl FnOnce(&mut scupper_engine::Plan)) -> &mut Self {
+        self.skip();
+        let begins = format!("plan {policy}");
+        let draft = self.open.iter().find_map(|command| match &command.task {
+            Task::Plan { policy: asked, draft } if asked == policy => Some(draft.clone()),
+            _ => None,
+        });
+        let mut plan = draft.unwrap();
+        edit(&mut plan);
+        self.answer(&begins, Answer::Plan(PlanAnswer::Plan(plan)))
+    }
+
+    #[track_caller]
+    pub fn stepped(&mut self, begins: &str, outcome: StepOutcome) -> &mut Self {
+        self.answer(begins, Answer::Step(outcome))
+    }
+
+    /// The pods are seen deleted.
+    pub fn gone(&mut self, uids: &[&str]) -> &mut Self {
+        for uid in uids {
+            self.hear(Event::PodDeleted(Uid((*uid).to_owned())));
+        }
+        self
+    }
+
+    #[track_caller]
+    pub fn listed(&mut self, pods: &[Pod]) -> &mut Self {
+        self.answer("list-pods", Answer::Pods(pods.to_vec()))
+    }
+
+    #[track_caller]
+    pub fn ends(&mut self, outcome: &Outcome) -> &mut Self {
+        let finished = self.notices();
+        assert_eq!(self.drain.outcome(), Some(outcome));
+        let last = finished.lines().last();
+        assert_eq!(last, Some(&*format!("finished: {outcome}")), "{finished}");
+        assert_eq!(self.drain.poll_timeout(), None);
+        self
+    }
+
+    /// The checkpoint of the last write.
+    pub fn last_checkpoint(&self) -> Checkpoint {
+        self.open
+            .iter()
+            .rev()
+            .find_map(|command| checkpoint(&command.task))
+            .unwrap()
+    }
+}
+
+fn checkpoint(task: &Task) -> Option<Checkpoint> {
+    match task {
+        Task::Cordon { checkpoint, .. } | Task::Save(checkpoint) => Some(checkpoint.clone()),
+        Task::Uncordon { checkpoint, .. } => checkpoint.clone(),
+        _ => None,
+    }
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect()
+}
+
+/// A command as one line.
+fn line(task: &Task) -> String {
+    let grace = |grace: &Option<u64>| grace.map_or_else(String::new, |secs| format!(" grace {secs}"));
+    let own = |checkpoint: &Checkpoint| if checkpoint.own_cordon { "ours" } else { "not ours" };
+    match task {
+        Task::Plan { policy, .. } => format!("plan {policy}"),
+        Task::Step(step) => {
+            let state = String::from_utf8_lossy(&step.state).into_owned();
+            let state = if state.is_empty() {
+                state
+            } else {
+                format!(" after {state}")
+            };
+            format!(
+                "step {} {} {}{state}",
+                step.policy,
+                step.phase,
+                subject(&step.subject)
+            )
+        }
+        Task::Cordon { version, .. } => format!("cordon at {version}"),
+        Task::Save(checkpoint) => format!("save {}, {}", checkpoint.phase, own(checkpoint)),
+        Task::Uncordon { checkpoint, version } => {
+            let keeps = if checkpoint.is_some() {
+                ", keeps the checkpoint"
+            } else {
+                ""
+            };
+            format!("uncordon at {version}{keeps}")
+        }
+        Task::Forget => "forget".to_owned(),
+        Task::Evict { pod, grace_seconds } => format!("evict {}{}", pod.uid, grace(grace_seconds)),
+        Task::Delete { pod, grace_seconds } => format!("delete {}{}", pod.uid, grace(grace_seconds)),
+        Task::ListPods => "list-pods".to_owned(),
+    }
+}
+
+fn subject(subject: &Subject) -> String {
+    match subject {
+        Subject::Node => "node".to_owned(),
+        Subject::Wave(name) => format!("wave {name}"),
+        Subject::Pod(uid) => format!("pod {uid}"),
+    }
+}
+
+/// A notice as one line.
+fn told(notice: &Notice) -> String {
+    match notice {
+        Notice::Phase(phase) => format!("phase {phase}"),
+        Notice::Planned(plan) => {
+            let waves: Vec<_> = plan
+                .waves
+                .iter()
+                .map(|wave| format!("{} {}", wave.name, wave.pods.len()))
+                .collect();
+            format!("planned {} pods: {}", plan.decisions.len(), waves.join(", "))
+        }
+        Notice::Cordoned { ours } => format!("cordoned, ours: {ours}"),
+        Notice::HookWaiting {
+            policy,
+            phase,
+            progress,
+            ..
+        } => format!("hook {policy} {phase}: {progress}"),
+        Notice::HookDone {
+            policy,
+            phase,
+            subject: s,
+        } => format!("hook {policy} {phase} {} done", subject(s)),
+        Notice::WaveStarted {
+            name,
+            number,
+            of,
+            pods,
+        } => format!("wave {name} {number}/{of}: {pods}"),
+        Notice::WaveOverdue { name } => format!("wave {name} overdue"),
+        Notice::PodWaits { pod, reason } => format!("{} waits: {}", pod.uid, reason.name()),
+        Notice::PodLeaving { pod } => format!("{} leaves", pod.uid),
+        Notice::PodGone { pod, remaining } => format!("{} gone, {remaining} left", pod.uid),
+        Notice::Newcomer { pod } => format!("{} came", pod.uid),
+        Notice::UncordonedByOthers => "uncordoned by others".to_owned(),
+        Notice::Uncordoned => "uncordoned".to_owned(),
+        Notice::Retrying { task, message } => format!("retrying {task}: {message}"),
+        Notice::Finished { outcome, .. } => format!("finished: {outcome}"),
+    }
+}
+
+pub fn request() -> Request {
+    Request {
+        id: "event-uid".to_owned(),
+        name: "drain-node-1".to_owned(),
+        trigger: "LifecycleEvent".to_owned(),
+        intent: Intent::Drain,
+        node: "node-1".to_owned(),
+        deadline: None,
+        settings: Settings::default(),
+        policies: Vec::new(),
+    }
+}
+
+pub fn uncordon_request() -> Request {
+    Request {
+        id: "uncordon-uid".to_owned(),
+        intent: Intent::Uncordon,
+        ..request()
+    }
+}
+
+pub fn planner(name: &str) -> PolicyInfo {
+    PolicyInfo {
+        name: name.to_owned(),
+        planner: true,
+        phases: Vec::new(),
+    }
+}
+
+pub fn hooks(name: &str, phases: &[HookPhase]) -> PolicyInfo {
+    PolicyInfo {
+        name: name.to_owned(),
+        planner: false,
+        phases: phases.to_vec(),
+    }
+}
+
+pub fn node() -> Node {
+    Node {
+        name: "node-1".to_owned(),
+        uid: Uid("node-uid".to_owned()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: false,
+        conditions: Vec::new(),
+        checkpoint: None,
+        resource_version: "100".to_owned(),
+    }
+}
+
+/// A running pod of a ReplicaSet; its UID is its name.
+pub fn pod(name: &str) -> Pod {
+    Pod {
+        id: PodRef {
+            namespace: "ns".to_owned(),
+            name: name.to_owned(),
+            uid: Uid(name.to_owned()),
+        },
+        node: "node-1".to_owned(),
+        labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
+        annotations: BTreeMap::new(),
+        controller: Some(controller("ReplicaSet", "rs")),
+        phase: PodPhase::Running,
+        ready: true,
+        conditions: Vec::new(),
+        priority: 0,
+        priority_class: String::new(),
+        grace_seconds: 30,
+        created: Time::from_millis(0),
+        deletion: None,
+        finalizers: Vec::new(),
+        empty_dir: false,
+        host_network: false,
+        hostname: String::new(),
+    }
+}
+
+pub fn controller(kind: &str, name: &str) -> Controller {
+    Controller {
+        api_version: "apps/v1".to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        uid: Uid(format!("{name}-uid")),
+        missing: false,
+    }
+}
+
+/// A budget for every pod of [`pod`]'s label.
+pub fn budget(allowed: i32) -> Budget {
+    Budget {
+        namespace: "ns".to_owned(),
+        name: "pdb".to_owned(),
+        selector: Selector {
+            labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
+            ..Selector::default()
+        },
+        unhealthy_pods: UnhealthyPods::IfHealthyBudget,
+        disruptions_allowed: allowed,
+        current_healthy: 2 + allowed,
+        desired_healthy: 2,
+        observed: true,
+    }
+}
