@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
+use wit_component::DecodedWasm;
 
 use crate::{
     encode,
@@ -65,16 +66,16 @@ fn compile(workspace: &Workspace, names: &[&str]) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    if target_is_missing() {
+    if is_missing(TARGET) {
         bail!("the standard library for {TARGET} is missing; bring it with `rustup target add {TARGET}`");
     }
     bail!("`cargo build` of the policies failed: {status}");
 }
 
-/// rustc would name the folder of the target's libraries whether it is there or not.
-fn target_is_missing() -> bool {
+/// rustc names the folder of a target's libraries whether it is there or not.
+fn is_missing(target: &str) -> bool {
     let rustc = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
+        .args(["--print", "target-libdir", "--target", target])
         .stderr(Stdio::null())
         .output();
     rustc.is_ok_and(|answer| {
@@ -88,6 +89,11 @@ fn component(name: &str, modules: &Path, out: &Path) -> Result<Built> {
     let module =
         fs::read(&module).with_context(|| format!("read {}; is `{name}` a cdylib?", module.display()))?;
     let bytes = encode(&module).with_context(|| format!("policy `{name}`"))?;
+    if !exports_about(&bytes) {
+        bail!(
+            "`{name}` is no policy yet: it needs a line like `scupper_sdk::export!(MyPolicy with planner);`"
+        );
+    }
     let file = out.join(name).with_extension("wasm");
     write_in_one(&file, &bytes)?;
     let sha256 = Sha256::digest(&bytes)
@@ -102,9 +108,41 @@ fn component(name: &str, modules: &Path, out: &Path) -> Result<Built> {
     })
 }
 
+fn exports_about(component: &[u8]) -> bool {
+    let Ok(DecodedWasm::Component(resolve, world)) = wit_component::decode(component) else {
+        return false;
+    };
+    let mut exports = resolve
+        .worlds
+        .get(world)
+        .into_iter()
+        .flat_map(|world| world.exports.keys());
+    exports.any(|key| resolve.name_world_key(key).starts_with("scupper:drain/about@"))
+}
+
 /// A driver may be watching the file: it must never see half of it.
 fn write_in_one(file: &Path, bytes: &[u8]) -> Result<()> {
     let beside = file.with_extension("wasm.new");
     fs::write(&beside, bytes).with_context(|| format!("write {}", beside.display()))?;
     fs::rename(&beside, file).with_context(|| format!("rename {} to {}", beside.display(), file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_target_is_noticed_and_one_that_is_there_is_not() {
+        assert!(
+            is_missing("wasm64-unknown-unknown"),
+            "nothing of this repository is built for it"
+        );
+        assert!(!is_missing(TARGET), "bring it with `rustup target add {TARGET}`");
+    }
+
+    #[test]
+    fn a_module_without_the_export_macro_is_no_policy() {
+        let component = encode(b"\0asm\x01\0\0\0").unwrap();
+        assert!(!exports_about(&component));
+    }
 }

@@ -1,0 +1,96 @@
+//! The policies as they are delivered: what they import, what they export, and how large they are.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::{collections::BTreeMap, fs};
+
+use wit_component::{DecodedWasm, decode};
+use xtask::{encode, policies, workspace::Workspace};
+
+/// What Kubernetes takes in a ConfigMap, with room for its other keys.
+const CONFIG_MAP_BYTES: usize = 900 << 10;
+
+/// The interfaces that a component imports and exports.
+fn interfaces(component: &[u8]) -> (Vec<String>, Vec<String>) {
+    let DecodedWasm::Component(resolve, world) = decode(component).unwrap() else {
+        panic!("a WIT package, not a component");
+    };
+    let world = resolve.worlds.get(world).unwrap();
+    let name = |key| resolve.name_world_key(key);
+    let mut exports: Vec<String> = world.exports.keys().map(name).collect();
+    exports.sort();
+    (world.imports.keys().map(name).collect(), exports)
+}
+
+#[test]
+fn policies_import_nothing_but_ours_and_export_what_they_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = policies::build(&Workspace::read().unwrap(), &[], Some(folder.path())).unwrap();
+    let exports: BTreeMap<&str, &[&str]> = [
+        ("announce", &["about", "hooks"][..]),
+        ("keep-labelled", &["about", "planner"]),
+        ("priority", &["about", "planner"]),
+        ("slurm", &["about", "hooks", "planner"]),
+    ]
+    .into();
+    let names: Vec<&str> = built.iter().map(|policy| policy.name.as_str()).collect();
+    for name in exports.keys() {
+        assert!(names.contains(name), "{name} was not built");
+    }
+    for policy in built {
+        let bytes = fs::read(&policy.file).unwrap();
+        let (imports, exported) = interfaces(&bytes);
+        for import in imports {
+            assert!(
+                import.starts_with("scupper:drain/"),
+                "{} imports {import}",
+                policy.name
+            );
+        }
+        if let Some(expected) = exports.get(policy.name.as_str()) {
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|name| format!("scupper:drain/{name}@0.1.0"))
+                .collect();
+            assert_eq!(exported, expected, "{}", policy.name);
+        }
+        assert_eq!(bytes.len(), policy.size);
+        assert!(
+            bytes.len() < CONFIG_MAP_BYTES,
+            "{}: {} bytes",
+            policy.name,
+            bytes.len()
+        );
+        // Without names a trap's backtrace would be numbers.
+        let glue = b"scupper_sdk";
+        assert!(
+            bytes.windows(glue.len()).any(|window| window == glue),
+            "{} has lost its names",
+            policy.name
+        );
+    }
+}
+
+#[test]
+fn an_unknown_policy_is_told_with_those_that_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = policies::build(
+        &Workspace::read().unwrap(),
+        &["slrum".to_owned()],
+        Some(folder.path()),
+    )
+    .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("there is no policy `slrum`; there are "),
+        "{error}"
+    );
+    assert!(error.to_string().contains("slurm"), "{error}");
+}
+
+#[test]
+fn what_is_no_core_module_is_no_policy() {
+    for bytes in [&b""[..], b"\0asm", b"\0asm\x0d\0\x01\0", b"\x7fELF"] {
+        assert!(encode(bytes).is_err(), "{bytes:?}");
+    }
+}
