@@ -68,6 +68,7 @@ const fn drain() -> DrainInfo<'static> {
         started: NOW,
         deadline: None,
         now: NOW,
+        own_pod: None,
     }
 }
 
