@@ -1,0 +1,243 @@
+//! Whatever a policy does to a draft, what comes out is a plan that the host takes.
+
+use std::time::Duration;
+
+use scupper_sdk::{
+    Decision, Draft, Plan, Pod, Verdict, Wave,
+    testing::{Host, pod},
+};
+
+/// The plan after some edits, as lines of waves.
+fn waves(pods: &[Pod], edit: impl FnOnce(&mut Draft<'_>)) -> Vec<String> {
+    let plan = plan(pods, edit);
+    let line = |wave: &Wave| format!("{}: {}", wave.name, wave.pods.join(" "));
+    plan.waves.iter().map(line).collect()
+}
+
+fn plan(pods: &[Pod], edit: impl FnOnce(&mut Draft<'_>)) -> Plan {
+    let host = Host::new();
+    host.pods(pods.to_vec());
+    let mut draft = Draft::new(pods, host.draft().plan().clone());
+    edit(&mut draft);
+    draft.finish()
+}
+
+/// Three pods of the names `a`, `b`, `c`, whose UIDs are these names.
+fn three() -> [Pod; 3] {
+    ["a", "b", "c"].map(named)
+}
+
+fn named(name: &str) -> Pod {
+    let mut pod = pod(&format!("test/{name}"));
+    name.clone_into(&mut pod.uid);
+    pod
+}
+
+fn driver() -> Pod {
+    let mut driver = named("driver");
+    driver.driver = true;
+    driver
+}
+
+#[test]
+fn untouched_it_is_the_plan_that_it_was() {
+    let pods = [driver(), named("a"), named("b").of_daemon_set(), named("c")];
+    let host = Host::new();
+    host.pods(pods.clone());
+    let before = host.draft().plan().clone();
+    assert_eq!(Draft::new(&pods, before.clone()).finish(), before);
+}
+
+#[test]
+fn a_pod_that_stays_leaves_its_wave_and_keeps_its_turn_for_later() {
+    let pods = three();
+    assert_eq!(
+        waves(&pods, |draft| draft.keep(&pods[1], "it is asked for")),
+        ["all: a c"]
+    );
+    let back = |draft: &mut Draft<'_>| {
+        draft.keep(&pods[1], "it is asked for");
+        draft.delete(&pods[1], "it is asked for no longer");
+    };
+    assert_eq!(waves(&pods, back), ["all: a b c"]);
+}
+
+#[test]
+fn every_verdict_can_be_given_with_its_reason() {
+    let pods = three();
+    type Give = fn(&mut Draft<'_>, &Pod);
+    for (give, verdict) in [
+        ((|draft, pod| draft.evict(pod, "so")) as Give, Verdict::Evict),
+        (|draft, pod| draft.delete(pod, "so"), Verdict::Delete),
+        (
+            |draft, pod| draft.await_completion(pod, "so"),
+            Verdict::AwaitCompletion,
+        ),
+        (|draft, pod| draft.keep(pod, "so"), Verdict::Keep),
+        (|draft, pod| draft.refuse(pod, "so"), Verdict::Refuse),
+    ] {
+        let plan = plan(&pods, |draft| give(draft, &pods[0]));
+        let Decision {
+            pod,
+            verdict: given,
+            reason,
+            ..
+        } = &plan.decisions[0];
+        assert_eq!((pod.as_str(), *given, reason.as_str()), ("a", verdict, "so"));
+        let stands = plan.waves.iter().any(|wave| wave.pods.contains(pod));
+        assert_eq!(stands, verdict.leaves(), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_reason_is_one_line_of_at_most_256_bytes() {
+    let pods = three();
+    let long = format!("two\nlines {}", "\u{20ac}".repeat(200));
+    let plan = plan(&pods, |draft| draft.keep(&pods[0], &long));
+    let reason = &plan.decisions[0].reason;
+    assert!(
+        reason.starts_with("two lines \u{20ac}") && reason.len() <= 256,
+        "{reason}"
+    );
+    assert!(
+        reason.len() > 250,
+        "it cuts off more than it must: {}",
+        reason.len()
+    );
+}
+
+#[test]
+fn pods_move_to_waves_in_the_order_of_the_moves() {
+    let pods = three();
+    let moved = waves(&pods, |draft| {
+        draft.move_to_wave(&pods[2], "late");
+        draft.move_to_wave(&pods[0], "late");
+    });
+    assert_eq!(moved, ["all: b", "late: c a"]);
+    let all = waves(&pods, |draft| {
+        pods.iter().for_each(|pod| draft.move_to_wave(pod, "late"))
+    });
+    assert_eq!(all, ["late: a b c"], "an empty wave vanishes");
+    let back = waves(&pods, |draft| {
+        draft.move_to_wave(&pods[0], "late");
+        draft.move_to_wave(&pods[0], "all");
+    });
+    assert_eq!(back, ["all: b c a"]);
+}
+
+#[test]
+fn a_pod_that_newly_leaves_joins_the_last_wave_but_the_drivers() {
+    let pods = [named("a"), named("b").of_daemon_set(), driver()];
+    assert_eq!(
+        waves(&pods, |draft| draft.evict(&pods[1], "so")),
+        ["all: a b", "driver: driver"]
+    );
+    let alone = [named("b").of_daemon_set()];
+    assert_eq!(waves(&alone, |draft| draft.evict(&alone[0], "so")), ["all: b"]);
+}
+
+#[test]
+fn the_driver_goes_last_and_alone_whatever_a_policy_does() {
+    let pods = [driver(), named("a"), named("b")];
+    for (edit, expected) in [
+        (
+            (|_, _| {}) as fn(&mut Draft<'_>, &[Pod]),
+            ["all: a b", "driver: driver"],
+        ),
+        (
+            |draft, pods| draft.move_to_wave(&pods[0], "all"),
+            ["all: a b", "driver: driver"],
+        ),
+        (
+            |draft, pods| pods.iter().for_each(|pod| draft.move_to_wave(pod, "one")),
+            ["one: a b", "driver: driver"],
+        ),
+        (
+            |draft, pods| {
+                pods.iter()
+                    .rev()
+                    .for_each(|pod| draft.move_to_wave(pod, "driver"))
+            },
+            ["driver: b a", "driver-last: driver"],
+        ),
+    ] {
+        assert_eq!(waves(&pods, |draft| edit(draft, &pods)), expected);
+    }
+    let staying = waves(&pods, |draft| draft.keep(&pods[0], "so"));
+    assert_eq!(staying, ["all: a b"]);
+    let alone = [driver()];
+    assert_eq!(
+        waves(&alone, |_| {}),
+        ["all: driver"],
+        "alone it is last wherever it stands"
+    );
+}
+
+#[test]
+fn the_limits_of_the_drivers_own_wave_outlive_its_move() {
+    let pods = [driver(), named("a")];
+    let plan = plan(&pods, |draft| {
+        draft.wave("driver").timeout(Duration::from_secs(9));
+        draft.move_to_wave(&pods[1], "new");
+    });
+    let last = plan.waves.last().unwrap();
+    assert_eq!((last.name.as_str(), last.timeout), ("driver", Some(9_000)));
+}
+
+#[test]
+fn a_mirror_pod_never_leaves() {
+    let mut mirror = named("static");
+    mirror.mirror = true;
+    let pods = [mirror, named("a")];
+    let edit = |draft: &mut Draft<'_>| pods.iter().for_each(|pod| draft.delete(pod, "all must go"));
+    let plan = plan(&pods, edit);
+    assert_eq!(plan.decisions[0].verdict, Verdict::Keep);
+    assert_eq!(plan.waves[0].pods, ["a"]);
+}
+
+#[test]
+fn limits_of_waves_are_kept() {
+    let pods = three();
+    let plan = plan(&pods, |draft| {
+        draft.move_to_wave(&pods[0], "slow");
+        draft
+            .wave("slow")
+            .max_parallel(1)
+            .timeout(Duration::from_millis(1500))
+            .max_grace_period_seconds(7);
+        draft.wave("of nobody").max_parallel(1);
+    });
+    assert_eq!(plan.waves.len(), 2);
+    let slow = &plan.waves[1];
+    assert_eq!(
+        (slow.max_parallel, slow.timeout, slow.max_grace_period_seconds),
+        (Some(1), Some(1_500), Some(7))
+    );
+}
+
+#[test]
+fn what_is_not_on_the_node_changes_nothing() {
+    let pods = three();
+    let stranger = named("stranger");
+    let moved = waves(&pods, |draft| {
+        draft.evict(&stranger, "so");
+        draft.move_to_wave(&stranger, "all");
+        assert!(draft.decision(&stranger).is_none() && draft.wave_of(&stranger).is_none());
+    });
+    assert_eq!(moved, ["all: a b c"]);
+}
+
+#[test]
+fn the_draft_can_be_read_while_it_is_edited() {
+    let pods = three();
+    plan(&pods, |draft| {
+        assert_eq!(draft.wave_of(&pods[0]), Some("all"));
+        draft.move_to_wave(&pods[0], "late");
+        draft.keep(&pods[1], "so");
+        assert_eq!(draft.wave_of(&pods[0]), Some("late"));
+        assert_eq!(draft.wave_of(&pods[1]), None);
+        let leaving: Vec<_> = draft.leaving().iter().map(|pod| pod.uid.as_str()).collect();
+        assert_eq!(leaving, ["c", "a"]);
+        assert_eq!(draft.pods().len(), 3);
+    });
+}

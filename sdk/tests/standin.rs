@@ -1,0 +1,252 @@
+//! The stand-in is as strict as the host: what the host refuses does not pass a policy's tests.
+#![expect(clippy::panic, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use scupper_sdk::{
+    Call, Condition, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
+    Subject, cluster, config, description, log,
+    testing::{Host, pod},
+};
+
+/// Does whatever the configuration says.
+struct Puppet;
+
+scupper_sdk::export!(Puppet with planner, hooks);
+
+impl Policy for Puppet {
+    fn describe() -> Description {
+        description!("Does what it is told")
+            .wants(Grant::pod_annotations("example.com/"))
+            .state_version(3)
+    }
+}
+
+impl Planner for Puppet {
+    fn plan(_drain: &Drain, _node: &Node, _draft: &mut Draft<'_>) -> Result<(), String> {
+        cluster::get_node().map(drop).map_err(|error| error.to_string())
+    }
+}
+
+impl Hooks for Puppet {
+    fn phases() -> Vec<Phase> {
+        vec![Phase::BeforeDrain]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        let first = call.pods.first();
+        match (config::get("do").as_deref(), first) {
+            (Some("annotate the node"), _) => cluster::annotate_node("example.com/a", "b").into_outcome(),
+            (Some("annotate the pod"), Some(pod)) => {
+                cluster::annotate_pod(pod, "example.com/a", "b").into_outcome()
+            }
+            (Some("unmark the pod"), Some(pod)) => {
+                cluster::remove_pod_annotation(pod, "example.com/a").into_outcome()
+            }
+            (Some("use another key"), Some(pod)) => {
+                cluster::annotate_pod(pod, "example.org/a", "b").into_outcome()
+            }
+            (Some("name a pod that is gone"), _) => {
+                cluster::annotate_pod(&pod("no/where"), "example.com/a", "b").into_outcome()
+            }
+            (Some("remember too much"), _) => Outcome::pending("").state(vec![0; 1025]).into(),
+            (Some("count"), _) => {
+                let count = call.state.first().map_or(1, |count| count + 1);
+                Outcome::pending(count.to_string())
+                    .state([count])
+                    .again_after(Duration::from_millis(1))
+                    .into()
+            }
+            _ => Outcome::failed("nothing to do").into(),
+        }
+    }
+}
+
+trait IntoOutcome {
+    fn into_outcome(self) -> Outcome;
+}
+
+impl IntoOutcome for Result<(), cluster::Error> {
+    fn into_outcome(self) -> Outcome {
+        self.map_or_else(Outcome::from, |()| Outcome::Done)
+    }
+}
+
+fn told_to(what: &str) -> (Host, Outcome) {
+    let host = Host::new();
+    host.config("do", what);
+    host.pods([pod("shop/cart")]);
+    let outcome = host.step::<Puppet>(Phase::BeforeDrain, Subject::Node);
+    (host, outcome)
+}
+
+fn failure(outcome: Outcome) -> (String, Option<u64>) {
+    match outcome {
+        Outcome::Failed(failure) => (failure.message, failure.retry_after),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_planner_has_no_cluster() {
+    let host = Host::new();
+    assert_eq!(
+        host.plan::<Puppet>().unwrap_err(),
+        "not granted: a planner has no cluster"
+    );
+}
+
+#[test]
+fn only_what_the_policy_wants_is_granted() {
+    let (host, outcome) = told_to("annotate the pod");
+    assert_eq!(outcome, Outcome::Done);
+    assert_eq!(
+        host.pod("shop/cart").unwrap().annotation("example.com/a"),
+        Some("b")
+    );
+    host.config("do", "unmark the pod");
+    assert_eq!(
+        host.step::<Puppet>(Phase::BeforeDrain, Subject::Node),
+        Outcome::Done
+    );
+    assert_eq!(host.pod("shop/cart").unwrap().annotation("example.com/a"), None);
+
+    for (what, message) in [
+        ("annotate the node", "not granted: node-annotations example.com/a"),
+        ("use another key", "not granted: pod-annotations example.org/a"),
+        ("name a pod that is gone", "not found: pod uid-of-no-where"),
+    ] {
+        let (host, outcome) = told_to(what);
+        assert_eq!(failure(outcome), (message.to_owned(), None));
+        assert_eq!(host.node_annotation("example.com/a"), None);
+    }
+}
+
+#[test]
+fn an_outage_is_worth_another_try() {
+    let (host, _) = told_to("annotate the pod");
+    host.outage(Some("no route to host"));
+    let outcome = host.step::<Puppet>(Phase::BeforeDrain, Subject::Node);
+    assert_eq!(failure(outcome), ("no route to host".to_owned(), Some(5_000)));
+}
+
+#[test]
+fn each_hook_gets_its_own_state_back() {
+    let (host, first) = told_to("count");
+    let progress = |outcome| match outcome {
+        Outcome::Pending(pending) => pending.progress,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(progress(first), "1");
+    let step = |subject| progress(host.step::<Puppet>(Phase::BeforeDrain, subject));
+    assert_eq!(step(Subject::Node), "2");
+    assert_eq!(
+        step(Subject::Wave("all".to_owned())),
+        "1",
+        "another subject is another hook"
+    );
+    assert_eq!(step(Subject::Node), "3");
+    host.drain_named("another");
+    assert_eq!(step(Subject::Node), "1", "another drain begins anew");
+}
+
+#[test]
+#[should_panic(expected = "1025 bytes of state, the host keeps 1024")]
+fn too_much_state_fails_the_test() {
+    told_to("remember too much");
+}
+
+/// Evades the draft's care by breaking the plan on purpose.
+struct Vandal;
+
+impl Policy for Vandal {
+    fn describe() -> Description {
+        description!("Makes waves that let nobody leave")
+    }
+
+    fn check_config() -> Vec<Problem> {
+        config::unknown_keys(&["a", "b"])
+    }
+}
+
+impl Planner for Vandal {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        draft.wave("all").max_parallel(0);
+        Ok(())
+    }
+}
+
+#[test]
+#[should_panic(expected = "wave `all` lets no pod leave")]
+fn a_plan_that_the_host_would_not_take_fails_the_test() {
+    let host = Host::new();
+    host.pods([pod("shop/cart")]);
+    drop(host.plan::<Vandal>());
+}
+
+#[test]
+fn misspelt_keys_are_told_with_the_right_ones() {
+    let host = Host::new();
+    host.config("a", "1");
+    host.config("c", "1");
+    assert_eq!(
+        Vandal::check_config(),
+        [Problem::new("c", "no such key; there are a, b")]
+    );
+}
+
+#[test]
+fn a_new_host_knows_nothing_of_the_one_before() {
+    let host = Host::new();
+    host.config("a", "1");
+    host.annotate_node("example.com/a", "b");
+    log::warn!("{} things", 2);
+    assert_eq!(host.log(), [(log::Level::Warn, "2 things".to_owned())]);
+    let host = Host::new();
+    assert_eq!(
+        (config::get("a"), host.node_annotation("example.com/a")),
+        (None, None)
+    );
+    assert_eq!(host.log(), []);
+}
+
+#[test]
+fn what_is_known_of_nodes_pods_and_conditions() {
+    let host = Host::new();
+    let now = host.now();
+    host.node_condition(Condition::new("Ready", "Unknown", Some(now)));
+    host.cordon(true);
+    let planned = host.plan::<Reader>();
+    assert_eq!(planned.unwrap_err(), "Ready is Unknown, cordoned by us: true");
+    let marked = pod("shop/cart")
+        .with_annotation("a", "b")
+        .with_label("c", "d")
+        .with_condition("Ready", "False");
+    assert_eq!(
+        (marked.annotation("a"), marked.label("c"), marked.label("a")),
+        (Some("b"), Some("d"), None)
+    );
+    let ready = marked.condition("Ready").unwrap();
+    assert!(ready.is_false() && !ready.is_true());
+    assert!(marked.is_controlled_by("ReplicaSet") && !marked.is_finished());
+}
+
+/// Says what it sees.
+struct Reader;
+
+impl Policy for Reader {
+    fn describe() -> Description {
+        description!("Reads")
+    }
+}
+
+impl Planner for Reader {
+    fn plan(_drain: &Drain, node: &Node, _draft: &mut Draft<'_>) -> Result<(), String> {
+        let ready = node.condition("Ready").ok_or("no condition Ready")?;
+        assert!(!ready.is_true() && !ready.is_false(), "unknown is neither");
+        Err(format!(
+            "Ready is {}, cordoned by us: {}",
+            ready.status, node.own_cordon
+        ))
+    }
+}
