@@ -2,16 +2,7 @@
 
 use scupper_engine::{Duration, Time, Uid};
 
-/// What a stream of objects tells. Breaks of the watch are healed and show as a fresh `Listed`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<T> {
-    /// All of them, as one consistent list.
-    Listed(Vec<T>),
-    /// One is new or has changed.
-    Applied(T),
-    /// One is gone. Its last state.
-    Deleted(T),
-}
+use super::Change;
 
 /// What the stream of LifecycleEvents tells.
 pub type LifecycleChange = Change<LifecycleEvent>;

@@ -2,17 +2,45 @@
 //!
 //! It turns API objects into the engine's types, and the engine's tasks into API calls. It must not know why
 //! anything is done, nor the other edges: `app` feeds it tasks and takes its streams.
+//!
+//! ```text
+//!  connect ─► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
+//!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
+//!                      ├─ conditions, notes ───────────────────► for people
+//!                      └─ transitions ─► LifecycleEvents and -Transitions
+//!                                        all over `transport`: one request, one answer, no retry
+//! ```
 
+mod budget;
+mod checkpoint;
 mod client;
 mod conditions;
+mod connect;
+mod daemonsets;
 mod error;
+mod evict;
+mod feed;
+mod go_duration;
 mod lifecycle;
+mod lifecycle_wire;
+mod node;
 mod notes;
+mod perform;
+mod pod;
+mod read;
+mod transitions;
+mod transport;
+mod uids;
+mod watch;
+mod wire;
+mod write;
 
-pub use client::{Cluster, ConnectError, ConnectOptions};
+pub use client::{Cluster, ConnectOptions};
 pub use conditions::NodeCondition;
+pub use connect::ConnectError;
 pub use error::{ReadError, WriteError};
 pub use lifecycle::{
-    Change, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope, TransitionChange,
+    LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope, TransitionChange,
 };
 pub use notes::{KubernetesEvent, Severity};
+pub use watch::Change;

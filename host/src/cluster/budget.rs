@@ -1,0 +1,119 @@
+//! PodDisruptionBudgets: from the API's to the engine's.
+
+use scupper_engine::{Budget, Operator, Requirement, Selector, UnhealthyPods};
+use serde::Deserialize;
+
+use super::wire::{Meta, Object, Texts, nullable};
+
+/// A budget, as little of it as we need.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireBudget {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    selector: Option<WireSelector>,
+    unhealthy_pod_eviction_policy: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireSelector {
+    #[serde(deserialize_with = "nullable")]
+    match_labels: Texts,
+    #[serde(deserialize_with = "nullable")]
+    match_expressions: Vec<Expression>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Expression {
+    key: String,
+    operator: String,
+    #[serde(deserialize_with = "nullable")]
+    values: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    disruptions_allowed: i32,
+    current_healthy: i32,
+    desired_healthy: i32,
+    observed_generation: Option<i64>,
+}
+
+impl Object for WireBudget {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl WireBudget {
+    /// As the engine has it.
+    pub(super) fn into_engine(self) -> Budget {
+        let Self {
+            metadata: meta,
+            spec,
+            status,
+        } = self;
+        let observed = status.observed_generation.unwrap_or(0) >= meta.generation.unwrap_or(0);
+        let unhealthy_pods = match spec.unhealthy_pod_eviction_policy.as_deref() {
+            Some("AlwaysAllow") => UnhealthyPods::AlwaysAllow,
+            _ => UnhealthyPods::IfHealthyBudget,
+        };
+        Budget {
+            namespace: meta.namespace,
+            name: meta.name,
+            selector: spec.selector.map_or(Selector::NOTHING, WireSelector::into_engine),
+            unhealthy_pods,
+            disruptions_allowed: status.disruptions_allowed,
+            current_healthy: status.current_healthy,
+            desired_healthy: status.desired_healthy,
+            observed,
+        }
+    }
+}
+
+impl WireSelector {
+    /// A term that we do not know selects nothing: better a budget that explains too little than a wrong one.
+    fn into_engine(self) -> Selector {
+        let expressions: Option<Vec<_>> = self
+            .match_expressions
+            .into_iter()
+            .map(Expression::into_engine)
+            .collect();
+        match expressions {
+            Some(expressions) => Selector {
+                labels: self.match_labels,
+                expressions,
+                nothing: false,
+            },
+            None => Selector::NOTHING,
+        }
+    }
+}
+
+impl Expression {
+    fn into_engine(self) -> Option<Requirement> {
+        let operator = match self.operator.as_str() {
+            "In" => Operator::In,
+            "NotIn" => Operator::NotIn,
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            _ => return None,
+        };
+        Some(Requirement {
+            key: self.key,
+            operator,
+            values: self.values,
+        })
+    }
+}

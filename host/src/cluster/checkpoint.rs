@@ -1,0 +1,279 @@
+//! The checkpoint's wire format: compact JSON for one annotation of the node.
+//!
+//! Bounded by what goes in: 500 pods whose hooks are through take 11 KiB. A reader passes over fields that it does
+//! not know, and takes nothing from a version that it does not know.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use scupper_engine::{Checkpoint, HookPhase, Phase, SavedHook, Subject, Time, Uid};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::uids;
+
+/// The version that this build writes and reads.
+const VERSION: u32 = 1;
+
+/// The API server takes 256 KiB of annotations a node; others want some of it.
+const MAX_BYTES: usize = 192 * 1024;
+
+/// Why a checkpoint cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum CheckpointFault {
+    /// It is not ours, or broken.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// A newer build wrote it.
+    #[error("it has version {0}, and this build knows version {VERSION}")]
+    Version(u32),
+    /// It names something that this build does not know.
+    #[error("it has an unknown {0}")]
+    Unknown(&'static str),
+    /// It does not fit into an annotation.
+    #[error("it takes {0} bytes, more than the {MAX_BYTES} that fit into the node's annotations")]
+    TooLarge(usize),
+}
+
+#[derive(Debug, Deserialize)]
+struct Versioned {
+    v: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Wire {
+    v: u32,
+    id: String,
+    name: String,
+    by: String,
+    phase: String,
+    started: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    own_cordon: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hooks: Vec<WireHook>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    done: Vec<WireDone>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    returns: BTreeMap<String, u32>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WireHook {
+    policy: String,
+    phase: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wave: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pod: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    state: String,
+    started: u64,
+}
+
+/// What is through of one policy in one phase.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct WireDone {
+    policy: String,
+    phase: String,
+    #[serde(skip_serializing_if = "is_false")]
+    node: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waves: Vec<String>,
+    /// UIDs, packed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pods: String,
+    /// UIDs that cannot be packed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<String>,
+}
+
+/// As the annotation keeps it. What is `done` comes back sorted: it is a set.
+pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
+    let wire = Wire {
+        v: VERSION,
+        id: checkpoint.id.clone(),
+        name: checkpoint.name.clone(),
+        by: checkpoint.trigger.clone(),
+        phase: phase_name(checkpoint.phase).to_owned(),
+        started: checkpoint.started.as_millis(),
+        deadline: checkpoint.deadline.map(Time::as_millis),
+        own_cordon: checkpoint.own_cordon,
+        hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
+        done: done_to_wire(&checkpoint.done),
+        returns: checkpoint.returns.clone(),
+    };
+    let text =
+        serde_json::to_string(&wire).map_err(|error| CheckpointFault::Unreadable(error.to_string()))?;
+    if text.len() > MAX_BYTES {
+        Err(CheckpointFault::TooLarge(text.len()))
+    } else {
+        Ok(text)
+    }
+}
+
+/// From what the annotation keeps.
+pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
+    let unreadable = |error: serde_json::Error| CheckpointFault::Unreadable(error.to_string());
+    let Versioned { v } = serde_json::from_str(text).map_err(unreadable)?;
+    if v != VERSION {
+        return Err(CheckpointFault::Version(v));
+    }
+    let wire: Wire = serde_json::from_str(text).map_err(unreadable)?;
+    let mut done = Vec::new();
+    for group in wire.done {
+        done_from_wire(group, &mut done)?;
+    }
+    Ok(Checkpoint {
+        id: wire.id,
+        name: wire.name,
+        trigger: wire.by,
+        phase: phase_from_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?,
+        started: Time::from_millis(wire.started),
+        deadline: wire.deadline.map(Time::from_millis),
+        own_cordon: wire.own_cordon,
+        hooks: wire
+            .hooks
+            .into_iter()
+            .map(hook_from_wire)
+            .collect::<Result<_, _>>()?,
+        done,
+        returns: wire.returns,
+    })
+}
+
+fn hook_to_wire(hook: &SavedHook) -> WireHook {
+    let (wave, pod) = match &hook.subject {
+        Subject::Node => (None, None),
+        Subject::Wave(name) => (Some(name.clone()), None),
+        Subject::Pod(uid) => (None, Some(uid.0.clone())),
+    };
+    WireHook {
+        policy: hook.policy.clone(),
+        phase: hook.phase.to_string(),
+        wave,
+        pod,
+        state: STANDARD_NO_PAD.encode(&hook.state),
+        started: hook.started.as_millis(),
+    }
+}
+
+fn hook_from_wire(wire: WireHook) -> Result<SavedHook, CheckpointFault> {
+    let subject = match (wire.wave, wire.pod) {
+        (Some(wave), _) => Subject::Wave(wave),
+        (None, Some(uid)) => Subject::Pod(Uid(uid)),
+        (None, None) => Subject::Node,
+    };
+    let state = STANDARD_NO_PAD.decode(&wire.state);
+    Ok(SavedHook {
+        policy: wire.policy,
+        phase: hook_phase(&wire.phase)?,
+        subject,
+        state: state.map_err(|error| CheckpointFault::Unreadable(format!("a hook's state: {error}")))?,
+        started: Time::from_millis(wire.started),
+    })
+}
+
+fn done_to_wire(done: &[(String, HookPhase, Subject)]) -> Vec<WireDone> {
+    let mut groups: BTreeMap<(&str, HookPhase), Vec<&Subject>> = BTreeMap::new();
+    for (policy, phase, subject) in done {
+        groups.entry((policy, *phase)).or_default().push(subject);
+    }
+    let group = |((policy, phase), subjects): ((&str, HookPhase), Vec<&Subject>)| {
+        let mut wire = WireDone {
+            policy: policy.to_owned(),
+            phase: phase.to_string(),
+            ..WireDone::default()
+        };
+        let mut pods = Vec::new();
+        for subject in subjects {
+            match subject {
+                Subject::Node => wire.node = true,
+                Subject::Wave(name) => wire.waves.push(name.clone()),
+                Subject::Pod(uid) => pods.push(uid.0.as_str()),
+            }
+        }
+        (wire.pods, wire.others) = uids::pack(pods);
+        wire
+    };
+    groups.into_iter().map(group).collect()
+}
+
+fn done_from_wire(
+    wire: WireDone,
+    done: &mut Vec<(String, HookPhase, Subject)>,
+) -> Result<(), CheckpointFault> {
+    let phase = hook_phase(&wire.phase)?;
+    let packed = uids::unpack(&wire.pods);
+    let packed =
+        packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
+    let node = wire.node.then_some(Subject::Node);
+    let waves = wire.waves.into_iter().map(Subject::Wave);
+    let pods = packed
+        .into_iter()
+        .chain(wire.others)
+        .map(|uid| Subject::Pod(Uid(uid)));
+    done.extend(
+        node.into_iter()
+            .chain(waves)
+            .chain(pods)
+            .map(|subject| (wire.policy.clone(), phase, subject)),
+    );
+    Ok(())
+}
+
+const PHASES: [Phase; 9] = [
+    Phase::Planning,
+    Phase::Preparing,
+    Phase::Cordoning,
+    Phase::Holding,
+    Phase::Evicting,
+    Phase::Verifying,
+    Phase::RollingBack,
+    Phase::Uncordoning,
+    Phase::Finished,
+];
+
+/// The words of the format, which outlive those for people.
+const fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Planning => "planning",
+        Phase::Preparing => "preparing",
+        Phase::Cordoning => "cordoning",
+        Phase::Holding => "holding",
+        Phase::Evicting => "evicting",
+        Phase::Verifying => "verifying",
+        Phase::RollingBack => "rolling-back",
+        Phase::Uncordoning => "uncordoning",
+        Phase::Finished => "finished",
+    }
+}
+
+fn phase_from_name(name: &str) -> Option<Phase> {
+    PHASES.into_iter().find(|phase| phase_name(*phase) == name)
+}
+
+const HOOK_PHASES: [HookPhase; 8] = [
+    HookPhase::BeforeCordon,
+    HookPhase::BeforeDrain,
+    HookPhase::BeforeWave,
+    HookPhase::BeforeEvict,
+    HookPhase::AfterDrain,
+    HookPhase::OnCancel,
+    HookPhase::BeforeUncordon,
+    HookPhase::AfterUncordon,
+];
+
+fn hook_phase(name: &str) -> Result<HookPhase, CheckpointFault> {
+    let known = HOOK_PHASES.into_iter().find(|phase| phase.to_string() == name);
+    known.ok_or(CheckpointFault::Unknown("hook phase"))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}

@@ -1,0 +1,123 @@
+//! Which DaemonSets exist: a pod whose DaemonSet is gone is nobody's, as `kubectl drain` sees it.
+//!
+//! One list of their metadata serves a whole drain, where `kubectl` asks once for each pod.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use http::Request;
+use http::header::ACCEPT;
+use scupper_engine::Pod;
+use tokio::time::Instant;
+
+use super::Cluster;
+use super::transport::{self, Fault};
+use super::watch::PAGE;
+use super::wire::{MetaOnly, Page};
+
+/// Metadata only: specs and statuses of DaemonSets are large.
+const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// What a list is worth to the drains that begin at about the same time, and how long a failed one is not repeated.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// What is known of DaemonSets.
+#[derive(Debug, Default)]
+pub(super) struct DaemonSets {
+    /// Namespace and name of those that exist.
+    present: BTreeSet<(String, String)>,
+    /// UIDs of controllers that a list did not have. They never come back: another one has another UID.
+    absent: BTreeSet<String>,
+    listed: Option<Instant>,
+    failed: Option<Instant>,
+}
+
+impl Cluster {
+    /// Marks the pods whose DaemonSet does not exist. `anew`: what is known from before is not good enough. When
+    /// nobody can tell, the DaemonSet counts as being there: its pods then stay, which harms nothing.
+    pub(super) async fn mark_missing(&self, pods: &mut [Pod], anew: bool) {
+        if !pods.iter().any(Pod::is_daemon) {
+            return;
+        }
+        let mut sets = self.daemon_sets().lock().await;
+        if sets.must_list(pods, anew) {
+            match self.list_daemon_sets().await {
+                Ok(present) => sets.learn(present, pods),
+                Err(fault) => {
+                    sets.failed = Some(Instant::now());
+                    let fault = fault.read("list daemonsets").to_string();
+                    tracing::warn!(
+                        fault,
+                        "cannot tell whether DaemonSets exist, taking them for existing"
+                    );
+                }
+            }
+        }
+        sets.mark(pods);
+    }
+
+    async fn list_daemon_sets(&self) -> Result<BTreeSet<(String, String)>, Fault> {
+        let mut present = BTreeSet::new();
+        let mut query = format!("limit={PAGE}");
+        loop {
+            let request =
+                Request::get(format!("/apis/apps/v1/daemonsets?{query}")).header(ACCEPT, METADATA_LIST);
+            let request = request
+                .body(Vec::new())
+                .map_err(|error| Fault::Malformed(error.to_string()))?;
+            let page: Page<MetaOnly> =
+                transport::call(self.client(), request, self.options().request_timeout).await?;
+            present.extend(
+                page.items
+                    .into_iter()
+                    .map(|item| (item.metadata.namespace, item.metadata.name)),
+            );
+            if page.metadata.continue_token.is_empty() {
+                return Ok(present);
+            }
+            query = format!("limit={PAGE}&continue={}", page.metadata.continue_token);
+        }
+    }
+}
+
+impl DaemonSets {
+    fn must_list(&self, pods: &[Pod], anew: bool) -> bool {
+        let recent = |moment: Option<Instant>| moment.is_some_and(|moment| moment.elapsed() < FRESH);
+        if recent(self.failed) {
+            return false;
+        }
+        (anew && !recent(self.listed)) || pods.iter().any(|pod| pod.is_daemon() && !self.knows(pod))
+    }
+
+    fn knows(&self, pod: &Pod) -> bool {
+        let Some(owner) = &pod.controller else { return true };
+        self.absent.contains(&owner.uid.0) || self.has(pod)
+    }
+
+    fn has(&self, pod: &Pod) -> bool {
+        let name = pod
+            .controller
+            .as_ref()
+            .map(|owner| owner.name.clone())
+            .unwrap_or_default();
+        self.present.contains(&(pod.id.namespace.clone(), name))
+    }
+
+    fn learn(&mut self, present: BTreeSet<(String, String)>, pods: &[Pod]) {
+        self.present = present;
+        self.listed = Some(Instant::now());
+        self.failed = None;
+        let missing = pods.iter().filter(|pod| pod.is_daemon() && !self.has(pod));
+        let missing = missing.filter_map(|pod| Some(pod.controller.as_ref()?.uid.0.clone()));
+        self.absent = missing.collect();
+    }
+
+    fn mark(&self, pods: &mut [Pod]) {
+        for pod in pods.iter_mut().filter(|pod| pod.is_daemon()) {
+            if let Some(owner) = &mut pod.controller {
+                owner.missing = self.absent.contains(&owner.uid.0);
+            }
+        }
+    }
+}

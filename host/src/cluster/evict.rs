@@ -1,0 +1,142 @@
+//! Evicting and deleting one pod, and what the API server's answers mean.
+
+use std::time::Duration;
+
+use http::Request;
+use http::header::CONTENT_TYPE;
+use kube::core::Status;
+use scupper_engine::{EvictAnswer, PodRef};
+use serde_json::{Value, json};
+
+use super::client::Cluster;
+use super::transport::{self, Fault, escaped, names_an_object};
+
+impl Cluster {
+    /// Asks for the eviction of the pod with this UID.
+    pub(super) async fn evict(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
+        let path = format!("{}/eviction", path(pod));
+        let body = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": pod.namespace, "name": pod.name},
+            "deleteOptions": options(pod, grace_seconds),
+        });
+        self.remove(Request::post(path), &body).await
+    }
+
+    /// Deletes the pod with this UID, past its budgets.
+    pub(super) async fn delete(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
+        let mut body = options(pod, grace_seconds);
+        if let Some(body) = body.as_object_mut() {
+            body.insert("apiVersion".to_owned(), json!("v1"));
+            body.insert("kind".to_owned(), json!("DeleteOptions"));
+        }
+        self.remove(Request::delete(path(pod)), &body).await
+    }
+
+    async fn remove(&self, request: http::request::Builder, body: &Value) -> EvictAnswer {
+        let request = match request
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string().into_bytes())
+        {
+            Ok(request) => request,
+            Err(error) => return refused(400, format!("no request can be made of it: {error}"), None),
+        };
+        match transport::send(self.client(), request, self.options().eviction_timeout).await {
+            Ok(reply) if reply.is_success() => EvictAnswer::Accepted,
+            Ok(reply) => classify(reply.code, reply.retry_after, &reply.status()),
+            Err(Fault::Unreachable(message) | Fault::Malformed(message)) => {
+                EvictAnswer::Unreachable { message }
+            }
+            Err(Fault::Refused(code, status)) => classify(code, None, &status),
+        }
+    }
+}
+
+fn path(pod: &PodRef) -> String {
+    format!(
+        "/api/v1/namespaces/{}/pods/{}",
+        escaped(&pod.namespace),
+        escaped(&pod.name)
+    )
+}
+
+fn options(pod: &PodRef, grace_seconds: Option<u64>) -> Value {
+    let mut options = json!({"preconditions": {"uid": pod.uid.0}});
+    if let (Some(seconds), Some(options)) = (grace_seconds, options.as_object_mut()) {
+        options.insert("gracePeriodSeconds".to_owned(), json!(seconds));
+    }
+    options
+}
+
+/// What an answer to an eviction or a deletion means.
+fn classify(code: u16, retry_after: Option<Duration>, status: &Status) -> EvictAnswer {
+    let message = status.message.clone();
+    let details = status.details.as_ref();
+    let retry_after = retry_after.or_else(|| {
+        let seconds = details.map_or(0, |details| details.retry_after_seconds);
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+    });
+    let retry_after = retry_after.map(span);
+    let cause = |reason: &str| details?.causes.iter().find(|cause| cause.reason == reason);
+    match code {
+        200..300 => EvictAnswer::Accepted,
+        _ if is_by_webhook(&message) => refused(code, message, retry_after),
+        // A wrong path or a proxy answers 404, too: only one that names the object says that the pod is gone.
+        404 if names_an_object(status) => EvictAnswer::NotFound,
+        409 if message.contains("UID in the precondition") => EvictAnswer::UidMismatch { message },
+        401 => EvictAnswer::Forbidden { message },
+        403 if cause("NamespaceTerminating").is_some() => EvictAnswer::NamespaceTerminating { message },
+        403 => EvictAnswer::Forbidden { message },
+        429 => match (cause("DisruptionBudget"), retry_after) {
+            (None, retry_after) => EvictAnswer::Throttled { message, retry_after },
+            (Some(cause), None) => EvictAnswer::BudgetExhausted {
+                budget: budget_name(&cause.message).to_owned(),
+                message: joined(&message, &cause.message),
+            },
+            (Some(cause), Some(retry_after)) => EvictAnswer::BudgetNotObserved {
+                message: joined(&message, &cause.message),
+                retry_after,
+            },
+        },
+        500 if message.contains("more than one PodDisruptionBudget") => {
+            EvictAnswer::MoreThanOneBudget { message }
+        }
+        _ => refused(code, message, retry_after),
+    }
+}
+
+const fn refused(code: u16, message: String, retry_after: Option<scupper_engine::Duration>) -> EvictAnswer {
+    EvictAnswer::Refused {
+        code,
+        message,
+        retry_after,
+    }
+}
+
+/// An admission webhook or policy has refused it, with whatever code it likes.
+fn is_by_webhook(message: &str) -> bool {
+    message.starts_with("admission webhook ")
+        || message.starts_with("failed calling webhook")
+        || message.contains("failed calling webhook ")
+        || message.contains("ValidatingAdmissionPolicy '")
+}
+
+/// The name in "The disruption budget NAME needs …"; empty when the text is another one.
+fn budget_name(cause: &str) -> &str {
+    let rest = cause.strip_prefix("The disruption budget ").unwrap_or_default();
+    rest.split_whitespace().next().unwrap_or_default()
+}
+
+/// Both of the server's sentences: the first says what, the second which budget and why.
+fn joined(message: &str, cause: &str) -> String {
+    if cause.is_empty() {
+        message.to_owned()
+    } else {
+        format!("{message} {cause}")
+    }
+}
+
+fn span(duration: Duration) -> scupper_engine::Duration {
+    scupper_engine::Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

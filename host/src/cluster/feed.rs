@@ -1,0 +1,106 @@
+//! What the engine hears of the cluster: three watches made into one stream of its events.
+
+use futures::stream::{self, Stream, StreamExt as _};
+use scupper_engine::{Budget, Event, Node, Pod, Uid};
+
+use super::Cluster;
+use super::budget::WireBudget;
+use super::checkpoint::CheckpointFault;
+use super::node::WireNode;
+use super::pod::WirePod;
+use super::read::{nodes, pods_of};
+use super::watch::{Change, Source, watch};
+use super::wire::Object as _;
+
+impl Cluster {
+    /// What happens to the node, its pods and the budgets, beginning with one full list of each. Never ends; breaks
+    /// are healed with back-off and show as a fresh full list.
+    pub fn watch(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
+        stream::select_all([
+            self.pod_events(node).boxed(),
+            self.budget_events().boxed(),
+            self.node_events(node).boxed(),
+        ])
+    }
+
+    fn pod_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
+        let cluster = self.clone();
+        watch::<WirePod>(
+            self.client().clone(),
+            pods_of(node),
+            self.options().request_timeout,
+        )
+        .then(move |change| {
+            let cluster = cluster.clone();
+            async move {
+                match change {
+                    Change::Listed(pods) => Event::Pods(cluster.to_pods(pods, true).await),
+                    Change::Applied(pod) => {
+                        let mut pod = [pod.into_engine()];
+                        cluster.mark_missing(&mut pod, false).await;
+                        let [pod] = pod;
+                        Event::PodApplied(pod)
+                    }
+                    Change::Deleted(pod) => Event::PodDeleted(Uid(pod.meta().uid.clone())),
+                }
+            }
+        })
+    }
+
+    /// Evictions respect budgets whether we can read them or not; then only the words for people are poorer.
+    fn budget_events(&self) -> impl Stream<Item = Event> + Send + use<> {
+        let source = Source {
+            path: "/apis/policy/v1/poddisruptionbudgets".to_owned(),
+            field_selector: None,
+            optional: true,
+        };
+        let changes = watch::<WireBudget>(self.client().clone(), source, self.options().request_timeout);
+        changes.map(|change| match change {
+            Change::Listed(budgets) => {
+                Event::Budgets(budgets.into_iter().map(WireBudget::into_engine).collect())
+            }
+            Change::Applied(budget) => Event::BudgetApplied(budget.into_engine()),
+            Change::Deleted(budget) => {
+                let Budget { namespace, name, .. } = budget.into_engine();
+                Event::BudgetDeleted { namespace, name }
+            }
+        })
+    }
+
+    fn node_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
+        let cluster = self.clone();
+        let mut told = None;
+        let changes = watch::<WireNode>(self.client().clone(), nodes(node), self.options().request_timeout);
+        changes.map(move |change| match change {
+            Change::Listed(nodes) => Event::Node(
+                nodes
+                    .into_iter()
+                    .next()
+                    .map(|node| cluster.to_node(node, &mut told)),
+            ),
+            Change::Applied(node) => Event::Node(Some(cluster.to_node(node, &mut told))),
+            Change::Deleted(_) => Event::Node(None),
+        })
+    }
+
+    /// As the engine has them, with what is known of their DaemonSets.
+    pub(super) async fn to_pods(&self, pods: Vec<WirePod>, anew: bool) -> Vec<Pod> {
+        let mut pods: Vec<_> = pods.into_iter().map(WirePod::into_engine).collect();
+        self.mark_missing(&mut pods, anew).await;
+        pods
+    }
+
+    /// As the engine has it. A checkpoint that cannot be read is told once.
+    pub(super) fn to_node(&self, node: WireNode, told: &mut Option<CheckpointFault>) -> Node {
+        let (node, fault) = node.into_engine();
+        if let Some(fault) = &fault
+            && told.as_ref() != Some(fault)
+        {
+            let annotation = super::node::DRAIN_ANNOTATION;
+            tracing::warn!(node = node.name, annotation, %fault, "the checkpoint on the node is not ours to read; going on without it");
+        }
+        *told = fault;
+        self.remember_conditions(&node);
+        node
+    }
+}

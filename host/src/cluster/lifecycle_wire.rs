@@ -1,0 +1,164 @@
+//! LifecycleEvents and LifecycleTransitions: from the API's form to ours, and back.
+
+use scupper_engine::{Time, Uid};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::go_duration;
+use super::wire::{Meta, Object, moment, nullable};
+use super::{LifecycleEvent, LifecycleTransition, Scope};
+
+/// The version that we speak.
+pub(super) const VERSION: &str = "v1alpha1";
+
+/// A LifecycleEvent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireEvent {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: EventSpec,
+    #[serde(deserialize_with = "nullable")]
+    status: EventStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventSpec {
+    transition_name: String,
+    binding_node: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventStatus {
+    #[serde(deserialize_with = "nullable")]
+    claim_status: String,
+    driver: Option<WireDriver>,
+    #[serde(deserialize_with = "moment")]
+    sla: Option<Time>,
+}
+
+/// The prototype writes a string, newer texts an object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum WireDriver {
+    Name(String),
+    Object {
+        #[serde(default)]
+        name: String,
+    },
+}
+
+/// A LifecycleTransition.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireTransition {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: TransitionSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct TransitionSpec {
+    start: String,
+    end: String,
+    node_name: Option<String>,
+    all_nodes: Option<bool>,
+    sla: Option<String>,
+    driver: String,
+}
+
+impl Object for WireEvent {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl Object for WireTransition {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl WireEvent {
+    /// As we hand it out.
+    pub(super) fn into_event(self) -> LifecycleEvent {
+        let Self {
+            metadata: meta,
+            spec,
+            status,
+        } = self;
+        LifecycleEvent {
+            name: meta.name,
+            uid: Uid(meta.uid),
+            transition_name: spec.transition_name,
+            binding_node: spec.binding_node,
+            claim_status: status.claim_status,
+            driver: match status.driver {
+                None => String::new(),
+                Some(WireDriver::Name(name) | WireDriver::Object { name }) => name,
+            },
+            sla: status.sla,
+            deleting: meta.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+impl WireTransition {
+    /// As we hand it out. A deadline that cannot be read counts as none, as an SLA that is told to nobody.
+    pub(super) fn into_transition(self) -> LifecycleTransition {
+        let Self { metadata: meta, spec } = self;
+        let scope = match (spec.all_nodes, spec.node_name) {
+            (Some(true), _) => Scope::AllNodes,
+            (_, Some(node)) => Scope::Node(node),
+            (_, None) => Scope::Selector,
+        };
+        let sla = spec.sla.and_then(|text| {
+            let sla = go_duration::parse(&text);
+            if sla.is_none() {
+                tracing::warn!(transition = meta.name, sla = text, "this sla is no duration");
+            }
+            sla
+        });
+        LifecycleTransition {
+            name: meta.name,
+            start: spec.start,
+            end: spec.end,
+            scope,
+            sla,
+            driver: spec.driver,
+        }
+    }
+}
+
+/// A transition to create. Transitions with a node selector are never ours to make.
+pub(super) fn to_create(transition: &LifecycleTransition, group: &str) -> Option<Value> {
+    let mut spec = mutable(transition);
+    let fields = spec.as_object_mut()?;
+    match &transition.scope {
+        Scope::AllNodes => fields.insert("allNodes".to_owned(), json!(true)),
+        Scope::Node(node) => fields.insert("nodeName".to_owned(), json!(node)),
+        Scope::Selector => return None,
+    };
+    if transition.sla.is_none() {
+        fields.remove("sla");
+    }
+    Some(json!({
+        "apiVersion": format!("{group}/{VERSION}"),
+        "kind": "LifecycleTransition",
+        "metadata": {"name": transition.name},
+        "spec": spec,
+    }))
+}
+
+/// The part of `spec` that may be changed later, as a merge patch has it.
+pub(super) fn mutable(transition: &LifecycleTransition) -> Value {
+    json!({
+        "start": transition.start,
+        "end": transition.end,
+        "driver": transition.driver,
+        "sla": transition.sla.map(go_duration::format),
+    })
+}

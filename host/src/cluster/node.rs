@@ -1,0 +1,74 @@
+//! The node: from the API's to the engine's.
+
+use scupper_engine::{Node, Uid};
+use serde::Deserialize;
+
+use super::checkpoint::{self, CheckpointFault};
+use super::wire::{self, Condition, Meta, Object, nullable};
+
+/// The annotation that keeps the checkpoint and says that the cordon is ours.
+pub(super) const DRAIN_ANNOTATION: &str = "scupper.dev/drain";
+
+/// A node, as little of it as we need.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireNode {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    #[serde(deserialize_with = "nullable")]
+    unschedulable: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+}
+
+impl Object for WireNode {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl WireNode {
+    /// As the engine has it, and what is wrong with its checkpoint: one that we cannot read counts as none.
+    pub(super) fn into_engine(self) -> (Node, Option<CheckpointFault>) {
+        let Self {
+            metadata: mut meta,
+            spec,
+            status,
+        } = self;
+        let (checkpoint, fault) = match meta.annotations.remove(DRAIN_ANNOTATION) {
+            None => (None, None),
+            Some(text) => match checkpoint::decode(&text) {
+                Ok(checkpoint) => (Some(checkpoint), None),
+                Err(fault) => (None, Some(fault)),
+            },
+        };
+        let node = Node {
+            name: meta.name,
+            uid: Uid(meta.uid),
+            labels: meta.labels,
+            annotations: wire::trimmed(meta.annotations),
+            unschedulable: spec.unschedulable,
+            conditions: status
+                .conditions
+                .into_iter()
+                .map(Condition::into_engine)
+                .collect(),
+            checkpoint,
+            resource_version: meta.resource_version,
+        };
+        (node, fault)
+    }
+}

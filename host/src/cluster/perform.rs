@@ -1,0 +1,93 @@
+//! The engine's tasks, carried out.
+
+use scupper_engine::{Answer, Checkpoint, Task};
+use serde_json::{Value, json};
+
+use super::Cluster;
+use super::checkpoint;
+use super::node::{DRAIN_ANNOTATION, WireNode};
+use super::transport::{Fault, escaped};
+use super::wire::Object as _;
+use super::write::Merge;
+
+impl Cluster {
+    /// Carries out a task for the node, once. `Plan` and `Step` are the policy edge's business and are answered with
+    /// `Rejected`.
+    pub async fn perform(&self, node: &str, task: &Task) -> Answer {
+        match task {
+            Task::Cordon { checkpoint, version } => {
+                self.write_node(node, Some(checkpoint), Some((version, true)))
+                    .await
+            }
+            Task::Uncordon { checkpoint, version } => {
+                self.write_node(node, checkpoint.as_ref(), Some((version, false)))
+                    .await
+            }
+            Task::Save(checkpoint) => self.write_node(node, Some(checkpoint), None).await,
+            Task::Forget => self.write_node(node, None, None).await,
+            Task::Evict { pod, grace_seconds } => Answer::Evict(self.evict(pod, *grace_seconds).await),
+            Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds).await),
+            Task::ListPods => match self.pods(node).await {
+                Ok(pods) => Answer::Pods(pods),
+                Err(error) => Answer::Unavailable {
+                    message: error.to_string(),
+                },
+            },
+            Task::Plan { .. } | Task::Step(_) => Answer::Rejected {
+                message: format!("the API server has no part in the task {}", task.name()),
+            },
+        }
+    }
+
+    /// Writes the checkpoint and, if asked to, the cordon in the same patch. With a cordon goes the version on which
+    /// it was decided: the patch fails when anything has changed since, which covers somebody else's cordon and
+    /// checkpoint alike. The kubelet's heartbeats are such changes, too; they cost one more try.
+    async fn write_node(
+        &self,
+        node: &str,
+        kept: Option<&Checkpoint>,
+        cordon: Option<(&str, bool)>,
+    ) -> Answer {
+        let note = match kept.map(checkpoint::encode).transpose() {
+            Ok(note) => note.map_or(Value::Null, Value::String),
+            Err(fault) => {
+                return Answer::Rejected {
+                    message: format!("the checkpoint of node {node}: {fault}"),
+                };
+            }
+        };
+        let patch = patch(note, cordon);
+        let path = format!("/api/v1/nodes/{}", escaped(node));
+        match self.patch::<WireNode>(&path, Merge::Json, &patch).await {
+            Ok(node) => Answer::Written {
+                version: node.meta().resource_version.clone(),
+            },
+            Err(fault) => answer(fault),
+        }
+    }
+}
+
+/// `spec.unschedulable` is removed rather than set to `false`, as `kubectl uncordon` leaves it.
+fn patch(note: Value, cordon: Option<(&str, bool)>) -> Value {
+    let annotations = json!({DRAIN_ANNOTATION: note});
+    match cordon {
+        None => json!({"metadata": {"annotations": annotations}}),
+        Some((version, cordon)) => json!({
+            "metadata": {"resourceVersion": version, "annotations": annotations},
+            "spec": {"unschedulable": if cordon { Value::Bool(true) } else { Value::Null }},
+        }),
+    }
+}
+
+fn answer(fault: Fault) -> Answer {
+    match fault {
+        Fault::Refused(409, _) => Answer::WriteConflict,
+        Fault::Refused(408 | 429 | 500.., status) => Answer::Unavailable {
+            message: status.message,
+        },
+        Fault::Refused(_, status) => Answer::Rejected {
+            message: status.message,
+        },
+        Fault::Unreachable(message) | Fault::Malformed(message) => Answer::Unavailable { message },
+    }
+}

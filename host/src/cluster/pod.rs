@@ -1,0 +1,141 @@
+//! Pods: from the API's to the engine's.
+
+use scupper_engine::{Controller, Deletion, Pod, PodPhase, PodRef, Time, Uid};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::wire::{self, Condition, Meta, Object, nullable};
+
+/// What the API server fills in where a pod says nothing.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+
+/// A pod, as little of it as we need.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePod {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(deserialize_with = "nullable")]
+    node_name: String,
+    priority: Option<i32>,
+    #[serde(deserialize_with = "nullable")]
+    priority_class_name: String,
+    termination_grace_period_seconds: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    volumes: Vec<Volume>,
+    #[serde(deserialize_with = "nullable")]
+    host_network: bool,
+    #[serde(deserialize_with = "nullable")]
+    hostname: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Volume {
+    empty_dir: Option<IgnoredAny>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    #[serde(deserialize_with = "nullable")]
+    phase: String,
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+}
+
+impl Object for WirePod {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl WirePod {
+    /// As the engine has it. `missing` of its controller is not known here.
+    pub(super) fn into_engine(self) -> Pod {
+        let Self {
+            metadata: meta,
+            spec,
+            status,
+        } = self;
+        let deletion = deletion(&meta);
+        let controller = controller(&meta);
+        let conditions: Vec<_> = status
+            .conditions
+            .into_iter()
+            .map(Condition::into_engine)
+            .collect();
+        Pod {
+            id: PodRef {
+                namespace: meta.namespace,
+                name: meta.name,
+                uid: Uid(meta.uid),
+            },
+            node: spec.node_name,
+            labels: meta.labels,
+            annotations: wire::trimmed(meta.annotations),
+            controller,
+            phase: phase(&status.phase),
+            ready: conditions
+                .iter()
+                .any(|condition| condition.kind == "Ready" && condition.status == "True"),
+            conditions,
+            priority: spec.priority.unwrap_or(0),
+            priority_class: spec.priority_class_name,
+            grace_seconds: whole(
+                spec.termination_grace_period_seconds
+                    .unwrap_or(DEFAULT_GRACE_SECONDS),
+            ),
+            created: meta.creation_timestamp.unwrap_or_default(),
+            deletion,
+            finalizers: meta.finalizers,
+            empty_dir: spec.volumes.iter().any(|volume| volume.empty_dir.is_some()),
+            host_network: spec.host_network,
+            hostname: spec.hostname,
+        }
+    }
+}
+
+fn deletion(meta: &Meta) -> Option<Deletion> {
+    let at: Time = meta.deletion_timestamp?;
+    Some(Deletion {
+        at,
+        grace_seconds: whole(meta.deletion_grace_period_seconds.unwrap_or(0)),
+    })
+}
+
+fn controller(meta: &Meta) -> Option<Controller> {
+    let owner = meta
+        .owner_references
+        .iter()
+        .find(|owner| owner.controller == Some(true))?;
+    Some(Controller {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: Uid(owner.uid.clone()),
+        missing: false,
+    })
+}
+
+fn phase(text: &str) -> PodPhase {
+    match text {
+        "Pending" => PodPhase::Pending,
+        "Running" => PodPhase::Running,
+        "Succeeded" => PodPhase::Succeeded,
+        "Failed" => PodPhase::Failed,
+        _ => PodPhase::Unknown,
+    }
+}
+
+fn whole(seconds: i64) -> u64 {
+    u64::try_from(seconds).unwrap_or(0)
+}

@@ -1,0 +1,75 @@
+//! Single questions: the node, its pods, and whether we may ask.
+
+use http::Request;
+use scupper_engine::{Node, Pod};
+use serde::de::DeserializeOwned;
+
+use super::node::WireNode;
+use super::pod::WirePod;
+use super::transport::{self, Fault, escaped};
+use super::watch::{self, Source};
+use super::wire::{MetaOnly, Page};
+use super::{Cluster, ReadError};
+
+impl Cluster {
+    /// The node, or `None` when there is none of that name.
+    pub async fn node(&self, name: &str) -> Result<Option<Node>, ReadError> {
+        match self
+            .get::<WireNode>(&format!("/api/v1/nodes/{}", escaped(name)))
+            .await
+        {
+            Ok(node) => Ok(Some(self.to_node(node, &mut None))),
+            Err(fault) if fault.is_not_found() => Ok(None),
+            Err(fault) => Err(fault.read(&format!("get node {name}"))),
+        }
+    }
+
+    /// Whether the node is there and its pods may be read: tells an unknown node, a missing right and a dead server
+    /// apart.
+    pub async fn preflight(&self, node: &str) -> Result<(), ReadError> {
+        let found = self.node(node).await?;
+        found.ok_or_else(|| ReadError::NotFound {
+            what: format!("node {node}"),
+        })?;
+        let page = format!(
+            "/api/v1/pods?fieldSelector=spec.nodeName={}&limit=1",
+            escaped(node)
+        );
+        let page = self.get::<Page<MetaOnly>>(&page).await;
+        page.map(|_| ()).map_err(|fault| fault.read("list pods"))
+    }
+
+    /// The node's pods, from the source of truth and not from a cache.
+    pub async fn pods(&self, node: &str) -> Result<Vec<Pod>, ReadError> {
+        let listed =
+            watch::list::<WirePod>(self.client(), &pods_of(node), self.options().request_timeout).await;
+        let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
+        Ok(self.to_pods(pods, false).await)
+    }
+
+    /// Reads one object.
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
+        let request = Request::get(path)
+            .body(Vec::new())
+            .map_err(|error| Fault::Malformed(error.to_string()))?;
+        transport::call(self.client(), request, self.options().request_timeout).await
+    }
+}
+
+/// The pods of a node.
+pub(super) fn pods_of(node: &str) -> Source {
+    Source {
+        path: "/api/v1/pods".to_owned(),
+        field_selector: Some(format!("spec.nodeName={}", escaped(node))),
+        optional: false,
+    }
+}
+
+/// The node of that name.
+pub(super) fn nodes(name: &str) -> Source {
+    Source {
+        path: "/api/v1/nodes".to_owned(),
+        field_selector: Some(format!("metadata.name={}", escaped(name))),
+        optional: false,
+    }
+}

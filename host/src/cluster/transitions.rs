@@ -1,0 +1,216 @@
+//! The lifecycle objects on the API server: whether they are served, following them, and publishing transitions.
+
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt as _};
+use http::Request;
+use http::header::CONTENT_TYPE;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
+use super::transport::{self, Fault, escaped};
+use super::watch::{Source, watch};
+use super::wire::Object as _;
+use super::write::Merge;
+use super::{
+    Change, Cluster, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, ReadError,
+    TransitionChange, WriteError,
+};
+
+/// How often somebody else may create or delete the transition while we publish it.
+const TRIES: usize = 3;
+
+#[derive(Debug, Deserialize)]
+struct Resources {
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resource {
+    name: String,
+}
+
+impl Cluster {
+    /// Whether the API server serves LifecycleEvents and LifecycleTransitions. The group alone says nothing, since
+    /// EvictionRequests live in it, too; nor does the condition of a CRD, which may be Established and not served.
+    pub async fn lifecycle_served(&self) -> Result<bool, ReadError> {
+        let path = format!("/apis/{}/{VERSION}", self.lifecycle_group());
+        match self.get::<Resources>(&path).await {
+            Ok(Resources { resources }) => {
+                let has = |name| resources.iter().any(|resource| resource.name == name);
+                Ok(has("lifecycleevents") && has("lifecycletransitions"))
+            }
+            Err(Fault::Refused(404, _)) => Ok(false),
+            Err(fault) => Err(fault.read(&format!("discover {}/{VERSION}", self.lifecycle_group()))),
+        }
+    }
+
+    /// One LifecycleEvent by name.
+    pub async fn lifecycle_event(&self, name: &str) -> Result<Option<LifecycleEvent>, ReadError> {
+        match self
+            .get::<WireEvent>(&self.lifecycle_path("lifecycleevents", Some(name)))
+            .await
+        {
+            Ok(event) => Ok(Some(event.into_event())),
+            Err(fault) if fault.is_not_found() => Ok(None),
+            Err(fault) => Err(fault.read(&format!("get lifecycleevent {name}"))),
+        }
+    }
+
+    /// The LifecycleEvents that are bound to the node. Never ends.
+    pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, LifecycleChange> {
+        let selector = format!("spec.bindingNode={}", escaped(node));
+        let source = Source {
+            path: self.lifecycle_path("lifecycleevents", None),
+            field_selector: Some(selector),
+            optional: false,
+        };
+        let node = node.to_owned();
+        let changes = watch::<WireEvent>(self.client().clone(), source, self.options().request_timeout);
+        let changes = changes.map(|change| convert(change, WireEvent::into_event));
+        // A server whose CRD cannot select by this field sends those of all nodes.
+        changes
+            .filter_map(move |change| ready(keep(change, |event| event.binding_node == node)))
+            .boxed()
+    }
+
+    /// The LifecycleTransitions of a driver. Never ends.
+    pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, TransitionChange> {
+        let source = Source {
+            path: self.lifecycle_path("lifecycletransitions", None),
+            field_selector: None,
+            optional: false,
+        };
+        let driver = driver.to_owned();
+        let changes = watch::<WireTransition>(self.client().clone(), source, self.options().request_timeout);
+        let changes = changes.map(|change| convert(change, WireTransition::into_transition));
+        changes
+            .filter_map(move |change| ready(keep(change, |transition| transition.driver == driver)))
+            .boxed()
+    }
+
+    /// Makes a transition be there as given. One of the same name that belongs to another driver is left alone.
+    pub async fn publish_transition(&self, wanted: &LifecycleTransition) -> Result<Published, WriteError> {
+        let what = format!("publish lifecycletransition {}", wanted.name);
+        let mut recreated = false;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.publish_once(wanted, &mut recreated, &what).await {
+                Err(WriteError::Conflict { .. }) if tries < TRIES => {}
+                Err(error) if error.is_not_found() && tries < TRIES => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn publish_once(
+        &self,
+        wanted: &LifecycleTransition,
+        recreated: &mut bool,
+        what: &str,
+    ) -> Result<Published, WriteError> {
+        let path = self.lifecycle_path("lifecycletransitions", Some(&wanted.name));
+        let (uid, found) = match self.get::<WireTransition>(&path).await {
+            Ok(found) => (found.meta().uid.clone(), found.into_transition()),
+            Err(fault) if fault.is_not_found() => {
+                self.create_transition(wanted, what).await?;
+                return Ok(if *recreated {
+                    Published::Recreated
+                } else {
+                    Published::Created
+                });
+            }
+            Err(fault) => return Err(fault.write(what)),
+        };
+        if found == *wanted {
+            return Ok(Published::Unchanged);
+        }
+        if found.driver != wanted.driver {
+            let message = format!(
+                "it belongs to the driver {}; choose another name for this one",
+                found.driver
+            );
+            return Err(WriteError::Rejected {
+                what: what.to_owned(),
+                code: 409,
+                message,
+            });
+        }
+        if found.scope != wanted.scope {
+            self.remove_transition(&wanted.name, Some(&uid)).await?;
+            *recreated = true;
+            self.create_transition(wanted, what).await?;
+            return Ok(Published::Recreated);
+        }
+        let patch = json!({"spec": mutable(wanted)});
+        let written = self.patch::<WireTransition>(&path, Merge::Json, &patch).await;
+        written
+            .map(|_| Published::Updated)
+            .map_err(|fault| fault.write(what))
+    }
+
+    async fn create_transition(&self, wanted: &LifecycleTransition, what: &str) -> Result<(), WriteError> {
+        let Some(object) = to_create(wanted, self.lifecycle_group()) else {
+            let message = "its nodes are given by a selector, which scupper does not publish".to_owned();
+            return Err(WriteError::Rejected {
+                what: what.to_owned(),
+                code: 422,
+                message,
+            });
+        };
+        let path = self.lifecycle_path("lifecycletransitions", None);
+        let created = self.create::<WireTransition>(&path, &object).await;
+        created.map(|_| ()).map_err(|fault| fault.write(what))
+    }
+
+    /// Removes a transition; it is fine when there is none.
+    pub async fn delete_transition(&self, name: &str) -> Result<(), WriteError> {
+        self.remove_transition(name, None).await
+    }
+
+    async fn remove_transition(&self, name: &str, uid: Option<&str>) -> Result<(), WriteError> {
+        let what = format!("delete lifecycletransition {name}");
+        let options = match uid {
+            Some(uid) => json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}),
+            None => json!({"apiVersion": "v1", "kind": "DeleteOptions"}),
+        };
+        let request = Request::delete(self.lifecycle_path("lifecycletransitions", Some(name)));
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .body(options.to_string().into_bytes());
+        let request = request.map_err(|error| Fault::Malformed(error.to_string()).write(&what))?;
+        let limit = self.options().request_timeout;
+        match transport::call::<serde_json::Value>(self.client(), request, limit).await {
+            Ok(_) => Ok(()),
+            Err(fault) if fault.is_not_found() => Ok(()),
+            Err(fault) => Err(fault.write(&what)),
+        }
+    }
+
+    fn lifecycle_path(&self, resource: &str, name: Option<&str>) -> String {
+        let name = name.map(|name| format!("/{}", escaped(name))).unwrap_or_default();
+        format!("/apis/{}/{VERSION}/{resource}{name}", self.lifecycle_group())
+    }
+}
+
+fn convert<W, T>(change: Change<W>, convert: fn(W) -> T) -> Change<T> {
+    match change {
+        Change::Listed(objects) => Change::Listed(objects.into_iter().map(convert).collect()),
+        Change::Applied(object) => Change::Applied(convert(object)),
+        Change::Deleted(object) => Change::Deleted(convert(object)),
+    }
+}
+
+/// What of a change is about wanted objects. One that is not wanted any more is gone as far as the reader cares.
+fn keep<T>(change: Change<T>, wanted: impl Fn(&T) -> bool) -> Option<Change<T>> {
+    match change {
+        Change::Listed(mut objects) => {
+            objects.retain(|object| wanted(object));
+            Some(Change::Listed(objects))
+        }
+        Change::Applied(object) if wanted(&object) => Some(Change::Applied(object)),
+        Change::Applied(object) | Change::Deleted(object) => Some(Change::Deleted(object)),
+    }
+}

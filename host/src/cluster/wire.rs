@@ -1,0 +1,169 @@
+//! What the API's objects have in common, as little of it as we need.
+//!
+//! These types are tolerant (what is null or missing is empty) because bookmarks carry half-empty objects, and lean
+//! because a node's pods are held in memory while it drains.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use scupper_engine::Time;
+use serde::{Deserialize, Deserializer};
+
+/// A map of labels or annotations.
+pub(super) type Texts = BTreeMap<String, String>;
+
+/// What `kubectl apply` leaves behind: the whole object once more. Nobody here needs it.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// `metadata`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Meta {
+    pub(super) name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) namespace: String,
+    pub(super) uid: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resource_version: String,
+    pub(super) generation: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) labels: Texts,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) annotations: Texts,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) owner_references: Vec<Owner>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) finalizers: Vec<String>,
+    #[serde(deserialize_with = "moment")]
+    pub(super) creation_timestamp: Option<Time>,
+    #[serde(deserialize_with = "moment")]
+    pub(super) deletion_timestamp: Option<Time>,
+    pub(super) deletion_grace_period_seconds: Option<i64>,
+}
+
+/// One of `metadata.ownerReferences`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Owner {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) controller: Option<bool>,
+}
+
+/// One of `status.conditions`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) status: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) reason: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) message: String,
+    #[serde(deserialize_with = "moment")]
+    pub(super) last_transition_time: Option<Time>,
+}
+
+/// An object of which only the metadata matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct MetaOnly {
+    pub(super) metadata: Meta,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+pub(super) struct Page<T> {
+    #[serde(default)]
+    pub(super) metadata: PageMeta,
+    #[serde(default = "Vec::new", deserialize_with = "nullable")]
+    pub(super) items: Vec<T>,
+}
+
+/// `metadata` of a list
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageMeta {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resource_version: String,
+    #[serde(rename = "continue", deserialize_with = "nullable")]
+    pub(super) continue_token: String,
+}
+
+/// An object that a watch can follow.
+pub(super) trait Object {
+    /// Its metadata.
+    fn meta(&self) -> &Meta;
+}
+
+impl Object for MetaOnly {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl Condition {
+    /// As the engine has it.
+    pub(super) fn into_engine(self) -> scupper_engine::Condition {
+        let Self {
+            kind,
+            status,
+            reason,
+            message,
+            last_transition_time,
+        } = self;
+        scupper_engine::Condition {
+            kind,
+            status,
+            reason,
+            message,
+            since: last_transition_time,
+        }
+    }
+}
+
+/// The annotations without what nobody needs.
+pub(super) fn trimmed(mut annotations: Texts) -> Texts {
+    annotations.remove(LAST_APPLIED);
+    annotations
+}
+
+/// `null` as the type's default.
+pub(super) fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// A moment as RFC 3339 has it. Those before 1970 count as its first.
+pub(super) fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    text.map(|text| parse_moment(&text).map_err(serde::de::Error::custom))
+        .transpose()
+}
+
+fn parse_moment(text: &str) -> Result<Time, jiff::Error> {
+    let moment: Timestamp = text.parse()?;
+    Ok(Time::from_millis(
+        u64::try_from(moment.as_millisecond()).unwrap_or(0),
+    ))
+}
+
+/// A moment as the API writes it: whole seconds.
+pub(super) fn seconds(time: Time) -> String {
+    stamp(time).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A moment as the API writes it where it wants microseconds.
+pub(super) fn micros(time: Time) -> String {
+    stamp(time).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+fn stamp(time: Time) -> Timestamp {
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
+}

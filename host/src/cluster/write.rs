@@ -1,0 +1,114 @@
+//! Writes: patches only, so that nobody else's fields are touched, each as `scupper` in the managed fields.
+
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use scupper_engine::PodRef;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::transport::{self, Fault, escaped};
+use super::wire::MetaOnly;
+use super::{Cluster, WriteError};
+
+/// Who we are in `metadata.managedFields`.
+pub(super) const FIELD_MANAGER: &str = "scupper";
+
+/// How a patch is merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Merge {
+    /// RFC 7386
+    Json,
+    /// Lists are merged by their keys, conditions by their type.
+    Strategic,
+}
+
+impl Merge {
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+        }
+    }
+}
+
+impl Cluster {
+    /// Sets an annotation of the node.
+    pub async fn set_node_annotation(&self, node: &str, key: &str, value: &str) -> Result<(), WriteError> {
+        self.annotate_node(node, key, json!(value)).await
+    }
+
+    /// Removes an annotation of the node.
+    pub async fn remove_node_annotation(&self, node: &str, key: &str) -> Result<(), WriteError> {
+        self.annotate_node(node, key, Value::Null).await
+    }
+
+    /// Sets an annotation of a pod, if it still is the one with this UID.
+    pub async fn set_pod_annotation(&self, pod: &PodRef, key: &str, value: &str) -> Result<(), WriteError> {
+        self.annotate_pod(pod, key, json!(value)).await
+    }
+
+    /// Removes an annotation of a pod, if it still is the one with this UID.
+    pub async fn remove_pod_annotation(&self, pod: &PodRef, key: &str) -> Result<(), WriteError> {
+        self.annotate_pod(pod, key, Value::Null).await
+    }
+
+    async fn annotate_node(&self, node: &str, key: &str, value: Value) -> Result<(), WriteError> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        let written = self
+            .patch::<MetaOnly>(&format!("/api/v1/nodes/{}", escaped(node)), Merge::Json, &patch)
+            .await;
+        written
+            .map(|_| ())
+            .map_err(|fault| fault.write(&format!("annotate node {node}")))
+    }
+
+    async fn annotate_pod(&self, pod: &PodRef, key: &str, value: Value) -> Result<(), WriteError> {
+        let what = format!("annotate pod {pod}");
+        // The UID cannot be changed, so the server refuses the patch (422) when it is another pod's.
+        let patch = json!({"metadata": {"uid": pod.uid.0, "annotations": {key: value}}});
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{}",
+            escaped(&pod.namespace),
+            escaped(&pod.name)
+        );
+        let written = self.patch::<MetaOnly>(&path, Merge::Json, &patch).await;
+        match written {
+            Ok(_) => Ok(()),
+            Err(Fault::Refused(422, status)) if status.message.contains("metadata.uid") => {
+                Err(Fault::Refused(409, status).write(&what))
+            }
+            Err(fault) => Err(fault.write(&what)),
+        }
+    }
+
+    /// Patches one object and reads what it became.
+    pub(super) async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        merge: Merge,
+        patch: &Value,
+    ) -> Result<T, Fault> {
+        let request = Request::patch(format!("{path}?fieldManager={FIELD_MANAGER}"))
+            .header(CONTENT_TYPE, merge.content_type());
+        self.write(request, patch).await
+    }
+
+    /// Creates one object.
+    pub(super) async fn create<T: DeserializeOwned>(&self, path: &str, object: &Value) -> Result<T, Fault> {
+        let request = Request::post(format!("{path}?fieldManager={FIELD_MANAGER}"));
+        self.write(request.header(CONTENT_TYPE, "application/json"), object)
+            .await
+    }
+
+    async fn write<T: DeserializeOwned>(
+        &self,
+        request: http::request::Builder,
+        body: &Value,
+    ) -> Result<T, Fault> {
+        let request = request
+            .header(ACCEPT, "application/json")
+            .body(body.to_string().into_bytes());
+        let request = request.map_err(|error| Fault::Malformed(error.to_string()))?;
+        transport::call(self.client(), request, self.options().request_timeout).await
+    }
+}
