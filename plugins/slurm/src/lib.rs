@@ -53,15 +53,19 @@ impl Planner for Slurm {
 
 impl Hooks for Slurm {
     fn phases() -> Vec<Phase> {
-        vec![
+        let mut phases = vec![
             Phase::BeforeCordon,
             Phase::BeforeDrain,
             Phase::BeforeWave,
-            Phase::BeforeEvict,
             Phase::OnCancel,
             Phase::BeforeUncordon,
             Phase::AfterUncordon,
-        ]
+        ];
+        // When the jobs are over before any pod leaves, a look at each pod would cost much and find nothing.
+        if Settings::read().is_ok_and(|settings| settings.hold == Hold::SlurmPods) {
+            phases.push(Phase::BeforeEvict);
+        }
+        phases
     }
 
     fn step(call: &Call) -> Outcome {
@@ -87,7 +91,7 @@ impl Hooks for Slurm {
         match (call.phase, &call.subject) {
             (Phase::BeforeDrain, _) if settings.hold == Hold::Node => wait(call, &settings, &workers),
             (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => wait(call, &settings, &workers),
-            // The last look: whatever waves another policy made, and however long a budget held the pod up.
+            // The last look, whatever waves a policy after this one made, and however long a budget held the pod up.
             (Phase::BeforeEvict, Subject::Pod(uid)) => {
                 let worker = workers.into_iter().find(|pod| pod.uid == *uid);
                 wait(call, &settings, &Vec::from_iter(worker))

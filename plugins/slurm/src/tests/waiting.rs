@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Outcome, Pending, Phase, Pod, Subject,
+    Hooks, Outcome, Pending, Phase, Pod, Subject,
     testing::{Host, pod},
 };
 
@@ -177,7 +177,7 @@ fn state_from_nowhere_is_no_harm() {
     };
     for state in [&b"x"[..], b"123456789", &[0xff; 1024]] {
         call.state = state.to_vec();
-        let outcome = <Slurm as scupper_sdk::Hooks>::step(&call);
+        let outcome = Slurm::step(&call);
         assert_eq!(pending(outcome).waiting_for[0].since, Some(host.now()));
     }
 }
@@ -206,8 +206,14 @@ fn plain_pods_may_leave_meanwhile_when_the_operator_says_so() {
 }
 
 #[test]
-fn no_busy_pod_is_asked_to_leave_whatever_wave_it_stands_in() {
+fn then_no_busy_pod_is_asked_to_leave_whatever_wave_it_stands_in() {
     let host = busy_host();
+    assert!(
+        !Slurm::phases().contains(&Phase::BeforeEvict),
+        "the whole node waits, there is nothing left to see"
+    );
+    host.config("hold", "slurm-pods");
+    assert!(Slurm::phases().contains(&Phase::BeforeEvict));
     let evict = |name: &str| {
         let uid = host.pod(name).unwrap().uid;
         host.step::<Slurm>(Phase::BeforeEvict, Subject::Pod(uid))
@@ -218,9 +224,17 @@ fn no_busy_pod_is_asked_to_leave_whatever_wave_it_stands_in() {
         slurmd("worker-0", &["Idle", "Drain"]),
         slurmd("worker-1", &["Mixed", "Drain"]),
     ]);
-    let uid = host.pod("slurm/worker-0").unwrap().uid;
+    assert_eq!(evict("slurm/worker-0"), Outcome::Done);
     assert_eq!(
-        host.step::<Slurm>(Phase::BeforeEvict, Subject::Pod(uid)),
-        Outcome::Done
+        pending(evict("slurm/worker-1")).progress,
+        "0 of 1 Slurm nodes drained"
     );
+}
+
+#[test]
+fn the_slurm_pods_are_looked_at_once_more_before_their_wave() {
+    let host = busy_host();
+    let wave = |name: &str| host.step::<Slurm>(Phase::BeforeWave, Subject::Wave(name.to_owned()));
+    assert!(matches!(wave("slurm"), Outcome::Pending(_)));
+    assert_eq!(wave("all"), Outcome::Done);
 }
