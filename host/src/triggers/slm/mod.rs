@@ -6,16 +6,33 @@
 //!  driver  ──► Standing ────────────────────────────────┘                  └─► Board    (transitions, warnings)
 //! ```
 //!
-//! It must not know how the API server is reached, nor how a drain goes.
+//! `claim`, `deadline`, `door`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
+//! `service`, `registration` and `keeper` do and decide nothing; `run` joins them. The module must not know how the
+//! API server is reached, nor how a drain goes.
 
 mod board;
+mod claim;
+mod deadline;
+mod door;
+mod endpoint;
+mod endpoints;
+mod error;
+mod keeper;
 mod lifecycle;
 mod options;
+mod registration;
+mod rotate;
 mod run;
+mod service;
+mod sockets;
+mod stop;
+mod transitions;
 
 pub use board::{Board, BoardError};
+pub use error::SlmError;
 pub use lifecycle::{
     ClaimStatus, LifecycleChange, LifecycleEvent, NodeSelection, Transition, TransitionChange,
 };
 pub use options::{OptionsError, Scope, SlmOptions, unique_instance};
-pub use run::{Registration, SlmError, Wires, run};
+pub use registration::Registration;
+pub use run::{Wires, run};

@@ -1,0 +1,231 @@
+//! What a call is answered: a table from the call, the event it is about and how far we are, to an answer and what
+//! follows from it. It must not know sockets, streams or time.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Intent, Outcome};
+
+use super::lifecycle::{ClaimStatus, LifecycleEvent};
+
+/// A reason of the node condition that graceful node shutdown has taken for itself.
+const SHUTDOWN_REASON: &str = "shutdown-drain-started";
+
+/// Which of the two calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// StartLifecycleTransition
+    Start,
+    /// EndLifecycleTransition
+    End {
+        /// The kubelet says that the deadline has passed.
+        expired: bool,
+    },
+}
+
+/// A call of the kubelet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) transition: String,
+    pub(super) event: String,
+    pub(super) node: String,
+    pub(super) start: String,
+    pub(super) end: String,
+}
+
+/// What the kubelet is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// The node condition's reason is to be this.
+    Condition(String),
+    /// Call again; the condition stays as it is.
+    Empty,
+    /// The event has failed for good.
+    Error(String),
+}
+
+/// Who we are.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) driver: String,
+    pub(super) node: String,
+    /// What the transitions that we know ask for, by name.
+    pub(super) intents: BTreeMap<String, Intent>,
+}
+
+/// How far we are with the event of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress<'a> {
+    /// Not begun.
+    Fresh,
+    /// Not begun, because something else is not over yet.
+    Busy,
+    /// Not begun, and it will not be: the driver is stopping.
+    Stopping,
+    /// Begun.
+    Working,
+    /// It came to its end.
+    Ended(&'a Outcome),
+}
+
+/// What the driver is to do besides answering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Begin.
+    Begin(Intent),
+    /// The deadline has passed: come to an end.
+    Expire,
+}
+
+/// How a call is dealt with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Answered, and maybe something done.
+    Answer(Reply, Option<Act>),
+    /// Our watch has not shown the event yet: answer in a moment.
+    Unseen,
+}
+
+impl Identity {
+    /// The event is for this driver.
+    pub(super) fn owns(&self, event: &LifecycleEvent) -> bool {
+        event.node == self.node
+            && self.intents.contains_key(&event.transition)
+            && event.driver.as_ref().is_none_or(|driver| *driver == self.driver)
+    }
+
+    /// What is wrong with a call, whatever its event may be.
+    fn refuse(&self, call: &Call) -> Result<Intent, String> {
+        if call.node != self.node {
+            return Err(format!(
+                "driver {} serves node {}, not {}",
+                self.driver, self.node, call.node
+            ));
+        }
+        let Some(intent) = self.intents.get(&call.transition) else {
+            let known: Vec<_> = self.intents.keys().map(String::as_str).collect();
+            return Err(format!(
+                "driver {} does not know transition {}; it knows {}",
+                self.driver,
+                call.transition,
+                known.join(", ")
+            ));
+        };
+        if call.start.is_empty() || call.end.is_empty() || call.start == call.end {
+            return Err(format!(
+                "transition {} must have a start and an end that differ, not `{}` and `{}`",
+                call.transition, call.start, call.end
+            ));
+        }
+        if call.start == SHUTDOWN_REASON || call.end == SHUTDOWN_REASON {
+            return Err(format!(
+                "transition {} must not use `{SHUTDOWN_REASON}`: it belongs to graceful node shutdown",
+                call.transition
+            ));
+        }
+        Ok(*intent)
+    }
+}
+
+/// Decides about a call whose event our watch shows as `event`.
+pub(super) fn decide(
+    identity: &Identity,
+    call: &Call,
+    event: Option<&LifecycleEvent>,
+    progress: Progress<'_>,
+) -> Verdict {
+    let intent = match identity.refuse(call) {
+        Ok(intent) => intent,
+        Err(problem) => return Verdict::Answer(Reply::Error(problem), None),
+    };
+    let Some(event) = event else {
+        return Verdict::Unseen;
+    };
+    if event.transition != call.transition {
+        // Transition names never change: this is an older event of the same name.
+        return Verdict::Unseen;
+    }
+    if let Some(verdict) = misdirected(identity, event) {
+        return verdict;
+    }
+    alive(call, intent, event, progress)
+}
+
+/// The event is not one that can be worked at.
+fn misdirected(identity: &Identity, event: &LifecycleEvent) -> Option<Verdict> {
+    let error = |text: String| Some(Verdict::Answer(Reply::Error(text), None));
+    if event.node != identity.node {
+        return error(format!(
+            "event {} is bound to node {}, not {}",
+            event.name, event.node, identity.node
+        ));
+    }
+    match &event.driver {
+        Some(driver) if *driver != identity.driver => {
+            return error(format!(
+                "event {} belongs to driver {driver}, not {}",
+                event.name, identity.driver
+            ));
+        }
+        _ => {}
+    }
+    match &event.claim {
+        ClaimStatus::Claimed => None,
+        // Our watch is behind the kubelet, or says a word we do not know: the next call tells.
+        ClaimStatus::Pending | ClaimStatus::Other(_) | ClaimStatus::Succeeded => {
+            Some(Verdict::Answer(Reply::Empty, None))
+        }
+        over @ (ClaimStatus::Failed | ClaimStatus::SlaExpired) => {
+            error(format!("event {} is over: {}", event.name, over.as_str()))
+        }
+    }
+}
+
+/// The event is claimed and ours.
+fn alive(call: &Call, intent: Intent, event: &LifecycleEvent, progress: Progress<'_>) -> Verdict {
+    let answer = |reply| Verdict::Answer(reply, None);
+    match progress {
+        Progress::Ended(outcome) => answer(ended(call, event, outcome)),
+        // Taken back. While our own part is rolled back the event stays, so that a restart finds it.
+        Progress::Working | Progress::Stopping if event.deleting => answer(Reply::Empty),
+        _ if event.deleting => answer(Reply::Error(format!("event {} was deleted", event.name))),
+        Progress::Busy | Progress::Stopping => answer(Reply::Empty),
+        Progress::Working => match call.method {
+            Method::Start => answer(Reply::Condition(call.start.clone())),
+            Method::End { expired: false } => answer(Reply::Empty),
+            Method::End { expired: true } => Verdict::Answer(Reply::Empty, Some(Act::Expire)),
+        },
+        Progress::Fresh => match call.method {
+            Method::Start => Verdict::Answer(Reply::Condition(call.start.clone()), Some(Act::Begin(intent))),
+            Method::End { expired: false } => Verdict::Answer(Reply::Empty, Some(Act::Begin(intent))),
+            Method::End { expired: true } => answer(Reply::Empty),
+        },
+    }
+}
+
+/// We came to an end. Only success is one for the kubelet.
+fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
+    match outcome {
+        Outcome::Drained | Outcome::Uncordoned { .. } => Reply::Condition(call.end.clone()),
+        // The kubelet writes `SlaExpired` itself; an error would make it `Failed`.
+        Outcome::DeadlineExceeded { .. } if event.sla.is_some() && !event.deleting => Reply::Empty,
+        Outcome::DeadlineExceeded { remaining } => {
+            let pods: Vec<_> = remaining.iter().map(ToString::to_string).collect();
+            Reply::Error(format!("the deadline passed; still there: {}", pods.join(", ")))
+        }
+        Outcome::Blocked { pods } => {
+            let pods: Vec<_> = pods
+                .iter()
+                .map(|(pod, reason)| format!("{pod}: {reason}"))
+                .collect();
+            Reply::Error(format!(
+                "nothing was changed, because pods may not leave: {}",
+                pods.join("; ")
+            ))
+        }
+        Outcome::PolicyFailed { policy, message } => Reply::Error(format!("policy {policy}: {message}")),
+        Outcome::Cancelled { reason } => Reply::Error(format!("cancelled: {reason}")),
+        Outcome::Lost { reason } => Reply::Error(format!("lost: {reason}")),
+        Outcome::Failed { message } => Reply::Error(message.clone()),
+    }
+}

@@ -1,0 +1,54 @@
+//! When work must have ended so that there is time left to say so. It must not know whose deadline it is.
+
+use std::time::Duration;
+
+use scupper_engine::Time;
+
+/// The most that is kept back.
+const LONGEST_MARGIN: Duration = Duration::from_secs(15);
+
+/// Our own deadline for an event that ends at `sla`, was first seen claimed at `claimed`, and was given `length`
+/// (as far as we know) when it was claimed. It is never before the claim.
+pub(super) fn own_deadline(sla: Time, length: Option<Duration>, claimed: Time) -> Time {
+    let seen = Duration::from_millis(sla.since(claimed).as_millis());
+    let margin = LONGEST_MARGIN.min(length.unwrap_or(seen) / 5);
+    let margin = u64::try_from(margin.as_millis()).unwrap_or(u64::MAX);
+    let own = Time::from_millis(sla.as_millis().saturating_sub(margin));
+    own.max(claimed.min(sla))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_a_fifth_back_but_at_most_fifteen_seconds() {
+        let claimed = Time::from_millis(1_000_000);
+        let own = |sla_secs: u64, length: Option<u64>| {
+            let sla = Time::from_millis(1_000_000 + sla_secs * 1000);
+            own_deadline(sla, length.map(Duration::from_secs), claimed)
+                .since(claimed)
+                .as_secs()
+        };
+        assert_eq!(own(1800, Some(1800)), 1785);
+        assert_eq!(own(75, Some(75)), 60);
+        assert_eq!(own(60, Some(60)), 48);
+        assert_eq!(own(10, Some(10)), 8);
+        assert_eq!(own(0, Some(0)), 0);
+        // Unknown length: what is left when the claim is first seen.
+        assert_eq!(own(50, None), 40);
+        // Seen late, a minute before its end: the margin is that of the whole length.
+        assert_eq!(own(60, Some(300)), 45);
+        // Never before the claim as we saw it.
+        assert_eq!(own(4, Some(300)), 0);
+    }
+
+    #[test]
+    fn a_deadline_before_the_claim_stays_where_it_is() {
+        let claimed = Time::from_millis(50_000);
+        assert_eq!(
+            own_deadline(Time::from_millis(40_000), None, claimed),
+            Time::from_millis(40_000)
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! One pair of sockets and what is served on them. It must not know why there are several.
+
+use std::io;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use rustix::process::geteuid;
+use scupper_contract::registration::registration_server::RegistrationServer;
+use scupper_contract::slm::slm_plugin_server::SlmPluginServer;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tokio_stream::wrappers::UnixListenerStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::Server;
+
+use super::registration::{Registrar, Word};
+use super::service::{Alias, Asked, Plugin};
+use super::sockets::{Bound, SocketFile, bind};
+use super::{SlmError, SlmOptions};
+
+/// How long calls under way may take when a server closes; they take no time.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where the words of the kubelet go.
+#[derive(Clone, Debug)]
+pub(super) struct Lines {
+    pub(super) calls: mpsc::Sender<Asked>,
+    pub(super) words: mpsc::UnboundedSender<Word>,
+}
+
+/// One pair of sockets, served.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) number: u64,
+    pub(super) opened: Instant,
+    /// The kubelet has said something about it.
+    pub(super) heard: bool,
+    /// The kubelet calls it.
+    pub(super) registered: bool,
+    registration: SocketFile,
+    service: SocketFile,
+    tasks: Vec<JoinHandle<()>>,
+    close: DropGuard,
+}
+
+impl Endpoint {
+    /// Makes the service socket first, then the registration socket, so that whoever is told of it finds it served.
+    pub(super) fn open(options: &SlmOptions, number: u64, lines: &Lines) -> Result<Self, SlmError> {
+        let instance = match number {
+            0 => options.instance.clone(),
+            _ => format!("{}.{number}", options.instance),
+        };
+        let hidden = format!(".{instance}");
+        let close = CancellationToken::new();
+
+        let service = bind(&options.driver_dir(), &hidden, options.service_socket(&instance))?;
+        let plugin = SlmPluginServer::new(Plugin {
+            calls: lines.calls.clone(),
+        });
+        let router = Server::builder()
+            .add_service(plugin.clone())
+            .add_service(Alias(plugin));
+        let (service, incoming) = accept(service);
+        let shut = close.clone().cancelled_owned();
+        let serving = tokio::spawn(async move {
+            log_end(router.serve_with_incoming_shutdown(incoming, shut).await);
+        });
+
+        let registration = bind(
+            &options.registry_dir(),
+            &hidden,
+            options.registration_socket(&instance),
+        );
+        let registration = registration.inspect_err(|_| {
+            service.remove();
+            close.cancel();
+        })?;
+        let registrar = Registrar {
+            driver: options.driver_name.clone(),
+            service: service.path.display().to_string(),
+            endpoint: number,
+            words: lines.words.clone(),
+        };
+        let router = Server::builder().add_service(RegistrationServer::new(registrar));
+        let (registration, incoming) = accept(registration);
+        let shut = close.clone().cancelled_owned();
+        let registering = tokio::spawn(async move {
+            log_end(router.serve_with_incoming_shutdown(incoming, shut).await);
+        });
+
+        tracing::info!(registration = %registration.path.display(), service = %service.path.display(), "listening");
+        Ok(Self {
+            number,
+            opened: Instant::now(),
+            heard: false,
+            registered: false,
+            registration,
+            service,
+            tasks: vec![serving, registering],
+            close: close.drop_guard(),
+        })
+    }
+
+    /// Both sockets are where we put them.
+    pub(super) fn is_intact(&self) -> bool {
+        self.registration.is_intact() && self.service.is_intact()
+    }
+
+    /// Its files.
+    pub(super) fn files(&self) -> [&SocketFile; 2] {
+        [&self.registration, &self.service]
+    }
+
+    /// Makes the kubelet forget it; the service goes on answering.
+    pub(super) fn deregister(&self) {
+        self.registration.remove();
+    }
+
+    /// Ends it, after the calls that are under way.
+    pub(super) async fn close(self) {
+        self.registration.remove();
+        self.service.remove();
+        drop(self.close);
+        for mut task in self.tasks {
+            if timeout(CLOSE_WITHIN, &mut task).await.is_err() {
+                task.abort();
+            }
+        }
+    }
+}
+
+/// The connections to a socket. Only root may call, and whoever we are ourselves: socket files have modes, but
+/// a mount may not keep them.
+fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<UnixStream>> + use<>) {
+    let own = geteuid().as_raw();
+    let incoming = UnixListenerStream::new(bound.listener).filter(move |stream| {
+        let peer = stream
+            .as_ref()
+            .ok()
+            .and_then(|stream| stream.peer_cred().ok())
+            .map(|peer| peer.uid());
+        let welcome = stream.is_err() || peer == Some(0) || peer == Some(own);
+        if !welcome {
+            tracing::warn!(uid = ?peer, "somebody other than root called the driver, and was turned away");
+        }
+        std::future::ready(welcome)
+    });
+    (bound.file, incoming)
+}
+
+fn log_end(end: Result<(), tonic::transport::Error>) {
+    if let Err(error) = end {
+        tracing::error!(%error, "a server of the driver broke");
+    }
+}

@@ -1,0 +1,170 @@
+//! The pairs of sockets of this process: one that the kubelet uses, and those that it is to forget. It must not
+//! know what is called on them.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::endpoint::{Endpoint, Lines};
+use super::registration::{Registration, Word};
+use super::service::Asked;
+use super::sockets::{self, SocketFile};
+use super::{SlmError, SlmOptions};
+
+/// A kubelet looks for new sockets every second.
+const SILENT_AFTER: Duration = Duration::from_secs(30);
+/// A claim under way may still wait for a connection that the kubelet was told to forget.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// The pairs of sockets of this process.
+pub(super) struct Endpoints {
+    options: SlmOptions,
+    lines: Lines,
+    /// The newest, which the kubelet is to use.
+    current: Endpoint,
+    /// Kept until the newest is registered.
+    former: Vec<Endpoint>,
+    /// Deregistered, and still answering until then.
+    retired: Vec<(Instant, Endpoint)>,
+    next: u64,
+    /// Since when the kubelet's directories have been gone.
+    missing: Option<Instant>,
+    /// What the kubelet has said last.
+    standing: Registration,
+}
+
+impl Endpoints {
+    /// Opens the first pair.
+    pub(super) async fn open(
+        options: &SlmOptions,
+        calls: mpsc::Sender<Asked>,
+        words: mpsc::UnboundedSender<Word>,
+    ) -> Result<Self, SlmError> {
+        sockets::prepare_directories(options).await?;
+        let found = sockets::sweep(options, &[]).await;
+        for path in &found.removed {
+            tracing::info!(path = %path.display(), "removed a socket that nobody listened on");
+        }
+        for path in &found.alive {
+            tracing::warn!(path = %path.display(), "another instance of this driver is alive; it is left alone");
+        }
+        let lines = Lines { calls, words };
+        let current = Endpoint::open(options, 0, &lines)?;
+        Ok(Self {
+            options: options.clone(),
+            lines,
+            current,
+            former: Vec::new(),
+            retired: Vec::new(),
+            next: 1,
+            missing: None,
+            standing: Registration::Waiting,
+        })
+    }
+
+    /// How it stands between the kubelet and us.
+    pub(super) fn standing(&self) -> &Registration {
+        &self.standing
+    }
+
+    /// The kubelet has said something. True when it has taken the newest pair, maybe once more.
+    pub(super) fn handle_word(&mut self, word: Word) -> bool {
+        let registered = word.registration == Registration::Registered;
+        for former in &mut self.former {
+            if former.number == word.endpoint {
+                former.registered = registered;
+            }
+        }
+        if self.current.number != word.endpoint {
+            return false;
+        }
+        self.current.heard = true;
+        self.current.registered = registered;
+        if word.registration != self.standing {
+            word.registration.log(&self.options.driver_name);
+            self.standing = word.registration;
+        }
+        registered
+    }
+
+    /// Opens a new pair; the old one goes when the kubelet has taken the new one.
+    pub(super) fn renew(&mut self, why: &'static str) -> Result<(), SlmError> {
+        tracing::info!(why, "making new sockets");
+        let new = Endpoint::open(&self.options, self.next, &self.lines)?;
+        self.next += 1;
+        self.former.push(std::mem::replace(&mut self.current, new));
+        Ok(())
+    }
+
+    /// The newest pair has been taken, so that its connection is awake.
+    pub(super) fn is_settled(&self) -> bool {
+        self.current.registered && self.former.is_empty()
+    }
+
+    /// Looks after the pairs. `busy`: a call may come at any moment, so that nothing is taken away.
+    pub(super) async fn tend(&mut self, now: Instant, busy: bool) -> Result<(), SlmError> {
+        if self.current.is_intact() {
+            self.missing = None;
+        } else {
+            self.replace_removed(now)?;
+        }
+        if self.current.registered && !busy {
+            for former in self.former.drain(..) {
+                former.deregister();
+                self.retired.push((now + LINGER, former));
+            }
+        }
+        while let Some(at) = self.retired.iter().position(|(until, _)| *until <= now) {
+            let (_, retired) = self.retired.swap_remove(at);
+            retired.close().await;
+        }
+        let silent = !self.current.heard && now.duration_since(self.current.opened) >= SILENT_AFTER;
+        if silent && self.standing == Registration::Waiting {
+            self.standing = Registration::Silent;
+            self.standing.log(&self.options.driver_name);
+        }
+        Ok(())
+    }
+
+    /// A socket of ours is gone: made again under a new name, because the kubelet's patience belongs to the name.
+    fn replace_removed(&mut self, now: Instant) -> Result<(), SlmError> {
+        if self.standing == Registration::Registered {
+            self.standing = Registration::Waiting;
+        }
+        if let Some(path) = sockets::missing_directory(&self.options) {
+            let since = *self.missing.get_or_insert(now);
+            return if now.duration_since(since) < sockets::DIRECTORIES_WITHIN {
+                Ok(())
+            } else {
+                Err(SlmError::NoDirectory { path })
+            };
+        }
+        sockets::make_driver_directory(&self.options)?;
+        self.renew("a socket of ours was removed")
+    }
+
+    /// Another instance of the driver is there to take over.
+    pub(super) async fn has_successor(&self) -> bool {
+        let own: Vec<&SocketFile> = self.all().flat_map(Endpoint::files).collect();
+        !sockets::live_siblings(&self.options, &own).await.is_empty()
+    }
+
+    /// Makes the kubelet forget us; calls are still answered.
+    pub(super) fn deregister(&self) {
+        self.all().for_each(Endpoint::deregister);
+    }
+
+    /// Ends all of them.
+    pub(super) async fn close(self) {
+        let retired = self.retired.into_iter().map(|(_, endpoint)| endpoint);
+        for endpoint in self.former.into_iter().chain(retired).chain([self.current]) {
+            endpoint.close().await;
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Endpoint> {
+        let retired = self.retired.iter().map(|(_, endpoint)| endpoint);
+        self.former.iter().chain(retired).chain([&self.current])
+    }
+}

@@ -1,0 +1,91 @@
+//! Keeps our transitions published, one write at a time, away from the task that answers the kubelet.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::Board;
+use super::lifecycle::TransitionChange;
+use super::transitions::{Action, Transitions};
+
+/// What the door tells the keeper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Situation {
+    /// How often the kubelet has taken us.
+    pub(super) registrations: u64,
+    /// An event of ours is under way.
+    pub(super) busy: bool,
+}
+
+/// Runs until the door lets go of the situation, or the watch of transitions ends.
+pub(super) async fn keep(
+    mut transitions: Transitions,
+    board: Arc<dyn Board>,
+    mut changes: impl Stream<Item = TransitionChange> + Unpin,
+    mut situation: watch::Receiver<Situation>,
+) {
+    let mut registrations = 0;
+    loop {
+        let Situation {
+            registrations: now_registered,
+            busy,
+        } = *situation.borrow_and_update();
+        if now_registered != registrations {
+            registrations = now_registered;
+            transitions.handle_registered();
+        }
+        let now = Instant::now();
+        if let Some(action) = transitions.due(now, busy) {
+            act(&mut transitions, &board, &action).await;
+            continue;
+        }
+        let next = transitions.next(now);
+        tokio::select! {
+            change = changes.next() => match change {
+                Some(change) => transitions.handle_change(change, Instant::now()),
+                None => return,
+            },
+            changed = situation.changed() => if changed.is_err() {
+                return;
+            },
+            () = at(next) => {}
+        }
+    }
+}
+
+async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Action) {
+    let (done, verb, name) = match action {
+        Action::Publish(transition) => (board.publish(transition).await, "publish", &transition.name),
+        Action::Withdraw(name) => (board.withdraw(name).await, "withdraw", name),
+    };
+    match done {
+        Ok(()) => {
+            tracing::info!(transition = name, verb, "LifecycleTransition");
+            transitions.handle_done(action, Instant::now());
+        }
+        Err(error) => {
+            let source = error.source.to_string();
+            tracing::warn!(transition = name, %error, source, "LifecycleTransition could not be written; trying again");
+            transitions.handle_failed(action, Instant::now());
+        }
+    }
+}
+
+/// Passes warnings on, in order.
+pub(super) async fn warn_people(board: Arc<dyn Board>, mut warnings: mpsc::Receiver<(&'static str, String)>) {
+    while let Some((reason, message)) = warnings.recv().await {
+        if let Err(error) = board.warn(reason, &message).await {
+            let source = error.source.to_string();
+            tracing::warn!(reason, message, %error, source, "a warning could not be emitted as an Event");
+        }
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

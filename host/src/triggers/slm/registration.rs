@@ -1,0 +1,122 @@
+//! What the kubelet asks before it takes us, and what its word on that means. It must not know what is done with it.
+
+use scupper_contract::registration::registration_server::Registration as Service;
+use scupper_contract::registration::{
+    InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse,
+};
+use scupper_contract::{PLUGIN_TYPE, PLUGIN_VERSION};
+use tokio::sync::mpsc;
+use tonic::{Request, Response, Status};
+
+/// The part of the kubelet's words that tells that it has no handler for this type of plugin.
+const NO_HANDLER: &str = "no handler registered for plugin type";
+
+/// How it stands between the kubelet and us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Registration {
+    /// The kubelet has not said anything yet.
+    #[default]
+    Waiting,
+    /// The kubelet calls us.
+    Registered,
+    /// The kubelet does not know SLM.
+    Unsupported {
+        /// The kubelet's words.
+        message: String,
+    },
+    /// The kubelet does not take us.
+    Refused {
+        /// The kubelet's words.
+        message: String,
+    },
+    /// The kubelet has not said anything for so long that there may be none, or one with another root.
+    Silent,
+}
+
+impl Registration {
+    /// What the kubelet's word means.
+    pub(super) fn from_status(status: RegistrationStatus) -> Self {
+        if status.plugin_registered {
+            Self::Registered
+        } else if status.error.contains(NO_HANDLER) {
+            Self::Unsupported {
+                message: status.error,
+            }
+        } else {
+            Self::Refused {
+                message: status.error,
+            }
+        }
+    }
+
+    /// What people should know, and do.
+    pub(super) fn log(&self, driver: &str) {
+        match self {
+            Self::Waiting => {}
+            Self::Registered => tracing::info!(driver, "registered with the kubelet"),
+            Self::Unsupported { message } => tracing::warn!(
+                driver,
+                message,
+                "this kubelet does not know SLM plugins, so no LifecycleEvent will be claimed: turn on the feature \
+                 gate SpecializedLifecycleManagement on the kubelet and the API server"
+            ),
+            Self::Refused { message } => {
+                tracing::warn!(
+                    driver,
+                    message,
+                    "the kubelet does not take this driver; it will try again"
+                );
+            }
+            Self::Silent => tracing::warn!(
+                driver,
+                "the kubelet has said nothing: there is none on this node, or --kubelet-root is not its root directory"
+            ),
+        }
+    }
+}
+
+/// The kubelet's word, and to which of our sockets it was given.
+#[derive(Debug)]
+pub(super) struct Word {
+    pub(super) endpoint: u64,
+    pub(super) registration: Registration,
+}
+
+/// The service on one registration socket.
+#[derive(Debug)]
+pub(super) struct Registrar {
+    pub(super) driver: String,
+    /// The path of the service socket.
+    pub(super) service: String,
+    /// Which of our sockets this is.
+    pub(super) endpoint: u64,
+    pub(super) words: mpsc::UnboundedSender<Word>,
+}
+
+#[tonic::async_trait]
+impl Service for Registrar {
+    async fn get_info(&self, _: Request<InfoRequest>) -> Result<Response<PluginInfo>, Status> {
+        Ok(Response::new(PluginInfo {
+            r#type: PLUGIN_TYPE.to_owned(),
+            name: self.driver.clone(),
+            endpoint: self.service.clone(),
+            supported_versions: vec![PLUGIN_VERSION.to_owned()],
+        }))
+    }
+
+    /// Answered at once and never with an error, which would undo the registration.
+    async fn notify_registration_status(
+        &self,
+        status: Request<RegistrationStatus>,
+    ) -> Result<Response<RegistrationStatusResponse>, Status> {
+        let registration = Registration::from_status(status.into_inner());
+        let word = Word {
+            endpoint: self.endpoint,
+            registration,
+        };
+        if self.words.send(word).is_err() {
+            tracing::debug!("the kubelet notified a driver that has stopped");
+        }
+        Ok(Response::new(RegistrationStatusResponse {}))
+    }
+}

@@ -1,0 +1,202 @@
+//! Socket files in the kubelet's directories: made whole or not at all, and only our own dead ones removed. It must
+//! not know what is spoken over them.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{SlmError, SlmOptions};
+
+/// How long the kubelet may take to make its directories.
+pub(super) const DIRECTORIES_WITHIN: Duration = Duration::from_secs(30);
+/// How often they are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Connecting to a Unix socket takes no time, unless its listener hangs.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// As the kubelet makes its own.
+const DIRECTORY_MODE: u32 = 0o750;
+
+/// A socket that is listened on, and which file it is: the path may be somebody else's one day.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) listener: UnixListener,
+    pub(super) file: SocketFile,
+}
+
+/// A socket file that we made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SocketFile {
+    pub(super) path: PathBuf,
+    id: (u64, u64),
+}
+
+impl SocketFile {
+    /// It is still there, and still ours.
+    pub(super) fn is_intact(&self) -> bool {
+        identity(&self.path).is_ok_and(|id| id == self.id)
+    }
+
+    /// Removes it, unless the path has become somebody else's.
+    pub(super) fn remove(&self) {
+        if self.is_intact() {
+            discard(&self.path);
+        }
+    }
+}
+
+/// Waits for the kubelet's directories, then makes our own in them.
+pub(super) async fn prepare_directories(options: &SlmOptions) -> Result<(), SlmError> {
+    let until = Instant::now() + DIRECTORIES_WITHIN;
+    let mut told = false;
+    while let Some(path) = missing_directory(options) {
+        if Instant::now() >= until {
+            return Err(SlmError::NoDirectory { path });
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::warn!(path = %path.display(), "waiting for the kubelet to make its directory");
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    make_driver_directory(options)
+}
+
+/// One of the kubelet's directories that is not there. They are the kubelet's to make.
+pub(super) fn missing_directory(options: &SlmOptions) -> Option<PathBuf> {
+    [options.registry_dir(), options.plugins_dir()]
+        .into_iter()
+        .find(|path| !path.is_dir())
+}
+
+/// Makes our own directory, if it is not there.
+pub(super) fn make_driver_directory(options: &SlmOptions) -> Result<(), SlmError> {
+    let path = options.driver_dir();
+    match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(source) => Err(failed(options.plugins_dir(), path, source)),
+    }
+}
+
+/// Binds under a hidden name, listens, and moves the file into its place: nobody sees it half ready.
+pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<Bound, SlmError> {
+    let hidden = dir.join(hidden);
+    let make = || {
+        discard(&hidden);
+        let listener = UnixListener::bind(&hidden)?;
+        let id = identity(&hidden)?;
+        fs::rename(&hidden, &path)?;
+        Ok((listener, id))
+    };
+    match make() {
+        Ok((listener, id)) => Ok(Bound {
+            listener,
+            file: SocketFile { path, id },
+        }),
+        Err(source) => {
+            discard(&hidden);
+            Err(failed(dir.to_owned(), path, source))
+        }
+    }
+}
+
+/// What else is in the directories under our driver's name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Registration sockets that somebody listens on.
+    pub(super) alive: Vec<PathBuf>,
+    /// Files that nobody listened on; they are removed.
+    pub(super) removed: Vec<PathBuf>,
+}
+
+/// Tries every socket of our driver's name but `own`; removes those that nobody listens on. A dead registration
+/// socket makes the kubelet claim events for a driver that is not there.
+pub(super) async fn sweep(options: &SlmOptions, own: &[&SocketFile]) -> Found {
+    let mut found = Found::default();
+    let registrations = sockets_in(&options.registry_dir(), |name| is_registration(options, name));
+    let services = sockets_in(&options.driver_dir(), |name| name.ends_with(".sock"));
+    let is_own = |path: &PathBuf| own.iter().any(|file| file.path == *path);
+    for path in registrations.into_iter().filter(|path| !is_own(path)) {
+        if is_alive(&path).await {
+            found.alive.push(path);
+        } else {
+            discard(&path);
+            found.removed.push(path);
+        }
+    }
+    for path in services.into_iter().filter(|path| !is_own(path)) {
+        if !is_alive(&path).await {
+            discard(&path);
+            found.removed.push(path);
+        }
+    }
+    found
+}
+
+/// Registration sockets of our driver's name, but not `own`, that somebody listens on.
+pub(super) async fn live_siblings(options: &SlmOptions, own: &[&SocketFile]) -> Vec<PathBuf> {
+    let mut alive = Vec::new();
+    for path in sockets_in(&options.registry_dir(), |name| is_registration(options, name)) {
+        if own.iter().all(|file| file.path != path) && is_alive(&path).await {
+            alive.push(path);
+        }
+    }
+    alive
+}
+
+/// `<driver>-<instance>-reg.sock`. An instance has no dash, so that driver `a` leaves the sockets of `a-b` alone.
+fn is_registration(options: &SlmOptions, name: &str) -> bool {
+    name.strip_prefix(options.driver_name.as_str())
+        .and_then(|rest| rest.strip_prefix('-'))
+        .and_then(|rest| rest.strip_suffix("-reg.sock"))
+        .is_some_and(|instance| !instance.is_empty() && !instance.contains('-'))
+}
+
+fn sockets_in(dir: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let is_socket = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
+    let mut paths: Vec<_> = entries
+        .flatten()
+        .filter(|entry| is_socket(entry) && entry.file_name().to_str().is_some_and(&wanted))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Only a refusal shows that nobody listens; whatever else goes wrong, the file is left alone.
+async fn is_alive(path: &Path) -> bool {
+    match timeout(CONNECT_WITHIN, UnixStream::connect(path)).await {
+        Ok(Err(error)) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+        Ok(Ok(_)) | Err(_) => true,
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let meta = fs::symlink_metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
+}
+
+fn discard(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "cannot remove a socket file");
+        }
+        _ => {}
+    }
+}
+
+fn failed(dir: PathBuf, path: PathBuf, source: io::Error) -> SlmError {
+    match source.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            SlmError::NotWritable { path: dir, source }
+        }
+        _ => SlmError::Listen { path, source },
+    }
+}

@@ -1,0 +1,247 @@
+//! Which LifecycleTransitions are ours and what is to be done to have them published. It must not know how that is
+//! done; a moment is whatever its caller says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_engine::Intent;
+use tokio::time::Instant;
+
+use super::claim::Identity;
+use super::lifecycle::{NodeSelection, Transition, TransitionChange};
+use super::options::{Scope, SlmOptions};
+
+/// A transition that vanishes is put back after so long, or when the kubelet registers us anew: a kubelet that
+/// starts deletes them, and should find the driver registered before it finds the transition.
+const AFTER_VANISHING: Duration = Duration::from_secs(5);
+/// The watch may need so long to show what was written.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
+/// Two drivers that want the same object to differ must not fight over it every few seconds.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// An API server that did not do it is asked again at least this often.
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Publish(Transition),
+    Withdraw(String),
+}
+
+/// What is published, and what should be.
+#[derive(Debug)]
+pub(super) struct Transitions {
+    wanted: Vec<Transition>,
+    /// Names of this node's own transitions that are not wanted in this scope.
+    leftovers: Vec<String>,
+    seen: BTreeMap<String, Transition>,
+    /// The watch has shown everything once.
+    listed: bool,
+    /// The kubelet has taken us at least once.
+    registered: bool,
+    waits: BTreeMap<String, Wait>,
+}
+
+/// A name that is left alone for a while.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    until: Instant,
+    pause: Duration,
+    /// It vanished; a new registration ends the wait.
+    vanished: bool,
+}
+
+/// The transitions of a driver, in both scopes, and what they are for.
+fn names(options: &SlmOptions, scope: Scope) -> [(String, Intent); 2] {
+    let driver = &options.driver_name;
+    let suffix = match scope {
+        Scope::AllNodes => String::new(),
+        Scope::Node => format!(".{}", options.node_name),
+    };
+    [
+        (format!("{driver}{suffix}"), Intent::Drain),
+        (format!("{driver}-uncordon{suffix}"), Intent::Uncordon),
+    ]
+}
+
+/// Who we are: our own names in either scope, so that an event outlives a change of scope, and the mapped ones.
+pub(super) fn identity(options: &SlmOptions) -> Identity {
+    let own = [Scope::AllNodes, Scope::Node]
+        .into_iter()
+        .flat_map(|scope| names(options, scope));
+    let mapped = options.map.iter().map(|(name, intent)| (name.clone(), *intent));
+    Identity {
+        driver: options.driver_name.clone(),
+        node: options.node_name.clone(),
+        intents: own.chain(mapped).collect(),
+    }
+}
+
+/// How long our own transitions give, by name.
+pub(super) fn lengths(options: &SlmOptions) -> BTreeMap<String, Duration> {
+    let own = [Scope::AllNodes, Scope::Node]
+        .into_iter()
+        .flat_map(|scope| names(options, scope));
+    own.filter_map(|(name, intent)| Some((name, length(options, intent)?)))
+        .collect()
+}
+
+fn length(options: &SlmOptions, intent: Intent) -> Option<Duration> {
+    match intent {
+        Intent::Drain => options.sla,
+        Intent::Uncordon => Some(options.uncordon_sla),
+    }
+}
+
+fn wanted(options: &SlmOptions, name: String, intent: Intent) -> Transition {
+    let (start, end) = match intent {
+        Intent::Drain => ("drain-started", "drain-complete"),
+        Intent::Uncordon => ("uncordoning", "maintenance-complete"),
+    };
+    Transition {
+        name,
+        driver: options.driver_name.clone(),
+        start: start.to_owned(),
+        end: end.to_owned(),
+        nodes: match options.scope {
+            Scope::AllNodes => NodeSelection::AllNodes,
+            Scope::Node => NodeSelection::Node(options.node_name.clone()),
+        },
+        sla: length(options, intent),
+    }
+}
+
+impl Transitions {
+    pub(super) fn new(options: &SlmOptions) -> Self {
+        let leftovers = match options.scope {
+            Scope::AllNodes => names(options, Scope::Node).map(|(name, _)| name).to_vec(),
+            // Shared ones may be another node's only ones.
+            Scope::Node => Vec::new(),
+        };
+        let wanted = names(options, options.scope)
+            .map(|(name, intent)| wanted(options, name, intent))
+            .to_vec();
+        Self {
+            wanted,
+            leftovers,
+            seen: BTreeMap::new(),
+            listed: false,
+            registered: false,
+            waits: BTreeMap::new(),
+        }
+    }
+
+    /// The watch tells something.
+    pub(super) fn handle_change(&mut self, change: TransitionChange, now: Instant) {
+        match change {
+            TransitionChange::Listed(all) => {
+                let before = std::mem::take(&mut self.seen);
+                self.seen = all.into_iter().map(|seen| (seen.name.clone(), seen)).collect();
+                let gone: Vec<_> = before
+                    .into_keys()
+                    .filter(|name| !self.seen.contains_key(name))
+                    .collect();
+                for name in gone {
+                    self.vanished(name, now);
+                }
+                self.listed = true;
+            }
+            TransitionChange::Applied(seen) => {
+                self.seen.insert(seen.name.clone(), seen);
+            }
+            TransitionChange::Gone { name } => {
+                if self.seen.remove(&name).is_some() {
+                    self.vanished(name, now);
+                }
+            }
+        }
+    }
+
+    fn vanished(&mut self, name: String, now: Instant) {
+        if self.wanted.iter().any(|wanted| wanted.name == name) {
+            let wait = Wait {
+                until: now + AFTER_VANISHING,
+                pause: SHORTEST_PAUSE,
+                vanished: true,
+            };
+            self.waits.insert(name, wait);
+        }
+    }
+
+    /// The kubelet has taken us, maybe once more.
+    pub(super) fn handle_registered(&mut self) {
+        self.registered = true;
+        self.waits.retain(|_, wait| !wait.vanished);
+    }
+
+    /// What is to be done now. `busy`: an event of ours is under way, so that no node selection is changed.
+    pub(super) fn due(&self, now: Instant, busy: bool) -> Option<Action> {
+        if !self.listed || !self.registered {
+            return None;
+        }
+        let rested = |name: &String| self.waits.get(name).is_none_or(|wait| wait.until <= now);
+        for wanted in self.wanted.iter().filter(|wanted| rested(&wanted.name)) {
+            match self.seen.get(&wanted.name) {
+                Some(seen) if seen == wanted => {}
+                Some(seen) if seen.nodes != wanted.nodes => {
+                    if !busy {
+                        return Some(Action::Withdraw(wanted.name.clone()));
+                    }
+                }
+                Some(_) | None => return Some(Action::Publish(wanted.clone())),
+            }
+        }
+        let leftover = |name: &&String| !busy && self.seen.contains_key(*name) && rested(name);
+        self.leftovers
+            .iter()
+            .find(leftover)
+            .map(|name| Action::Withdraw(name.clone()))
+    }
+
+    /// When to ask again although nothing has changed.
+    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
+        self.waits
+            .values()
+            .map(|wait| wait.until)
+            .filter(|until| *until > now)
+            .min()
+    }
+
+    /// It was done. A withdrawn one of ours is published anew at once.
+    pub(super) fn handle_done(&mut self, action: &Action, now: Instant) {
+        match action {
+            Action::Publish(transition) => self.rest(&transition.name, now, LONGEST_PAUSE),
+            Action::Withdraw(name) => {
+                self.seen.remove(name);
+                if self.leftovers.contains(name) {
+                    self.rest(name, now, LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// It was not done.
+    pub(super) fn handle_failed(&mut self, action: &Action, now: Instant) {
+        match action {
+            Action::Publish(Transition { name, .. }) | Action::Withdraw(name) => {
+                self.rest(name, now, LONGEST_RETRY)
+            }
+        }
+    }
+
+    /// Leaves the name alone, each time for longer, unless the last time is long ago.
+    fn rest(&mut self, name: &str, now: Instant, longest: Duration) {
+        let pause = match self.waits.get(name) {
+            Some(wait) if now < wait.until + LONGEST_PAUSE => (wait.pause * 2).min(longest),
+            _ => SHORTEST_PAUSE,
+        };
+        self.waits.insert(
+            name.to_owned(),
+            Wait {
+                until: now + pause,
+                pause,
+                vanished: false,
+            },
+        );
+    }
+}
