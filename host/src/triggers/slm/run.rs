@@ -174,7 +174,7 @@ impl Desk {
                     self.handle_stop();
                     tick.reset_immediately();
                 }
-                now = tick.tick() => match self.tend(now).await {
+                _ = tick.tick() => match self.tend(Instant::now()).await {
                     Ok(Step::Stay | Step::Deregister) => {}
                     Ok(Step::Leave) => return self.leave(Ok(())).await,
                     Err(error) => return self.leave(Err(error)).await,

@@ -1,0 +1,10 @@
+//! The SLM door over real Unix sockets: a small kubelet on one side, scripted watches and a scripted driver on the
+//! other. What the real state machine of a kubelet makes of it is tested elsewhere.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers")]
+
+mod calls;
+mod closing;
+mod fixture;
+mod published;
+mod registering;
+mod renewing;
