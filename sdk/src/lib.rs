@@ -70,3 +70,8 @@ pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
 pub use policy::{Hooks, Planner, Policy};
+
+/// The code in the readme is compiled and run, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
