@@ -229,3 +229,6 @@ fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
         Outcome::Failed { message } => Reply::Error(message.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests;

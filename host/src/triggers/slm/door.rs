@@ -359,3 +359,6 @@ impl Door {
         self.outputs.push_back(Output::Demand(Demand::Begin(wish)));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -181,3 +181,45 @@ fn is_dns_subdomain(name: &str) -> bool {
     };
     name.split('.').all(label)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_driver_name_fits_below_the_default_root() {
+        let instance = format!("{:x}.{:x}", 0xfff_ffff_ffff_u64, 4_194_304);
+        let mut options = SlmOptions::new(&"d".repeat(MAX_DRIVER_NAME), "worker-1", instance);
+        assert_eq!(options.check(), Ok(()));
+        options.kubelet_root.push("x");
+        assert!(matches!(options.check(), Err(OptionsError::TooLong { .. })));
+    }
+
+    #[test]
+    fn every_start_has_an_instance_of_its_own_that_can_stand_in_a_name() {
+        let instance = unique_instance(Time::from_millis(1_790_000_000_000));
+        assert_eq!(
+            SlmOptions::new("drain", "worker-1", instance.clone()).check(),
+            Ok(())
+        );
+        assert_ne!(instance, unique_instance(Time::from_millis(1_790_000_000_001)));
+    }
+
+    #[test]
+    fn driver_names_are_dns_subdomains() {
+        for (name, valid) in [
+            ("drain.slm.k8s.io", true),
+            ("a", true),
+            ("", false),
+            ("A", false),
+            ("a/b", false),
+            ("a..b", false),
+            ("-a", false),
+            ("a-", false),
+            ("../a", false),
+        ] {
+            let options = SlmOptions::new(name, "worker-1", "one".to_owned());
+            assert_eq!(options.check().is_ok(), valid, "{name}");
+        }
+    }
+}

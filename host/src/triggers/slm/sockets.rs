@@ -200,3 +200,42 @@ fn failed(dir: PathBuf, path: PathBuf, source: io::Error) -> SlmError {
         _ => SlmError::Listen { path, source },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_written_is_told_with_its_directory_and_the_cure() {
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem] {
+            let error = failed("/k/plugins".into(), "/k/plugins/d/one.sock".into(), kind.into());
+            assert!(matches!(error, SlmError::NotWritable { .. }), "{error:?}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("/k/plugins: the driver needs it mounted writable"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_removed_only_while_it_is_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.sock");
+        let first = bind(dir.path(), ".a", path.clone()).unwrap();
+        assert!(first.file.is_intact());
+        // Another one takes its place.
+        let second = bind(dir.path(), ".b", path.clone()).unwrap();
+        assert!(!first.file.is_intact());
+        first.file.remove();
+        assert!(path.exists() && second.file.is_intact());
+        second.file.remove();
+        assert!(!path.exists());
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "no hidden file is left"
+        );
+    }
+}
