@@ -61,6 +61,7 @@ pub(super) async fn send(
     };
     match tokio::time::timeout(limit, whole).await {
         Ok(Ok(reply)) => Ok(reply),
+        Ok(Err(kube::Error::Service(error))) => Err(Fault::Unreachable(words(error.as_ref()))),
         Ok(Err(error)) => Err(Fault::Unreachable(words(&error))),
         Err(_) => Err(Fault::Unreachable(format!(
             "no answer within {} s",

@@ -26,7 +26,7 @@ const WATCH_SECONDS: u32 = 600;
 const SILENCE: Duration = Duration::from_secs(180);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The annotation of the bookmark after the last object of the initial list.
 const END_OF_LIST: &str = "k8s.io/initial-events-end";
@@ -296,6 +296,7 @@ impl Asker {
         match timeout(self.limit, self.client.request_events::<T>(request)).await {
             Ok(Ok(events)) => Ok(events.boxed()),
             Ok(Err(kube::Error::Api(status))) => Err(of_status(&status)),
+            Ok(Err(kube::Error::Service(error))) => Err(Break::Failed(words(error.as_ref()))),
             Ok(Err(error)) => Err(Break::Failed(words(&error))),
             Err(_) => Err(Break::Failed(format!(
                 "no answer within {} s",
