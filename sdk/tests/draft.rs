@@ -240,4 +240,10 @@ fn the_draft_can_be_read_while_it_is_edited() {
         assert_eq!(leaving, ["c", "a"]);
         assert_eq!(draft.pods().len(), 3);
     });
+    let pods = [driver(), named("a"), named("b")];
+    plan(&pods, |draft| {
+        draft.move_to_wave(&pods[1], "late");
+        let leaving: Vec<_> = draft.leaving().iter().map(|pod| pod.uid.as_str()).collect();
+        assert_eq!(leaving, ["b", "a", "driver"]);
+    });
 }

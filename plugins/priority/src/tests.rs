@@ -56,6 +56,15 @@ fn a_group_without_pods_makes_no_wave() {
 }
 
 #[test]
+fn pods_below_the_lowest_group_go_with_it() {
+    let host = Host::new();
+    host.config("groups", "100=60s,1000=30s");
+    host.pods([pod("shop/cart"), pod("shop/db").with_priority(1_000)]);
+    let waves = host.plan::<Priority>().unwrap().waves();
+    assert_eq!(waves, ["priority 100 and above: shop/cart", "priority 1000 and above: shop/db"]);
+}
+
+#[test]
 fn who_leaves_is_not_its_business() {
     let host = Host::new();
     host.pods([
