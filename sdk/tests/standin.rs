@@ -196,6 +196,13 @@ fn misspelt_keys_are_told_with_the_right_ones() {
 }
 
 #[test]
+fn pods_may_be_made_while_they_are_given() {
+    let host = Host::new();
+    host.pods((0..3).map(|number| pod(&format!("shop/cart-{number}"))));
+    assert_eq!(host.draft().waves(), ["all: shop/cart-0 shop/cart-1 shop/cart-2"]);
+}
+
+#[test]
 fn a_new_host_knows_nothing_of_the_one_before() {
     let host = Host::new();
     host.config("a", "1");

@@ -61,7 +61,13 @@ fn pods_below_the_lowest_group_go_with_it() {
     host.config("groups", "100=60s,1000=30s");
     host.pods([pod("shop/cart"), pod("shop/db").with_priority(1_000)]);
     let waves = host.plan::<Priority>().unwrap().waves();
-    assert_eq!(waves, ["priority 100 and above: shop/cart", "priority 1000 and above: shop/db"]);
+    assert_eq!(
+        waves,
+        [
+            "priority 100 and above: shop/cart",
+            "priority 1000 and above: shop/db"
+        ]
+    );
 }
 
 #[test]

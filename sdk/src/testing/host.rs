@@ -37,7 +37,9 @@ impl Host {
 
     /// These are the pods on the node now.
     pub fn pods(&self, pods: impl IntoIterator<Item = Pod>) {
-        state::with(|state| state.pods = pods.into_iter().collect());
+        // Making a pod asks the stand-in what time it is, so they are made first.
+        let pods = pods.into_iter().collect();
+        state::with(|state| state.pods = pods);
     }
 
     /// The node is cordoned, by the driver (`own`) or by somebody else.
