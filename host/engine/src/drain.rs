@@ -60,6 +60,8 @@ pub struct Drain {
     writer: writes::Writer,
     /// The node was found cordoned, or we cordoned it.
     cordon_found: bool,
+    /// The answer to our cordon was lost: it may stand.
+    cordon_unsure: bool,
     /// An uncordon has dealt with the cordon; whether it is still there.
     cordon_lifted: Option<bool>,
     chain: Option<planning::Chain>,
@@ -70,6 +72,8 @@ pub struct Drain {
     allowances: allowance::Allowances,
     throttle: Throttle,
     lister: verify::Lister,
+    /// How often the node has looked empty; a list counts for the time it was asked for.
+    verify_round: u32,
     /// A fresh list has shown that every pod is gone.
     verified: bool,
     /// Hooks have run since then.
@@ -183,6 +187,7 @@ impl Drain {
             memory: memory::Memory::default(),
             writer: writes::Writer::default(),
             cordon_found: false,
+            cordon_unsure: false,
             cordon_lifted: None,
             chain: None,
             newcomers: newcomers::Newcomers::default(),
@@ -192,6 +197,7 @@ impl Drain {
             allowances: allowance::Allowances::default(),
             throttle: Throttle::default(),
             lister: verify::Lister::default(),
+            verify_round: 0,
             verified: false,
             list_after_hooks: false,
             told: waiting::Told::new(),

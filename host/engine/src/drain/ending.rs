@@ -11,6 +11,8 @@ use crate::{Duration, HookPhase, Notice, Outcome, Phase, Subject, Time};
 const HOOKS_BOUND: Duration = Duration::from_secs(15);
 /// How long the node's last write is tried after that.
 const WRITES_BOUND: Duration = Duration::from_secs(15);
+/// How long news of a cordon is waited for whose answer was lost.
+const NEWS_BOUND: Duration = Duration::from_secs(5);
 /// How long it is tried while the deadline is far.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -30,7 +32,7 @@ impl Drain {
             return;
         }
         self.enter(Phase::RollingBack);
-        if self.has_hooks(HookPhase::OnCancel) {
+        if self.has_hooks(HookPhase::OnCancel) && self.resumed != Some(Phase::RollingBack) {
             // Whoever takes this up after a crash must go on putting back, not draining.
             self.memory.change();
         }
@@ -54,7 +56,7 @@ impl Drain {
     pub(super) fn roll_back(&mut self) {
         if self.now < self.hooks_end() {
             let steps_run = self.outbox.steps().any(|key| key.phase != HookPhase::OnCancel);
-            if steps_run || self.is_cordoning() {
+            if steps_run || self.is_cordoning() || !self.knows_node() {
                 return;
             }
             if !self.gate(HookPhase::OnCancel, &Subject::Node).is_open() {
@@ -71,7 +73,7 @@ impl Drain {
             self.finish();
             return;
         }
-        if self.outbox.writes() {
+        if self.outbox.writes() || !self.knows_node() || !self.knows_cordon(closing) {
             return;
         }
         let is_cordon_ours = self.memory.own_cordon && self.world.is_cordoned();
@@ -91,6 +93,23 @@ impl Drain {
         } else {
             self.finish();
         }
+    }
+
+    /// What is on the node is known, or nothing of ours is.
+    fn knows_node(&self) -> bool {
+        self.world.node().is_some() || !self.memory.on_node
+    }
+
+    /// A cordon whose answer was lost may stand all the same: the watch tells soon, by our mark on it.
+    fn knows_cordon(&mut self, closing: Time) -> bool {
+        let node = self.world.node().filter(|node| node.unschedulable);
+        let mark = node.and_then(|node| node.checkpoint.as_ref());
+        if self.cordon_unsure && mark.is_some_and(|mark| mark.own_cordon && mark.id == self.request.id) {
+            self.cordon_unsure = false;
+            self.memory.own_cordon = true;
+            self.memory.on_node = true;
+        }
+        !self.cordon_unsure || self.now >= closing + NEWS_BOUND
     }
 
     /// The outcome asks for our own cordon to be lifted. One that an earlier drain left stays.
@@ -183,6 +202,10 @@ impl Drain {
         };
         let hooks = (self.phase == Phase::RollingBack).then(|| self.hooks_end());
         let writes = self.closing.map(|closing| self.writes_end(closing));
-        [deadline, hooks, writes].into_iter().flatten()
+        let news = self
+            .closing
+            .filter(|_| self.cordon_unsure)
+            .map(|closing| closing + NEWS_BOUND);
+        [deadline, hooks, writes, news].into_iter().flatten()
     }
 }

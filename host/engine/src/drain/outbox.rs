@@ -21,8 +21,8 @@ pub(super) enum Job {
     Write(Write),
     /// An eviction or a deletion, and the budget that pays for it.
     Remove { uid: Uid, charged: Option<BudgetKey> },
-    /// A list of pods: what had been heard by then, and whether the drain's end hangs on it.
-    List { mark: u64, verifies: bool },
+    /// A list of pods: what had been heard by then, and the round of verifying it is for.
+    List { mark: u64, verifies: Option<u32> },
 }
 
 /// Commands and notices on their way out.

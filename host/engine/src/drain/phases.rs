@@ -58,9 +58,9 @@ impl Drain {
         self.take_back_removals();
         self.see_off();
         loop {
-            let before = self.phase;
+            let before = (self.phase, self.outcome.is_some());
             self.run_phase();
-            if self.phase == before {
+            if (self.phase, self.outcome.is_some()) == before {
                 break;
             }
         }

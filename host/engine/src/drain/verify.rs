@@ -1,5 +1,8 @@
 //! Fresh lists: when the watch owes an answer, and before the drain is called done.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
@@ -26,7 +29,7 @@ impl Drain {
             return;
         }
         if !self.verified {
-            self.list(true);
+            self.list(Some(self.verify_round));
             return;
         }
         if !self.gate(HookPhase::AfterDrain, &Subject::Node).is_open() {
@@ -36,7 +39,7 @@ impl Drain {
         if self.list_after_hooks {
             self.list_after_hooks = false;
             self.verified = false;
-            self.list(true);
+            self.list(Some(self.verify_round));
             return;
         }
         self.outcome = Some(Outcome::Drained);
@@ -46,7 +49,7 @@ impl Drain {
     /// Lists when a pod should have been heard of and was not.
     pub(super) fn list_when_doubtful(&mut self) {
         if self.list_timers().any(|time| time <= self.now) {
-            self.list(false);
+            self.list(None);
         }
     }
 
@@ -63,7 +66,7 @@ impl Drain {
             })
     }
 
-    fn list(&mut self, verifies: bool) {
+    fn list(&mut self, verifies: Option<u32>) {
         if !self.outbox.lists() && self.now >= self.lister.retry_at {
             self.outbox.push(
                 Task::ListPods,
@@ -76,25 +79,26 @@ impl Drain {
     }
 
     /// A list was answered.
-    pub(super) fn list_answered(&mut self, mark: u64, verifies: bool, answer: Answer) {
+    pub(super) fn list_answered(&mut self, mark: u64, verifies: Option<u32>, answer: Answer) {
         match answer {
             Answer::Pods(pods) => self.listed(pods, mark, verifies),
             Answer::Unavailable { message } | Answer::Rejected { message } => self.list_failed(message),
-            _ => self.list_failed(alloc::string::String::from("the answer was not a list")),
+            _ => self.list_failed(String::from("the answer was not a list")),
         }
     }
 
-    fn listed(&mut self, pods: alloc::vec::Vec<Pod>, mark: u64, verifies: bool) {
+    fn listed(&mut self, pods: Vec<Pod>, mark: u64, verifies: Option<u32>) {
         self.lister = Lister::default();
         self.world.apply_list(pods, mark);
         self.doubt();
-        self.verified = verifies && self.phase == Phase::Verifying && self.is_node_empty();
+        let counts = verifies == Some(self.verify_round) && self.phase == Phase::Verifying;
+        self.verified = counts && self.is_node_empty();
     }
 
-    fn list_failed(&mut self, message: alloc::string::String) {
+    fn list_failed(&mut self, message: String) {
         self.lister.retry_at = Backoff::UNREACHABLE.after(self.now, self.lister.tries, &self.request.id);
         self.lister.tries = self.lister.tries.saturating_add(1);
-        let task = alloc::string::String::from(Task::ListPods.name());
+        let task = String::from(Task::ListPods.name());
         self.outbox.tell(Notice::Retrying { task, message });
     }
 }

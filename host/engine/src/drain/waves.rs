@@ -12,6 +12,7 @@ impl Drain {
         self.list_when_doubtful();
         if self.is_node_empty() {
             self.verified = false;
+            self.verify_round = self.verify_round.wrapping_add(1);
             self.enter(Phase::Verifying);
         }
     }

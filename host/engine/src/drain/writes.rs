@@ -99,6 +99,7 @@ impl Drain {
     /// somebody else.
     fn find_cordon(&mut self) {
         self.cordon_found = true;
+        self.cordon_unsure = false;
         let mark = self.world.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
@@ -206,6 +207,7 @@ impl Drain {
             } => {
                 self.memory.saved(revision);
                 self.memory.own_cordon = true;
+                self.cordon_unsure = false;
                 self.world.apply_write(version, |node| {
                     node.unschedulable = true;
                     node.checkpoint = Some(*checkpoint);
@@ -254,6 +256,7 @@ impl Drain {
     }
 
     fn write_failed(&mut self, write: &Write, message: String) {
+        self.cordon_unsure |= matches!(write, Write::Cordon { .. });
         self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
         self.writer.tries = self.writer.tries.saturating_add(1);
         self.outbox.tell(Notice::Retrying {

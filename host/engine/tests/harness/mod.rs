@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Command, CommandId, Drain, Duration, Event, EvictAnswer, HookPhase, Intent,
-    Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings, StepOutcome, Subject,
-    Task, Time, Uid, UnhealthyPods,
+    Answer, Budget, Checkpoint, Command, CommandId, Deletion, Drain, Duration, Event, EvictAnswer, HookPhase,
+    Intent, Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings, StepOutcome,
+    Subject, Task, Time, Uid, UnhealthyPods,
 };
 
 pub use scupper_engine::{Controller, PodPhase, PodRef};
@@ -27,6 +27,7 @@ pub struct Host {
     open: Vec<Command>,
     answered: BTreeMap<String, CommandId>,
     version: u64,
+    saved: Option<Checkpoint>,
 }
 
 impl Host {
@@ -45,6 +46,7 @@ impl Host {
             open: Vec::new(),
             answered: BTreeMap::new(),
             version: 100,
+            saved: None,
         }
     }
 
@@ -90,7 +92,7 @@ impl Host {
         let mut text = String::new();
         while let Some(command) = self.drain.poll_command() {
             writeln!(text, "{}", line(&command.task)).unwrap();
-            self.open.push(command);
+            self.picked_up(command);
         }
         assert_eq!(lines(&text), lines(expected), "what the drain does");
         self
@@ -99,9 +101,14 @@ impl Host {
     /// Whatever it does.
     pub fn skip(&mut self) -> &mut Self {
         while let Some(command) = self.drain.poll_command() {
-            self.open.push(command);
+            self.picked_up(command);
         }
         self
+    }
+
+    fn picked_up(&mut self, command: Command) {
+        self.saved = checkpoint(&command.task).or_else(|| self.saved.take());
+        self.open.push(command);
     }
 
     /// Compares the notices since the last time with these lines.
@@ -109,6 +116,14 @@ impl Host {
     pub fn tells(&mut self, expected: &str) -> &mut Self {
         let text = self.notices();
         assert_eq!(lines(&text), lines(expected), "what the drain tells");
+        self
+    }
+
+    /// Compares the last notice with this line.
+    #[track_caller]
+    pub fn tells_last(&mut self, expected: &str) -> &mut Self {
+        let text = self.notices();
+        assert_eq!(text.lines().last(), Some(expected), "{text}");
         self
     }
 
@@ -210,11 +225,7 @@ impl Host {
 
     /// The checkpoint of the last write.
     pub fn last_checkpoint(&self) -> Checkpoint {
-        self.open
-            .iter()
-            .rev()
-            .find_map(|command| checkpoint(&command.task))
-            .unwrap()
+        self.saved.clone().unwrap()
     }
 }
 
@@ -394,6 +405,18 @@ pub fn pod(name: &str) -> Pod {
         empty_dir: false,
         host_network: false,
         hostname: String::new(),
+    }
+}
+
+/// The same pod with a deletion under way.
+pub fn ending(pod: Pod) -> Pod {
+    let deletion = Deletion {
+        at: START + Duration::from_secs(30),
+        grace_seconds: 30,
+    };
+    Pod {
+        deletion: Some(deletion),
+        ..pod
     }
 }
 

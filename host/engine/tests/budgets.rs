@@ -1,0 +1,227 @@
+//! Disruption budgets: asking as much as they allow, and no more.
+
+mod harness;
+
+use harness::{Host, PodPhase, budget, node, planner, pod, request};
+use scupper_engine::{Answer, Budget, Event, EvictAnswer, Node, Pod, Request, UnhealthyPods, Verdict};
+
+fn cordoned() -> Node {
+    Node {
+        unschedulable: true,
+        ..node()
+    }
+}
+
+/// A drain of these pods under this budget, cordoned by somebody else, that has not been asked what it does.
+fn under(budgets: &[Budget], pods: &[Pod]) -> Host {
+    let mut host = Host::new(request());
+    host.begin_with(cordoned(), pods, budgets).written("save");
+    host
+}
+
+fn exhausted() -> Answer {
+    let message = "The disruption budget pdb needs 2 healthy pods and has 2 currently".to_owned();
+    Answer::Evict(EvictAnswer::BudgetExhausted {
+        budget: "pdb".to_owned(),
+        message,
+    })
+}
+
+#[test]
+fn no_more_pods_are_asked_than_the_budget_allows() {
+    let pods = [pod("a"), pod("b"), pod("c")];
+    let mut host = under(&[budget(2)], &pods);
+    host.does("evict a\nevict b").waits(
+        "ns/a EvictionRequested
+         ns/b EvictionRequested
+         ns/c BudgetExhausted",
+    );
+    // The watch shows both being counted, before the answers and after them.
+    host.hear(Event::BudgetApplied(budget(1)))
+        .accepted("evict a")
+        .accepted("evict b")
+        .does("");
+    host.hear(Event::BudgetApplied(budget(0))).does("");
+    host.gone(&["a"])
+        .hear(Event::BudgetApplied(budget(1)))
+        .does("evict c");
+}
+
+#[test]
+fn what_was_counted_before_the_answer_is_not_counted_twice() {
+    let mut host = under(&[budget(2)], &[pod("a"), pod("b"), pod("c")]);
+    host.does("evict a\nevict b");
+    host.hear(Event::BudgetApplied(budget(0)))
+        .accepted("evict a")
+        .accepted("evict b");
+    // Room for exactly one more, and nothing of ours is left to subtract.
+    host.hear(Event::BudgetApplied(budget(1))).does("evict c");
+}
+
+#[test]
+fn a_budget_without_room_is_not_asked_until_it_changes_or_is_doubted() {
+    let mut host = under(&[budget(0)], &[pod("a"), pod("b")]);
+    host.does("").waits("ns/a BudgetExhausted\nns/b BudgetExhausted");
+    host.wait(14_999).does("").wait(1).does("evict a");
+    host.answer("evict a", exhausted())
+        .wait(14_999)
+        .does("")
+        .wait(1)
+        .does("evict a");
+    // One was granted after all: the status is wrong, and the others may be asked.
+    host.accepted("evict a").does("evict b");
+}
+
+#[test]
+fn room_wakes_as_many_as_it_allows_in_their_order() {
+    let pods = [pod("a"), pod("b"), pod("c")];
+    let mut host = under(&[budget(3)], &pods);
+    host.does("evict a\nevict b\nevict c");
+    for name in ["evict a", "evict b", "evict c"] {
+        host.answer(name, exhausted());
+    }
+    host.hear(Event::BudgetApplied(budget(0))).does("");
+    host.hear(Event::BudgetApplied(budget(2)))
+        .does("evict a\nevict b");
+}
+
+#[test]
+fn a_budget_heard_twice_wakes_nobody() {
+    let mut host = under(&[budget(1)], &[pod("a")]);
+    host.answer("evict a", exhausted())
+        .hear(Event::BudgetApplied(budget(1)))
+        .does("");
+    host.hear(Event::Budgets(vec![budget(1)])).does("");
+    host.hear(Event::Budgets(vec![])).wait(5_000).does("evict a");
+}
+
+#[test]
+fn pods_that_the_api_server_does_not_count_are_asked_at_once() {
+    let unready = |policy| {
+        (
+            Pod {
+                ready: false,
+                ..pod("a")
+            },
+            Budget {
+                unhealthy_pods: policy,
+                ..budget(0)
+            },
+        )
+    };
+    let unhealthy = |healthy| Budget {
+        current_healthy: healthy,
+        ..budget(0)
+    };
+    let rows = [
+        ("running", pod("a"), budget(0), ""),
+        (
+            "pending",
+            Pod {
+                phase: PodPhase::Pending,
+                ..pod("a")
+            },
+            budget(0),
+            "evict a",
+        ),
+        (
+            "finished",
+            Pod {
+                phase: PodPhase::Succeeded,
+                ..pod("a")
+            },
+            budget(0),
+            "evict a",
+        ),
+        (
+            "unready",
+            unready(UnhealthyPods::IfHealthyBudget).0,
+            budget(0),
+            "evict a",
+        ),
+        (
+            "unready, budget not met",
+            unready(UnhealthyPods::IfHealthyBudget).0,
+            unhealthy(1),
+            "",
+        ),
+        (
+            "unready, always",
+            unready(UnhealthyPods::AlwaysAllow).0,
+            unready(UnhealthyPods::AlwaysAllow).1,
+            "evict a",
+        ),
+        (
+            "ready, always",
+            pod("a"),
+            unready(UnhealthyPods::AlwaysAllow).1,
+            "",
+        ),
+        (
+            "status behind",
+            pod("a"),
+            Budget {
+                observed: false,
+                ..budget(0)
+            },
+            "evict a",
+        ),
+        (
+            "another namespace",
+            pod("a"),
+            Budget {
+                namespace: "other".to_owned(),
+                ..budget(0)
+            },
+            "evict a",
+        ),
+    ];
+    for (name, pod, budget, expected) in rows {
+        let mut host = under(&[budget], &[pod]);
+        let does = host.drain.poll_command().map_or("", |_| "evict a");
+        assert_eq!(does, expected, "{name}");
+    }
+}
+
+#[test]
+fn two_budgets_are_the_api_servers_business() {
+    let second = Budget {
+        name: "second".to_owned(),
+        ..budget(0)
+    };
+    under(&[budget(0), second], &[pod("a")]).does("evict a");
+}
+
+#[test]
+fn deletion_goes_past_budgets() {
+    let mut host = Host::new(Request {
+        policies: vec![planner("p")],
+        ..request()
+    });
+    host.begin_with(cordoned(), &[pod("a")], &[budget(0)]);
+    host.planned("p", |plan| plan.decisions[0].verdict = Verdict::Delete)
+        .written("save")
+        .does("delete a");
+}
+
+#[test]
+fn refusals_by_budgets_are_summed_up() {
+    let mut host = under(&[budget(1)], &[pod("a")]);
+    host.answer("evict a", exhausted())
+        .wait(3_000)
+        .hear(Event::BudgetApplied(budget(2)))
+        .accepted("evict a");
+    host.gone(&["a"]).listed(&[]).written("forget");
+    let mut summary = None;
+    while let Some(notice) = host.drain.poll_notice() {
+        if let scupper_engine::Notice::Finished { summary: last, .. } = notice {
+            summary = Some(last);
+        }
+    }
+    let summary = summary.unwrap();
+    assert_eq!(
+        (summary.evictions, summary.budget_refusals, summary.gone),
+        (2, 1, 1)
+    );
+    assert_eq!(summary.budget_wait.as_secs(), 3);
+}

@@ -1,0 +1,202 @@
+//! Whose the cordon is, through late events, other people's hands and an uncordon.
+
+mod harness;
+
+use harness::{Host, hooks, node, pod, request, uncordon_request};
+use scupper_engine::{Answer, Checkpoint, Event, HookPhase, Node, Outcome, Request, StepOutcome};
+
+fn at(version: &str, unschedulable: bool) -> Event {
+    Event::Node(Some(Node {
+        unschedulable,
+        resource_version: version.to_owned(),
+        ..node()
+    }))
+}
+
+/// A cordoned node with a checkpoint of an earlier drain of ours.
+fn marked(own_cordon: bool) -> Node {
+    let mut host = Host::new(request());
+    host.begin(&[]).skip();
+    let checkpoint = Checkpoint {
+        own_cordon,
+        ..host.last_checkpoint()
+    };
+    Node {
+        unschedulable: true,
+        checkpoint: Some(checkpoint),
+        ..node()
+    }
+}
+
+#[test]
+fn states_from_before_our_cordon_do_not_look_like_somebody_lifting_it() {
+    // Numbers are compared; for other versions the state that we wrote must have been seen.
+    for (before, written, after) in [("100", "103", "104"), ("r-a", "r-c", "r-d")] {
+        let mut host = Host::new(request());
+        host.hear(at(before, false))
+            .hear(Event::Pods(vec![pod("a")]))
+            .hear(Event::Budgets(vec![]));
+        host.answer(
+            "cordon",
+            Answer::Written {
+                version: written.to_owned(),
+            },
+        )
+        .does("evict a");
+        host.notices();
+        host.hear(at(before, false)).tells("");
+        host.hear(at(written, true))
+            .hear(at(after, false))
+            .tells("uncordoned by others");
+    }
+}
+
+#[test]
+fn evictions_wait_while_the_node_is_uncordoned_and_the_next_cordon_is_not_ours() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a"), pod("b")])
+        .written("cordon")
+        .accepted("evict a")
+        .skip();
+    host.answer(
+        "evict b",
+        Answer::Evict(scupper_engine::EvictAnswer::Forbidden {
+            message: String::new(),
+        }),
+    );
+    host.hear(Event::PodApplied(harness::ending(pod("a"))));
+    host.hear(at("110", false))
+        .does("save evicting, not ours")
+        .written("save");
+    host.waits("ns/a Terminating\nns/b NodeUncordoned")
+        .wait(600_000)
+        .does("");
+    host.waits("ns/a TerminatingPastGrace\nns/b NodeUncordoned");
+    host.hear(at("200", true)).does("evict b");
+    host.accepted("evict b")
+        .gone(&["a", "b"])
+        .listed(&[])
+        .does("forget");
+}
+
+#[test]
+fn a_cordon_lifted_before_its_answer_came_is_not_made_again() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).skip().hear(at("105", false));
+    host.answer(
+        "cordon",
+        Answer::Written {
+            version: "104".to_owned(),
+        },
+    )
+    .does("save evicting, not ours");
+    host.written("save").does("").waits("ns/a NodeUncordoned");
+}
+
+#[test]
+fn a_cordon_whose_answer_was_lost_is_known_by_its_mark() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).answer(
+        "cordon",
+        Answer::Unavailable {
+            message: "timed out".to_owned(),
+        },
+    );
+    let mark = Checkpoint {
+        own_cordon: true,
+        ..host_checkpoint()
+    };
+    let cordoned = Node {
+        unschedulable: true,
+        checkpoint: Some(mark),
+        resource_version: "101".to_owned(),
+        ..node()
+    };
+    host.hear(Event::Node(Some(cordoned))).does("evict a");
+    host.hear(Event::Cancel {
+        reason: String::new(),
+    })
+    .wait(1_000)
+    .does("uncordon at 101");
+}
+
+fn host_checkpoint() -> Checkpoint {
+    let mut host = Host::new(request());
+    host.begin(&[]).skip();
+    host.last_checkpoint()
+}
+
+#[test]
+fn an_uncordon_lifts_our_cordon_between_its_hooks() {
+    let policies = vec![hooks(
+        "vms",
+        &[HookPhase::BeforeUncordon, HookPhase::AfterUncordon],
+    )];
+    let mut host = Host::new(Request {
+        policies,
+        ..uncordon_request()
+    });
+    host.hear(Event::Node(Some(marked(true))))
+        .does("step vms before-uncordon node");
+    host.stepped("step", StepOutcome::Done)
+        .does("save uncordoning, ours")
+        .written("save");
+    host.does("uncordon at 101, keeps the checkpoint")
+        .written("uncordon");
+    host.stepped("step vms after-uncordon", StepOutcome::Done)
+        .does("save uncordoning, not ours");
+    host.written("save").does("forget").written("forget");
+    host.ends(&Outcome::Uncordoned { cordon_kept: false });
+}
+
+#[test]
+fn an_uncordon_without_hooks_is_one_write() {
+    let mut host = Host::new(uncordon_request());
+    host.hear(Event::Node(Some(marked(true))))
+        .does("uncordon at 100")
+        .written("uncordon")
+        .does("");
+    host.ends(&Outcome::Uncordoned { cordon_kept: false });
+}
+
+#[test]
+fn an_uncordon_leaves_a_cordon_that_is_not_ours() {
+    let theirs = Node {
+        unschedulable: true,
+        ..node()
+    };
+    let lifted = Node {
+        unschedulable: false,
+        ..marked(true)
+    };
+    for (node, cordon_kept, does) in [
+        (theirs, true, ""),
+        (node(), false, ""),
+        (marked(false), true, "forget"),
+        (lifted, false, "forget"),
+    ] {
+        let mut host = Host::new(uncordon_request());
+        host.hear(Event::Node(Some(node))).does(does);
+        if !does.is_empty() {
+            host.written(does);
+        }
+        host.ends(&Outcome::Uncordoned { cordon_kept });
+    }
+}
+
+#[test]
+fn an_uncordon_that_is_cancelled_keeps_the_mark_for_the_next() {
+    let policies = vec![hooks("vms", &[HookPhase::BeforeUncordon])];
+    let mut host = Host::new(Request {
+        policies,
+        ..uncordon_request()
+    });
+    host.hear(Event::Node(Some(marked(true))))
+        .skip()
+        .hear(Event::Cancel {
+            reason: "no".to_owned(),
+        });
+    host.does("").ends(&Outcome::Cancelled {
+        reason: "no".to_owned(),
+    });
+}

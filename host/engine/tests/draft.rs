@@ -1,0 +1,189 @@
+//! `kubectl drain`'s filters: one row for each rule and for each pair that meets on one pod.
+
+mod harness;
+
+use harness::{PodPhase, controller, pod};
+use scupper_engine::{
+    Deletion, Duration, Filters, MIRROR_ANNOTATION, Pod, PodRef, Settings, Time, Uid, Verdict, check, draft,
+};
+
+const NOW: Time = Time::from_millis(500_000);
+
+const DAEMON: &str = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)";
+const LOCAL: &str = "Pods with local storage (use --delete-emptydir-data to override)";
+const UNMANAGED: &str = "Pods that declare no controller (use --force to override)";
+
+/// What a row changes in a running pod of a ReplicaSet.
+type Edit = fn(&mut Pod);
+
+fn daemon(pod: &mut Pod) {
+    pod.controller = Some(controller("DaemonSet", "ds"));
+}
+
+fn orphan(pod: &mut Pod) {
+    daemon(pod);
+    pod.controller.as_mut().unwrap().missing = true;
+}
+
+fn bare(pod: &mut Pod) {
+    pod.controller = None;
+}
+
+fn local(pod: &mut Pod) {
+    pod.empty_dir = true;
+}
+
+fn mirror(pod: &mut Pod) {
+    pod.annotations
+        .insert(MIRROR_ANNOTATION.to_owned(), "hash".to_owned());
+    pod.controller.as_mut().unwrap().kind = "Node".to_owned();
+}
+
+fn finished(pod: &mut Pod) {
+    pod.phase = PodPhase::Succeeded;
+}
+
+fn failed(pod: &mut Pod) {
+    pod.phase = PodPhase::Failed;
+}
+
+/// Deleted 100 s ago, the grace included.
+fn ending(pod: &mut Pod) {
+    pod.deletion = Some(Deletion {
+        at: Time::from_millis(400_000),
+        grace_seconds: 30,
+    });
+}
+
+fn flags(text: &str) -> Filters {
+    Filters {
+        force: text.contains('f'),
+        ignore_daemonsets: text.contains('i'),
+        delete_emptydir_data: text.contains('e'),
+        skip_wait_for_delete_timeout: match text.contains('s') {
+            true => Duration::from_secs(60),
+            false => Duration::ZERO,
+        },
+    }
+}
+
+#[test]
+fn the_filters_agree_with_kubectl() {
+    use Verdict::{Evict, Keep, Refuse};
+    // Flags: f --force, i --ignore-daemonsets, e --delete-emptydir-data, s --skip-wait-for-delete-timeout=60.
+    let not_found = "daemonsets.apps \"ds\" not found";
+    let skipping = "pod \"p\" has DeletionTimestamp older than 60 seconds, skipping";
+    let mirrored = "mirror of a static pod, which the kubelet runs from a file";
+    let rows: &[(&[Edit], &str, Verdict, &str)] = &[
+        (&[], "", Evict, "managed by ReplicaSet rs"),
+        // 1: skip-deleted comes before everything.
+        (&[ending], "s", Keep, skipping),
+        (&[ending], "", Evict, "managed by ReplicaSet rs"),
+        (&[ending, bare], "s", Keep, skipping),
+        (&[ending, daemon], "s", Keep, skipping),
+        (&[ending, bare], "", Refuse, UNMANAGED),
+        // 2: DaemonSets; a finished pod of one is like any other.
+        (&[daemon], "", Refuse, DAEMON),
+        (&[daemon], "f", Refuse, DAEMON),
+        (&[daemon], "i", Keep, "ignoring DaemonSet-managed Pods"),
+        (&[daemon, local], "i", Keep, "ignoring DaemonSet-managed Pods"),
+        (&[daemon, local], "", Refuse, DAEMON),
+        (&[daemon, finished], "", Evict, "it has finished"),
+        (&[orphan], "", Refuse, not_found),
+        (&[orphan], "i", Refuse, not_found),
+        // A later filter's silence covers an earlier one's warning.
+        (&[orphan], "f", Evict, "managed by DaemonSet ds"),
+        (&[orphan, local], "f", Refuse, LOCAL),
+        (&[orphan, finished], "", Evict, "it has finished"),
+        // 3: mirror pods stay before local storage is looked at.
+        (&[mirror], "", Keep, mirrored),
+        (&[mirror, local], "", Keep, mirrored),
+        (&[mirror, finished], "fie", Keep, mirrored),
+        // 4: local storage.
+        (&[local], "", Refuse, LOCAL),
+        (&[local], "f", Refuse, LOCAL),
+        (&[local], "e", Evict, "managed by ReplicaSet rs"),
+        (&[local, finished], "", Evict, "it has finished"),
+        (&[local, failed], "", Evict, "it has finished"),
+        // 5: no controller.
+        (&[bare], "", Refuse, UNMANAGED),
+        (&[bare], "ie", Refuse, UNMANAGED),
+        (&[bare], "f", Evict, "deleting Pods that declare no controller"),
+        (&[bare, finished], "", Evict, "it has finished"),
+        (&[bare, failed], "", Evict, "it has finished"),
+        (&[bare, local], "", Refuse, LOCAL),
+        (&[bare, local], "e", Refuse, UNMANAGED),
+        (&[bare, local], "f", Refuse, LOCAL),
+        (
+            &[bare, local],
+            "fe",
+            Evict,
+            "deleting Pods that declare no controller",
+        ),
+    ];
+    for (edits, with, verdict, reason) in rows {
+        let mut pod = pod("p");
+        edits.iter().for_each(|edit| edit(&mut pod));
+        let settings = Settings {
+            filters: flags(with),
+            ..Settings::default()
+        };
+        let plan = draft(std::slice::from_ref(&pod), &settings, NOW);
+        let decision = plan.decision(&pod.id.uid).unwrap();
+        assert_eq!(
+            (decision.verdict, &*decision.reason),
+            (*verdict, *reason),
+            "{pod:?} with {with:?}"
+        );
+        assert_eq!(decision.policy, "kubectl");
+        assert_eq!(plan.waves.len(), usize::from(verdict.leaves()));
+        assert_eq!(check(&plan, &[pod], &settings), Ok(()));
+    }
+}
+
+#[test]
+fn a_daemon_set_of_another_group_is_not_one() {
+    let mut pod = pod("p");
+    daemon(&mut pod);
+    pod.controller.as_mut().unwrap().api_version = "example.com/v1".to_owned();
+    let plan = draft(std::slice::from_ref(&pod), &Settings::default(), NOW);
+    assert_eq!(plan.decision(&pod.id.uid).unwrap().verdict, Verdict::Evict);
+}
+
+#[test]
+fn the_drivers_own_pod_stays_whatever_the_filters_say() {
+    let mut own = pod("driver");
+    bare(&mut own);
+    // A pod of the same name on this node, made anew, is not the driver.
+    let id = PodRef {
+        uid: Uid("another".to_owned()),
+        ..own.id.clone()
+    };
+    for (id, verdict) in [(own.id.clone(), Verdict::Keep), (id, Verdict::Refuse)] {
+        let settings = Settings {
+            own_pod: Some(id),
+            ..Settings::default()
+        };
+        let plan = draft(std::slice::from_ref(&own), &settings, NOW);
+        assert_eq!(plan.decision(&own.id.uid).unwrap().verdict, verdict);
+    }
+}
+
+#[test]
+fn pods_leave_in_one_wave_by_namespace_and_name() {
+    let mut far = pod("a");
+    far.id.namespace = "zz".to_owned();
+    far.id.uid = Uid("far".to_owned());
+    let pods = [far, pod("c"), pod("b")];
+    let plan = draft(&pods, &Settings::default(), NOW);
+    let [wave] = &plan.waves[..] else {
+        panic!("{:?}", plan.waves)
+    };
+    assert_eq!(wave.name, "all");
+    let order: Vec<_> = wave.pods.iter().map(|uid| &*uid.0).collect();
+    assert_eq!(order, ["b", "c", "far"]);
+    assert_eq!(
+        (wave.max_parallel, wave.timeout, wave.max_grace_seconds),
+        (None, None, None)
+    );
+}

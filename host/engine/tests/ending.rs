@@ -1,0 +1,343 @@
+//! Deadline, cancel, loss: nothing is evicted any more, and what is ours is put back or marked.
+
+mod harness;
+
+use harness::{Host, hooks, node, pod, request};
+use scupper_engine::{
+    Answer, Duration, Event, HookPhase, Node, Outcome, Phase, Request, Settings, StepOutcome, Time, Uid,
+};
+
+fn deadline(secs: u64) -> Option<Time> {
+    Some(harness::START + Duration::from_secs(secs))
+}
+
+fn cancel() -> Event {
+    Event::Cancel {
+        reason: "the event was deleted".to_owned(),
+    }
+}
+
+fn cancelled() -> Outcome {
+    Outcome::Cancelled {
+        reason: "the event was deleted".to_owned(),
+    }
+}
+
+fn lost() -> Event {
+    Event::Lost {
+        reason: "the event is SlaExpired".to_owned(),
+    }
+}
+
+fn exceeded(pods: &[&str]) -> Outcome {
+    Outcome::DeadlineExceeded {
+        remaining: pods.iter().map(|name| pod(name).id).collect(),
+    }
+}
+
+/// The node as the watch shows it while our cordon stands.
+fn ours(host: &Host, version: u64) -> Node {
+    let mut checkpoint = host.last_checkpoint();
+    checkpoint.own_cordon = true;
+    Node {
+        unschedulable: true,
+        checkpoint: Some(checkpoint),
+        resource_version: version.to_string(),
+        ..node()
+    }
+}
+
+#[test]
+fn at_the_deadline_nothing_is_asked_any_more_and_the_cordon_is_kept() {
+    let mut host = Host::new(Request {
+        deadline: deadline(60),
+        ..request()
+    });
+    host.begin(&[pod("a"), pod("b")])
+        .written("cordon")
+        .accepted("evict a")
+        .gone(&["a"]);
+    host.wait(59_999);
+    assert_eq!(host.drain.outcome(), None);
+    host.wait(1);
+    assert_eq!(host.drain.outcome(), Some(&exceeded(&["b"])));
+    host.does("save finished, ours")
+        .written("save")
+        .wait(600_000)
+        .does("")
+        .ends(&exceeded(&["b"]));
+}
+
+#[test]
+fn what_was_not_picked_up_before_the_deadline_is_not_asked() {
+    let mut host = Host::new(Request {
+        deadline: deadline(60),
+        ..request()
+    });
+    host.begin(&[pod("a")]).answer(
+        "cordon",
+        Answer::Written {
+            version: "101".to_owned(),
+        },
+    );
+    let now = host.now + Duration::from_secs(60);
+    host.drain.handle_timeout(now);
+    host.does("save finished, ours");
+}
+
+#[test]
+fn a_deadline_that_moves_is_heeded() {
+    let mut host = Host::new(Request {
+        deadline: deadline(60),
+        ..request()
+    });
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .hear(Event::Deadline(deadline(120)))
+        .wait(119_999);
+    assert_eq!(host.drain.outcome(), None);
+    host.hear(Event::Deadline(deadline(1)));
+    assert_eq!(host.drain.outcome(), Some(&exceeded(&["a"])));
+}
+
+#[test]
+fn a_deadline_in_the_past_ends_at_once_and_changes_nothing() {
+    let mut host = Host::new(Request {
+        deadline: Some(Time::from_millis(1)),
+        ..request()
+    });
+    host.does("").ends(&exceeded(&[]));
+}
+
+#[test]
+fn a_cancel_lifts_our_cordon() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .skip()
+        .hear(cancel())
+        .does("uncordon at 101");
+    host.written("uncordon").does("").ends(&cancelled());
+}
+
+#[test]
+fn a_cancel_while_the_cordon_is_on_its_way_waits_for_its_answer() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")])
+        .does("cordon at 100")
+        .hear(cancel())
+        .does("")
+        .written("cordon");
+    host.does("uncordon at 101")
+        .written("uncordon")
+        .ends(&cancelled());
+}
+
+#[test]
+fn a_cancel_before_anything_was_changed_ends_at_once() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).hear(cancel()).does("").ends(&cancelled());
+}
+
+#[test]
+fn a_cancel_leaves_a_cordon_that_is_not_ours() {
+    let mut host = Host::new(request());
+    let cordoned = Node {
+        unschedulable: true,
+        ..node()
+    };
+    host.begin_with(cordoned, &[pod("a")], &[])
+        .written("save")
+        .skip()
+        .hear(cancel());
+    host.does("forget").written("forget").ends(&cancelled());
+}
+
+#[test]
+fn a_cancel_leaves_a_cordon_that_an_earlier_drain_of_ours_made() {
+    let mut first = Host::new(request());
+    first.begin(&[]).skip();
+    let inherited = ours(&first, 200);
+    let mut host = Host::new(Request {
+        id: "second".to_owned(),
+        ..request()
+    });
+    host.begin_with(inherited, &[pod("a")], &[])
+        .does("save holding, ours")
+        .written("save")
+        .skip();
+    host.hear(cancel())
+        .does("save finished, ours")
+        .written("save")
+        .ends(&cancelled());
+}
+
+#[test]
+fn a_conflicting_uncordon_is_decided_anew() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).written("cordon").skip().hear(cancel());
+    host.answer("uncordon", Answer::WriteConflict).does("");
+    let changed = ours(&host, 110);
+    host.hear(Event::Node(Some(changed)))
+        .does("uncordon at 110")
+        .answer("uncordon", Answer::WriteConflict);
+    // Somebody else lifted it: there is nothing left to lift.
+    let lifted = Node {
+        unschedulable: false,
+        resource_version: "120".to_owned(),
+        ..ours(&host, 0)
+    };
+    host.hear(Event::Node(Some(lifted)))
+        .does("forget")
+        .written("forget")
+        .ends(&cancelled());
+}
+
+#[test]
+fn failures_keep_the_cordon_or_lift_it_as_the_settings_say() {
+    for (uncordon_on_failure, does) in [(false, "save finished, ours"), (true, "uncordon at 101")] {
+        let settings = Settings {
+            uncordon_on_failure,
+            ..Settings::default()
+        };
+        let mut host = Host::new(Request {
+            settings,
+            ..request()
+        });
+        host.begin(&[pod("a")])
+            .written("cordon")
+            .skip()
+            .hear(lost())
+            .does(does);
+    }
+}
+
+#[test]
+fn cancel_hooks_are_given_up_after_a_while() {
+    let policies = vec![hooks("slurm", &[HookPhase::OnCancel])];
+    let mut host = Host::new(Request {
+        policies,
+        ..request()
+    });
+    host.begin(&[pod("a")]).written("cordon").skip().hear(cancel());
+    host.does("step slurm on-cancel node\nsave rolling back, ours")
+        .written("save");
+    host.wait(14_999)
+        .does("")
+        .waits("ns/a EvictionRequested")
+        .wait(1)
+        .does("uncordon at 102");
+    host.written("uncordon").ends(&cancelled());
+}
+
+#[test]
+fn a_step_that_runs_is_waited_for_before_its_policy_puts_things_back() {
+    let policies = vec![hooks("slurm", &[HookPhase::BeforeDrain, HookPhase::OnCancel])];
+    let mut host = Host::new(Request {
+        policies,
+        ..request()
+    });
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .does("step slurm before-drain node");
+    host.hear(cancel())
+        .does("save rolling back, ours")
+        .stepped("step", StepOutcome::Done);
+    host.does("step slurm on-cancel node");
+}
+
+#[test]
+fn hooks_that_ran_before_the_cordon_are_put_back() {
+    let policies = vec![hooks("slurm", &[HookPhase::BeforeCordon, HookPhase::OnCancel])];
+    let mut host = Host::new(Request {
+        policies,
+        ..request()
+    });
+    host.begin(&[pod("a")])
+        .stepped("step", StepOutcome::Done)
+        .does("save preparing, not ours")
+        .hear(cancel());
+    host.does("step slurm on-cancel node")
+        .written("save")
+        .does("save rolling back, not ours")
+        .written("save");
+    host.stepped("step", StepOutcome::Done)
+        .does("save rolling back, not ours")
+        .written("save");
+    host.does("forget").written("forget").ends(&cancelled());
+}
+
+#[test]
+fn a_node_that_cannot_be_written_does_not_keep_the_drain_from_ending() {
+    let unavailable = || Answer::Unavailable {
+        message: "connection refused".to_owned(),
+    };
+    let mut host = Host::new(Request {
+        deadline: deadline(60),
+        ..request()
+    });
+    host.begin(&[pod("a")]).written("cordon").wait(60_000).skip();
+    host.answer("save", unavailable())
+        .wait(14_999)
+        .skip()
+        .answer("save", unavailable());
+    assert_eq!(host.drain.phase(), Phase::RollingBack);
+    host.wait(1).ends(&exceeded(&["a"]));
+}
+
+#[test]
+fn a_cordon_that_is_forbidden_fails_the_drain() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).answer(
+        "cordon",
+        Answer::Rejected {
+            message: "may not patch nodes".to_owned(),
+        },
+    );
+    host.does("").ends(&Outcome::Failed {
+        message: "may not patch nodes".to_owned(),
+    });
+}
+
+#[test]
+fn a_node_that_is_not_there_or_is_made_anew_ends_the_drain() {
+    let mut host = Host::new(request());
+    host.hear(Event::Node(None)).ends(&Outcome::Failed {
+        message: "there is no node node-1".to_owned(),
+    });
+    let anew = Node {
+        uid: Uid("anew".to_owned()),
+        ..node()
+    };
+    for event in [Event::Node(None), Event::Node(Some(anew))] {
+        let mut host = Host::new(request());
+        host.begin(&[pod("a")])
+            .written("cordon")
+            .skip()
+            .hear(event)
+            .does("");
+        host.ends(&Outcome::Lost {
+            reason: "node node-1 was deleted or made anew".to_owned(),
+        });
+    }
+}
+
+#[test]
+fn the_first_outcome_stands_and_nothing_comes_after_the_end() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .skip()
+        .hear(lost())
+        .hear(cancel());
+    host.does("save finished, ours").written("save");
+    host.ends(&Outcome::Lost {
+        reason: "the event is SlaExpired".to_owned(),
+    });
+    assert_eq!(host.drain.phase(), Phase::Finished);
+    host.hear(Event::PodApplied(pod("b")))
+        .hear(cancel())
+        .wait(600_000)
+        .does("")
+        .tells("");
+}

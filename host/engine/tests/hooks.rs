@@ -1,0 +1,209 @@
+//! Hooks: their order, their state, and what a failing one does.
+
+mod harness;
+
+use harness::{Host, hooks, pod, request};
+use scupper_engine::{Duration, Event, HookPhase, Outcome, Request, StepOutcome};
+
+fn pending(state: &str, after_millis: u64) -> StepOutcome {
+    StepOutcome::Pending {
+        state: state.as_bytes().to_vec(),
+        again_after: Duration::from_millis(after_millis),
+        progress: format!("at {state}"),
+        waiting_for: Vec::new(),
+    }
+}
+
+fn failed(retry_after: Option<u64>) -> StepOutcome {
+    StepOutcome::Failed {
+        message: "no answer".to_owned(),
+        retry_after: retry_after.map(Duration::from_secs),
+    }
+}
+
+fn with_hooks(phases: &[HookPhase]) -> Host {
+    Host::new(Request {
+        policies: vec![hooks("slurm", phases), hooks("vms", phases)],
+        ..request()
+    })
+}
+
+#[test]
+fn hooks_of_a_phase_stand_in_a_row_and_are_saved_before_the_next() {
+    let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .does("step slurm before-drain node");
+    host.waits("ns/a HookRunning");
+    host.stepped("step slurm", StepOutcome::Done)
+        .does("save holding, ours");
+    host.written("save").does("step vms before-drain node");
+    host.stepped("step vms", StepOutcome::Done)
+        .does("save holding, ours");
+    host.written("save").does("evict a");
+}
+
+#[test]
+fn a_hooks_state_is_saved_before_its_next_step_and_only_when_it_changed() {
+    let mut host = with_hooks(&[HookPhase::BeforeCordon]);
+    host.begin(&[pod("a")]).does("step slurm before-cordon node");
+    host.stepped("step", pending("one", 5_000))
+        .does("save preparing, not ours");
+    host.wait(60_000)
+        .does("")
+        .written("save")
+        .does("step slurm before-cordon node after one");
+    host.stepped("step", pending("one", 5_000))
+        .wait(4_999)
+        .does("")
+        .wait(1);
+    host.does("step slurm before-cordon node after one");
+}
+
+#[test]
+fn steps_are_taken_within_the_hosts_bounds() {
+    for (again_after, bound) in [(0, 100), (7_000, 7_000), (86_400_000, 300_000)] {
+        let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+        host.begin(&[])
+            .written("cordon")
+            .stepped("step", pending("", again_after))
+            .does("");
+        host.wait(bound - 1)
+            .does("")
+            .wait(1)
+            .does("step slurm before-drain node");
+    }
+    for (retry, bound) in [(0, 1_000), (9, 9_000), (86_400, 300_000)] {
+        let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+        host.begin(&[])
+            .written("cordon")
+            .stepped("step", failed(Some(retry)))
+            .does("");
+        host.wait(bound - 1)
+            .does("")
+            .wait(1)
+            .does("step slurm before-drain node");
+    }
+}
+
+#[test]
+fn hooks_run_for_each_wave_and_pod() {
+    let mut host = with_hooks(&[HookPhase::BeforeWave, HookPhase::BeforeEvict]);
+    host.begin(&[pod("a"), pod("b")])
+        .written("cordon")
+        .does("step slurm before-wave wave all");
+    host.stepped("step slurm", StepOutcome::Done).written("save");
+    host.stepped("step vms", StepOutcome::Done).written("save");
+    host.does("step slurm before-evict pod a\nstep slurm before-evict pod b");
+    host.stepped("step slurm before-evict pod b", StepOutcome::Done)
+        .does("save evicting, ours");
+    host.written("save").does("step vms before-evict pod b");
+    host.stepped("step vms before-evict pod b", StepOutcome::Done)
+        .written("save")
+        .does("evict b");
+    host.waits("ns/a HookRunning\nns/b EvictionRequested");
+}
+
+#[test]
+fn a_pod_that_goes_by_itself_needs_no_hook() {
+    let mut host = with_hooks(&[HookPhase::BeforeEvict]);
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .does("step slurm before-evict pod a");
+    host.gone(&["a"])
+        .does("list-pods")
+        .stepped("step slurm", failed(None))
+        .does("");
+    host.listed(&[]).written("save").ends(&Outcome::Drained);
+}
+
+#[test]
+fn the_node_is_listed_again_after_the_last_hooks() {
+    let mut host = with_hooks(&[HookPhase::AfterDrain]);
+    host.begin(&[])
+        .written("cordon")
+        .does("list-pods")
+        .listed(&[])
+        .does("step slurm after-drain node");
+    host.stepped("step", StepOutcome::Done).written("save");
+    host.stepped("step", StepOutcome::Done)
+        .written("save")
+        .does("list-pods");
+    // A pod came while the hooks ran.
+    host.listed(&[pod("late")])
+        .wait(1_000)
+        .does("evict late")
+        .accepted("evict late")
+        .gone(&["late"]);
+    host.does("list-pods")
+        .listed(&[])
+        .does("save finished, ours")
+        .written("save")
+        .ends(&Outcome::Drained);
+}
+
+#[test]
+fn a_hook_that_fails_for_good_ends_the_drain() {
+    let too_long = StepOutcome::Pending {
+        state: vec![0; 1025],
+        again_after: Duration::ZERO,
+        progress: String::new(),
+        waiting_for: Vec::new(),
+    };
+    let rows = [
+        (failed(None), "before-drain hook: no answer"),
+        (
+            too_long,
+            "before-drain hook: its state is 1025 bytes long: at most 1024 can be kept",
+        ),
+    ];
+    for (outcome, message) in rows {
+        let mut host = with_hooks(&[HookPhase::BeforeDrain, HookPhase::OnCancel]);
+        host.begin(&[pod("a")]).written("cordon").stepped("step", outcome);
+        host.does("step slurm on-cancel node\nsave rolling back, ours");
+        host.stepped("step slurm on-cancel", StepOutcome::Done)
+            .written("save")
+            .written("save");
+        host.stepped("step vms on-cancel", failed(None)).written("save");
+        // The cordon stays, and its mark with it.
+        host.does("save finished, ours").written("save");
+        host.ends(&Outcome::PolicyFailed {
+            policy: "slurm".to_owned(),
+            message: message.to_owned(),
+        });
+    }
+}
+
+#[test]
+fn a_pause_stops_steps_and_evictions_and_nothing_else() {
+    let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .stepped("step", pending("one", 1_000))
+        .does("save holding, ours");
+    host.hear(Event::Pause).written("save").wait(600_000).does("");
+    assert_eq!(host.drain.outcome(), None);
+}
+
+#[test]
+fn an_answer_heard_twice_counts_once() {
+    let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+    host.begin(&[])
+        .written("cordon")
+        .stepped("step slurm", pending("one", 1_000));
+    host.answer_again("step slurm", scupper_engine::Answer::Step(StepOutcome::Done))
+        .does("save holding, ours");
+    host.written("save")
+        .wait(1_000)
+        .does("step slurm before-drain node after one");
+}
+
+#[test]
+fn a_cordon_of_somebody_else_needs_no_hooks_before_it() {
+    let mut host = with_hooks(&[HookPhase::BeforeCordon]);
+    let cordoned = scupper_engine::Node {
+        unschedulable: true,
+        ..harness::node()
+    };
+    host.begin_with(cordoned, &[], &[]).does("save holding, not ours");
+}

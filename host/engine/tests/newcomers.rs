@@ -1,0 +1,240 @@
+//! Pods that come after the plan, and news that comes late, twice or in the wrong order.
+
+mod harness;
+
+use harness::{Host, PodPhase, controller, ending, hooks, planner, pod, request};
+use scupper_engine::{
+    Answer, Event, HookPhase, Outcome, PlanAnswer, Pod, PodRef, Request, StepOutcome, Time, Uid, Wave,
+};
+
+/// A pod of this name that is another one.
+fn again(name: &str, uid: &str, created: u64) -> Pod {
+    let id = PodRef {
+        uid: Uid(uid.to_owned()),
+        ..pod(name).id
+    };
+    Pod {
+        id,
+        created: Time::from_millis(created),
+        ..pod(name)
+    }
+}
+
+fn of(controller_name: &str, name: &str) -> Pod {
+    Pod {
+        controller: Some(controller("ReplicaSet", controller_name)),
+        ..pod(name)
+    }
+}
+
+fn draining(pods: &[Pod]) -> Host {
+    let mut host = Host::new(request());
+    host.begin(pods).written("cordon").skip();
+    host
+}
+
+#[test]
+fn newcomers_are_planned_together_once_it_is_quiet() {
+    let mut host = draining(&[of("first", "a")]);
+    for number in 0..3 {
+        host.hear(Event::PodApplied(of("other", &format!("n{number}"))))
+            .wait(900)
+            .does("");
+    }
+    host.waits("ns/a EvictionRequested\nns/n0 NotPlanned\nns/n1 NotPlanned\nns/n2 NotPlanned");
+    host.wait(100).does("evict n0\nevict n1\nevict n2");
+    // A stream of them is cut after five seconds.
+    for number in 3..9 {
+        host.hear(Event::PodApplied(of("other", &format!("n{number}"))))
+            .wait(900);
+    }
+    host.does("evict n3\nevict n4\nevict n5\nevict n6\nevict n7\nevict n8");
+}
+
+#[test]
+fn newcomers_that_stay_do_not_matter_and_those_that_may_not_leave_do() {
+    let daemon = Pod {
+        controller: Some(controller("DaemonSet", "ds")),
+        ..pod("daemon")
+    };
+    let bare = Pod {
+        controller: None,
+        ..pod("bare")
+    };
+    let mut host = draining(&[pod("a")]);
+    host.accepted("evict a").gone(&["a"]).skip();
+    host.hear(Event::PodApplied(daemon))
+        .hear(Event::PodApplied(bare))
+        .wait(1_000);
+    host.waits("ns/bare Refused\nns/daemon Kept")
+        .does("")
+        .wait(600_000)
+        .does("");
+    // The list that was asked for before says nothing about now.
+    host.gone(&["bare"]).does("").listed(&[]).does("list-pods");
+}
+
+#[test]
+fn a_newcomer_joins_its_wave_unless_that_has_ended() {
+    let mut host = Host::new(Request {
+        policies: vec![planner("p")],
+        ..request()
+    });
+    let wave = |name: &str, pods: &[&str]| Wave {
+        name: name.to_owned(),
+        pods: pods.iter().map(|name| Uid((*name).to_owned())).collect(),
+        max_parallel: None,
+        timeout: None,
+        max_grace_seconds: None,
+    };
+    host.begin(&[pod("a"), pod("b")]).planned("p", |plan| {
+        plan.waves = vec![wave("one", &["a"]), wave("two", &["b"])]
+    });
+    host.written("cordon")
+        .does("evict a")
+        .hear(Event::PodApplied(of("x", "n")))
+        .wait(1_000);
+    host.planned("p", |plan| {
+        plan.waves = vec![wave("one", &["a", "b"]), wave("two", &["n"])]
+    })
+    .does("");
+    host.waits("ns/a EvictionRequested\nns/b WaveNotStarted\nns/n WaveNotStarted");
+    host.accepted("evict a")
+        .gone(&["a"])
+        .does("evict b\nevict n")
+        .hear(Event::PodApplied(of("x", "late")))
+        .wait(1_000);
+    host.planned("p", |plan| plan.waves = vec![wave("one", &["late", "n", "b"])])
+        .does("evict late");
+}
+
+#[test]
+fn planners_that_fail_over_newcomers_are_asked_again() {
+    let mut host = Host::new(Request {
+        policies: vec![planner("p")],
+        ..request()
+    });
+    host.begin(&[]).planned("p", |_| {}).written("cordon").skip();
+    host.hear(Event::PodApplied(pod("n"))).wait(1_000).does("plan p");
+    host.answer(
+        "plan p",
+        Answer::Plan(PlanAnswer::Failed {
+            message: "trapped".to_owned(),
+        }),
+    );
+    host.does("")
+        .waits("ns/n NotPlanned")
+        .wait(5_000)
+        .does("plan p")
+        .planned("p", |_| {})
+        .does("evict n");
+}
+
+#[test]
+fn a_pod_that_is_put_back_again_and_again_is_not_chased() {
+    let mut host = draining(&[again("db-0", "u0", 0)]);
+    for (round, uid) in [(0, "u0"), (1, "u1"), (2, "u2"), (3, "u3")] {
+        host.accepted(&format!("evict {uid}")).gone(&[uid]);
+        host.hear(Event::PodApplied(again(
+            "db-0",
+            &format!("u{}", round + 1),
+            round + 1,
+        )));
+        host.wait(1_000).written("save evicting");
+    }
+    host.waits("ns/db-0 KeepsComingBack").wait(600_000).does("");
+    assert_eq!(host.drain.outcome(), None);
+}
+
+#[test]
+fn a_deleted_pod_is_not_raised_by_late_news() {
+    let mut host = draining(&[pod("a")]);
+    host.accepted("evict a")
+        .gone(&["a"])
+        .hear(Event::PodApplied(ending(pod("a"))))
+        .waits("");
+    host.does("list-pods")
+        .listed(&[])
+        .written("save")
+        .ends(&Outcome::Drained);
+}
+
+#[test]
+fn a_pod_never_stops_ending_or_being_finished() {
+    let mut host = draining(&[]);
+    host.hear(Event::PodApplied(ending(pod("a"))))
+        .hear(Event::PodApplied(pod("a")));
+    host.hear(Event::Pods(vec![pod("a")]))
+        .wait(1_000)
+        .waits("ns/a Terminating");
+    let mut host = Host::new(Request {
+        policies: vec![hooks("h", &[HookPhase::BeforeDrain])],
+        ..request()
+    });
+    let finished = Pod {
+        phase: PodPhase::Succeeded,
+        controller: None,
+        ..pod("a")
+    };
+    let running = Pod {
+        controller: None,
+        ..pod("a")
+    };
+    host.hear(Event::PodApplied(finished))
+        .begin(&[running])
+        .does("cordon at 100");
+}
+
+#[test]
+fn a_name_belongs_to_the_younger_pod_whatever_comes_first() {
+    let mut host = draining(&[again("a", "young", 2_000)]);
+    host.hear(Event::PodApplied(again("a", "old", 1_000)))
+        .waits("ns/a EvictionRequested");
+    host.gone(&["young"]).waits("");
+}
+
+#[test]
+fn what_came_after_a_list_was_asked_for_is_newer_than_the_list() {
+    let mut host = draining(&[pod("a")]);
+    host.accepted("evict a").gone(&["a"]).does("list-pods");
+    // A pod comes while the list is on its way, and the list is from before.
+    host.hear(Event::PodApplied(of("x", "n")))
+        .listed(&[])
+        .waits("ns/n NotPlanned")
+        .wait(1_000)
+        .does("evict n");
+    // A pod goes while the list is on its way, and the list is from before.
+    host.accepted("evict n")
+        .wait(30_000)
+        .does("list-pods")
+        .gone(&["n"])
+        .listed(&[of("x", "n")])
+        .waits("");
+}
+
+#[test]
+fn a_list_from_the_watch_says_who_is_gone() {
+    let mut host = draining(&[pod("a"), pod("b")]);
+    host.notices();
+    host.hear(Event::Pods(vec![pod("b")]))
+        .tells_last("a gone, 1 left");
+    host.hear(Event::PodApplied(pod("a")))
+        .waits("ns/b EvictionRequested");
+}
+
+#[test]
+fn hooks_ask_for_newcomers_too() {
+    let mut host = Host::new(Request {
+        policies: vec![hooks("h", &[HookPhase::BeforeEvict])],
+        ..request()
+    });
+    host.begin(&[])
+        .written("cordon")
+        .skip()
+        .hear(Event::PodApplied(pod("n")))
+        .wait(1_000);
+    host.does("step h before-evict pod n")
+        .stepped("step", StepOutcome::Done)
+        .written("save")
+        .does("evict n");
+}

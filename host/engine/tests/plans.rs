@@ -1,0 +1,261 @@
+//! What plans may not do, one row for each fault; and how a chain of planners is heard.
+
+mod harness;
+
+use harness::{Host, node, planner, pod, request};
+use scupper_engine::{
+    Answer, Decision, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer, PlanFault, Pod, Request,
+    Settings, Uid, Verdict, Wave, check, draft,
+};
+
+fn uid(name: &str) -> Uid {
+    Uid(name.to_owned())
+}
+
+fn pods() -> Vec<Pod> {
+    let mut mirror = pod("mirror");
+    mirror
+        .annotations
+        .insert(MIRROR_ANNOTATION.to_owned(), String::new());
+    vec![pod("a"), pod("b"), pod("own"), mirror]
+}
+
+fn settings() -> Settings {
+    Settings {
+        own_pod: Some(pod("own").id),
+        ..Settings::default()
+    }
+}
+
+fn decide(plan: &mut Plan, pod: &str, verdict: Verdict) {
+    let decision = plan
+        .decisions
+        .iter_mut()
+        .find(|decision| decision.pod == uid(pod));
+    decision.unwrap().verdict = verdict;
+}
+
+fn wave(name: &str, pods: &[&str]) -> Wave {
+    let pods = pods.iter().map(|name| uid(name)).collect();
+    Wave {
+        name: name.to_owned(),
+        pods,
+        max_parallel: None,
+        timeout: None,
+        max_grace_seconds: None,
+    }
+}
+
+#[test]
+fn every_fault_is_found() {
+    let rows: &[(&str, fn(&mut Plan), Result<(), PlanFault>)] = &[
+        ("the host's own", |_| {}, Ok(())),
+        (
+            "undecided",
+            |plan| drop(plan.decisions.remove(3)),
+            Err(PlanFault::Undecided(uid("own"))),
+        ),
+        (
+            "twice",
+            |plan| plan.decisions.push(plan.decisions[0].clone()),
+            Err(PlanFault::DecidedTwice(uid("a"))),
+        ),
+        (
+            "unknown decision",
+            |plan| {
+                plan.decisions.push(Decision {
+                    pod: uid("x"),
+                    ..plan.decisions[0].clone()
+                })
+            },
+            Err(PlanFault::Unknown(uid("x"))),
+        ),
+        (
+            "unknown in a wave",
+            |plan| plan.waves.push(wave("w", &["x"])),
+            Err(PlanFault::Unknown(uid("x"))),
+        ),
+        (
+            "in no wave",
+            |plan| plan.waves.clear(),
+            Err(PlanFault::InNoWave(uid("a"))),
+        ),
+        (
+            "in two waves",
+            |plan| plan.waves.push(wave("w", &["b"])),
+            Err(PlanFault::InTwoWaves(uid("b"))),
+        ),
+        (
+            "twice in one",
+            |plan| plan.waves = vec![wave("w", &["a", "b", "a"])],
+            Err(PlanFault::InTwoWaves(uid("a"))),
+        ),
+        (
+            "stays",
+            |plan| decide(plan, "a", Verdict::Keep),
+            Err(PlanFault::StaysInWave(uid("a"))),
+        ),
+        (
+            "refused",
+            |plan| decide(plan, "a", Verdict::Refuse),
+            Err(PlanFault::StaysInWave(uid("a"))),
+        ),
+        (
+            "mirror",
+            |plan| decide(plan, "mirror", Verdict::Delete),
+            Err(PlanFault::MirrorLeaves(uid("mirror"))),
+        ),
+        (
+            "own pod among others",
+            |plan| {
+                decide(plan, "own", Verdict::Evict);
+                plan.waves = vec![wave("w", &["a", "b", "own"])];
+            },
+            Err(PlanFault::OwnPodNotLast(uid("own"))),
+        ),
+        (
+            "own pod first",
+            |plan| {
+                decide(plan, "own", Verdict::Evict);
+                plan.waves = vec![wave("driver", &["own"]), wave("w", &["a", "b"])];
+            },
+            Err(PlanFault::OwnPodNotLast(uid("own"))),
+        ),
+        (
+            "own pod last and alone",
+            |plan| {
+                decide(plan, "own", Verdict::Evict);
+                plan.waves = vec![
+                    wave("w", &["a", "b"]),
+                    wave("driver", &["own"]),
+                    wave("empty", &[]),
+                ];
+            },
+            Ok(()),
+        ),
+        (
+            "same name",
+            |plan| plan.waves = vec![wave("w", &["a"]), wave("w", &["b"])],
+            Err(PlanFault::WaveName("w".to_owned())),
+        ),
+        (
+            "no name",
+            |plan| plan.waves[0].name.clear(),
+            Err(PlanFault::WaveName(String::new())),
+        ),
+        (
+            "no parallelism",
+            |plan| plan.waves[0].max_parallel = Some(0),
+            Err(PlanFault::NoParallelism("all".to_owned())),
+        ),
+    ];
+    for (name, edit, expected) in rows {
+        let mut plan = draft(&pods(), &settings(), scupper_engine::Time::from_millis(0));
+        edit(&mut plan);
+        assert_eq!(check(&plan, &pods(), &settings()), *expected, "{name}");
+    }
+}
+
+fn with_planners(names: &[&str]) -> Request {
+    Request {
+        policies: names.iter().map(|name| planner(name)).collect(),
+        ..request()
+    }
+}
+
+#[test]
+fn each_planner_gets_the_draft_of_the_one_before_and_signs_what_it_changed() {
+    let mut host = Host::new(with_planners(&["first", "second"]));
+    host.begin(&[pod("a"), pod("b")]).does("plan first");
+    host.planned("first", |plan| decide_and_explain(plan, "a", "first says so"))
+        .does("plan second");
+    host.planned("second", |plan| decide_and_explain(plan, "b", "second says so"))
+        .does("cordon at 100");
+    let mut plan = None;
+    while let Some(notice) = host.drain.poll_notice() {
+        if let Notice::Planned(planned) = notice {
+            plan = Some(planned);
+        }
+    }
+    let signed: Vec<_> = plan
+        .unwrap()
+        .decisions
+        .into_iter()
+        .map(|decision| decision.policy)
+        .collect();
+    assert_eq!(signed, ["first", "second"]);
+}
+
+fn decide_and_explain(plan: &mut Plan, pod: &str, reason: &str) {
+    let decision = plan
+        .decisions
+        .iter_mut()
+        .find(|decision| decision.pod == uid(pod));
+    reason.clone_into(&mut decision.unwrap().reason);
+}
+
+#[test]
+fn a_plan_that_does_not_hold_ends_the_drain_and_names_the_policy() {
+    let mut host = Host::new(with_planners(&["good", "bad"]));
+    host.begin(&[pod("a")])
+        .planned("good", |_| {})
+        .planned("bad", |plan| plan.waves.clear())
+        .does("");
+    host.ends(&Outcome::PolicyFailed {
+        policy: "bad".to_owned(),
+        message: "its plan does not hold: pod a is to leave and stands in no wave: put it in one".to_owned(),
+    });
+}
+
+#[test]
+fn a_planner_that_refuses_or_fails_ends_the_drain() {
+    let message = || "no maintenance on Mondays".to_owned();
+    let rows = [
+        (
+            PlanAnswer::Refused { message: message() },
+            "refused the drain: no maintenance on Mondays",
+        ),
+        (
+            PlanAnswer::Failed { message: message() },
+            "no maintenance on Mondays",
+        ),
+    ];
+    for (answer, told) in rows {
+        let mut host = Host::new(with_planners(&["calendar"]));
+        host.begin(&[pod("a")])
+            .answer("plan", Answer::Plan(answer))
+            .does("");
+        host.ends(&Outcome::PolicyFailed {
+            policy: "calendar".to_owned(),
+            message: told.to_owned(),
+        });
+    }
+}
+
+#[test]
+fn all_blockers_are_told_before_anything_is_changed() {
+    let bare = |name| Pod {
+        controller: None,
+        ..pod(name)
+    };
+    let mut host = Host::new(request());
+    host.begin_with(node(), &[bare("b"), pod("ok"), bare("a")], &[])
+        .does("");
+    let reason = "Pods that declare no controller (use --force to override)".to_owned();
+    let blockers = vec![(pod("a").id, reason.clone()), (pod("b").id, reason)];
+    host.ends(&Outcome::Blocked { pods: blockers });
+}
+
+#[test]
+fn a_blocker_that_goes_while_planners_think_does_not_block() {
+    let mut host = Host::new(with_planners(&["slow"]));
+    host.begin(&[
+        Pod {
+            controller: None,
+            ..pod("bare")
+        },
+        pod("a"),
+    ])
+    .does("plan slow");
+    host.gone(&["bare"]).planned("slow", |_| {}).does("cordon at 100");
+}

@@ -1,0 +1,196 @@
+//! A new process takes up what an old one left behind.
+
+mod harness;
+
+use harness::{Host, hooks, node, pod, request};
+use scupper_engine::{
+    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, StepOutcome, Subject,
+};
+
+const PHASES: [HookPhase; 4] = [
+    HookPhase::BeforeCordon,
+    HookPhase::BeforeDrain,
+    HookPhase::AfterDrain,
+    HookPhase::OnCancel,
+];
+
+fn with_hooks() -> Request {
+    Request {
+        policies: vec![hooks("slurm", &PHASES)],
+        ..request()
+    }
+}
+
+/// What an old process left in this phase.
+fn left(phase: Phase, own_cordon: bool) -> Checkpoint {
+    let mut host = Host::new(request());
+    host.begin(&[]).skip();
+    Checkpoint {
+        phase,
+        own_cordon,
+        ..host.last_checkpoint()
+    }
+}
+
+fn done(mut checkpoint: Checkpoint, phases: &[HookPhase]) -> Checkpoint {
+    checkpoint.done = phases
+        .iter()
+        .map(|phase| ("slurm".to_owned(), *phase, Subject::Node))
+        .collect();
+    checkpoint
+}
+
+fn cordoned(checkpoint: &Checkpoint) -> Node {
+    Node {
+        unschedulable: true,
+        checkpoint: Some(checkpoint.clone()),
+        ..node()
+    }
+}
+
+fn taken_up(request: Request, checkpoint: &Checkpoint, pods: &[Pod]) -> Host {
+    let mut host = Host::resume(request, checkpoint.clone());
+    let node = Node {
+        unschedulable: checkpoint.own_cordon,
+        ..cordoned(checkpoint)
+    };
+    host.begin_with(node, pods, &[]);
+    host
+}
+
+#[test]
+fn a_drain_goes_on_where_it_was() {
+    use HookPhase::{AfterDrain, BeforeCordon, BeforeDrain};
+    let rows: &[(Phase, bool, &[HookPhase], &str)] = &[
+        (Phase::Preparing, false, &[], "step slurm before-cordon node"),
+        (Phase::Preparing, false, &[BeforeCordon], "cordon at 100"),
+        (
+            Phase::Holding,
+            true,
+            &[BeforeCordon],
+            "step slurm before-drain node",
+        ),
+        (Phase::Holding, true, &[BeforeCordon, BeforeDrain], "evict a"),
+        (Phase::Evicting, true, &[BeforeCordon, BeforeDrain], "evict a"),
+        (
+            Phase::Verifying,
+            true,
+            &[BeforeCordon, BeforeDrain, AfterDrain],
+            "evict a",
+        ),
+        (
+            Phase::Finished,
+            true,
+            &[BeforeCordon, BeforeDrain, AfterDrain],
+            "evict a",
+        ),
+    ];
+    for (phase, own_cordon, through, does) in rows {
+        let checkpoint = done(left(*phase, *own_cordon), through);
+        taken_up(with_hooks(), &checkpoint, &[pod("a")]).does(does);
+    }
+}
+
+#[test]
+fn a_finished_drain_is_verified_again() {
+    let checkpoint = left(Phase::Finished, true);
+    taken_up(request(), &checkpoint, &[])
+        .does("list-pods")
+        .listed(&[])
+        .does("save finished, ours");
+}
+
+#[test]
+fn a_hook_goes_on_with_its_state() {
+    let mut checkpoint = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
+    checkpoint.hooks.push(scupper_engine::SavedHook {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: b"job 7".to_vec(),
+        started: harness::START,
+    });
+    let mut host = taken_up(with_hooks(), &checkpoint, &[pod("a")]);
+    host.does("step slurm before-drain node after job 7");
+    host.stepped("step", StepOutcome::Done)
+        .does("save holding, ours")
+        .written("save")
+        .does("evict a");
+}
+
+#[test]
+fn a_cordon_that_was_lifted_in_between_is_not_ours_any_more() {
+    let checkpoint = left(Phase::Evicting, true);
+    let mut host = Host::resume(request(), checkpoint.clone());
+    let lifted = Node {
+        unschedulable: false,
+        ..cordoned(&checkpoint)
+    };
+    host.begin_with(lifted, &[pod("a")], &[])
+        .does("save evicting, not ours")
+        .waits("ns/a NodeUncordoned");
+}
+
+#[test]
+fn a_pod_that_may_not_leave_is_waited_for_once_the_node_is_cordoned() {
+    let bare = Pod {
+        controller: None,
+        ..pod("bare")
+    };
+    let checkpoint = left(Phase::Evicting, true);
+    let mut host = taken_up(request(), &checkpoint, &[bare.clone(), pod("a")]);
+    host.does("evict a")
+        .waits("ns/a EvictionRequested\nns/bare Refused");
+    host.accepted("evict a")
+        .gone(&["a"])
+        .does("")
+        .gone(&["bare"])
+        .does("list-pods");
+    // Before the cordon it blocks, and what was done is put back.
+    let early = done(left(Phase::Preparing, false), &[HookPhase::BeforeCordon]);
+    let mut host = taken_up(with_hooks(), &early, &[bare]);
+    host.does("step slurm on-cancel node\nsave rolling back, not ours");
+    assert_eq!(host.drain.outcome().map(Outcome::name), Some("Blocked"));
+}
+
+#[test]
+fn rolling_back_goes_on() {
+    let lost = Outcome::Lost {
+        reason: "the driver restarted while rolling back".to_owned(),
+    };
+    let checkpoint = left(Phase::RollingBack, true);
+    let mut host = Host::resume(with_hooks(), checkpoint.clone());
+    assert_eq!(host.drain.outcome(), Some(&lost));
+    host.does("");
+    host.hear(Event::Node(Some(cordoned(&checkpoint))))
+        .does("step slurm on-cancel node");
+    host.stepped("step", StepOutcome::Done)
+        .does("save rolling back, ours")
+        .written("save");
+    host.does("save finished, ours").written("save").ends(&lost);
+}
+
+#[test]
+fn a_checkpoint_of_another_request_is_not_taken_up() {
+    let mut checkpoint = left(Phase::Evicting, false);
+    checkpoint.id = "another".to_owned();
+    taken_up(request(), &checkpoint, &[pod("a")]).does("cordon at 100");
+}
+
+#[test]
+fn planners_that_fail_after_the_cordon_are_asked_again() {
+    let mut planning = request();
+    planning.policies = vec![harness::planner("p")];
+    let checkpoint = left(Phase::Evicting, true);
+    let mut host = taken_up(planning, &checkpoint, &[pod("a")]);
+    let failed = scupper_engine::PlanAnswer::Failed {
+        message: "trapped".to_owned(),
+    };
+    host.does("plan p")
+        .answer("plan p", scupper_engine::Answer::Plan(failed))
+        .does("");
+    host.wait(5_000)
+        .does("plan p")
+        .planned("p", |_| {})
+        .does("evict a");
+}

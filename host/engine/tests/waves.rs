@@ -1,0 +1,157 @@
+//! Waves: order, parallelism, time, and the driver's own pod at the end.
+
+mod harness;
+
+use harness::{Host, planner, pod, request};
+use scupper_engine::{Duration, Outcome, Request, Settings, Uid, Verdict, Wave};
+
+fn wave(name: &str, pods: &[&str]) -> Wave {
+    let pods = pods.iter().map(|name| Uid((*name).to_owned())).collect();
+    Wave {
+        name: name.to_owned(),
+        pods,
+        max_parallel: None,
+        timeout: None,
+        max_grace_seconds: None,
+    }
+}
+
+/// A drain of these waves, cordoned.
+fn in_waves(waves: Vec<Wave>) -> Host {
+    let pods: Vec<_> = waves
+        .iter()
+        .flat_map(|wave| &wave.pods)
+        .map(|uid| pod(&uid.0))
+        .collect();
+    let mut host = Host::new(Request {
+        policies: vec![planner("waves")],
+        ..request()
+    });
+    host.begin(&pods)
+        .planned("waves", |plan| plan.waves = waves)
+        .written("cordon");
+    host
+}
+
+#[test]
+fn a_wave_begins_when_the_one_before_is_gone() {
+    let mut host = in_waves(vec![wave("apps", &["a", "b"]), wave("storage", &["s"])]);
+    host.does("evict a\nevict b")
+        .accepted("evict a")
+        .accepted("evict b")
+        .gone(&["a"])
+        .does("");
+    host.waits("ns/b Terminating\nns/s WaveNotStarted");
+    host.gone(&["b"]).does("evict s");
+}
+
+#[test]
+fn a_wave_whose_time_is_over_holds_the_next_no_longer_and_is_still_asked() {
+    let apps = Wave {
+        timeout: Some(Duration::from_secs(60)),
+        ..wave("apps", &["a", "b"])
+    };
+    let mut host = in_waves(vec![apps, wave("storage", &["s"])]);
+    host.accepted("evict a")
+        .hear(scupper_engine::Event::PodApplied(harness::ending(pod("a"))));
+    let refused = || scupper_engine::EvictAnswer::Forbidden {
+        message: String::new(),
+    };
+    host.answer("evict b", scupper_engine::Answer::Evict(refused()));
+    host.wait(59_999)
+        .skip()
+        .waits("ns/a TerminatingPastGrace\nns/b Forbidden\nns/s WaveNotStarted");
+    host.notices();
+    host.wait(1).does("evict s").tells(
+        "wave apps overdue
+         wave storage 2/2: 1
+         s waits: EvictionRequested",
+    );
+    host.answer("evict b", scupper_engine::Answer::Evict(refused()))
+        .wait(60_000)
+        .skip();
+    host.accepted("evict b")
+        .accepted("evict s")
+        .gone(&["a", "b", "s"])
+        .listed(&[])
+        .written("save");
+    host.ends(&Outcome::Drained);
+}
+
+#[test]
+fn no_more_pods_of_a_wave_leave_at_once_than_it_says() {
+    let apps = Wave {
+        max_parallel: Some(2),
+        ..wave("apps", &["a", "b", "c", "d"])
+    };
+    let mut host = in_waves(vec![apps]);
+    host.does("evict a\nevict b")
+        .accepted("evict a")
+        .accepted("evict b")
+        .does("");
+    host.waits("ns/a Terminating\nns/b Terminating\nns/c ParallelLimit\nns/d ParallelLimit");
+    host.gone(&["a"]).does("evict c");
+}
+
+#[test]
+fn a_refused_pod_takes_no_place_in_its_wave() {
+    let apps = Wave {
+        max_parallel: Some(1),
+        ..wave("apps", &["a", "b"])
+    };
+    let mut host = in_waves(vec![apps]);
+    let refused = scupper_engine::EvictAnswer::Forbidden {
+        message: String::new(),
+    };
+    host.does("evict a")
+        .answer("evict a", scupper_engine::Answer::Evict(refused))
+        .does("evict b");
+}
+
+#[test]
+fn a_wave_without_pods_is_passed_over() {
+    let mut host = in_waves(vec![
+        wave("empty", &[]),
+        wave("gone", &["g"]),
+        wave("apps", &["a"]),
+    ]);
+    host.gone(&["g"]).does("evict a");
+    assert!(host.notices().contains("wave apps 3/3: 1"));
+}
+
+#[test]
+fn the_drivers_own_pod_goes_when_nothing_else_is_left() {
+    let settings = Settings {
+        own_pod: Some(pod("own").id),
+        ..Settings::default()
+    };
+    let mut host = Host::new(Request {
+        policies: vec![planner("waves")],
+        settings,
+        ..request()
+    });
+    host.begin(&[pod("a"), pod("own")]).planned("waves", |plan| {
+        for decision in &mut plan.decisions {
+            decision.verdict = Verdict::Evict;
+        }
+        let apps = Wave {
+            timeout: Some(Duration::from_secs(1)),
+            ..wave("apps", &["a"])
+        };
+        plan.waves = vec![apps, wave("driver", &["own"])];
+    });
+    host.written("cordon").does("evict a").accepted("evict a");
+    // The first wave's time is over, but it is not gone.
+    host.wait(20_000).does("");
+    host.hear(scupper_engine::Event::PodApplied(pod("late")))
+        .gone(&["a"])
+        .does("");
+    host.wait(1_000).does("plan waves").planned("waves", |plan| {
+        plan.waves = vec![wave("apps", &["late"])];
+    });
+    host.does("evict late\nsave evicting, ours")
+        .written("save")
+        .accepted("evict late")
+        .gone(&["late"])
+        .does("evict own");
+}
