@@ -231,7 +231,8 @@ impl Drain {
     }
 
     fn take_step(&mut self, key: HookKey) {
-        if self.paused {
+        // A driver that stops begins nothing new, but what policies changed is put back while it can be.
+        if self.paused && key.phase != HookPhase::OnCancel {
             return;
         }
         let hook = self
