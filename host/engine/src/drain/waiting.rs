@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::roster::{Standing, State, Target, Watched, Why};
-use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
+use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
 
 /// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
 const SLACK: Duration = Duration::from_secs(5);
@@ -154,11 +154,12 @@ impl Drain {
     }
 }
 
-/// The same to people, who are not told again because a moment has moved a little.
+/// The same to people, who are not told again because a moment or a number has moved a little.
 fn reads_like(known: &Reason, reason: &Reason) -> bool {
-    use Reason::{Terminating, TerminatingPastGrace};
+    use Reason::{BudgetExhausted, Terminating, TerminatingPastGrace};
     match (known, reason) {
         (Terminating { .. }, Terminating { .. }) => true,
+        (BudgetExhausted { budget: known, .. }, BudgetExhausted { budget, .. }) => known == budget,
         (
             TerminatingPastGrace {
                 finalizers: known, ..
@@ -168,6 +169,3 @@ fn reads_like(known: &Reason, reason: &Reason) -> bool {
         _ => known == reason,
     }
 }
-
-/// What people were told last of each pod.
-pub(super) type Told = BTreeMap<Uid, Reason>;
