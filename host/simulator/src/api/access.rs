@@ -64,15 +64,21 @@ fn refusal(asker: &Asker, verb: &str, target: &Target) -> Failure {
         None => "at the cluster scope".to_owned(),
     };
     let user = &asker.user;
-    let why = format!("User \"{user}\" cannot {verb} resource \"{plural}\" in API group \"{}\" {place}", kind.group);
+    let why = format!(
+        "User \"{user}\" cannot {verb} resource \"{plural}\" in API group \"{}\" {place}",
+        kind.group
+    );
     Failure::forbidden(kind, target.name.as_deref().unwrap_or_default(), &why)
 }
 
 /// What the node authorizer lets a kubelet (`system:node:NAME`) do with the kinds of SLM. Other kinds are not its matter here.
 fn node_may(asker: &Asker, verb: &str, target: &Target, query: &Query) -> bool {
-    let Some(node) = asker.user.strip_prefix("system:node:") else { return true };
+    let Some(node) = asker.user.strip_prefix("system:node:") else {
+        return true;
+    };
     let bound_by = |field: &str| {
-        Selection::parse(&target.kind, "", query.text("fieldSelector")).is_ok_and(|it| it.required(field) == Some(node))
+        Selection::parse(&target.kind, "", query.text("fieldSelector"))
+            .is_ok_and(|it| it.required(field) == Some(node))
     };
     match (target.kind.kind.as_str(), target.subresource.as_deref(), verb) {
         ("LifecycleEvent", None, "get" | "update" | "delete") => true,

@@ -14,7 +14,10 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self { origin: SystemTime::now(), started: Instant::now() }
+        Self {
+            origin: SystemTime::now(),
+            started: Instant::now(),
+        }
     }
 
     /// The moment it is.
@@ -42,5 +45,8 @@ pub(crate) fn stamp(at: Timestamp) -> String {
 /// A stamp moved by some seconds.
 pub(crate) fn shifted(stamp_text: &str, seconds: i64) -> String {
     let at: Timestamp = stamp_text.parse().unwrap_or(Timestamp::UNIX_EPOCH);
-    stamp(at.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(at))
+    stamp(
+        at.checked_add(jiff::SignedDuration::from_secs(seconds))
+            .unwrap_or(at),
+    )
 }

@@ -63,8 +63,16 @@ pub(crate) struct Deleted {
 }
 
 /// Deletes an object, or marks it as going.
-pub(crate) fn delete(table: &mut Table, kind: &Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, Failure> {
-    let old = table.get(key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
+pub(crate) fn delete(
+    table: &mut Table,
+    kind: &Kind,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Result<Deleted, Failure> {
+    let old = table
+        .get(key)
+        .cloned()
+        .ok_or_else(|| Failure::not_found(kind, &key.name))?;
     options.check(kind, &old)?;
     match kind.kind.as_str() {
         "Pod" => Ok(delete_pod(table, key, &old, options)),
@@ -75,17 +83,27 @@ pub(crate) fn delete(table: &mut Table, kind: &Kind, key: &Key, options: &Delete
 fn delete_at_once(table: &mut Table, kind: &Kind, key: &Key, old: &Arc<Value>, dry: bool) -> Deleted {
     let held = !fields::items(old, "/metadata/finalizers").is_empty() || kind.kind == "Namespace";
     if dry {
-        return Deleted { object: Arc::clone(old), gone: !held };
+        return Deleted {
+            object: Arc::clone(old),
+            gone: !held,
+        };
     }
     if !held {
         let object = table.take(key).unwrap_or_else(|| Arc::clone(old));
         return Deleted { object, gone: true };
     }
     if !text(old, "/metadata/deletionTimestamp").is_empty() {
-        return Deleted { object: Arc::clone(old), gone: false };
+        return Deleted {
+            object: Arc::clone(old),
+            gone: false,
+        };
     }
     let mut object = Value::clone(old);
-    fields::set(&mut object, "/metadata/deletionTimestamp", table.clock.stamp().into());
+    fields::set(
+        &mut object,
+        "/metadata/deletionTimestamp",
+        table.clock.stamp().into(),
+    );
     if kind.kind == "Namespace" {
         fields::set(&mut object, "/status/phase", "Terminating".into());
     } else {
@@ -94,7 +112,10 @@ fn delete_at_once(table: &mut Table, kind: &Kind, key: &Key, old: &Arc<Value>, d
     if let Some(generation) = fields::number(&object, "/metadata/generation") {
         fields::set(&mut object, "/metadata/generation", (generation + 1).into());
     }
-    Deleted { object: table.put(key.clone(), object), gone: false }
+    Deleted {
+        object: table.put(key.clone(), object),
+        gone: false,
+    }
 }
 
 /// The grace that a pod gets which is not yet going.
@@ -124,19 +145,37 @@ fn delete_pod(table: &mut Table, key: &Key, old: &Arc<Value>, options: &DeleteOp
         match wanted {
             _ if given == 0 => {}
             Some(grace) if grace < given => shorten(&mut pod, &now, given, grace),
-            _ => return Deleted { object: Arc::clone(old), gone: false },
+            _ => {
+                return Deleted {
+                    object: Arc::clone(old),
+                    gone: false,
+                };
+            }
         }
     }
     let grace = fields::number(&pod, "/metadata/deletionGracePeriodSeconds").unwrap_or(0);
     let gone = grace == 0 && fields::items(&pod, "/metadata/finalizers").is_empty();
     if options.dry {
-        return Deleted { object: Arc::new(pod), gone };
+        return Deleted {
+            object: Arc::new(pod),
+            gone,
+        };
     }
-    let written = if pod == **old { Arc::clone(old) } else { table.put(key.clone(), pod) };
+    let written = if pod == **old {
+        Arc::clone(old)
+    } else {
+        table.put(key.clone(), pod)
+    };
     if !gone {
-        return Deleted { object: written, gone };
+        return Deleted {
+            object: written,
+            gone,
+        };
     }
-    Deleted { object: table.take(key).unwrap_or(written), gone }
+    Deleted {
+        object: table.take(key).unwrap_or(written),
+        gone,
+    }
 }
 
 fn mark(pod: &mut Value, at: &str, grace: i64) {
@@ -154,12 +193,19 @@ fn shorten(pod: &mut Value, now: &str, given: i64, grace: i64) {
 
 /// The body of the answer to a deletion.
 pub(crate) fn answer(kind: &Kind, deleted: &Deleted) -> Value {
-    let returned = matches!(kind.kind.as_str(), "Pod" | "Namespace" | "ServiceAccount" | "LifecycleEvent") && !kind.custom;
+    let returned = matches!(
+        kind.kind.as_str(),
+        "Pod" | "Namespace" | "ServiceAccount" | "LifecycleEvent"
+    ) && !kind.custom;
     if !deleted.gone || returned {
         return Value::clone(&deleted.object);
     }
     let name = text(&deleted.object, "/metadata/name");
     let mut details = kind.details(name, &kind.plural);
-    fields::set(&mut details, "/uid", text(&deleted.object, "/metadata/uid").into());
+    fields::set(
+        &mut details,
+        "/uid",
+        text(&deleted.object, "/metadata/uid").into(),
+    );
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }

@@ -38,31 +38,42 @@ fn groups(kinds: &[Arc<Kind>]) -> BTreeMap<String, Value> {
     let mut groups = BTreeMap::new();
     for kind in kinds.iter().filter(|it| !it.group.is_empty()) {
         let version = json!({"groupVersion": kind.api_version(), "version": kind.version});
-        groups
-            .entry(kind.group.clone())
-            .or_insert_with(|| json!({"name": kind.group, "versions": [version], "preferredVersion": version}));
+        groups.entry(kind.group.clone()).or_insert_with(
+            || json!({"name": kind.group, "versions": [version], "preferredVersion": version}),
+        );
     }
     groups
 }
 
 fn resources(group: &str, version: &str, kinds: &[Arc<Kind>]) -> Option<Value> {
     let mut list = Vec::new();
-    for kind in kinds.iter().filter(|it| it.group == group && it.version == version) {
+    for kind in kinds
+        .iter()
+        .filter(|it| it.group == group && it.version == version)
+    {
         list.push(json!({"name": kind.plural, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced,
             "kind": kind.kind,
             "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]}));
         if kind.status || kind.kind == "LifecycleEvent" {
-            list.push(json!({"name": format!("{}/status", kind.plural), "singularName": "",
-                "namespaced": kind.namespaced, "kind": kind.kind, "verbs": ["get", "patch", "update"]}));
+            list.push(
+                json!({"name": format!("{}/status", kind.plural), "singularName": "",
+                "namespaced": kind.namespaced, "kind": kind.kind, "verbs": ["get", "patch", "update"]}),
+            );
         }
         if kind.kind == "Pod" {
-            list.push(json!({"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy",
-                "version": "v1", "kind": "Eviction", "verbs": ["create"]}));
+            list.push(
+                json!({"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy",
+                "version": "v1", "kind": "Eviction", "verbs": ["create"]}),
+            );
         }
     }
     if list.is_empty() {
         return None;
     }
-    let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": list}))
 }

@@ -30,19 +30,36 @@ struct Request {
 }
 
 /// Handles `POST …/pods/NAME/eviction`.
-pub(crate) async fn evict(store: &Store, target: &Target, query: &Query, body: &Value) -> Result<Value, Failure> {
+pub(crate) async fn evict(
+    store: &Store,
+    target: &Target,
+    query: &Query,
+    body: &Value,
+) -> Result<Value, Failure> {
     let version = text(body, "/apiVersion");
-    if text(body, "/kind") != "Eviction" || !matches!(version, "policy/v1" | "policy/v1beta1") {
+    // A body may leave out what it is.
+    if !matches!(text(body, "/kind"), "" | "Eviction")
+        || !matches!(version, "" | "policy/v1" | "policy/v1beta1")
+    {
         let why = "the object provided is unrecognized (must be of type Eviction of policy/v1)";
         return Err(Failure::bad_request(why));
     }
     let name = target.name.clone().unwrap_or_default();
     if text(body, "/metadata/name") != name {
-        return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
+        return Err(Failure::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
     }
-    let mut options = body.pointer("/deleteOptions").map(DeleteOptions::parse).unwrap_or_default();
+    let mut options = body
+        .pointer("/deleteOptions")
+        .map(DeleteOptions::parse)
+        .unwrap_or_default();
     options.dry |= query.dry_run();
-    let request = Request { target: target.clone(), name, options };
+    let request = Request {
+        target: target.clone(),
+        name,
+        options,
+    };
     let mut tries = 0;
     loop {
         let done = store.write(|table| request.attempt(table));
@@ -55,7 +72,11 @@ pub(crate) async fn evict(store: &Store, target: &Target, query: &Query, body: &
                 sleep(BETWEEN).await;
             }
             Err(Attempt::Refused(failure)) => return Err(failure),
-            Ok(()) => return Ok(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})),
+            Ok(()) => {
+                return Ok(
+                    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+                );
+            }
         }
     }
 }
@@ -78,12 +99,17 @@ impl Request {
         let kind = &self.target.kind;
         let key = self.target.key();
         write::check_namespace_of(table, kind, &key)?;
-        let pod = table.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &self.name))?;
+        let pod = table
+            .get(&key)
+            .cloned()
+            .ok_or_else(|| Failure::not_found(kind, &self.name))?;
         if budget_does_not_matter(&pod) {
-            return self.mark_and_delete(table, kind, &key).map_err(|failure| match failure.code {
-                409 if self.options.version.is_none() => Attempt::Again(failure),
-                _ => Attempt::Refused(failure),
-            });
+            return self
+                .mark_and_delete(table, kind, &key)
+                .map_err(|failure| match failure.code {
+                    409 if self.options.version.is_none() => Attempt::Again(failure),
+                    _ => Attempt::Refused(failure),
+                });
         }
         if let Some(budget) = budget_of(table, &pod)? {
             spend(table, &pod, &budget, self.options.dry)?;
@@ -94,7 +120,10 @@ impl Request {
     fn mark_and_delete(&self, table: &mut Table, kind: &Kind, key: &Key) -> Result<(), Failure> {
         let mut options = self.options.clone();
         if !options.dry {
-            let old = table.get(key).cloned().ok_or_else(|| Failure::not_found(kind, &self.name))?;
+            let old = table
+                .get(key)
+                .cloned()
+                .ok_or_else(|| Failure::not_found(kind, &self.name))?;
             options.check(kind, &old)?;
             let mut pod = Value::clone(&old);
             let now = table.clock.stamp();
@@ -131,7 +160,8 @@ fn budget_of(table: &Table, pod: &Value) -> Result<Option<Key>, Failure> {
     if found.next().is_none() {
         return Ok(first);
     }
-    let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    let why =
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     Err(Failure::new(500, "", why))
 }
 
@@ -141,7 +171,9 @@ fn is_ready(pod: &Value) -> bool {
 
 /// Takes one disruption from the budget, or says why there is none.
 fn spend(table: &mut Table, pod: &Value, key: &Key, dry: bool) -> Result<(), Failure> {
-    let Some(old) = table.get(key).cloned() else { return Ok(()) };
+    let Some(old) = table.get(key).cloned() else {
+        return Ok(());
+    };
     let status = |field: &str| number(&old, &format!("/status/{field}")).unwrap_or(0);
     if !is_ready(pod) {
         let always = text(&old, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
@@ -165,7 +197,10 @@ fn spend(table: &mut Table, pod: &Value, key: &Key, dry: bool) -> Result<(), Fai
         fields::set_condition(&mut budget, condition, &now);
     }
     let pod = text(pod, "/metadata/name").to_owned();
-    let mut disrupted = budget.pointer("/status/disruptedPods").cloned().unwrap_or_else(|| json!({}));
+    let mut disrupted = budget
+        .pointer("/status/disruptedPods")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     if let Some(map) = disrupted.as_object_mut() {
         map.insert(pod, now.into());
     }
@@ -184,22 +219,38 @@ fn check_allowed(budget: &Value, name: &str) -> Result<(), Failure> {
         return Err(too_many(&cause).retry_after(10));
     }
     let allowed = status("disruptionsAllowed");
-    let disrupted = budget.pointer("/status/disruptedPods").and_then(Value::as_object).map_or(0, |it| it.len());
+    let disrupted = budget
+        .pointer("/status/disruptedPods")
+        .and_then(Value::as_object)
+        .map_or(0, |it| it.len());
     if allowed < 0 {
-        return Err(broken(name, "pdb disruptions allowed is negative", "pdb disruptions allowed is negative"));
+        return Err(broken(
+            name,
+            "pdb disruptions allowed is negative",
+            "pdb disruptions allowed is negative",
+        ));
     }
     if disrupted > MOST_DISRUPTED {
         let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
-        return Err(broken(name, why, "too many pending evictions not confirmed by PDB controller"));
+        return Err(broken(
+            name,
+            why,
+            "too many pending evictions not confirmed by PDB controller",
+        ));
     }
     if allowed > 0 {
         return Ok(());
     }
-    let condition = fields::condition(budget, "DisruptionAllowed").filter(|it| text(it, "/status") == "False");
-    let (reason, message) = condition.map(|it| (text(it, "/reason"), text(it, "/message"))).unwrap_or_default();
+    let condition =
+        fields::condition(budget, "DisruptionAllowed").filter(|it| text(it, "/status") == "False");
+    let (reason, message) = condition
+        .map(|it| (text(it, "/reason"), text(it, "/message")))
+        .unwrap_or_default();
     let (desired, healthy) = (status("desiredHealthy"), status("currentHealthy"));
     Err(too_many(&if reason == "SyncFailed" && !message.is_empty() {
-        format!("The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}")
+        format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+        )
     } else if healthy <= desired {
         format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
     } else if !message.is_empty() {
@@ -211,7 +262,8 @@ fn check_allowed(budget: &Value, name: &str) -> Result<(), Failure> {
 
 fn too_many(cause: &str) -> Failure {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    Failure::new(429, "TooManyRequests", message).causes(json!([{"reason": "DisruptionBudget", "message": cause}]))
+    Failure::new(429, "TooManyRequests", message)
+        .causes(json!([{"reason": "DisruptionBudget", "message": cause}]))
 }
 
 fn broken(name: &str, why: &str, cause: &str) -> Failure {

@@ -24,17 +24,33 @@ pub(crate) struct Cause {
 
 impl Cause {
     pub(crate) fn required(field: &str, text: &str) -> Self {
-        let message = if text.is_empty() { "Required value".to_owned() } else { format!("Required value: {text}") };
-        Self { field: field.to_owned(), reason: "FieldValueRequired", message }
+        let message = if text.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {text}")
+        };
+        Self {
+            field: field.to_owned(),
+            reason: "FieldValueRequired",
+            message,
+        }
     }
 
     pub(crate) fn invalid(field: &str, value: &Value, text: &str) -> Self {
         let message = format!("Invalid value: {value}: {text}");
-        Self { field: field.to_owned(), reason: "FieldValueInvalid", message }
+        Self {
+            field: field.to_owned(),
+            reason: "FieldValueInvalid",
+            message,
+        }
     }
 
     pub(crate) fn forbidden(field: &str, text: &str) -> Self {
-        Self { field: field.to_owned(), reason: "FieldValueForbidden", message: format!("Forbidden: {text}") }
+        Self {
+            field: field.to_owned(),
+            reason: "FieldValueForbidden",
+            message: format!("Forbidden: {text}"),
+        }
     }
 }
 
@@ -46,7 +62,11 @@ impl Failure {
         if reason.is_empty() {
             fields::unset(&mut body, "/reason");
         }
-        Self { code, body, retry_after: None }
+        Self {
+            code,
+            body,
+            retry_after: None,
+        }
     }
 
     pub(crate) fn details(mut self, details: Value) -> Self {
@@ -71,40 +91,65 @@ impl Failure {
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} \"{name}\" not found", kind.resource()))
-            .details(kind.details(name, &kind.plural))
+        Self::new(
+            404,
+            "NotFound",
+            format!("{} \"{name}\" not found", kind.resource()),
+        )
+        .details(kind.details(name, &kind.plural))
     }
 
     /// A path that leads nowhere.
     pub(crate) fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource").details(json!({}))
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .details(json!({}))
     }
 
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", kind.resource()))
-            .details(kind.details(name, &kind.plural))
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{} \"{name}\" already exists", kind.resource()),
+        )
+        .details(kind.details(name, &kind.plural))
     }
 
     /// A write over an old version.
     pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, name, why)
     }
 
     pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.resource());
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            kind.resource()
+        );
         Self::new(409, "Conflict", message).details(kind.details(name, &kind.plural))
     }
 
     /// A precondition of a deletion that does not hold: named by kind, not by resource.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            kind.qualified()
+        );
         Self::new(409, "Conflict", message).details(kind.details(name, &kind.kind))
     }
 
     pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
-        let what = if name.is_empty() { kind.resource() } else { format!("{} \"{name}\"", kind.resource()) };
-        Self::new(403, "Forbidden", format!("{what} is forbidden: {why}")).details(kind.details(name, &kind.plural))
+        let what = if name.is_empty() {
+            kind.resource()
+        } else {
+            format!("{} \"{name}\"", kind.resource())
+        };
+        Self::new(403, "Forbidden", format!("{what} is forbidden: {why}"))
+            .details(kind.details(name, &kind.plural))
     }
 
     pub(crate) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
@@ -112,7 +157,10 @@ impl Failure {
     }
 
     pub(crate) fn invalid_as(qualified: &str, details: Value, name: &str, causes: &[Cause]) -> Self {
-        let lines: Vec<String> = causes.iter().map(|it| format!("{}: {}", it.field, it.message)).collect();
+        let lines: Vec<String> = causes
+            .iter()
+            .map(|it| format!("{}: {}", it.field, it.message))
+            .collect();
         let text = match lines.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -121,9 +169,13 @@ impl Failure {
             .iter()
             .map(|it| json!({"reason": it.reason, "message": it.message, "field": it.field}))
             .collect();
-        Self::new(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {text}"))
-            .details(details)
-            .causes(Value::Array(list))
+        Self::new(
+            422,
+            "Invalid",
+            format!("{qualified} \"{name}\" is invalid: {text}"),
+        )
+        .details(details)
+        .causes(Value::Array(list))
     }
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {
@@ -131,7 +183,11 @@ impl Failure {
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-            .details(json!({}))
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+        .details(json!({}))
     }
 }

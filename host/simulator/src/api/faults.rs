@@ -123,8 +123,12 @@ impl Fault {
 
 /// Does the text match the pattern, where `*` stands for anything?
 fn glob(pattern: &str, text: &str) -> bool {
-    let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
-    let Some(rest) = text.strip_prefix(before) else { return false };
+    let Some((before, after)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(rest) = text.strip_prefix(before) else {
+        return false;
+    };
     (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| glob(after, rest)))
 }
 
@@ -168,11 +172,17 @@ fn refusal(code: u16, body: Option<&Value>) -> Failure {
         401 => ("Unauthorized", "Unauthorized"),
         403 => ("Forbidden", "forbidden"),
         404 => ("NotFound", "the server could not find the requested resource"),
-        409 => ("Conflict", "the object has been modified; please apply your changes to the latest version and try again"),
+        409 => (
+            "Conflict",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
         429 => ("TooManyRequests", "too many requests, please try again later"),
         500 => ("InternalError", "Internal error occurred: ordered by the test"),
         503 => ("ServiceUnavailable", "apiserver is shutting down"),
-        504 => ("Timeout", "Timeout: request did not complete within requested timeout - context deadline exceeded"),
+        504 => (
+            "Timeout",
+            "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        ),
         _ => ("", "ordered by the test"),
     };
     let mut failure = Failure::new(code, reason, message);
@@ -194,7 +204,10 @@ struct Plan {
 
 impl Faults {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Plan { faults: Vec::new(), seed: 1 }))
+        Self(Mutex::new(Plan {
+            faults: Vec::new(),
+            seed: 1,
+        }))
     }
 
     /// Adds to the plan.
@@ -204,7 +217,11 @@ impl Faults {
     }
 
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).faults.clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .faults
+            .clear();
     }
 
     pub(crate) fn seed(&self, seed: u64) {

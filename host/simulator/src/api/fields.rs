@@ -4,7 +4,10 @@ use serde_json::{Map, Value};
 
 /// The text at `pointer`, or nothing.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The whole number at `pointer`.
@@ -14,7 +17,11 @@ pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
 
 /// The items at `pointer`; none where there is no list.
 pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// Puts `value` at `pointer` and makes the maps on the way. A pointer of keys only: no list positions, no escapes.
@@ -32,7 +39,9 @@ pub(crate) fn set(object: &mut Value, pointer: &str, value: Value) {
 
 /// Takes the field at `pointer` away.
 pub(crate) fn unset(object: &mut Value, pointer: &str) {
-    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
+    let Some((parent, key)) = pointer.rsplit_once('/') else {
+        return;
+    };
     if let Some(map) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
         map.remove(key);
     }
@@ -58,7 +67,9 @@ pub(crate) fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// The condition of that type in `status.conditions`.
 pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    items(object, "/status/conditions").iter().find(|it| text(it, "/type") == kind)
+    items(object, "/status/conditions")
+        .iter()
+        .find(|it| text(it, "/type") == kind)
 }
 
 /// Puts a condition into `status.conditions`, in the place of the one of its type. Its transition time stays if its status does.
@@ -69,7 +80,10 @@ pub(crate) fn set_condition(object: &mut Value, mut condition: Value, now: &str)
         .map_or(now, |old| text(old, "/lastTransitionTime"));
     set(&mut condition, "/lastTransitionTime", since.into());
     let mut all: Vec<Value> = items(object, "/status/conditions").to_vec();
-    match all.iter_mut().find(|it| text(it, "/type") == text(&condition, "/type")) {
+    match all
+        .iter_mut()
+        .find(|it| text(it, "/type") == text(&condition, "/type"))
+    {
         Some(place) => *place = condition,
         None => all.push(condition),
     }

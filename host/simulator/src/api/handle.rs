@@ -51,7 +51,11 @@ pub(crate) fn verb(method: &str, target: &Target, query: &Query) -> Option<&'sta
 
 impl Asked {
     /// Does what was asked.
-    pub(crate) async fn answer(self, store: &Store, setting: impl FnOnce() -> Setting) -> Result<Answer, Failure> {
+    pub(crate) async fn answer(
+        self,
+        store: &Store,
+        setting: impl FnOnce() -> Setting,
+    ) -> Result<Answer, Failure> {
         let sub = self.target.subresource.as_deref();
         match (self.verb, sub) {
             ("create", Some("eviction")) if self.target.kind.kind == "Pod" => {
@@ -73,9 +77,9 @@ impl Asked {
                 let watcher = Watcher::start(setting(), self.target, &self.query, self.shape)?;
                 Ok(Answer::Watch(Box::new(watcher)))
             }
-            "list" => {
-                store.read(|table| list::list(table, &self.target, &self.query, self.shape)).map(|it| Answer::Object(200, it))
-            }
+            "list" => store
+                .read(|table| list::list(table, &self.target, &self.query, self.shape))
+                .map(|it| Answer::Object(200, it)),
             "get" => self.get(store),
             "create" => self.create(store),
             "update" => self.update(store),
@@ -150,7 +154,8 @@ impl Asked {
             fields::set(&mut body, "/metadata/name", key.name.clone().into());
         }
         let sub = self.target.subresource.as_deref();
-        let done = store.write(|table| write::update(table, &self.target.kind, &key, sub, body, self.query.dry_run()))?;
+        let done = store
+            .write(|table| write::update(table, &self.target.kind, &key, sub, body, self.query.dry_run()))?;
         Ok(Answer::Object(200, self.shape.object(&done)))
     }
 
@@ -180,7 +185,10 @@ impl Asked {
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {
         let mut options = DeleteOptions::parse(&self.json()?);
         options.dry |= self.query.dry_run();
-        let grace = self.query.number("gracePeriodSeconds").and_then(|it| i64::try_from(it).ok());
+        let grace = self
+            .query
+            .number("gracePeriodSeconds")
+            .and_then(|it| i64::try_from(it).ok());
         options.grace = options.grace.or(grace);
         Ok(options)
     }

@@ -23,7 +23,12 @@ pub struct Kind {
 impl Kind {
     /// A kind of a CRD, cluster-scoped, with a status and a counted generation.
     pub fn custom(group: &str, version: &str, plural: &str, kind: &str) -> Self {
-        Self { custom: true, status: true, generation: true, ..Self::of(group, version, plural, kind) }
+        Self {
+            custom: true,
+            status: true,
+            generation: true,
+            ..Self::of(group, version, plural, kind)
+        }
     }
 
     /// The same kind, in namespaces.
@@ -72,7 +77,11 @@ impl Kind {
 
     /// `v1`, `policy/v1`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The details of a Status about an object of this kind.
@@ -91,7 +100,11 @@ impl Kind {
 }
 
 fn qualify(name: &str, group: &str) -> String {
-    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
 }
 
 /// How the kinds of `lifecycle.k8s.io` are served.
@@ -118,14 +131,25 @@ fn lifecycle(how: Lifecycle, group: &str) -> Vec<Kind> {
     let event = Kind::of(group, "v1alpha1", "lifecycleevents", "LifecycleEvent")
         .with_status(custom)
         .selectable("spec.bindingNode");
-    vec![Kind { custom, generation: custom, ..transition }, Kind { custom, ..event }]
+    vec![
+        Kind {
+            custom,
+            generation: custom,
+            ..transition
+        },
+        Kind { custom, ..event },
+    ]
 }
 
 /// Every kind that a server of these options serves.
 pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
     let mut kinds = vec![
-        Kind::of("", "v1", "nodes", "Node").with_status(false).selectable("spec.unschedulable"),
-        Kind::of("", "v1", "namespaces", "Namespace").with_status(false).selectable("status.phase"),
+        Kind::of("", "v1", "nodes", "Node")
+            .with_status(false)
+            .selectable("spec.unschedulable"),
+        Kind::of("", "v1", "namespaces", "Namespace")
+            .with_status(false)
+            .selectable("status.phase"),
         Kind::of("", "v1", "pods", "Pod")
             .namespaced()
             .with_status(true)
@@ -137,14 +161,28 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
             .selectable("status.podIP")
             .selectable("status.nominatedNodeName"),
         Kind::of("", "v1", "configmaps", "ConfigMap").namespaced(),
-        Kind::of("", "v1", "secrets", "Secret").namespaced().selectable("type"),
+        Kind::of("", "v1", "secrets", "Secret")
+            .namespaced()
+            .selectable("type"),
         Kind::of("", "v1", "serviceaccounts", "ServiceAccount").namespaced(),
-        Kind::of("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").namespaced().with_status(true),
-        Kind::of("apps", "v1", "daemonsets", "DaemonSet").namespaced().with_status(true),
-        Kind::of("apps", "v1", "deployments", "Deployment").namespaced().with_status(true),
-        Kind::of("apps", "v1", "replicasets", "ReplicaSet").namespaced().with_status(true),
-        Kind::of("apps", "v1", "statefulsets", "StatefulSet").namespaced().with_status(true),
-        Kind::of("batch", "v1", "jobs", "Job").namespaced().with_status(true),
+        Kind::of("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+            .namespaced()
+            .with_status(true),
+        Kind::of("apps", "v1", "daemonsets", "DaemonSet")
+            .namespaced()
+            .with_status(true),
+        Kind::of("apps", "v1", "deployments", "Deployment")
+            .namespaced()
+            .with_status(true),
+        Kind::of("apps", "v1", "replicasets", "ReplicaSet")
+            .namespaced()
+            .with_status(true),
+        Kind::of("apps", "v1", "statefulsets", "StatefulSet")
+            .namespaced()
+            .with_status(true),
+        Kind::of("batch", "v1", "jobs", "Job")
+            .namespaced()
+            .with_status(true),
         Kind::of("coordination.k8s.io", "v1", "leases", "Lease").namespaced(),
         events(Kind::of("", "v1", "events", "Event"), "involvedObject"),
         events(Kind::of("events.k8s.io", "v1", "events", "Event"), "regarding"),
@@ -155,7 +193,20 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
 }
 
 fn events(kind: Kind, about: &str) -> Kind {
-    let fields = ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"];
-    let kind = fields.iter().fold(kind.namespaced(), |kind, field| kind.selectable(&format!("{about}.{field}")));
-    kind.selectable("reason").selectable("type").selectable("reportingComponent").selectable("source")
+    let fields = [
+        "kind",
+        "namespace",
+        "name",
+        "uid",
+        "apiVersion",
+        "resourceVersion",
+        "fieldPath",
+    ];
+    let kind = fields.iter().fold(kind.namespaced(), |kind, field| {
+        kind.selectable(&format!("{about}.{field}"))
+    });
+    kind.selectable("reason")
+        .selectable("type")
+        .selectable("reportingComponent")
+        .selectable("source")
 }

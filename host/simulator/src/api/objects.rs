@@ -48,8 +48,10 @@ pub fn pod(namespace: &str, name: &str, node: &str) -> Object {
 
 /// A budget that keeps `minimum` pods with all of these labels. Its status is the disruption controller's to write.
 pub fn budget(namespace: &str, name: &str, selector: &[(&str, &str)], minimum: impl Into<Value>) -> Value {
-    let labels: serde_json::Map<String, Value> =
-        selector.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
+    let labels: serde_json::Map<String, Value> = selector
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), Value::from(*value)))
+        .collect();
     json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"namespace": namespace, "name": name},
         "spec": {"minAvailable": minimum.into(), "selector": {"matchLabels": labels}}})
@@ -140,7 +142,12 @@ impl Object {
     }
 
     fn entry(mut self, map: &str, key: &str, value: &str) -> Self {
-        let mut entries = self.0.pointer(map).filter(|it| it.is_object()).cloned().unwrap_or_else(|| json!({}));
+        let mut entries = self
+            .0
+            .pointer(map)
+            .filter(|it| it.is_object())
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         if let Some(entries) = entries.as_object_mut() {
             entries.insert(key.to_owned(), value.into());
         }
@@ -191,7 +198,8 @@ impl Object {
         let uid = owner_uid(kind, fields::text(&self.0, "/metadata/namespace"), name);
         let reference = json!({"apiVersion": version, "kind": kind, "name": name, "uid": uid,
             "controller": true, "blockOwnerDeletion": true});
-        self.label("app", name).push("/metadata/ownerReferences", reference)
+        self.label("app", name)
+            .push("/metadata/ownerReferences", reference)
     }
 
     /// The pod is the mirror of a static pod.
@@ -235,7 +243,8 @@ impl Object {
     /// It has not started, and does not.
     #[must_use]
     pub fn pending(self) -> Self {
-        self.annotation("testbed/starts", "false").with("/status", json!({"phase": "Pending"}))
+        self.annotation("testbed/starts", "false")
+            .with("/status", json!({"phase": "Pending"}))
     }
 
     /// It has ended with this code.
@@ -263,11 +272,20 @@ impl Object {
         self.push("/spec/volumes", json!({"name": "scratch", "emptyDir": {}}))
     }
 
-    /// It is a Slurm job, as the Slurm bridge marks its pods.
+    /// It is a slurmd of the Slurm operator, in those states (`Idle`, `Allocated`, `Drain`).
     #[must_use]
-    pub fn slurm(self, job: u64) -> Self {
-        self.label("scheduler.slinky.slurm.net/slurm-jobid", &job.to_string())
-            .with("/spec/schedulerName", "slurm-bridge-scheduler")
+    pub fn slurm(self, states: &[&str]) -> Self {
+        let name = fields::text(&self.0, "/metadata/name").to_owned();
+        let pod = self
+            .label("app.kubernetes.io/name", "slurmd")
+            .label("app.kubernetes.io/component", "worker")
+            .label("nodeset.slinky.slurm.net/pod-name", &name)
+            .with("/spec/hostname", name);
+        states.iter().fold(pod, |pod, state| {
+            let condition = json!({"type": format!("SlurmNodeState{state}"), "status": "True",
+                "lastTransitionTime": STARTED});
+            pod.push("/status/conditions", condition)
+        })
     }
 
     /// A finalizer holds it.

@@ -18,14 +18,17 @@ pub(crate) enum Patch {
 impl Patch {
     /// From a content type.
     pub(crate) fn parse(kind: &Kind, content_type: &str) -> Result<Self, Failure> {
-        let accepted = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        let accepted =
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
         let patch = match content_type.split(';').next().unwrap_or_default().trim() {
             "application/merge-patch+json" => Self::Merge,
             "application/json-patch+json" => Self::Json,
             "application/apply-patch+yaml" => Self::Apply,
             "application/strategic-merge-patch+json" if !kind.custom => Self::Strategic,
             _ => {
-                let why = format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+                let why = format!(
+                    "the body of the request was in an unknown format - accepted media types include: {accepted}"
+                );
                 return Err(Failure::new(415, "UnsupportedMediaType", why));
             }
         };
@@ -60,7 +63,6 @@ fn refused(error: &json_patch::PatchError) -> Failure {
         json_patch::PatchErrorKind::TestFailed => format!("testing value {path} failed: test failed"),
         _ => format!("the server rejected our request due to an error in our request: {error}"),
     };
-    let message = if message.starts_with("testing") { message } else { message };
     Failure::new(422, "Invalid", message).details(json!({}))
 }
 
@@ -68,7 +70,9 @@ fn refused(error: &json_patch::PatchError) -> Failure {
 fn merge_key(field: &str) -> Option<&'static str> {
     match field {
         "conditions" | "addresses" => Some("type"),
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets" => Some("name"),
+        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets" => {
+            Some("name")
+        }
         "ownerReferences" => Some("uid"),
         "ports" => Some("containerPort"),
         "podIPs" | "hostAliases" => Some("ip"),
@@ -100,7 +104,8 @@ fn strategic(object: &mut Value, patch: &Value) {
 
 fn strategic_field(map: &mut Map<String, Value>, field: &str, value: &Value) {
     if let Some(field) = field.strip_prefix("$deleteFromPrimitiveList/") {
-        if let (Some(list), Some(out)) = (map.get_mut(field).and_then(Value::as_array_mut), value.as_array()) {
+        if let (Some(list), Some(out)) = (map.get_mut(field).and_then(Value::as_array_mut), value.as_array())
+        {
             list.retain(|it| !out.contains(it));
         }
         return;
@@ -141,11 +146,16 @@ fn merge_list(list: &mut Value, entries: &[Value], key: &str) {
         *list = json!([]);
     }
     let Some(list) = list.as_array_mut() else { return };
-    if entries.iter().any(|it| it.get("$patch").and_then(Value::as_str) == Some("replace")) {
+    if entries
+        .iter()
+        .any(|it| it.get("$patch").and_then(Value::as_str) == Some("replace"))
+    {
         list.clear();
     }
     for entry in entries {
-        let at = list.iter().position(|it| it.get(key).is_some() && it.get(key) == entry.get(key));
+        let at = list
+            .iter()
+            .position(|it| it.get(key).is_some() && it.get(key) == entry.get(key));
         match (entry.get("$patch").and_then(Value::as_str), at) {
             (Some("delete"), Some(at)) => {
                 list.remove(at);

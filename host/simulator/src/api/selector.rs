@@ -23,7 +23,10 @@ enum Requirement {
 
 impl Selection {
     pub(crate) fn parse(kind: &Kind, labels: &str, wanted: &str) -> Result<Self, Failure> {
-        Ok(Self { labels: parse_labels(labels)?, fields: parse_fields(kind, wanted)? })
+        Ok(Self {
+            labels: parse_labels(labels)?,
+            fields: parse_fields(kind, wanted)?,
+        })
     }
 
     /// Nothing is left out.
@@ -33,20 +36,30 @@ impl Selection {
 
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.labels.iter().all(|it| it.matches(object))
-            && self.fields.iter().all(|(field, same, value)| (field_text(object, field) == *value) == *same)
+            && self
+                .fields
+                .iter()
+                .all(|(field, same, value)| (field_text(object, field) == *value) == *same)
     }
 
     /// The value that a field must have, where the query says so.
     pub(crate) fn required(&self, field: &str) -> Option<&str> {
-        self.fields.iter().find(|(name, same, _)| name == field && *same).map(|(_, _, value)| value.as_str())
+        self.fields
+            .iter()
+            .find(|(name, same, _)| name == field && *same)
+            .map(|(_, _, value)| value.as_str())
     }
 }
 
 impl Requirement {
     fn matches(&self, object: &Value) -> bool {
         match self {
-            Self::In(key, values) => fields::label(object, key).is_some_and(|it| values.iter().any(|v| v == it)),
-            Self::NotIn(key, values) => !fields::label(object, key).is_some_and(|it| values.iter().any(|v| v == it)),
+            Self::In(key, values) => {
+                fields::label(object, key).is_some_and(|it| values.iter().any(|v| v == it))
+            }
+            Self::NotIn(key, values) => {
+                !fields::label(object, key).is_some_and(|it| values.iter().any(|v| v == it))
+            }
             Self::Exists(key) => fields::label(object, key).is_some(),
             Self::Missing(key) => fields::label(object, key).is_none(),
         }
@@ -55,15 +68,27 @@ impl Requirement {
 
 /// Does a `LabelSelector` of an object's spec match those labels? None matches nothing, an empty one everything.
 pub(crate) fn label_selector_matches(selector: Option<&Value>, object: &Value) -> bool {
-    let Some(selector) = selector.filter(|it| it.is_object()) else { return false };
+    let Some(selector) = selector.filter(|it| it.is_object()) else {
+        return false;
+    };
     let labels = selector.get("matchLabels").and_then(Value::as_object);
-    labels.is_none_or(|all| all.iter().all(|(key, value)| fields::label(object, key) == value.as_str()))
-        && fields::items(selector, "/matchExpressions").iter().all(|it| expression(it).is_some_and(|it| it.matches(object)))
+    labels.is_none_or(|all| {
+        all.iter()
+            .all(|(key, value)| fields::label(object, key) == value.as_str())
+    }) && fields::items(selector, "/matchExpressions")
+        .iter()
+        .all(|it| expression(it).is_some_and(|it| it.matches(object)))
 }
 
 fn expression(value: &Value) -> Option<Requirement> {
     let key = fields::text(value, "/key").to_owned();
-    let values = || fields::items(value, "/values").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let values = || {
+        fields::items(value, "/values")
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
     Some(match fields::text(value, "/operator") {
         "In" => Requirement::In(key, values()),
         "NotIn" => Requirement::NotIn(key, values()),
@@ -74,7 +99,10 @@ fn expression(value: &Value) -> Option<Requirement> {
 }
 
 fn parse_labels(text: &str) -> Result<Vec<Requirement>, Failure> {
-    split_outside_parentheses(text).into_iter().map(|it| requirement(it.trim())).collect()
+    split_outside_parentheses(text)
+        .into_iter()
+        .map(|it| requirement(it.trim()))
+        .collect()
 }
 
 fn requirement(text: &str) -> Result<Requirement, Failure> {
@@ -87,22 +115,35 @@ fn requirement(text: &str) -> Result<Requirement, Failure> {
         return Ok(Requirement::In(key.trim().to_owned(), set(values)));
     }
     if let Some((key, value)) = text.split_once("!=") {
-        return Ok(Requirement::NotIn(key.trim().to_owned(), vec![value.trim().to_owned()]));
+        return Ok(Requirement::NotIn(
+            key.trim().to_owned(),
+            vec![value.trim().to_owned()],
+        ));
     }
     if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(Requirement::In(key.trim().to_owned(), vec![value.trim().to_owned()]));
+        return Ok(Requirement::In(
+            key.trim().to_owned(),
+            vec![value.trim().to_owned()],
+        ));
     }
     if let Some(key) = text.strip_prefix('!') {
         return Ok(Requirement::Missing(key.trim().to_owned()));
     }
     if text.is_empty() || text.contains([' ', '(', ')']) {
-        return Err(Failure::bad_request(format!("unable to parse requirement: found '{text}', expected: identifier")));
+        return Err(Failure::bad_request(format!(
+            "unable to parse requirement: found '{text}', expected: identifier"
+        )));
     }
     Ok(Requirement::Exists(text.to_owned()))
 }
 
 fn set(text: &str) -> Vec<String> {
-    text.trim().trim_start_matches('(').trim_end_matches(')').split(',').map(|it| it.trim().to_owned()).collect()
+    text.trim()
+        .trim_start_matches('(')
+        .trim_end_matches(')')
+        .split(',')
+        .map(|it| it.trim().to_owned())
+        .collect()
 }
 
 fn split_outside_parentheses(text: &str) -> Vec<&str> {
@@ -120,7 +161,10 @@ fn split_outside_parentheses(text: &str) -> Vec<&str> {
 }
 
 fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<(String, bool, String)>, Failure> {
-    text.split(',').filter(|it| !it.is_empty()).map(|it| field_requirement(kind, it)).collect()
+    text.split(',')
+        .filter(|it| !it.is_empty())
+        .map(|it| field_requirement(kind, it))
+        .collect()
 }
 
 fn field_requirement(kind: &Kind, text: &str) -> Result<(String, bool, String), Failure> {
@@ -135,14 +179,20 @@ fn field_requirement(kind: &Kind, text: &str) -> Result<(String, bool, String), 
     let known = field == "metadata.name"
         || (field == "metadata.namespace" && kind.namespaced)
         || kind.selectable.iter().any(|it| it == field);
-    if known { Ok((field.to_owned(), same, value.to_owned())) } else { Err(unknown_field(kind, field)) }
+    if known {
+        Ok((field.to_owned(), same, value.to_owned()))
+    } else {
+        Err(unknown_field(kind, field))
+    }
 }
 
 fn unknown_field(kind: &Kind, field: &str) -> Failure {
     Failure::bad_request(match kind.kind.as_str() {
         "Pod" => format!("field label not supported: {field}"),
         kind if kind.starts_with("Lifecycle") => format!("field label not supported for {kind}: {field}"),
-        _ => format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+        _ => format!(
+            "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        ),
     })
 }
 

@@ -74,10 +74,21 @@ impl Service {
         let path = parts.uri.path().to_owned();
         let query = query(&parts.uri);
         let target = Target::parse(&path, &self.kinds);
-        let verb = target.as_ref().and_then(|it| handle::verb(parts.method.as_str(), it, &query));
-        let header = |name| parts.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
+        let verb = target
+            .as_ref()
+            .and_then(|it| handle::verb(parts.method.as_str(), it, &query));
+        let header = |name| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|it| it.to_str().ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
         let asker = Asker {
-            user: header(header::AUTHORIZATION).trim_start_matches("Bearer ").to_owned(),
+            user: header(header::AUTHORIZATION)
+                .trim_start_matches("Bearer ")
+                .to_owned(),
             user_agent: header(header::USER_AGENT),
         };
         let record = self.record(&parts, &asker, target.as_ref(), verb);
@@ -89,11 +100,23 @@ impl Service {
         if let Some(failure) = fault.before().await? {
             return Ok(self.refuse(number, &failure));
         }
-        let body = body.collect().await.map_err(|_broken| Dropped)?.to_bytes().to_vec();
+        let body = body
+            .collect()
+            .await
+            .map_err(|_broken| Dropped)?
+            .to_bytes()
+            .to_vec();
         let done = match (target, verb) {
             (Some(target), Some(verb)) => {
                 let shape = Shape::parse(&header(header::ACCEPT));
-                let asked = Asked { target, query, verb, shape, content_type: header(header::CONTENT_TYPE), body };
+                let asked = Asked {
+                    target,
+                    query,
+                    verb,
+                    shape,
+                    content_type: header(header::CONTENT_TYPE),
+                    body,
+                };
                 self.operate(asked, &asker).await
             }
             (Some(_), None) => Err(Failure::method_not_allowed()),
@@ -122,12 +145,20 @@ impl Service {
     }
 
     async fn operate(&self, asked: Asked, asker: &Asker) -> Result<Answer, Failure> {
-        let rules = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let rules = self
+            .forbidden
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         access::check(&rules, asker, asked.verb, &asked.target, &asked.query)?;
         let setting = || Setting {
             store: self.store.clone(),
             running: self.running.subscribe(),
-            broken: self.breaker.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            broken: self
+                .breaker
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             bookmark_every: self.bookmark_every,
         };
         asked.answer(&self.store, setting).await
@@ -180,7 +211,10 @@ fn json(code: u16, object: &Value) -> Response<Body> {
     let mut text = object.to_string();
     text.push('\n');
     let mut response = plain(Full::new(Bytes::from(text)).boxed_unsync(), code);
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -190,6 +224,9 @@ fn lines(watcher: Watcher) -> Response<Body> {
         Some((Ok::<_, Infallible>(Frame::data(line)), watcher))
     });
     let mut response = plain(StreamBody::new(stream).boxed_unsync(), 200);
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
     response
 }

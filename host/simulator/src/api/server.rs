@@ -93,8 +93,13 @@ impl Drop for ApiServer {
 impl ApiServer {
     /// Binds, makes the namespaces that every cluster has, and begins to answer.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let bound = |source| StartError::Bind { port: options.port, source };
-        let listener = TcpListener::bind(("127.0.0.1", options.port)).await.map_err(bound)?;
+        let bound = |source| StartError::Bind {
+            port: options.port,
+            source,
+        };
+        let listener = TcpListener::bind(("127.0.0.1", options.port))
+            .await
+            .map_err(bound)?;
         let address = listener.local_addr().map_err(bound)?;
         let kinds: Vec<Arc<Kind>> = kinds::all(options.lifecycle, &options.lifecycle_group, &options.kinds)
             .into_iter()
@@ -115,7 +120,11 @@ impl ApiServer {
         let stop = CancellationToken::new();
         tokio::spawn(serve::accept(listener, Arc::clone(&service), stop.clone()));
         cluster::start(&options, &service.store, &service.running.subscribe(), &stop);
-        Ok(Self { service, address, stop })
+        Ok(Self {
+            service,
+            address,
+            stop,
+        })
     }
 
     /// Ends everything: connections, watches, controllers. Dropping does it as well.
@@ -145,9 +154,10 @@ impl ApiServer {
         format!("{config:#}\n")
     }
 
-    /// A configuration for kube-rs.
+    /// A configuration for kube-rs, without the retries of its own that would hide the server's answers.
     pub fn client_config(&self) -> kube::Config {
         let mut config = kube::Config::new(self.url().parse().unwrap_or_default());
+        config.default_retry = false;
         config.auth_info.token = Some("admin".to_owned().into());
         config
     }
@@ -189,7 +199,11 @@ impl ApiServer {
 
     /// Ends all watches, without a word to their readers.
     pub fn break_watches(&self) {
-        let mut breaker = self.service.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut breaker = self
+            .service
+            .breaker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *breaker, CancellationToken::new()).cancel();
     }
 
@@ -210,17 +224,27 @@ impl ApiServer {
 
     /// Refuses what the rule names, from now on.
     pub fn set_forbidden(&self, rule: Forbidden) {
-        self.service.forbidden.lock().unwrap_or_else(PoisonError::into_inner).push(rule);
+        self.service
+            .forbidden
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(rule);
     }
 
     /// Refuses nothing any more.
     pub fn clear_forbidden(&self) {
-        self.service.forbidden.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.service
+            .forbidden
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
 fn make_namespaces(table: &mut Table) -> Result<(), StartError> {
-    let Some(kind) = table.kind("namespaces") else { return Ok(()) };
+    let Some(kind) = table.kind("namespaces") else {
+        return Ok(());
+    };
     for name in ["default", "kube-system", "kube-node-lease", "kube-public"] {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         write::create(table, &kind, None, object, false).map_err(|_failure| StartError::Namespace(name))?;

@@ -50,7 +50,10 @@ impl Shape {
     pub(crate) fn list(self, kind: &Kind) -> (String, String) {
         match self {
             Self::Whole => (format!("{}List", kind.kind), kind.api_version()),
-            Self::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Self::Metadata => (
+                "PartialObjectMetadataList".to_owned(),
+                "meta.k8s.io/v1".to_owned(),
+            ),
         }
     }
 
@@ -58,7 +61,10 @@ impl Shape {
     pub(crate) fn bookmark(self, kind: &Kind, version: u64, end_of_initial: bool) -> Value {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if end_of_initial && let Some(map) = metadata.as_object_mut() {
-            map.insert("annotations".to_owned(), json!({"k8s.io/initial-events-end": "true"}));
+            map.insert(
+                "annotations".to_owned(),
+                json!({"k8s.io/initial-events-end": "true"}),
+            );
         }
         if self == Self::Metadata {
             return json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});

@@ -53,7 +53,10 @@ impl From<Failure> for StoreError {
 impl Store {
     pub(crate) fn new(table: Table) -> Self {
         let latest = watch::Sender::new(table.version);
-        Self(Arc::new(Shared { table: Mutex::new(table), latest }))
+        Self(Arc::new(Shared {
+            table: Mutex::new(table),
+            latest,
+        }))
     }
 
     pub(crate) fn latest(&self) -> watch::Receiver<u64> {
@@ -81,17 +84,24 @@ impl Store {
         self.write(|table| {
             let kind = kind_of(table, &object)?;
             let namespace = if kind.namespaced {
-                Some(text(&object, "/metadata/namespace")).filter(|it| !it.is_empty()).or(Some("default"))
+                Some(text(&object, "/metadata/namespace"))
+                    .filter(|it| !it.is_empty())
+                    .or(Some("default"))
             } else {
                 None
             };
             make_namespace(table, namespace)?;
-            let key = Key::new(&kind, namespace.unwrap_or_default(), text(&object, "/metadata/name"));
+            let key = Key::new(
+                &kind,
+                namespace.unwrap_or_default(),
+                text(&object, "/metadata/name"),
+            );
             let mut whole = match table.get(&key) {
                 Some(old) => keep_identity(object, old),
                 None => {
                     let status = object.get("status").cloned();
-                    let mut made = Value::clone(&write::create(table, &kind, namespace, object.clone(), true)?);
+                    let draft = write::create(table, &kind, namespace, object.clone(), true)?;
+                    let mut made = Value::clone(&draft);
                     fields::copy(&mut made, &object, "/metadata/generation");
                     if kind.generation && made.pointer("/metadata/generation").is_none() {
                         fields::set(&mut made, "/metadata/generation", 1.into());
@@ -99,7 +109,10 @@ impl Store {
                     if let Some(status) = status {
                         fields::set(&mut made, "/status", status);
                     }
-                    for field in ["/metadata/deletionTimestamp", "/metadata/deletionGracePeriodSeconds"] {
+                    for field in [
+                        "/metadata/deletionTimestamp",
+                        "/metadata/deletionGracePeriodSeconds",
+                    ] {
                         fields::copy(&mut made, &object, field);
                     }
                     if !text(&object, "/metadata/uid").is_empty() {
@@ -115,24 +128,49 @@ impl Store {
 
     /// The object, if it is there. `resource` is `pods` or `leases.coordination.k8s.io`; `namespace` is empty for cluster-scoped ones.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        self.read(|table| table.get(&key(resource, namespace, name)).map(|it| Value::clone(it)))
+        self.read(|table| {
+            table
+                .get(&key(resource, namespace, name))
+                .map(|it| Value::clone(it))
+        })
     }
 
     /// Every object of a resource, sorted by namespace and name.
     pub fn list(&self, resource: &str) -> Vec<Value> {
-        self.read(|table| table.list(resource, None).map(|(_, it)| Value::clone(it)).collect())
+        self.read(|table| {
+            table
+                .list(resource, None)
+                .map(|(_, it)| Value::clone(it))
+                .collect()
+        })
     }
 
     /// Takes an object away at once, finalizers or not.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        self.write(|table| table.take(&key(resource, namespace, name)).map(|it| Value::clone(&it)))
+        self.write(|table| {
+            table
+                .take(&key(resource, namespace, name))
+                .map(|it| Value::clone(&it))
+        })
     }
 
     /// Deletes it as a client would: with its grace period and its finalizers.
-    pub fn delete_gracefully(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, StoreError> {
+    pub fn delete_gracefully(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, StoreError> {
         self.write(|table| {
-            let kind = table.kind(resource).ok_or_else(|| StoreError::UnknownResource(resource.to_owned()))?;
-            let deleted = delete::delete(table, &kind, &key(resource, namespace, name), &DeleteOptions::default())?;
+            let kind = table
+                .kind(resource)
+                .ok_or_else(|| StoreError::UnknownResource(resource.to_owned()))?;
+            let deleted = delete::delete(
+                table,
+                &kind,
+                &key(resource, namespace, name),
+                &DeleteOptions::default(),
+            )?;
             Ok(Value::clone(&deleted.object))
         })
     }
@@ -158,7 +196,11 @@ impl Store {
 }
 
 fn key(resource: &str, namespace: &str, name: &str) -> Key {
-    Key { resource: resource.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+    Key {
+        resource: resource.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
 }
 
 fn kind_of(table: &Table, object: &Value) -> Result<Arc<Kind>, StoreError> {
@@ -174,7 +216,8 @@ fn make_namespace(table: &mut Table, namespace: Option<&str>) -> Result<(), Stor
         return Ok(());
     }
     if let Some(kind) = table.kind("namespaces") {
-        let object = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        let object =
+            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         write::create(table, &kind, None, object, false)?;
     }
     Ok(())

@@ -19,7 +19,11 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new(kind: &Kind, namespace: &str, name: &str) -> Self {
-        Self { resource: kind.resource(), namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            resource: kind.resource(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -76,7 +80,10 @@ impl Table {
     /// The kind of an object, by its `apiVersion` and `kind`.
     pub(crate) fn kind_of(&self, object: &Value) -> Option<Arc<Kind>> {
         let (version, kind) = (fields::text(object, "/apiVersion"), fields::text(object, "/kind"));
-        self.kinds.iter().find(|it| it.kind == kind && it.api_version() == version).cloned()
+        self.kinds
+            .iter()
+            .find(|it| it.kind == kind && it.api_version() == version)
+            .cloned()
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
@@ -94,15 +101,22 @@ impl Table {
             namespace: namespace.unwrap_or_default().to_owned(),
             name: String::new(),
         };
-        self.objects
-            .range(start..)
-            .take_while(move |(key, _)| key.resource == resource && namespace.is_none_or(|it| it == key.namespace))
+        self.objects.range(start..).take_while(move |(key, _)| {
+            key.resource == resource && namespace.is_none_or(|it| it == key.namespace)
+        })
     }
 
     /// The objects of a resource as they were at a version that is not older than the history.
-    pub(crate) fn list_at(&self, resource: &str, namespace: Option<&str>, version: u64) -> BTreeMap<Key, Arc<Value>> {
-        let mut then: BTreeMap<Key, Arc<Value>> =
-            self.list(resource, namespace).map(|(key, object)| (key.clone(), Arc::clone(object))).collect();
+    pub(crate) fn list_at(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        version: u64,
+    ) -> BTreeMap<Key, Arc<Value>> {
+        let mut then: BTreeMap<Key, Arc<Value>> = self
+            .list(resource, namespace)
+            .map(|(key, object)| (key.clone(), Arc::clone(object)))
+            .collect();
         for change in self.changes.iter().rev().take_while(|it| it.version > version) {
             if change.key.resource != resource || namespace.is_some_and(|it| it != change.key.namespace) {
                 continue;
@@ -117,7 +131,11 @@ impl Table {
 
     /// What was written after `version`; nothing if part of that has been dropped.
     pub(crate) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Arc<Change>>> {
-        if self.changes.front().is_some_and(|first| first.version > version + 1) {
+        if self
+            .changes
+            .front()
+            .is_some_and(|first| first.version > version + 1)
+        {
             return None;
         }
         let from = self.changes.partition_point(|it| it.version <= version);
@@ -127,10 +145,20 @@ impl Table {
     /// Writes an object under a new version.
     pub(crate) fn put(&mut self, key: Key, mut object: Value) -> Arc<Value> {
         self.version += 1;
-        fields::set(&mut object, "/metadata/resourceVersion", self.version.to_string().into());
+        fields::set(
+            &mut object,
+            "/metadata/resourceVersion",
+            self.version.to_string().into(),
+        );
         let object = Arc::new(object);
         let before = self.objects.insert(key.clone(), Arc::clone(&object));
-        self.record(Change { version: self.version, key, before, object: Arc::clone(&object), gone: false });
+        self.record(Change {
+            version: self.version,
+            key,
+            before,
+            object: Arc::clone(&object),
+            gone: false,
+        });
         object
     }
 
@@ -139,10 +167,20 @@ impl Table {
         let before = self.objects.remove(key)?;
         self.version += 1;
         let mut object = Value::clone(&before);
-        fields::set(&mut object, "/metadata/resourceVersion", self.version.to_string().into());
+        fields::set(
+            &mut object,
+            "/metadata/resourceVersion",
+            self.version.to_string().into(),
+        );
         let object = Arc::new(object);
         let key = key.clone();
-        self.record(Change { version: self.version, key, before: Some(before), object: Arc::clone(&object), gone: true });
+        self.record(Change {
+            version: self.version,
+            key,
+            before: Some(before),
+            object: Arc::clone(&object),
+            gone: true,
+        });
         Some(object)
     }
 

@@ -25,7 +25,9 @@ impl Target {
         };
         parts.drain(..if group.is_empty() { 2 } else { 3 });
         let (namespace, rest): (Option<&str>, &[&str]) = match parts.as_slice() {
-            ["namespaces", _] | ["namespaces", _, "status" | "finalize"] | ["namespaces"] => (None, parts.as_slice()),
+            ["namespaces", _] | ["namespaces", _, "status" | "finalize"] | ["namespaces"] => {
+                (None, parts.as_slice())
+            }
             ["namespaces", namespace, rest @ ..] => (Some(namespace), rest),
             rest => (None, rest),
         };
@@ -35,8 +37,12 @@ impl Target {
             [plural, name, subresource] => (plural, Some(*name), Some(*subresource)),
             _ => return None,
         };
-        let kind = kinds.iter().find(|it| it.group == group && it.version == version && it.plural == *plural)?;
-        if (!kind.namespaced && namespace.is_some()) || (kind.namespaced && namespace.is_none() && name.is_some()) {
+        let kind = kinds
+            .iter()
+            .find(|it| it.group == group && it.version == version && it.plural == *plural)?;
+        if (!kind.namespaced && namespace.is_some())
+            || (kind.namespaced && namespace.is_none() && name.is_some())
+        {
             return None;
         }
         Some(Self {
@@ -49,7 +55,11 @@ impl Target {
 
     /// Where the named object stands.
     pub(crate) fn key(&self) -> Key {
-        Key::new(&self.kind, self.namespace.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
+        Key::new(
+            &self.kind,
+            self.namespace.as_deref().unwrap_or_default(),
+            self.name.as_deref().unwrap_or_default(),
+        )
     }
 }
 
@@ -60,7 +70,11 @@ pub(crate) struct Query(pub(crate) Vec<(String, String)>);
 impl Query {
     /// The value of a parameter; empty where it is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+            .unwrap_or_default()
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {

@@ -11,7 +11,10 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
     let name = text(object, "/metadata/name");
     let mut causes = Vec::new();
     if name.is_empty() {
-        causes.push(Cause::required("metadata.name", "name or generateName is required"));
+        causes.push(Cause::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
     } else if !is_subdomain(name) {
         causes.push(Cause::invalid("metadata.name", &name.into(), SUBDOMAIN));
     }
@@ -20,7 +23,11 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
         "LifecycleTransition" => transition(object, old, &mut causes),
         _ => {}
     }
-    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::invalid(kind, name, &causes))
+    }
 }
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -35,7 +42,9 @@ fn is_subdomain(name: &str) -> bool {
             !part.is_empty()
                 && !part.starts_with('-')
                 && !part.ends_with('-')
-                && part.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
+                && part
+                    .bytes()
+                    .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
         })
 }
 
@@ -89,20 +98,37 @@ fn transition(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         let terms = items(selector, "/nodeSelectorTerms");
         if terms.len() != 1 {
             let why = "must have exactly one node selector term";
-            causes.push(Cause::invalid("spec.nodeSelector.nodeSelectorTerms", &terms.into(), why));
+            causes.push(Cause::invalid(
+                "spec.nodeSelector.nodeSelectorTerms",
+                &terms.into(),
+                why,
+            ));
         }
     }
     match object.pointer("/spec/allNodes").and_then(Value::as_bool) {
         Some(true) => set += 1,
         Some(false) => {
-            causes.push(Cause::invalid("spec.allNodes", &false.into(), "must be either unset or set to true"));
+            causes.push(Cause::invalid(
+                "spec.allNodes",
+                &false.into(),
+                "must be either unset or set to true",
+            ));
         }
         None => {}
     }
     match set {
         0 => causes.push(Cause::required("spec", ONE_OF_THREE)),
         1 => {}
-        _ => causes.push(Cause::invalid("spec", object.get("spec").unwrap_or(&Value::Null), ONE_OF_THREE)),
+        _ => causes.push(Cause::invalid(
+            "spec",
+            object.get("spec").unwrap_or(&Value::Null),
+            ONE_OF_THREE,
+        )),
     }
-    immutable(object, old, &["spec.nodeName", "spec.nodeSelector", "spec.allNodes"], causes);
+    immutable(
+        object,
+        old,
+        &["spec.nodeName", "spec.nodeSelector", "spec.allNodes"],
+        causes,
+    );
 }

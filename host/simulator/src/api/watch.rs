@@ -56,13 +56,27 @@ struct Start {
 }
 
 impl Watcher {
-    pub(crate) fn start(setting: Setting, target: Target, query: &Query, shape: Shape) -> Result<Self, Failure> {
-        let selection = Selection::parse(&target.kind, query.text("labelSelector"), query.text("fieldSelector"))?;
+    pub(crate) fn start(
+        setting: Setting,
+        target: Target,
+        query: &Query,
+        shape: Shape,
+    ) -> Result<Self, Failure> {
+        let selection = Selection::parse(
+            &target.kind,
+            query.text("labelSelector"),
+            query.text("fieldSelector"),
+        )?;
         let begin = check(&target, query)?;
         let latest = setting.store.latest();
-        let timeout = query.number("timeoutSeconds").filter(|it| *it > 0).map_or(LONGEST, Duration::from_secs);
+        let timeout = query
+            .number("timeoutSeconds")
+            .filter(|it| *it > 0)
+            .map_or(LONGEST, Duration::from_secs);
         let ends = Instant::now() + timeout;
-        let bookmarks = query.flag("allowWatchBookmarks").then_some(setting.bookmark_every);
+        let bookmarks = query
+            .flag("allowWatchBookmarks")
+            .then_some(setting.bookmark_every);
         let mut watcher = Self {
             latest,
             running: setting.running,
@@ -145,7 +159,9 @@ impl Watcher {
             if self.seen >= table.version {
                 return true;
             }
-            let Some(changes) = table.since(self.seen) else { return false };
+            let Some(changes) = table.since(self.seen) else {
+                return false;
+            };
             for change in changes {
                 self.tell(change);
             }
@@ -157,12 +173,19 @@ impl Watcher {
     fn tell(&mut self, change: &Arc<Change>) {
         let key = &change.key;
         if key.resource != self.target.kind.resource()
-            || self.target.namespace.as_ref().is_some_and(|it| *it != key.namespace)
+            || self
+                .target
+                .namespace
+                .as_ref()
+                .is_some_and(|it| *it != key.namespace)
             || self.target.name.as_ref().is_some_and(|it| *it != key.name)
         {
             return;
         }
-        let before = change.before.as_ref().is_some_and(|it| self.selection.matches(it));
+        let before = change
+            .before
+            .as_ref()
+            .is_some_and(|it| self.selection.matches(it));
         let now = !change.gone && self.selection.matches(&change.object);
         let what = match (before, now) {
             (false, false) => return,
@@ -190,7 +213,11 @@ impl Watcher {
         let Some(every) = self.bookmarks else { return };
         let now = Instant::now();
         let last = self.ends.checked_sub(LAST_BOOKMARK).unwrap_or(now);
-        self.next_bookmark = if now >= last { self.ends } else { (now + every).min(last) };
+        self.next_bookmark = if now >= last {
+            self.ends
+        } else {
+            (now + every).min(last)
+        };
     }
 }
 
@@ -205,20 +232,37 @@ fn check(target: &Target, query: &Query) -> Result<Start, Failure> {
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         );
         let details = json!({"group": "meta.k8s.io", "kind": "ListOptions"});
-        return Err(Failure::invalid_as("ListOptions.meta.k8s.io", details, "", &[cause]));
+        return Err(Failure::invalid_as(
+            "ListOptions.meta.k8s.io",
+            details,
+            "",
+            &[cause],
+        ));
     }
     if !asked && !matching.is_empty() {
         let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
         let details = json!({"group": "meta.k8s.io", "kind": "ListOptions"});
         let causes = [Cause::forbidden("resourceVersionMatch", why)];
-        return Err(Failure::invalid_as("ListOptions.meta.k8s.io", details, "", &causes));
+        return Err(Failure::invalid_as(
+            "ListOptions.meta.k8s.io",
+            details,
+            "",
+            &causes,
+        ));
     }
     let initial = asked || version.is_empty() || version == "0";
     let seen = match version {
         "" => 0,
         text => text.parse().map_err(|_error| {
-            Failure::bad_request(format!("{}: invalid resource version \"{text}\"", target.kind.resource()))
+            Failure::bad_request(format!(
+                "{}: invalid resource version \"{text}\"",
+                target.kind.resource()
+            ))
         })?,
     };
-    Ok(Start { seen, initial, mark_end: marks })
+    Ok(Start {
+        seen,
+        initial,
+        mark_end: marks,
+    })
 }

@@ -15,7 +15,11 @@ fn check_namespace(table: &Table, kind: &Kind, key: &Key) -> Result<(), Failure>
     if !kind.namespaced {
         return Ok(());
     }
-    let home = Key { resource: "namespaces".to_owned(), namespace: String::new(), name: key.namespace.clone() };
+    let home = Key {
+        resource: "namespaces".to_owned(),
+        namespace: String::new(),
+        name: key.namespace.clone(),
+    };
     let Some(namespace) = table.get(&home) else {
         return match table.kind("namespaces") {
             Some(namespaces) => Err(Failure::not_found(&namespaces, &key.namespace)),
@@ -53,7 +57,10 @@ pub(crate) fn create(
     if text(&object, "/metadata/name").is_empty() && !generated.is_empty() {
         let uid = table.new_uid();
         let tail = uid.get(15..18).unwrap_or_default();
-        let name = format!("{generated}{tail}{}", uid.get(uid.len().saturating_sub(2)..).unwrap_or_default());
+        let name = format!(
+            "{generated}{tail}{}",
+            uid.get(uid.len().saturating_sub(2)..).unwrap_or_default()
+        );
         fields::set(&mut object, "/metadata/name", name.into());
     }
     place(kind, namespace, &mut object)?;
@@ -75,7 +82,9 @@ pub(crate) fn create(
 /// The body must be of the kind that the URL names.
 pub(crate) fn check_form(kind: &Kind, object: &Value) -> Result<(), Failure> {
     if !object.is_object() {
-        return Err(Failure::bad_request("the object provided is unrecognized: it is not a JSON object"));
+        return Err(Failure::bad_request(
+            "the object provided is unrecognized: it is not a JSON object",
+        ));
     }
     let (version, name) = (text(object, "/apiVersion"), text(object, "/kind"));
     if version != kind.api_version() || name != kind.kind {
@@ -108,7 +117,13 @@ fn place(kind: &Kind, namespace: Option<&str>, object: &mut Value) -> Result<(),
 
 /// What the server fills in at birth.
 fn prepare_new(table: &Table, kind: &Kind, uid: &str, object: &mut Value) {
-    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+    for field in [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+    ] {
         fields::unset(object, &format!("/metadata/{field}"));
     }
     fields::set(object, "/metadata/uid", uid.into());
@@ -122,7 +137,10 @@ fn prepare_new(table: &Table, kind: &Kind, uid: &str, object: &mut Value) {
             fields::set(object, "/spec/finalizers", json!(["kubernetes"]));
             fields::set(object, "/status", json!({"phase": "Active"}));
             let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-            let mut labels = object.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+            let mut labels = object
+                .pointer("/metadata/labels")
+                .cloned()
+                .unwrap_or_else(|| json!({}));
             if let Some(labels) = labels.as_object_mut() {
                 labels.insert("kubernetes.io/metadata.name".to_owned(), name);
             }
@@ -141,7 +159,11 @@ fn prepare_new(table: &Table, kind: &Kind, uid: &str, object: &mut Value) {
 }
 
 fn prepare_new_pod(object: &mut Value) {
-    fields::set(object, "/status", json!({"phase": "Pending", "qosClass": "BestEffort"}));
+    fields::set(
+        object,
+        "/status",
+        json!({"phase": "Pending", "qosClass": "BestEffort"}),
+    );
     for (field, value) in [
         ("/spec/terminationGracePeriodSeconds", json!(30)),
         ("/spec/restartPolicy", json!("Always")),
@@ -163,7 +185,10 @@ pub(crate) fn update(
     mut new: Value,
     dry: bool,
 ) -> Result<Arc<Value>, Failure> {
-    let old = table.get(key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
+    let old = table
+        .get(key)
+        .cloned()
+        .ok_or_else(|| Failure::not_found(kind, &key.name))?;
     check_form(kind, &new)?;
     check_identity(kind, key, &old, &new)?;
     keep_system_fields(&mut new, &old);
@@ -182,7 +207,7 @@ pub(crate) fn update(
     let ends = !text(&new, "/metadata/deletionTimestamp").is_empty()
         && fields::items(&new, "/metadata/finalizers").is_empty()
         && fields::number(&new, "/metadata/deletionGracePeriodSeconds").unwrap_or(0) == 0
-        && !(kind.kind == "Namespace" && !fields::items(&new, "/spec/finalizers").is_empty());
+        && (kind.kind != "Namespace" || fields::items(&new, "/spec/finalizers").is_empty());
     if dry || (new == *old && !ends) {
         return Ok(Arc::new(new));
     }
@@ -208,7 +233,10 @@ fn changed_spec(kind: &Kind, new: &Value, old: &Value) -> bool {
 fn check_identity(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<(), Failure> {
     let name = text(new, "/metadata/name");
     if name != key.name {
-        let why = format!("the name of the object ({name}) does not match the name on the URL ({})", key.name);
+        let why = format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            key.name
+        );
         return Err(Failure::bad_request(why));
     }
     let (uid, stored) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
@@ -224,8 +252,14 @@ fn check_identity(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<()
 }
 
 fn keep_system_fields(new: &mut Value, old: &Value) {
-    for field in ["uid", "namespace", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
-    {
+    for field in [
+        "uid",
+        "namespace",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         fields::copy(new, old, &format!("/metadata/{field}"));
     }
 }
@@ -260,5 +294,9 @@ fn check_finalizers(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.join(", ")
     );
-    Err(Failure::invalid(kind, &key.name, &[Cause::forbidden("metadata.finalizers", &why)]))
+    Err(Failure::invalid(
+        kind,
+        &key.name,
+        &[Cause::forbidden("metadata.finalizers", &why)],
+    ))
 }

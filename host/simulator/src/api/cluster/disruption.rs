@@ -38,9 +38,14 @@ pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>, lag: D
             }
         }
         next = store.write(|table| {
-            let soonest = touched.iter().filter_map(|it| count_namespace(table, it, &mut peaks)).min();
+            let soonest = touched
+                .iter()
+                .filter_map(|it| count_namespace(table, it, &mut peaks))
+                .min();
             seen = table.version;
-            soonest.map(|it| Instant::now() + it).or(next.filter(|_| !all))
+            soonest
+                .map(|it| Instant::now() + it)
+                .or_else(|| next.filter(|_| !all))
         });
         tokio::select! {
             biased;
@@ -53,22 +58,36 @@ pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>, lag: D
 /// The namespaces where something changed that matters.
 fn touched(table: &Table, seen: u64, all: bool) -> BTreeSet<String> {
     let matters = |key: &Key| {
-        matches!(key.resource.as_str(), "pods" | BUDGETS | "replicasets.apps" | "statefulsets.apps" | "deployments.apps")
+        matches!(
+            key.resource.as_str(),
+            "pods" | BUDGETS | "replicasets.apps" | "statefulsets.apps" | "deployments.apps"
+        )
     };
     match table.since(seen).filter(|_| seen > 0 && !all) {
-        Some(changes) => changes.filter(|it| matters(&it.key)).map(|it| it.key.namespace.clone()).collect(),
-        None => table.list(BUDGETS, None).map(|(key, _)| key.namespace.clone()).collect(),
+        Some(changes) => changes
+            .filter(|it| matters(&it.key))
+            .map(|it| it.key.namespace.clone())
+            .collect(),
+        None => table
+            .list(BUDGETS, None)
+            .map(|(key, _)| key.namespace.clone())
+            .collect(),
     }
 }
 
 /// Counts every budget of a namespace. The answer is when the next entry of `disruptedPods` is forgotten.
 fn count_namespace(table: &mut Table, namespace: &str, peaks: &mut Peaks) -> Option<Duration> {
-    let budgets: Vec<(Key, Arc<Value>)> =
-        table.list(BUDGETS, Some(namespace)).map(|(key, it)| (key.clone(), Arc::clone(it))).collect();
+    let budgets: Vec<(Key, Arc<Value>)> = table
+        .list(BUDGETS, Some(namespace))
+        .map(|(key, it)| (key.clone(), Arc::clone(it)))
+        .collect();
     if budgets.is_empty() {
         return None;
     }
-    let pods: Vec<Arc<Value>> = table.list("pods", Some(namespace)).map(|(_, it)| Arc::clone(it)).collect();
+    let pods: Vec<Arc<Value>> = table
+        .list("pods", Some(namespace))
+        .map(|(_, it)| Arc::clone(it))
+        .collect();
     let mut soonest = None;
     for (key, old) in budgets {
         let mine: Vec<&Value> = pods
@@ -119,7 +138,10 @@ fn expected(table: &Table, budget: &Value, pods: &[&Value], peaks: &mut Peaks) -
     let minimum = budget.pointer("/spec/minAvailable").filter(|it| !it.is_null());
     let maximum = budget.pointer("/spec/maxUnavailable").filter(|it| !it.is_null());
     if let Some(desired) = minimum.and_then(Value::as_i64) {
-        return Ok(Counts { expected: i64::try_from(pods.len()).unwrap_or(i64::MAX), desired });
+        return Ok(Counts {
+            expected: i64::try_from(pods.len()).unwrap_or(i64::MAX),
+            desired,
+        });
     }
     let expected = scale(table, pods, peaks)?;
     let desired = match (minimum, maximum) {
@@ -132,8 +154,14 @@ fn expected(table: &Table, budget: &Value, pods: &[&Value], peaks: &mut Peaks) -
 
 /// A number, or a percentage of the whole rounded up.
 fn part(value: &Value, whole: i64) -> i64 {
-    let percent = value.as_str().and_then(|it| it.strip_suffix('%')).and_then(|it| it.parse::<i64>().ok());
-    percent.map_or_else(|| value.as_i64().unwrap_or(0), |it| (it * whole + 99).div_euclid(100))
+    let percent = value
+        .as_str()
+        .and_then(|it| it.strip_suffix('%'))
+        .and_then(|it| it.parse::<i64>().ok());
+    percent.map_or_else(
+        || value.as_i64().unwrap_or(0),
+        |it| (it * whole + 99).div_euclid(100),
+    )
 }
 
 /// How many pods the owners want, together. Pods without an owner do not count.
@@ -141,7 +169,12 @@ fn scale(table: &Table, pods: &[&Value], peaks: &mut Peaks) -> Result<i64, Strin
     let mut owners: BTreeMap<String, i64> = BTreeMap::new();
     for pod in pods {
         let references = fields::items(pod, "/metadata/ownerReferences");
-        let Some(owner) = references.iter().find(|it| it.get("controller") == Some(&true.into())) else { continue };
+        let Some(owner) = references
+            .iter()
+            .find(|it| it.get("controller") == Some(&true.into()))
+        else {
+            continue;
+        };
         let uid = text(owner, "/uid");
         if owners.contains_key(uid) {
             continue;
@@ -156,7 +189,10 @@ fn scale(table: &Table, pods: &[&Value], peaks: &mut Peaks) -> Result<i64, Strin
         let wanted = match (known, text(owner, "/kind")) {
             (Some(replicas), _) => replicas,
             (None, "DaemonSet" | "Job") => {
-                return Err(format!("found no controllers for pod \"{}\"", text(pod, "/metadata/name")));
+                return Err(format!(
+                    "found no controllers for pod \"{}\"",
+                    text(pod, "/metadata/name")
+                ));
             }
             (None, _) => peak(pods, uid, peaks),
         };
@@ -167,14 +203,24 @@ fn scale(table: &Table, pods: &[&Value], peaks: &mut Peaks) -> Result<i64, Strin
 
 /// An owner that is no object here wants as many pods as it ever had.
 fn peak(pods: &[&Value], uid: &str, peaks: &mut Peaks) -> i64 {
-    let of_owner = |pod: &Value| fields::items(pod, "/metadata/ownerReferences").iter().any(|it| text(it, "/uid") == uid);
+    let of_owner = |pod: &Value| {
+        fields::items(pod, "/metadata/ownerReferences")
+            .iter()
+            .any(|it| text(it, "/uid") == uid)
+    };
     let now = pods.iter().filter(|pod| of_owner(pod)).count();
     let most = peaks.entry(uid.to_owned()).or_insert(0);
     *most = (*most).max(i64::try_from(now).unwrap_or(i64::MAX));
     *most
 }
 
-fn write_counts(table: &Table, budget: &mut Value, pods: &[&Value], disrupted: Map<String, Value>, counts: Counts) {
+fn write_counts(
+    table: &Table,
+    budget: &mut Value,
+    pods: &[&Value],
+    disrupted: Map<String, Value>,
+    counts: Counts,
+) {
     let healthy = pods
         .iter()
         .filter(|pod| {
@@ -184,7 +230,11 @@ fn write_counts(table: &Table, budget: &mut Value, pods: &[&Value], disrupted: M
         })
         .count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
-    let allowed = if counts.expected == 0 { 0 } else { (healthy - counts.desired).max(0) };
+    let allowed = if counts.expected == 0 {
+        0
+    } else {
+        (healthy - counts.desired).max(0)
+    };
     for (field, value) in [
         ("disruptionsAllowed", allowed),
         ("currentHealthy", healthy),
@@ -198,7 +248,11 @@ fn write_counts(table: &Table, budget: &mut Value, pods: &[&Value], disrupted: M
     } else {
         fields::set(budget, "/status/disruptedPods", Value::Object(disrupted));
     }
-    let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    let (status, reason) = if allowed > 0 {
+        ("True", "SufficientPods")
+    } else {
+        ("False", "InsufficientPods")
+    };
     say(table, budget, status, reason, "");
 }
 

@@ -20,7 +20,12 @@ const MIRROR_COMES_BACK: Duration = Duration::from_secs(86);
 /// Runs until dropped.
 pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>, takes: Duration) {
     let mut latest = store.latest();
-    let mut pods = Pods { takes, seen: 0, lives: HashMap::new(), queue: BTreeSet::new() };
+    let mut pods = Pods {
+        takes,
+        seen: 0,
+        lives: HashMap::new(),
+        queue: BTreeSet::new(),
+    };
     while running.wait_for(|it| *it).await.is_ok() {
         latest.mark_unchanged();
         pods.catch_up(&store);
@@ -64,8 +69,10 @@ enum Step {
 impl Pods {
     fn catch_up(&mut self, store: &Store) {
         store.read(|table| {
-            let changed: Option<Vec<Key>> =
-                table.since(self.seen).filter(|_| self.seen > 0).map(|all| all.map(|it| it.key.clone()).collect());
+            let changed: Option<Vec<Key>> = table
+                .since(self.seen)
+                .filter(|_| self.seen > 0)
+                .map(|all| all.map(|it| it.key.clone()).collect());
             let keys = match changed {
                 Some(keys) if keys.iter().all(|it| it.resource != "nodes") => keys,
                 _ => table.list("pods", None).map(|(key, _)| key.clone()).collect(),
@@ -88,7 +95,12 @@ impl Pods {
         };
         let now = Instant::now();
         let uid = text(pod, "/metadata/uid");
-        let fresh = || Life { uid: uid.to_owned(), began: now, ending: None, due: None };
+        let fresh = || Life {
+            uid: uid.to_owned(),
+            began: now,
+            ending: None,
+            due: None,
+        };
         let life = self.lives.entry(key.clone()).or_insert_with(fresh);
         if life.uid != uid {
             *life = fresh();
@@ -108,7 +120,9 @@ impl Pods {
         let now = Instant::now();
         while let Some((at, key)) = self.queue.first().cloned().filter(|(at, _)| *at <= now) {
             self.queue.remove(&(at, key.clone()));
-            let Some(life) = self.lives.get_mut(&key) else { continue };
+            let Some(life) = self.lives.get_mut(&key) else {
+                continue;
+            };
             if let Some((_, step)) = life.due.take() {
                 let uid = life.uid.clone();
                 store.write(|table| take_step(table, &key, &uid, step));
@@ -119,8 +133,15 @@ impl Pods {
 
 /// A node that is not there counts as running: tests may make pods alone.
 fn kubelet_runs(table: &Table, node: &str) -> bool {
-    let key = Key { resource: "nodes".to_owned(), namespace: String::new(), name: node.to_owned() };
-    !node.is_empty() && table.get(&key).is_none_or(|it| fields::label(it, "testbed/kubelet") != Some("stopped"))
+    let key = Key {
+        resource: "nodes".to_owned(),
+        namespace: String::new(),
+        name: node.to_owned(),
+    };
+    !node.is_empty()
+        && table
+            .get(&key)
+            .is_none_or(|it| fields::label(it, "testbed/kubelet") != Some("stopped"))
 }
 
 fn seconds(value: &str) -> Option<Duration> {
@@ -131,7 +152,9 @@ fn seconds(value: &str) -> Option<Duration> {
 fn next(pod: &Value, life: &Life, takes: Duration) -> Option<(Instant, Step)> {
     let phase = text(pod, "/status/phase");
     let finished = matches!(phase, "Succeeded" | "Failed");
-    let exit = annotation(pod, "testbed/exit-code").and_then(|it| it.parse().ok()).unwrap_or(0);
+    let exit = annotation(pod, "testbed/exit-code")
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(0);
     if let Some(since) = life.ending {
         if annotation(pod, "testbed/stuck") == Some("true") {
             return None;
@@ -143,7 +166,9 @@ fn next(pod: &Value, life: &Life, takes: Duration) -> Option<(Instant, Step)> {
             let removed = number(pod, "/metadata/deletionGracePeriodSeconds") == Some(0);
             return (!removed).then_some((since, Step::Remove));
         }
-        let own = annotation(pod, "testbed/takes").and_then(seconds).unwrap_or(takes);
+        let own = annotation(pod, "testbed/takes")
+            .and_then(seconds)
+            .unwrap_or(takes);
         let grace = number(pod, "/metadata/deletionGracePeriodSeconds").unwrap_or(0);
         let grace = Duration::from_secs(grace.try_into().unwrap_or(0));
         return Some(if own <= grace {
@@ -174,7 +199,13 @@ fn next(pod: &Value, life: &Life, takes: Duration) -> Option<(Instant, Step)> {
 }
 
 fn take_step(table: &mut Table, key: &Key, uid: &str, step: Step) {
-    let Some(old) = table.get(key).filter(|it| text(it, "/metadata/uid") == uid).cloned() else { return };
+    let Some(old) = table
+        .get(key)
+        .filter(|it| text(it, "/metadata/uid") == uid)
+        .cloned()
+    else {
+        return;
+    };
     let now = table.clock.stamp();
     let mut pod = Value::clone(&old);
     match step {
@@ -191,7 +222,11 @@ fn take_step(table: &mut Table, key: &Key, uid: &str, step: Step) {
 }
 
 fn remove(table: &mut Table, key: &Key, uid: &str) {
-    let options = DeleteOptions { grace: Some(0), uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+    let options = DeleteOptions {
+        grace: Some(0),
+        uid: Some(uid.to_owned()),
+        ..DeleteOptions::default()
+    };
     if let Some(kind) = table.kind("pods") {
         // Whoever took it first has done the same.
         drop(delete::delete(table, &kind, key, &options));
@@ -203,12 +238,20 @@ fn remake(table: &mut Table, key: &Key, old: &Arc<Value>) {
     remove(table, key, text(old, "/metadata/uid"));
     table.take(key);
     let mut pod = Value::clone(old);
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+    ] {
         fields::unset(&mut pod, &format!("/metadata/{field}"));
     }
     let uid = table.new_uid();
     fields::set(&mut pod, "/metadata/uid", uid.into());
-    fields::set(&mut pod, "/metadata/creationTimestamp", table.clock.stamp().into());
+    fields::set(
+        &mut pod,
+        "/metadata/creationTimestamp",
+        table.clock.stamp().into(),
+    );
     fields::set(&mut pod, "/status/conditions", json!([]));
     let now = table.clock.stamp();
     status::run(&mut pod, true, &now);

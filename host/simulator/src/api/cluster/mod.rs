@@ -11,7 +11,12 @@ use super::server::Options;
 use super::store::Store;
 
 /// Starts what the options ask for. Everything rests while the server is paused, and ends with it.
-pub(crate) fn start(options: &Options, store: &Store, running: &watch::Receiver<bool>, stop: &CancellationToken) {
+pub(crate) fn start(
+    options: &Options,
+    store: &Store,
+    running: &watch::Receiver<bool>,
+    stop: &CancellationToken,
+) {
     if options.kubelets {
         let task = kubelets::run(store.clone(), running.clone(), options.takes);
         tokio::spawn(stop.clone().run_until_cancelled_owned(task));

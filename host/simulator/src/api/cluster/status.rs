@@ -33,7 +33,10 @@ pub(crate) fn set_ready(pod: &mut Value, ready: bool, reason: &str, now: &str) {
         }
         fields::set_condition(pod, condition, now);
     }
-    if let Some(list) = pod.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut) {
+    if let Some(list) = pod
+        .pointer_mut("/status/containerStatuses")
+        .and_then(Value::as_array_mut)
+    {
         for container in list {
             fields::set(container, "/ready", ready.into());
         }
@@ -42,10 +45,22 @@ pub(crate) fn set_ready(pod: &mut Value, ready: bool, reason: &str, now: &str) {
 
 /// Its containers have ended.
 pub(crate) fn finish(pod: &mut Value, exit: i64, now: &str) {
-    fields::set(pod, "/status/phase", if exit == 0 { "Succeeded" } else { "Failed" }.into());
-    set_ready(pod, false, if exit == 0 { "PodCompleted" } else { "PodFailed" }, now);
+    fields::set(
+        pod,
+        "/status/phase",
+        if exit == 0 { "Succeeded" } else { "Failed" }.into(),
+    );
+    set_ready(
+        pod,
+        false,
+        if exit == 0 { "PodCompleted" } else { "PodFailed" },
+        now,
+    );
     let reason = if exit == 0 { "Completed" } else { "Error" };
-    if let Some(list) = pod.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut) {
+    if let Some(list) = pod
+        .pointer_mut("/status/containerStatuses")
+        .and_then(Value::as_array_mut)
+    {
         for container in list {
             let state = json!({"terminated": {"exitCode": exit, "reason": reason, "finishedAt": now}});
             fields::set(container, "/state", state);
