@@ -13,7 +13,6 @@
 mod allowance;
 mod answers;
 mod backoff;
-mod cordon;
 mod ending;
 mod events;
 mod evict;
@@ -24,7 +23,6 @@ mod outbox;
 mod phases;
 mod planning;
 mod roster;
-mod steps;
 mod timers;
 mod uncordon;
 mod verify;
@@ -33,12 +31,11 @@ mod waves;
 mod world;
 mod writes;
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time, Uid,
+    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -70,7 +67,7 @@ pub struct Drain {
     chain: Option<planning::Chain>,
     newcomers: newcomers::Newcomers,
     roster: roster::Roster,
-    hooks: BTreeMap<hooks::HookKey, hooks::OpenHook>,
+    hooks: hooks::OpenHooks,
     hooks_since: Option<Time>,
     allowances: allowance::Allowances,
     throttle: Throttle,
@@ -81,8 +78,7 @@ pub struct Drain {
     verified: bool,
     /// Hooks have run since then.
     list_after_hooks: bool,
-    /// What people were told last of each pod.
-    told: BTreeMap<Uid, Reason>,
+    told: waiting::Told,
     summary: Summary,
 }
 
@@ -196,7 +192,7 @@ impl Drain {
             chain: None,
             newcomers: newcomers::Newcomers::default(),
             roster: roster::Roster::default(),
-            hooks: BTreeMap::new(),
+            hooks: hooks::OpenHooks::new(),
             hooks_since: None,
             allowances: allowance::Allowances::default(),
             throttle: Throttle::default(),
@@ -204,7 +200,7 @@ impl Drain {
             verify_round: 0,
             verified: false,
             list_after_hooks: false,
-            told: BTreeMap::new(),
+            told: waiting::Told::new(),
             summary: Summary {
                 started: now,
                 ..Summary::default()

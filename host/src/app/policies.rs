@@ -1,6 +1,7 @@
 //! From the operator's words to loaded policies.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -81,6 +82,7 @@ fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), Ap
             };
             let dir = tempfile::Builder::new()
                 .prefix("scupper-policies-")
+                .permissions(Permissions::from_mode(0o700))
                 .tempdir()
                 .map_err(failed)?;
             Ok((dir.path().to_owned(), Some(dir)))

@@ -98,19 +98,33 @@ impl Frames {
             names
                 .filter(|name| !is_machinery(name))
                 .take(SHOWN)
-                .map(|name| one_line(name, 120))
+                .map(|name| one_line(&name, 120))
                 .collect(),
         )
     }
 }
 
-/// The function's name without its module and without the compiler's hash.
-fn bare(name: &str) -> &str {
+/// The function's name without its module and without the compiler's hashes.
+fn bare(name: &str) -> String {
     let name = name.split_once('!').map_or(name, |(_, function)| function).trim();
-    match name.rsplit_once("::h") {
-        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => path,
+    let is_hash = |text: &str| text.len() >= 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // `path::function::h0123456789abcdef`, or `crate[0123456789abcdef]::path::function`.
+    let name = match name.rsplit_once("::h") {
+        Some((path, hash)) if is_hash(hash) => path,
         _ => name,
+    };
+    let mut parts = name.split('[');
+    let mut bare = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(']') {
+            Some((hash, rest)) if is_hash(hash) => bare.push_str(rest),
+            _ => {
+                bare.push('[');
+                bare.push_str(part);
+            }
+        }
     }
+    bare
 }
 
 /// What every panic of a Rust guest goes through before it traps: it hides the function that is to blame.
@@ -137,5 +151,24 @@ impl fmt::Display for Frames {
         } else {
             write!(f, " in {}", self.0.join(", called by "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bare() {
+        assert_eq!(bare("guest.wasm!plan::look::h0123456789abcdef"), "plan::look");
+        assert_eq!(
+            bare("std[a543996e6e7dbf1e]::panicking::begin::<[u8]>"),
+            "std::panicking::begin::<[u8]>"
+        );
+        assert_eq!(bare("<unknown>!<wasm function 7>"), "<wasm function 7>");
+        assert_eq!(
+            bare("scupper:drain/hooks@0.1.0#step"),
+            "scupper:drain/hooks@0.1.0#step"
+        );
     }
 }

@@ -6,10 +6,7 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::roster::{Standing, State, Target, Watched, Why};
-use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
-
-/// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
-const SLACK: Duration = Duration::from_secs(5);
+use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
 
 impl Drain {
     /// Every pod on the node and why it is there.
@@ -23,8 +20,7 @@ impl Drain {
 
     /// Tells people of leaving pods whose reason has changed.
     pub(super) fn tell_reasons(&mut self) {
-        let quiet = matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished);
-        if quiet || self.outcome.is_some() {
+        if matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished) {
             return;
         }
         let mut told = BTreeMap::new();
@@ -34,7 +30,7 @@ impl Drain {
                 continue;
             }
             let known = self.told.remove(uid);
-            if !known.is_some_and(|known| reads_like(&known, &reason)) {
+            if known.as_ref() != Some(&reason) {
                 self.outbox.tell(Notice::PodWaits {
                     pod: pod.id.clone(),
                     reason: reason.clone(),
@@ -50,7 +46,7 @@ impl Drain {
         self.world
             .pods()
             .values()
-            .filter_map(|pod| Some(pod.deletion?.at + SLACK))
+            .filter_map(|pod| Some(pod.deletion?.at))
     }
 
     fn reason(&self, pod: &Pod) -> Reason {
@@ -78,7 +74,7 @@ impl Drain {
     }
 
     fn ending_reason(&self, pod: &Pod, deletion: Deletion) -> Reason {
-        if self.now < deletion.at + SLACK {
+        if self.now < deletion.at {
             return Reason::Terminating { until: deletion.at };
         }
         Reason::TerminatingPastGrace {
@@ -118,7 +114,7 @@ impl Drain {
         if target.verdict == Verdict::AwaitCompletion && !pod.is_finished() {
             return Reason::AwaitingCompletion;
         }
-        if wave.is_none_or(|run| run.started.is_none()) || !self.may_be_next(&pod.id.uid) {
+        if wave.is_none_or(|run| run.started.is_none()) {
             let hook = self.wave_hook_reason(&name);
             return hook.unwrap_or(Reason::WaveNotStarted { wave: name });
         }
@@ -154,18 +150,5 @@ impl Drain {
     }
 }
 
-/// The same to people, who are not told again because a moment or a number has moved a little.
-fn reads_like(known: &Reason, reason: &Reason) -> bool {
-    use Reason::{BudgetExhausted, Terminating, TerminatingPastGrace};
-    match (known, reason) {
-        (Terminating { .. }, Terminating { .. }) => true,
-        (BudgetExhausted { budget: known, .. }, BudgetExhausted { budget, .. }) => known == budget,
-        (
-            TerminatingPastGrace {
-                finalizers: known, ..
-            },
-            TerminatingPastGrace { finalizers, .. },
-        ) => known == finalizers,
-        _ => known == reason,
-    }
-}
+/// What people were told last of each pod.
+pub(super) type Told = BTreeMap<Uid, Reason>;

@@ -1,0 +1,13 @@
+//! Evicts a pod that nobody has heard of.
+
+use guests::{Drain, Node, Plan, Pod, Verdict, decision};
+
+guests::about!();
+guests::planner!(plan);
+
+fn plan(_drain: Drain, _node: Node, _pods: Vec<Pod>, mut draft: Plan) -> Result<Plan, String> {
+    draft
+        .decisions
+        .push(decision("nobody", Verdict::Evict, "why not"));
+    Ok(draft)
+}

@@ -1,0 +1,3 @@
+//! Says who it is and has nothing to do.
+
+guests::about!();

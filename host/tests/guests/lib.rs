@@ -1,0 +1,88 @@
+//! What the guests share: the generated types, and macros that make a component of plain functions. They stand below
+//! the SDK's comforts, because a hostile policy would too.
+
+#[doc(hidden)]
+pub use scupper_sdk::bindings;
+#[doc(hidden)]
+pub use scupper_sdk::glue;
+pub use scupper_sdk::{
+    Call, Decision, Description, Drain, Grant, Node, Outcome, Phase, Plan, Pod, Problem, Subject, Verdict,
+    Wave, cluster, config, log,
+};
+
+/// A decision on a pod.
+pub fn decision(pod: &str, verdict: Verdict, reason: impl Into<String>) -> Decision {
+    Decision {
+        pod: pod.to_owned(),
+        verdict,
+        reason: reason.into(),
+        policy: String::new(),
+    }
+}
+
+/// Keeps code that computes nothing from being optimized away.
+pub fn spin() -> ! {
+    let mut turns: u64 = 0;
+    loop {
+        turns = std::hint::black_box(turns.wrapping_add(1));
+    }
+}
+
+/// Exports `about`, with a description of its own if there is one, and its own `check-config`.
+#[macro_export]
+macro_rules! about {
+    () => {
+        $crate::about!($crate::Description::new("guest", "0.1.0", "A guest of the tests"));
+    };
+    ($description:expr) => {
+        $crate::about!($description, ::std::vec::Vec::new());
+    };
+    ($description:expr, $problems:expr) => {
+        struct About;
+        impl $crate::glue::About for About {
+            fn describe() -> $crate::Description {
+                $description
+            }
+            fn check_config() -> ::std::vec::Vec<$crate::Problem> {
+                $problems
+            }
+        }
+        $crate::bindings::about::export_about!(About with_types_in $crate::bindings::about);
+    };
+}
+
+/// Exports `planner` with this function.
+#[macro_export]
+macro_rules! planner {
+    ($plan:path) => {
+        struct Planner;
+        impl $crate::glue::Planner for Planner {
+            fn make_plan(
+                drain: $crate::Drain,
+                node: $crate::Node,
+                pods: ::std::vec::Vec<$crate::Pod>,
+                draft: $crate::Plan,
+            ) -> ::std::result::Result<$crate::Plan, ::std::string::String> {
+                $plan(drain, node, pods, draft)
+            }
+        }
+        $crate::bindings::planner::export_planner!(Planner with_types_in $crate::bindings::planner);
+    };
+}
+
+/// Exports `hooks` with these phases and this function.
+#[macro_export]
+macro_rules! hooks {
+    ($phases:expr, $step:path) => {
+        struct Hooks;
+        impl $crate::glue::Hooks for Hooks {
+            fn phases() -> ::std::vec::Vec<$crate::Phase> {
+                ::std::vec::Vec::from($phases)
+            }
+            fn step(call: $crate::Call) -> $crate::Outcome {
+                $step(&call)
+            }
+        }
+        $crate::bindings::hooks::export_hooks!(Hooks with_types_in $crate::bindings::hooks);
+    };
+}

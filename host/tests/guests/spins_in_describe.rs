@@ -1,0 +1,10 @@
+//! Never says who it is.
+
+use guests::{Call, Outcome, Phase, spin};
+
+guests::about!(spin());
+guests::hooks!([Phase::BeforeDrain], step);
+
+fn step(_call: &Call) -> Outcome {
+    Outcome::Done
+}

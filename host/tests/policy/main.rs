@@ -1,0 +1,41 @@
+//! The policy edge with real guests: each is a small component of its own, compiled by the driver's own child process.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod calls;
+mod files;
+mod hostile;
+mod kept;
+mod support;
+
+use std::collections::BTreeSet;
+
+/// No guest is without a test, and no file of a guest is forgotten in the manifest.
+#[test]
+fn every_guest_has_a_test() {
+    let tests = [
+        include_str!("calls.rs"),
+        include_str!("files.rs"),
+        include_str!("hostile.rs"),
+        include_str!("kept.rs"),
+    ];
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guests");
+    let files: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name != "lib")
+        .collect();
+    assert_eq!(files, support::guests().into_iter().collect());
+    for guest in files {
+        let quoted = format!("\"{guest}\"");
+        assert!(
+            tests.iter().any(|test| test.contains(&quoted)),
+            "no test mentions {quoted}"
+        );
+    }
+}

@@ -1,0 +1,381 @@
+//! Guests, built once; a cluster that writes down what is done to it; a node with pods.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper::clock::Clock;
+use scupper::policy::{
+    AccessError, Capability, ClusterAccess, DrainInfo, Grant, Limits, LoadError, LoadFault, PlanCall,
+    Policies, PolicySpec, Runtime, RuntimeOptions, StepCall,
+};
+use scupper_engine::{
+    Condition, Decision, HookPhase, HookStep, Node, Plan, PlanAnswer, Pod, PodPhase, PodRef, StepOutcome,
+    Subject, Time, Uid, Verdict, Wave,
+};
+
+/// All guests, as core modules: the name, and rustc's file.
+fn modules() -> &'static BTreeMap<String, PathBuf> {
+    static MODULES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    MODULES.get_or_init(|| {
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--package", "guests", "--examples", "--features", "wasm"])
+            .args(["--target", "wasm32-unknown-unknown", "--profile", "policy"])
+            .args(["--message-format", "json-render-diagnostics"])
+            // Small enough without it, and built in a third of the time.
+            .env("CARGO_PROFILE_POLICY_LTO", "false")
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "the guests do not build");
+        output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .filter_map(module)
+            .collect()
+    })
+}
+
+/// The module that one of cargo's messages is about.
+fn module(message: &[u8]) -> Option<(String, PathBuf)> {
+    let message: serde_json::Value = serde_json::from_slice(message).ok()?;
+    let target = message.get("target")?;
+    let is_guest = target
+        .get("kind")?
+        .as_array()?
+        .iter()
+        .any(|kind| kind == "example");
+    let files = message.get("filenames")?.as_array()?;
+    let wasm = files
+        .iter()
+        .filter_map(|file| file.as_str())
+        .find(|file| file.ends_with(".wasm"))?;
+    is_guest.then(|| {
+        (
+            target.get("name").unwrap().as_str().unwrap().to_owned(),
+            PathBuf::from(wasm),
+        )
+    })
+}
+
+/// The names of all guests.
+pub(crate) fn guests() -> Vec<String> {
+    modules().keys().cloned().collect()
+}
+
+/// A guest as a core module.
+pub(crate) fn core_module(name: &str) -> PathBuf {
+    modules()
+        .get(name)
+        .unwrap_or_else(|| panic!("there is no guest `{name}`"))
+        .clone()
+}
+
+/// A guest as a component.
+pub(crate) fn guest(name: &str) -> PathBuf {
+    static MADE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let make = || {
+        let folder = scratch().join("guests");
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(format!("{name}.wasm"));
+        let component = xtask::encode(&std::fs::read(core_module(name)).unwrap()).unwrap();
+        std::fs::write(&file, component).unwrap();
+        file
+    };
+    made.entry(name.to_owned()).or_insert_with(make).clone()
+}
+
+/// This process's folder for everything that tests leave behind.
+pub(crate) fn scratch() -> &'static Path {
+    static SCRATCH: OnceLock<tempfile::TempDir> = OnceLock::new();
+    SCRATCH.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// A runtime whose compiled policies all tests share.
+pub(crate) fn runtime() -> Runtime {
+    runtime_in(&scratch().join("compiled"))
+}
+
+/// A runtime with its own directory.
+pub(crate) fn runtime_in(cache: &Path) -> Runtime {
+    runtime_with(cache, Path::new(env!("CARGO_BIN_EXE_scupper")))
+}
+
+/// A runtime with another compiler.
+pub(crate) fn runtime_with(cache: &Path, compiler: &Path) -> Runtime {
+    let options = RuntimeOptions {
+        cache: cache.to_owned(),
+        compiler: compiler.to_owned(),
+        clock: Clock::System,
+    };
+    Runtime::new(options).unwrap()
+}
+
+/// A policy called `p` from a guest.
+pub(crate) fn spec(name: &str) -> PolicySpec {
+    PolicySpec {
+        name: "p".to_owned(),
+        file: guest(name),
+        ..PolicySpec::default()
+    }
+}
+
+/// Loads one policy.
+pub(crate) async fn load_spec(spec: PolicySpec) -> Result<Policies, LoadError> {
+    Policies::load(&runtime(), &[spec], Arc::new(FakeCluster::default())).await
+}
+
+/// Loads one guest.
+pub(crate) async fn load(name: &str) -> Policies {
+    load_spec(spec(name))
+        .await
+        .unwrap_or_else(|error| panic!("{}", chain(&error)))
+}
+
+/// Loads one guest that cannot be loaded, and says why.
+pub(crate) async fn refused(name: &str) -> (LoadFault, String) {
+    let Err(error) = load_spec(spec(name)).await else {
+        panic!("`{name}` was loaded")
+    };
+    fault(error)
+}
+
+/// An error and all its sources in one line, as users see it.
+pub(crate) fn fault(error: LoadError) -> (LoadFault, String) {
+    let text = chain(&error);
+    (*error.fault, text)
+}
+
+/// An error and its sources.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(Some(error), |error| error.source());
+    sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A grant of annotations.
+pub(crate) fn grant(text: &str) -> Grant {
+    text.parse().unwrap()
+}
+
+/// A pod with some of everything.
+pub(crate) fn pod(number: usize) -> Pod {
+    let name = format!("web-{number}");
+    Pod {
+        id: PodRef {
+            namespace: "shop".to_owned(),
+            name,
+            uid: Uid(format!("uid-{number:04}")),
+        },
+        node: "node-1".to_owned(),
+        labels: (0..6)
+            .map(|label| (format!("example.com/label-{label}"), format!("value-{label}")))
+            .collect(),
+        annotations: BTreeMap::from([("note".to_owned(), format!("pod {number}"))]),
+        controller: None,
+        phase: PodPhase::Running,
+        ready: true,
+        conditions: vec![condition("Ready")],
+        priority: 5,
+        priority_class: "high".to_owned(),
+        grace_seconds: 30,
+        created: Time::from_millis(1_700_000_000_000),
+        deletion: None,
+        finalizers: vec!["example.com/wait".to_owned()],
+        empty_dir: true,
+        host_network: false,
+        hostname: "web".to_owned(),
+    }
+}
+
+fn condition(kind: &str) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: "Because".to_owned(),
+        message: "it is".to_owned(),
+        since: Some(Time::from_millis(1_700_000_000_500)),
+    }
+}
+
+/// The node.
+pub(crate) fn node() -> Node {
+    Node {
+        name: "node-1".to_owned(),
+        uid: Uid("node-uid".to_owned()),
+        labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: vec![condition("Ready")],
+        checkpoint: None,
+        resource_version: "7".to_owned(),
+    }
+}
+
+/// The host's draft for these pods: all of them leave, in one wave.
+pub(crate) fn draft(pods: &[Pod]) -> Plan {
+    let decision = |pod: &Pod| Decision {
+        pod: pod.id.uid.clone(),
+        verdict: Verdict::Evict,
+        reason: "it can".to_owned(),
+        policy: "kubectl".to_owned(),
+    };
+    let wave = Wave {
+        name: "pods".to_owned(),
+        pods: pods.iter().map(|pod| pod.id.uid.clone()).collect(),
+        max_parallel: None,
+        timeout: None,
+        max_grace_seconds: None,
+    };
+    Plan {
+        decisions: pods.iter().map(decision).collect(),
+        waves: vec![wave],
+    }
+}
+
+/// The drain.
+pub(crate) fn drain() -> DrainInfo<'static> {
+    DrainInfo {
+        id: "drain-uid",
+        name: "maintenance",
+        trigger: "LifecycleEvent",
+        started: Time::from_millis(1_700_000_100_000),
+        deadline: Some(Time::from_millis(1_700_000_900_000)),
+        now: Time::from_millis(1_700_000_200_000),
+        own_pod: None,
+    }
+}
+
+/// Asks `p` for a plan for so many pods.
+pub(crate) async fn plan(policies: &Policies, count: usize) -> PlanAnswer {
+    let pods: Vec<Pod> = (0..count).map(pod).collect();
+    plan_for(policies, &pods).await
+}
+
+/// Asks `p` for a plan for these pods.
+pub(crate) async fn plan_for(policies: &Policies, pods: &[Pod]) -> PlanAnswer {
+    let (node, draft, pods) = (node(), draft(pods), pods.iter().collect::<Vec<_>>());
+    policies
+        .plan(PlanCall {
+            policy: "p",
+            drain: drain(),
+            node: &node,
+            pods: &pods,
+            draft: &draft,
+        })
+        .await
+}
+
+/// Asks `p` for a plan that fails, and gives its message.
+pub(crate) async fn failed_plan(policies: &Policies) -> String {
+    match plan(policies, 1).await {
+        PlanAnswer::Failed { message } => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Takes a step of `p` in a phase, with this state.
+pub(crate) async fn step(policies: &Policies, phase: HookPhase, state: &[u8]) -> StepOutcome {
+    let pods = [pod(1), pod(2)];
+    let (node, pods) = (node(), pods.iter().collect::<Vec<_>>());
+    let step = HookStep {
+        policy: "p".to_owned(),
+        phase,
+        subject: Subject::Node,
+        state: state.to_vec(),
+    };
+    let drain = DrainInfo {
+        own_pod: pods.last().map(|pod| &pod.id.uid),
+        ..drain()
+    };
+    policies
+        .step(StepCall {
+            step: &step,
+            drain,
+            node: &node,
+            pods: &pods,
+        })
+        .await
+}
+
+/// Limits that are reached sooner.
+pub(crate) fn short() -> Limits {
+    Limits {
+        probe_cpu: Duration::from_millis(100),
+        plan_cpu: Duration::from_millis(300),
+        step_cpu: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+/// Writes down what is done to it.
+#[derive(Default)]
+pub(crate) struct FakeCluster {
+    /// One line for each write.
+    pub(crate) writes: Mutex<Vec<String>>,
+    /// It never answers.
+    pub(crate) silent: bool,
+    /// It is away.
+    pub(crate) away: bool,
+}
+
+impl FakeCluster {
+    fn answer<T: Send + 'static>(&self, value: T) -> BoxFuture<'_, Result<T, AccessError>> {
+        let answer = async move {
+            match self {
+                Self { silent: true, .. } => std::future::pending().await,
+                Self { away: true, .. } => Err(AccessError::Unavailable("the API server is away".to_owned())),
+                _ => Ok(value),
+            }
+        };
+        answer.boxed()
+    }
+
+    fn write(
+        &self,
+        what: Capability,
+        name: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> BoxFuture<'_, Result<(), AccessError>> {
+        let value = value.unwrap_or("removed");
+        self.writes
+            .lock()
+            .unwrap()
+            .push(format!("{what} {name} {key} {value}"));
+        self.answer(())
+    }
+}
+
+impl ClusterAccess for FakeCluster {
+    fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        self.answer(node())
+    }
+
+    fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        self.answer(vec![pod(1), pod(2), pod(3)])
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.write(Capability::NodeAnnotations, node, key, value)
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        pod: &'a PodRef,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.write(Capability::PodAnnotations, &pod.to_string(), key, value)
+    }
+}
