@@ -277,3 +277,6 @@ fn hook_phase(name: &str) -> Result<HookPhase, CheckpointFault> {
 const fn is_false(value: &bool) -> bool {
     !*value
 }
+
+#[cfg(test)]
+mod tests;

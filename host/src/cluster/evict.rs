@@ -140,3 +140,6 @@ fn joined(message: &str, cause: &str) -> String {
 fn span(duration: Duration) -> scupper_engine::Duration {
     scupper_engine::Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

@@ -167,3 +167,6 @@ fn stamp(time: Time) -> Timestamp {
     let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+mod tests;

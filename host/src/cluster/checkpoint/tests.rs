@@ -1,0 +1,224 @@
+//! What is written is read; what is not ours is passed over; it stays small.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::*;
+
+/// A small generator of numbers, so that a failure comes back with its seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn one<T: Clone>(&mut self, all: &[T]) -> T {
+        all[usize::try_from(self.below(all.len() as u64)).unwrap()].clone()
+    }
+
+    fn text(&mut self) -> String {
+        let letters: Vec<char> = "ab-./\"\\{}µ漢 \n".chars().collect();
+        (0..self.below(9)).map(|_| self.one(&letters)).collect()
+    }
+
+    fn uuid(&mut self) -> String {
+        let digits = format!("{:016x}{:016x}", self.next(), self.next());
+        let parts = [
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..],
+        ];
+        parts.join("-")
+    }
+
+    fn uid(&mut self) -> Uid {
+        match self.below(4) {
+            0 => Uid(self.text()),
+            1 => Uid(self.uuid().to_uppercase()),
+            _ => Uid(self.uuid()),
+        }
+    }
+
+    fn subject(&mut self) -> Subject {
+        match self.below(4) {
+            0 => Subject::Node,
+            1 => Subject::Wave(self.text()),
+            _ => Subject::Pod(self.uid()),
+        }
+    }
+
+    fn checkpoint(&mut self) -> Checkpoint {
+        let hook = |numbers: &mut Self| SavedHook {
+            policy: numbers.text(),
+            phase: numbers.one(&HOOK_PHASES),
+            subject: numbers.subject(),
+            state: (0..numbers.below(40))
+                .map(|_| u8::try_from(numbers.below(256)).unwrap())
+                .collect(),
+            started: Time::from_millis(numbers.next()),
+        };
+        let policies = [self.text(), self.text()];
+        Checkpoint {
+            id: self.text(),
+            name: self.text(),
+            trigger: self.text(),
+            phase: self.one(&PHASES),
+            started: Time::from_millis(self.next()),
+            deadline: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
+            own_cordon: self.below(2) == 0,
+            hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
+            done: (0..self.below(30))
+                .map(|_| (self.one(&policies), self.one(&HOOK_PHASES), self.subject()))
+                .collect(),
+            returns: (0..self.below(4))
+                .map(|_| (self.text(), u32::try_from(self.below(9)).unwrap()))
+                .collect(),
+        }
+    }
+}
+
+fn as_set(mut checkpoint: Checkpoint) -> Checkpoint {
+    let done: BTreeSet<_> = checkpoint.done.drain(..).collect();
+    checkpoint.done = done.into_iter().collect();
+    checkpoint
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for seed in 1..3000 {
+        let checkpoint = Numbers(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed)).checkpoint();
+        let text = encode(&checkpoint).unwrap();
+        assert_eq!(
+            as_set(decode(&text).unwrap()),
+            as_set(checkpoint),
+            "seed {seed}: {text}"
+        );
+    }
+}
+
+fn plain() -> Checkpoint {
+    Checkpoint {
+        id: "5d0e8f0e-1111-4222-8333-444455556666".into(),
+        name: "drain-worker-1".into(),
+        trigger: "LifecycleEvent".into(),
+        phase: Phase::Evicting,
+        started: Time::from_millis(1_790_000_000_000),
+        deadline: Some(Time::from_millis(1_790_000_300_000)),
+        own_cordon: true,
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn five_hundred_pods_fit_many_times() {
+    let mut numbers = Numbers(7);
+    let done = (0..500).map(|_| {
+        (
+            "slurm".to_owned(),
+            HookPhase::BeforeEvict,
+            Subject::Pod(Uid(numbers.uuid())),
+        )
+    });
+    let checkpoint = Checkpoint {
+        done: done.collect(),
+        ..plain()
+    };
+    let size = encode(&checkpoint).unwrap().len();
+    assert!(size < 12 * 1024, "{size} bytes");
+}
+
+#[test]
+fn the_form_is_settled() {
+    let text = encode(&plain()).unwrap();
+    assert_eq!(
+        text,
+        "{\"v\":1,\"id\":\"5d0e8f0e-1111-4222-8333-444455556666\",\"name\":\"drain-worker-1\",\
+         \"by\":\"LifecycleEvent\",\"phase\":\"evicting\",\"started\":1790000000000,\"deadline\":1790000300000,\
+         \"own_cordon\":true}"
+    );
+}
+
+#[test]
+fn a_newer_one_s_additions_are_passed_over() {
+    let mut wire: serde_json::Value = serde_json::from_str(&encode(&plain()).unwrap()).unwrap();
+    wire["added"] = json!({"in": "1.7"});
+    assert_eq!(decode(&wire.to_string()), Ok(plain()));
+}
+
+#[test]
+fn what_is_not_ours_to_read_is_a_fault_and_no_panic() {
+    let with = |key: &str, value: serde_json::Value| {
+        let mut wire: serde_json::Value = serde_json::from_str(&encode(&plain()).unwrap()).unwrap();
+        wire[key] = value;
+        decode(&wire.to_string())
+    };
+    assert_eq!(with("v", json!(2)), Err(CheckpointFault::Version(2)));
+    assert_eq!(
+        with("phase", json!("resting")),
+        Err(CheckpointFault::Unknown("phase"))
+    );
+    let hook = json!({"policy": "p", "phase": "before-lunch", "started": 1});
+    assert_eq!(
+        with("hooks", json!([hook])),
+        Err(CheckpointFault::Unknown("hook phase"))
+    );
+    let hook = json!({"policy": "p", "phase": "before-drain", "started": 1, "state": "***"});
+    assert!(matches!(
+        with("hooks", json!([hook])),
+        Err(CheckpointFault::Unreadable(_))
+    ));
+    let done = json!({"policy": "p", "phase": "before-evict", "pods": "AAAA"});
+    assert!(matches!(
+        with("done", json!([done])),
+        Err(CheckpointFault::Unreadable(_))
+    ));
+    for text in [
+        "",
+        "true",
+        "{}",
+        "[]",
+        "null",
+        "{\"v\":1}",
+        "{\"v\":-1}",
+        "{\"v\":\"1\"}",
+        "drained",
+    ] {
+        assert!(
+            matches!(decode(text), Err(CheckpointFault::Unreadable(_))),
+            "{text:?}"
+        );
+    }
+    let text = encode(&plain()).unwrap();
+    for end in 0..text.len() {
+        assert!(decode(&text[..end]).is_err(), "a cut text is no checkpoint");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_said_before_the_api_server_says_it() {
+    let hook = SavedHook {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: vec![7; 200_000],
+        started: Time::from_millis(1),
+    };
+    let checkpoint = Checkpoint {
+        hooks: vec![hook],
+        ..plain()
+    };
+    assert!(matches!(encode(&checkpoint), Err(CheckpointFault::TooLarge(_))));
+}

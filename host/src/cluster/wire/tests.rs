@@ -1,0 +1,290 @@
+//! From the API's objects to the engine's.
+
+use scupper_engine::{
+    Budget, Controller, Deletion, Operator, PodPhase, PodRef, Requirement, Selector, Time, Uid, UnhealthyPods,
+};
+use serde_json::{Value, json};
+
+use super::super::Scope;
+use super::super::budget::WireBudget;
+use super::super::lifecycle_wire::{WireEvent, WireTransition};
+use super::super::node::WireNode;
+use super::super::pod::WirePod;
+use super::*;
+
+/// 2026-09-01T10:00:00Z
+const TEN: u64 = 1_788_256_800_000;
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn full_pod() -> Value {
+    json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {
+            "name": "db-0", "namespace": "prod", "uid": "u-1", "resourceVersion": "7",
+            "creationTimestamp": "2026-09-01T10:00:00Z",
+            "deletionTimestamp": "2026-09-01T10:00:30Z", "deletionGracePeriodSeconds": 30,
+            "labels": {"app": "db"},
+            "annotations": {"a": "b", "kubectl.kubernetes.io/last-applied-configuration": "{…}"},
+            "finalizers": ["example.com/f"],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u-8"},
+                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u-9", "controller": true},
+            ],
+            "managedFields": [{"manager": "x", "fieldsV1": {"f:metadata": {}}}],
+        },
+        "spec": {
+            "nodeName": "worker-1", "priority": 100, "priorityClassName": "high",
+            "terminationGracePeriodSeconds": 60, "hostNetwork": true, "hostname": "db-0",
+            "containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "emptyDir": {}}],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-09-01T10:00:01Z"},
+                {"type": "DisruptionTarget", "status": "True", "reason": "R", "message": "M"},
+            ],
+        },
+    })
+}
+
+#[test]
+fn a_pod_with_everything() {
+    let pod = read::<WirePod>(full_pod()).into_engine();
+    assert_eq!(
+        pod.id,
+        PodRef {
+            namespace: "prod".into(),
+            name: "db-0".into(),
+            uid: Uid("u-1".into())
+        }
+    );
+    assert_eq!(
+        (pod.node.as_str(), pod.priority, pod.priority_class.as_str()),
+        ("worker-1", 100, "high")
+    );
+    assert_eq!(
+        (pod.phase, pod.ready, pod.empty_dir, pod.host_network),
+        (PodPhase::Running, true, true, true)
+    );
+    assert_eq!((pod.grace_seconds, pod.hostname.as_str()), (60, "db-0"));
+    assert_eq!(pod.created, Time::from_millis(TEN));
+    assert_eq!(
+        pod.deletion,
+        Some(Deletion {
+            at: Time::from_millis(TEN + 30_000),
+            grace_seconds: 30
+        })
+    );
+    assert_eq!(pod.annotations, [("a".to_owned(), "b".to_owned())].into());
+    assert_eq!(pod.finalizers, ["example.com/f"]);
+    let controller = Controller {
+        api_version: "apps/v1".into(),
+        kind: "StatefulSet".into(),
+        name: "db".into(),
+        uid: Uid("u-9".into()),
+        missing: false,
+    };
+    assert_eq!(pod.controller, Some(controller));
+    assert_eq!(pod.conditions[0].since, Some(Time::from_millis(TEN + 1000)));
+    assert_eq!(
+        (
+            pod.conditions[1].reason.as_str(),
+            pod.conditions[1].message.as_str()
+        ),
+        ("R", "M")
+    );
+}
+
+#[test]
+fn a_pod_with_next_to_nothing() {
+    for spec in [
+        json!(null),
+        json!({}),
+        json!({"containers": null, "volumes": null, "nodeName": null}),
+    ] {
+        let pod = json!({"metadata": {"name": "p", "uid": "u", "creationTimestamp": null, "labels": null},
+                         "spec": spec, "status": {"conditions": null}});
+        let pod = read::<WirePod>(pod).into_engine();
+        assert_eq!(
+            (pod.grace_seconds, pod.phase, pod.ready),
+            (30, PodPhase::Unknown, false)
+        );
+        assert_eq!((pod.deletion, pod.controller, pod.empty_dir), (None, None, false));
+    }
+}
+
+#[test]
+fn every_phase() {
+    for (text, phase) in [
+        ("Pending", PodPhase::Pending),
+        ("Running", PodPhase::Running),
+        ("Succeeded", PodPhase::Succeeded),
+        ("Failed", PodPhase::Failed),
+        ("Unknown", PodPhase::Unknown),
+        ("", PodPhase::Unknown),
+    ] {
+        let mut pod = full_pod();
+        pod["status"]["phase"] = json!(text);
+        assert_eq!(read::<WirePod>(pod).into_engine().phase, phase);
+    }
+}
+
+#[test]
+fn a_broken_moment_is_refused() {
+    let mut pod = full_pod();
+    pod["metadata"]["deletionTimestamp"] = json!("yesterday");
+    assert!(
+        serde_json::from_value::<WirePod>(pod).is_err(),
+        "a pod that ends must not look like one that stays"
+    );
+}
+
+fn budget(spec: Value, status: Value) -> Budget {
+    let meta = json!({"name": "b", "namespace": "prod", "generation": 2});
+    read::<WireBudget>(json!({"metadata": meta, "spec": spec, "status": status})).into_engine()
+}
+
+#[test]
+fn budgets() {
+    let selector = json!({
+        "matchLabels": {"app": "db"},
+        "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["x"]}, {"key": "k", "operator": "Exists"}],
+    });
+    let status = json!({
+        "disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3, "observedGeneration": 2,
+    });
+    let found = budget(
+        json!({"selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow"}),
+        status,
+    );
+    let requirement = |key: &str, operator, values: &[&str]| Requirement {
+        key: key.into(),
+        operator,
+        values: values.iter().map(|&value| value.into()).collect(),
+    };
+    let selector = Selector {
+        labels: [("app".to_owned(), "db".to_owned())].into(),
+        expressions: vec![
+            requirement("tier", Operator::NotIn, &["x"]),
+            requirement("k", Operator::Exists, &[]),
+        ],
+        nothing: false,
+    };
+    let wanted = Budget {
+        namespace: "prod".into(),
+        name: "b".into(),
+        selector,
+        unhealthy_pods: UnhealthyPods::AlwaysAllow,
+        disruptions_allowed: 1,
+        current_healthy: 3,
+        desired_healthy: 2,
+        observed: true,
+    };
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn budgets_that_select_all_or_nothing_and_stale_ones() {
+    assert_eq!(
+        budget(json!({"selector": {}}), json!({})).selector,
+        Selector::default()
+    );
+    assert_eq!(budget(json!({}), json!(null)).selector, Selector::NOTHING);
+    let odd = json!({"selector": {"matchExpressions": [{"key": "k", "operator": "Near", "values": ["x"]}]}});
+    assert_eq!(budget(odd, json!({})).selector, Selector::NOTHING);
+    assert!(!budget(json!({}), json!({"observedGeneration": 1})).observed);
+    assert!(!budget(json!({}), json!({})).observed);
+    assert_eq!(
+        budget(json!({}), json!({})).unhealthy_pods,
+        UnhealthyPods::IfHealthyBudget
+    );
+}
+
+#[test]
+fn nodes() {
+    let node = |annotations: Value| {
+        let meta = json!({"name": "n", "uid": "u", "resourceVersion": "12", "annotations": annotations});
+        let status =
+            json!({"conditions": [{"type": "Ready", "status": "True"}], "images": [{"names": ["x"]}]});
+        read::<WireNode>(json!({"metadata": meta, "spec": {"unschedulable": true}, "status": status}))
+            .into_engine()
+    };
+    let (plain, fault) = node(json!({"a": "b"}));
+    assert_eq!(
+        (plain.resource_version.as_str(), plain.unschedulable, fault),
+        ("12", true, None)
+    );
+    assert_eq!((plain.checkpoint, plain.conditions.len()), (None, 1));
+
+    let text =
+        "{\"v\":1,\"id\":\"i\",\"name\":\"n\",\"by\":\"command\",\"phase\":\"evicting\",\"started\":1}";
+    let (ours, fault) = node(json!({"scupper.dev/drain": text, "a": "b"}));
+    assert_eq!(
+        ours.checkpoint.map(|checkpoint| checkpoint.id).as_deref(),
+        Some("i")
+    );
+    assert_eq!(fault, None);
+    assert_eq!(
+        ours.annotations.keys().collect::<Vec<_>>(),
+        ["a"],
+        "our own annotation is not shown"
+    );
+
+    let (foreign, fault) = node(json!({"scupper.dev/drain": "somebody else's"}));
+    assert_eq!(foreign.checkpoint, None);
+    assert!(fault.is_some(), "and it is reported");
+}
+
+#[test]
+fn lifecycle_events() {
+    let event = |status: Value| {
+        let meta = json!({"name": "e", "uid": "u"});
+        let spec = json!({"transitionName": "t", "bindingNode": "n"});
+        read::<WireEvent>(json!({"metadata": meta, "spec": spec, "status": status})).into_event()
+    };
+    let plain = event(json!({"claimStatus": "Claimed", "driver": "d", "sla": "2026-09-01T10:00:00Z"}));
+    assert_eq!(
+        (plain.driver.as_str(), plain.sla),
+        ("d", Some(Time::from_millis(TEN)))
+    );
+    assert!(plain.is("claimed") && plain.is("Claimed") && !plain.is("Pending"));
+    assert_eq!(event(json!({"driver": {"name": "d", "start": "s"}})).driver, "d");
+    assert_eq!(event(json!({"driver": {"start": "s"}})).driver, "");
+    let empty = event(json!(null));
+    assert!(empty.is("pending") && empty.driver.is_empty() && empty.sla.is_none() && !empty.deleting);
+    assert!(event(json!({"claimStatus": "SLAExpired"})).is("SlaExpired"));
+}
+
+#[test]
+fn lifecycle_transitions() {
+    let scope = |nodes: Value| {
+        let mut spec = json!({"start": "s", "end": "e", "driver": "d", "sla": "90s"});
+        spec.as_object_mut()
+            .unwrap()
+            .extend(nodes.as_object().unwrap().clone());
+        let transition =
+            read::<WireTransition>(json!({"metadata": {"name": "t"}, "spec": spec})).into_transition();
+        assert_eq!(transition.sla, Some(scupper_engine::Duration::from_secs(90)));
+        transition.scope
+    };
+    assert_eq!(scope(json!({"allNodes": true})), Scope::AllNodes);
+    assert_eq!(scope(json!({"nodeName": "n"})), Scope::Node("n".into()));
+    assert_eq!(
+        scope(json!({"nodeSelector": {"nodeSelectorTerms": [{}]}})),
+        Scope::Selector
+    );
+}
+
+#[test]
+fn moments_are_written_as_the_api_wants_them() {
+    assert_eq!(seconds(Time::from_millis(TEN + 999)), "2026-09-01T10:00:00Z");
+    assert_eq!(micros(Time::from_millis(TEN + 1)), "2026-09-01T10:00:00.001000Z");
+    assert_eq!(
+        parse_moment("1960-01-01T00:00:00Z").unwrap(),
+        Time::from_millis(0)
+    );
+}
