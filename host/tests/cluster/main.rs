@@ -1,0 +1,17 @@
+//! The cluster edge against a scripted API server: each request is expected in its place, with its path, query and
+//! body, and answered by the test. A missing request fails after a moment, a surplus one at the end.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod connecting;
+mod daemons;
+mod lifecycle;
+mod notes;
+mod script;
+mod tasks;
+mod watching;

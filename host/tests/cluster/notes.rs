@@ -1,0 +1,221 @@
+//! Annotations, conditions and Kubernetes Events; and questions about the node.
+
+use scupper::cluster::{KubernetesEvent, NodeCondition, ReadError, Severity, WriteError};
+use scupper_engine::{PodRef, Uid};
+use serde_json::json;
+
+use crate::script::{cluster, node, not_found, pod, status};
+
+#[tokio::test]
+async fn annotations() {
+    let (cluster, mut server) = cluster();
+    let db0 = PodRef {
+        namespace: "ns".into(),
+        name: "db-0".into(),
+        uid: Uid("uid-db-0".into()),
+    };
+    let (written, ()) = tokio::join!(
+        cluster.set_node_annotation("n1", "slurm.dev/state", "drained"),
+        async {
+            let call = server.expect("PATCH", "/api/v1/nodes/n1").await;
+            assert_eq!(
+                call.body,
+                json!({"metadata": {"annotations": {"slurm.dev/state": "drained"}}})
+            );
+            call.answer(200, node("2"));
+        }
+    );
+    assert_eq!(written, Ok(()));
+    let (written, ()) = tokio::join!(cluster.remove_node_annotation("n1", "slurm.dev/state"), async {
+        let call = server.expect("PATCH", "/api/v1/nodes/n1").await;
+        assert_eq!(
+            call.body,
+            json!({"metadata": {"annotations": {"slurm.dev/state": null}}})
+        );
+        call.answer(200, node("3"));
+    });
+    assert_eq!(written, Ok(()));
+    let (written, ()) = tokio::join!(cluster.set_pod_annotation(&db0, "a", "b"), async {
+        let call = server.expect("PATCH", "/api/v1/namespaces/ns/pods/db-0").await;
+        assert_eq!(
+            call.body,
+            json!({"metadata": {"uid": "uid-db-0", "annotations": {"a": "b"}}})
+        );
+        call.answer(200, pod("db-0", "4"));
+    });
+    assert_eq!(written, Ok(()));
+    server.finish(cluster).await;
+}
+
+#[tokio::test]
+async fn another_pod_of_that_name_is_not_annotated() {
+    let (cluster, mut server) = cluster();
+    let db0 = PodRef {
+        namespace: "ns".into(),
+        name: "db-0".into(),
+        uid: Uid("uid-db-0".into()),
+    };
+    let words = "Pod \"db-0\" is invalid: metadata.uid: Invalid value: \"x\": field is immutable";
+    for (code, body) in [
+        (422, status(422, "Invalid", words)),
+        (409, status(409, "Conflict", "other UID")),
+    ] {
+        let (written, ()) = tokio::join!(cluster.remove_pod_annotation(&db0, "a"), async {
+            server.next().await.answer(code, body);
+        });
+        assert!(matches!(written, Err(WriteError::Conflict { .. })), "{written:?}");
+    }
+    let (written, ()) = tokio::join!(cluster.remove_pod_annotation(&db0, "a"), async {
+        server.next().await.answer(404, not_found("pods", "db-0"));
+    });
+    assert!(written.unwrap_err().is_not_found());
+    server.finish(cluster).await;
+}
+
+fn condition(kind: &str, status: &str) -> NodeCondition {
+    NodeCondition {
+        kind: kind.into(),
+        status: status.into(),
+        reason: "R".into(),
+        message: "m".into(),
+    }
+}
+
+#[tokio::test]
+async fn conditions_keep_their_moment_unless_their_status_changes() {
+    let (cluster, mut server) = cluster();
+    let with = |status: &str| {
+        let mut node = node("2");
+        node["status"]["conditions"] =
+            json!([{"type": "Drained", "status": status}, {"type": "Ready", "status": "True"}]);
+        node
+    };
+    let wanted = [
+        condition("DrainInProgress", "True"),
+        condition("Drained", "False"),
+    ];
+    let (written, ()) = tokio::join!(cluster.set_node_conditions("n1", &wanted), async {
+        server
+            .expect("GET", "/api/v1/nodes/n1")
+            .await
+            .answer(200, with("False"));
+        let call = server.expect("PATCH", "/api/v1/nodes/n1/status").await;
+        assert_eq!(call.content_type, "application/strategic-merge-patch+json");
+        let now = "2026-09-01T10:00:00Z";
+        let new = json!({"type": "DrainInProgress", "status": "True", "reason": "R", "message": "m",
+                         "lastHeartbeatTime": now, "lastTransitionTime": now});
+        let same = json!({"type": "Drained", "status": "False", "reason": "R", "message": "m",
+                          "lastHeartbeatTime": now});
+        assert_eq!(call.body, json!({"status": {"conditions": [new, same]}}));
+        call.answer(200, with("False"));
+    });
+    assert_eq!(written, Ok(()));
+    let drained = [condition("Drained", "True")];
+    // The answer to the last write says what is there: no need to ask again.
+    let (written, ()) = tokio::join!(cluster.set_node_conditions("n1", &drained), async {
+        let call = server.expect("PATCH", "/api/v1/nodes/n1/status").await;
+        assert!(call.body["status"]["conditions"][0]["lastTransitionTime"].is_string());
+        call.answer(200, with("True"));
+    });
+    assert_eq!(written, Ok(()));
+    let (written, ()) = tokio::join!(cluster.set_node_conditions("n1", &drained), async {
+        let call = server.expect("PATCH", "/api/v1/nodes/n1/status").await;
+        assert!(call.body["status"]["conditions"][0]["lastTransitionTime"].is_null());
+        call.fail(503, "", "later");
+    });
+    assert!(written.unwrap_err().is_temporary());
+    server.finish(cluster).await;
+}
+
+#[tokio::test]
+async fn events() {
+    let (cluster, mut server) = cluster();
+    let event = KubernetesEvent {
+        node: "n1".into(),
+        node_uid: Some(Uid("uid-n1".into())),
+        severity: Severity::Warning,
+        reason: "DrainBlocked".into(),
+        action: "Drain".into(),
+        note: "µ".repeat(600),
+    };
+    let (written, ()) = tokio::join!(cluster.emit(&event), async {
+        let call = server
+            .expect("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
+            .await;
+        let wanted = json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event",
+            "metadata": {"generateName": "n1-", "namespace": "default"},
+            "eventTime": "2026-09-01T10:00:00.000000Z", "type": "Warning",
+            "reason": "DrainBlocked", "action": "Drain", "note": "µ".repeat(512),
+            "regarding": {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-n1"},
+            "reportingController": "scupper.dev/driver", "reportingInstance": "n1",
+        });
+        assert_eq!(call.body, wanted);
+        call.answer(201, json!({"metadata": {"name": "n1-x7"}}));
+    });
+    assert_eq!(written, Ok(()));
+    server.finish(cluster).await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_there_or_not() {
+    let (cluster, mut server) = cluster();
+    let (found, ()) = tokio::join!(cluster.node("n1"), async {
+        server
+            .expect("GET", "/api/v1/nodes/n1")
+            .await
+            .answer(200, node("2"));
+    });
+    assert_eq!(found.unwrap().unwrap().resource_version, "2");
+    let (found, ()) = tokio::join!(cluster.node("n1"), async {
+        server.next().await.answer(404, not_found("nodes", "n1"));
+    });
+    assert_eq!(found, Ok(None));
+    // A proxy's 404 does not say that the node does not exist.
+    let (found, ()) = tokio::join!(cluster.node("n1"), async {
+        server.next().await.answer(404, json!("page not found"));
+    });
+    assert!(matches!(found, Err(ReadError::Unexpected { .. })), "{found:?}");
+    let (found, ()) = tokio::join!(cluster.node("../pods?x"), async {
+        server
+            .expect("GET", "/api/v1/nodes/..%2Fpods%3Fx")
+            .await
+            .answer(404, not_found("nodes", "x"));
+    });
+    assert_eq!(found, Ok(None));
+    server.finish(cluster).await;
+}
+
+#[tokio::test]
+async fn preflight_tells_the_reasons_apart() {
+    let (cluster, mut server) = cluster();
+    let (checked, ()) = tokio::join!(cluster.preflight("n1"), async {
+        server
+            .expect("GET", "/api/v1/nodes/n1")
+            .await
+            .answer(200, node("2"));
+        let call = server.expect("GET", "/api/v1/pods").await;
+        assert_eq!(
+            (call.query("fieldSelector"), call.query("limit")),
+            (Some("spec.nodeName=n1"), Some("1"))
+        );
+        call.answer(200, json!({"metadata": {}, "items": []}));
+    });
+    assert_eq!(checked, Ok(()));
+    let (checked, ()) = tokio::join!(cluster.preflight("n1"), async {
+        server.next().await.answer(404, not_found("nodes", "n1"));
+    });
+    assert_eq!(checked.unwrap_err().to_string(), "there is no node n1");
+    let (checked, ()) = tokio::join!(cluster.preflight("n1"), async {
+        server.next().await.answer(200, node("2"));
+        server.next().await.fail(403, "Forbidden", "pods is forbidden");
+    });
+    assert!(matches!(checked, Err(ReadError::Forbidden { what, .. }) if what == "list pods"));
+    let (checked, ()) = tokio::join!(cluster.preflight("n1"), async {
+        server.next().await.fail(401, "Unauthorized", "Unauthorized");
+    });
+    assert!(matches!(checked, Err(ReadError::Unauthorized { .. })));
+    let (checked, ()) = tokio::join!(cluster.preflight("n1"), async { server.next().await.break_off() });
+    assert!(matches!(checked, Err(ReadError::Unavailable { .. })));
+    server.finish(cluster).await;
+}

@@ -1,0 +1,266 @@
+//! The three watches: one request each, and every way in which they break.
+
+use scupper_engine::{Event, Uid};
+use serde_json::json;
+
+use crate::script::{Call, Feed, Lines, cluster, node, pod, pods_only, status};
+
+fn budget(version: &str) -> serde_json::Value {
+    json!({"metadata": {"name": "b", "namespace": "ns", "resourceVersion": version}, "spec": {"selector": {}}})
+}
+
+fn names(event: Event) -> Vec<String> {
+    let Event::Pods(pods) = event else {
+        panic!("a full list was due, not {event:?}")
+    };
+    pods.into_iter().map(|pod| pod.id.name).collect()
+}
+
+fn assert_lists_by_watch(call: &Call) {
+    assert_eq!(
+        (call.path.as_str(), call.query("watch")),
+        ("/api/v1/pods", Some("1"))
+    );
+    assert_eq!(call.query("fieldSelector"), Some("spec.nodeName=n1"));
+    assert_eq!(call.query("sendInitialEvents"), Some("true"));
+    assert_eq!(call.query("resourceVersionMatch"), Some("NotOlderThan"));
+    assert_eq!(call.query("allowWatchBookmarks"), Some("true"));
+    assert_eq!(
+        call.query("resourceVersion"),
+        None,
+        "as new as the source of truth"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_each_lists_and_follows() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let watches = server.watches().await;
+    assert_lists_by_watch(&watches.pods);
+    assert_eq!(watches.nodes.query("fieldSelector"), Some("metadata.name=n1"));
+    assert_eq!(watches.budgets.query("fieldSelector"), None);
+
+    let pods = watches.pods.stream();
+    pods.send("ADDED", &pod("a", "3"));
+    pods.send("ADDED", &pod("b", "4"));
+    pods.end_of_list("5");
+    assert_eq!(names(feed.next().await), ["a", "b"]);
+    pods.send("ADDED", &pod("c", "6"));
+    assert!(matches!(feed.next().await, Event::PodApplied(pod) if pod.id.name == "c"));
+    pods.bookmark("7");
+    pods.send("MODIFIED", &pod("a", "8"));
+    assert!(matches!(feed.next().await, Event::PodApplied(pod) if pod.id.name == "a"));
+    pods.send("DELETED", &pod("a", "9"));
+    assert_eq!(feed.next().await, Event::PodDeleted(Uid("uid-a".into())));
+
+    let budgets = watches.budgets.stream();
+    budgets.end_of_list("5");
+    assert_eq!(feed.next().await, Event::Budgets(Vec::new()));
+    budgets.send("ADDED", &budget("6"));
+    assert!(matches!(feed.next().await, Event::BudgetApplied(budget) if budget.name == "b"));
+    budgets.send("DELETED", &budget("7"));
+    assert_eq!(
+        feed.next().await,
+        Event::BudgetDeleted {
+            namespace: "ns".into(),
+            name: "b".into()
+        }
+    );
+
+    let nodes = watches.nodes.stream();
+    nodes.end_of_list("5");
+    assert_eq!(feed.next().await, Event::Node(None));
+    nodes.send("ADDED", &node("6"));
+    assert!(matches!(feed.next().await, Event::Node(Some(node)) if node.resource_version == "6"));
+    nodes.send("DELETED", &node("7"));
+    assert_eq!(feed.next().await, Event::Node(None));
+
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_by_itself_goes_on_where_it_was() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, _others) = pods_only(&mut server, &mut feed).await;
+    let pods = call.stream();
+    pods.end_of_list("5");
+    assert!(names(feed.next().await).is_empty());
+    pods.send("ADDED", &pod("a", "8"));
+    assert!(matches!(feed.next().await, Event::PodApplied(_)));
+    drop(pods);
+
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!(
+        (call.query("resourceVersion"), call.query("sendInitialEvents")),
+        (Some("8"), None)
+    );
+    let pods = call.stream();
+    pods.bookmark("11");
+    drop(pods);
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!(call.query("resourceVersion"), Some("11"), "bookmarks count");
+    let pods = call.stream();
+    pods.send("DELETED", &pod("a", "12"));
+    assert_eq!(feed.next().await, Event::PodDeleted(Uid("uid-a".into())));
+
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_break_is_healed_with_a_full_list() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (mut call, _others) = pods_only(&mut server, &mut feed).await;
+    let breaks: [fn(Lines); 4] = [
+        |lines| lines.break_off(),
+        |lines| {
+            lines.send(
+                "ERROR",
+                &status(410, "Expired", "too old resource version: 1 (292)"),
+            )
+        },
+        |lines| lines.send("ERROR", &status(500, "InternalError", "etcd")),
+        |lines| lines.send("ADDED", &json!({"metadata": {"deletionTimestamp": "when?"}})),
+    ];
+    for (round, break_it) in breaks.into_iter().enumerate() {
+        assert_lists_by_watch(&call);
+        let pods = call.stream();
+        pods.send("ADDED", &pod(&format!("p{round}"), "4"));
+        pods.end_of_list("5");
+        assert_eq!(names(feed.next().await), [format!("p{round}")]);
+        break_it(pods);
+        call = server.next().await;
+    }
+    // Before the list is complete nothing is told, however often it breaks.
+    for _ in 0..3 {
+        assert_lists_by_watch(&call);
+        let pods = call.stream();
+        pods.send("ADDED", &pod("half", "4"));
+        pods.break_off();
+        call = server.next().await;
+    }
+    call.break_off();
+    server.next().await.fail(503, "", "starting");
+    let pods = server.next().await.stream();
+    pods.end_of_list("9");
+    assert!(names(feed.next().await).is_empty());
+
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_not_trusted_for_ever() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, others) = pods_only(&mut server, &mut feed).await;
+    let pods = call.stream();
+    pods.end_of_list("5");
+    assert!(names(feed.next().await).is_empty());
+    let mut waited = 0;
+    while !server.is_waiting().await {
+        assert!(waited < 300, "a dead watch would go unnoticed");
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        waited += 5;
+        others.iter().for_each(|lines| lines.bookmark("6"));
+    }
+    assert!(waited > 120, "bookmarks come every minute or two");
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!(call.query("resourceVersion"), Some("5"));
+    let _pods = call.stream();
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+async fn falls_back_to_list_and_watch(refuse: impl FnOnce(Call) -> Option<Lines>) {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, _others) = pods_only(&mut server, &mut feed).await;
+    let _held = refuse(call);
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!((call.query("watch"), call.query("limit")), (None, Some("500")));
+    assert_eq!(call.query("fieldSelector"), Some("spec.nodeName=n1"));
+    call.answer(
+        200,
+        json!({"metadata": {"resourceVersion": "9"}, "items": [pod("a", "1")]}),
+    );
+    assert_eq!(names(feed.next().await), ["a"]);
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!(
+        (call.query("watch"), call.query("resourceVersion")),
+        (Some("1"), Some("9"))
+    );
+    assert_eq!(call.query("sendInitialEvents"), None);
+    let pods = call.stream();
+    pods.send("ERROR", &status(410, "Expired", "too old"));
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!(call.query("limit"), Some("500"), "it has learned");
+    call.answer(200, json!({"metadata": {"resourceVersion": "19"}, "items": null}));
+    assert!(names(feed.next().await).is_empty());
+    let _pods = server.next().await.stream();
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_refuse_to_list_through_a_watch() {
+    let words = "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden \
+                 for watch unless the WatchList feature gate is enabled";
+    falls_back_to_list_and_watch(|call| {
+        call.fail(422, "Invalid", words);
+        None
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_do_not_know_of_lists_through_watches() {
+    falls_back_to_list_and_watch(|call| {
+        let lines = call.stream();
+        lines.send("ADDED", &pod("a", "1"));
+        Some(lines)
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn budgets_that_we_may_not_read_count_as_none() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let watches = server.watches().await;
+    let (_pods, _nodes) = (watches.pods.stream(), watches.nodes.stream());
+    watches
+        .budgets
+        .fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
+    assert_eq!(feed.next().await, Event::Budgets(Vec::new()));
+    let budgets = server
+        .expect("GET", "/apis/policy/v1/poddisruptionbudgets")
+        .await
+        .stream();
+    budgets.send("ADDED", &budget("6"));
+    budgets.end_of_list("6");
+    assert!(
+        matches!(feed.next().await, Event::Budgets(budgets) if budgets.len() == 1),
+        "granted later"
+    );
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_we_may_not_read_do_not_count_as_none() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, _others) = pods_only(&mut server, &mut feed).await;
+    call.fail(403, "Forbidden", "pods is forbidden");
+    let pods = server.expect("GET", "/api/v1/pods").await.stream();
+    pods.send("ADDED", &pod("a", "1"));
+    pods.end_of_list("5");
+    assert_eq!(names(feed.next().await), ["a"]);
+    feed.stop().await;
+    server.finish(cluster).await;
+}
