@@ -13,6 +13,7 @@
 mod allowance;
 mod answers;
 mod backoff;
+mod cordon;
 mod ending;
 mod events;
 mod evict;
@@ -23,6 +24,7 @@ mod outbox;
 mod phases;
 mod planning;
 mod roster;
+mod steps;
 mod timers;
 mod uncordon;
 mod verify;
@@ -31,11 +33,12 @@ mod waves;
 mod world;
 mod writes;
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time,
+    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time, Uid,
 };
 
 /// One drain (or uncordon) of one node.
@@ -67,7 +70,7 @@ pub struct Drain {
     chain: Option<planning::Chain>,
     newcomers: newcomers::Newcomers,
     roster: roster::Roster,
-    hooks: hooks::OpenHooks,
+    hooks: BTreeMap<hooks::HookKey, hooks::OpenHook>,
     hooks_since: Option<Time>,
     allowances: allowance::Allowances,
     throttle: Throttle,
@@ -78,7 +81,8 @@ pub struct Drain {
     verified: bool,
     /// Hooks have run since then.
     list_after_hooks: bool,
-    told: waiting::Told,
+    /// What people were told last of each pod.
+    told: BTreeMap<Uid, Reason>,
     summary: Summary,
 }
 
@@ -192,7 +196,7 @@ impl Drain {
             chain: None,
             newcomers: newcomers::Newcomers::default(),
             roster: roster::Roster::default(),
-            hooks: hooks::OpenHooks::new(),
+            hooks: BTreeMap::new(),
             hooks_since: None,
             allowances: allowance::Allowances::default(),
             throttle: Throttle::default(),
@@ -200,7 +204,7 @@ impl Drain {
             verify_round: 0,
             verified: false,
             list_after_hooks: false,
-            told: waiting::Told::new(),
+            told: BTreeMap::new(),
             summary: Summary {
                 started: now,
                 ..Summary::default()

@@ -1,4 +1,5 @@
 //! What plans may not do, one row for each fault; and how a chain of planners is heard.
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 mod harness;
 
@@ -7,6 +8,9 @@ use scupper_engine::{
     Answer, Decision, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer, PlanFault, Pod, Request,
     Settings, Uid, Verdict, Wave, check, draft,
 };
+
+/// What a row changes in the host's own draft.
+type Edit = fn(&mut Plan);
 
 fn uid(name: &str) -> Uid {
     Uid(name.to_owned())
@@ -48,7 +52,7 @@ fn wave(name: &str, pods: &[&str]) -> Wave {
 
 #[test]
 fn every_fault_is_found() {
-    let rows: &[(&str, fn(&mut Plan), Result<(), PlanFault>)] = &[
+    let rows: &[(&str, Edit, Result<(), PlanFault>)] = &[
         ("the host's own", |_| {}, Ok(())),
         (
             "undecided",

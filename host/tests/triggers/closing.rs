@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper::triggers::slm::SlmError;
 use scupper_engine::Outcome;
 
-use crate::fixture::{Answer, Door, Kubelet, Root, claimed, eventually, still};
+use crate::fixture::{Answer, Door, Kubelet, Root, claimed, eventually, still, within};
 
 #[tokio::test]
 async fn an_idle_door_closes_at_once_and_leaves_nothing_behind() {
@@ -71,11 +71,22 @@ async fn a_successor_takes_over() {
         (root.registry().len() == 2).then(|| root.registry())
     })
     .await;
+    let mut kubelet = Kubelet::meet(&sockets[1]).await;
+    assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
+    assert!(
+        successor.demands.try_recv().is_err(),
+        "one works while both are there"
+    );
+
     door.stop.cancel();
     door.end().await.unwrap();
     assert_eq!(root.registry(), sockets[1..]);
-    let mut kubelet = Kubelet::meet(&sockets[1]).await;
-    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+    let begun = async {
+        while kubelet.start("drain-1").await == Answer::Empty {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within("the successor's beginning", begun).await;
     successor.demand().await;
 }
 

@@ -13,6 +13,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The watch should tell of a pod that is gone within this.
 const LAG: Duration = Duration::from_secs(1);
 
+/// The API server may ask us to wait for at most this.
+const LONGEST: Duration = Duration::from_secs(300);
+
 /// When to ask a pod again.
 #[derive(Clone, Copy)]
 enum Again {
@@ -44,7 +47,7 @@ impl Drain {
             }
             EvictAnswer::BudgetNotObserved { message, retry_after } => {
                 self.summary.budget_refusals += 1;
-                let again = Again::At(self.now + retry_after);
+                let again = Again::At(self.now + retry_after.min(LONGEST));
                 self.refused(uid, Reason::BudgetNotObserved { message }, again);
             }
             EvictAnswer::Throttled { message, retry_after } => self.throttled(uid, message, retry_after),
@@ -63,8 +66,9 @@ impl Drain {
                 message,
                 retry_after,
             } => {
-                let again =
-                    retry_after.map_or(Again::After(Backoff::REFUSAL), |wait| Again::At(self.now + wait));
+                let again = retry_after.map_or(Again::After(Backoff::REFUSAL), |wait| {
+                    Again::At(self.now + wait.min(LONGEST))
+                });
                 self.refused(uid, Reason::EvictionRefused { code, message }, again);
             }
             EvictAnswer::Unreachable { message } => {
@@ -133,7 +137,7 @@ impl Drain {
     /// Flow control is about all requests, so none goes out until it is over.
     fn throttled(&mut self, uid: &Uid, message: alloc::string::String, retry_after: Option<Duration>) {
         let backoff = Backoff::THROTTLE.after(self.now, self.throttle.tries, &uid.0);
-        let until = retry_after.map_or(backoff, |wait| self.now + wait);
+        let until = retry_after.map_or(backoff, |wait| self.now + wait.min(LONGEST));
         if self.now >= self.throttle.until {
             self.throttle.tries = self.throttle.tries.saturating_add(1);
         }
@@ -172,7 +176,7 @@ impl Drain {
             let State::Watched(watched) = &mut target.state else {
                 continue;
             };
-            if now < watched.list_at || world.pod(uid).is_none_or(|pod| pod.deletion.is_some()) {
+            if now < watched.list_at || world.pod(uid).is_none_or(|pod| watched.expects(pod)) {
                 continue;
             }
             watched.lists = watched.lists.saturating_add(1);

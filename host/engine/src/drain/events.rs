@@ -44,8 +44,8 @@ impl Drain {
         let draining = (Phase::Holding..=Phase::Verifying).contains(&self.phase);
         if draining && self.outcome.is_none() {
             self.uncordoned_by_others();
-        } else {
-            self.memory.own_cordon = false;
+        } else if core::mem::take(&mut self.memory.own_cordon) && self.phase == Phase::Planning {
+            self.memory.change();
         }
     }
 

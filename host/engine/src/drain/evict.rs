@@ -50,7 +50,7 @@ impl Drain {
         self.may_ask()
             && self.world.pod(uid).is_some_and(is_there)
             && self.roster.target(uid).is_some_and(is_chosen)
-            && (!self.is_own_pod(uid) || self.is_last(uid))
+            && self.may_be_next(uid)
     }
 
     /// The pod, if it waits to be asked and its time has come.
@@ -62,7 +62,8 @@ impl Drain {
         (waits && !ends_by_itself && self.may_remove(uid)).then(|| pod.clone())
     }
 
-    /// It holds one of the wave's places: its hooks run, it is asked, or it is ending.
+    /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds
+    /// none while others are there: it lets newcomers pass.
     fn is_leaving(&self, uid: &Uid) -> bool {
         let Some(target) = self.roster.target(uid) else {
             return false;
@@ -71,7 +72,9 @@ impl Drain {
             State::Waiting => false,
             State::Asked | State::Watched(_) => true,
         };
-        asked || self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some()) || self.is_in_hook(uid)
+        asked
+            || self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some())
+            || (self.is_in_hook(uid) && self.may_be_next(uid))
     }
 
     /// Asks the pod, or says why not now.
@@ -146,6 +149,10 @@ impl Drain {
             return;
         };
         target.state = State::Asked;
+        if matches!(target.hold, Some(Reason::BudgetExhausted { .. })) {
+            // An ask against what the watch says: until it is answered, the pod waits for the same as before.
+            target.refusal = target.hold.take();
+        }
         let pod = pod.id.clone();
         let uid = pod.uid.clone();
         let task = if deletes {

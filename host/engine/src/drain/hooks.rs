@@ -3,25 +3,11 @@
 //! The hooks of one phase and subject stand in a row, in chain order; [`Gate`] says whether all of them are through.
 //! It must not know what a phase is for.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::outbox::Job;
-use crate::{
-    Duration, HookPhase, HookStep, Notice, Outcome, Reason, StepOutcome, Subject, Task, Time, Uid, WaitingOn,
-};
-
-/// A hook may ask to be called again this soon.
-const SOONEST: Duration = Duration::from_millis(100);
-/// A failed hook is tried again this soon.
-const SOONEST_RETRY: Duration = Duration::from_secs(1);
-/// A hook is called again at least this often.
-const LATEST: Duration = Duration::from_secs(300);
-/// The checkpoint is kept in an annotation, which is small.
-const LARGEST_STATE: usize = 1024;
+use crate::{Duration, HookPhase, Reason, Subject, Time, Uid, WaitingOn};
 
 /// Tells a hook from every other one of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,11 +25,11 @@ pub(super) struct OpenHook {
     /// When its next step may be taken.
     pub(super) due: Time,
     /// Its step has not been answered.
-    in_flight: bool,
+    pub(super) in_flight: bool,
     /// The revision of its last change.
-    revision: u64,
+    pub(super) revision: u64,
     /// What people were told last.
-    told: Option<(String, Vec<WaitingOn>)>,
+    pub(super) told: Option<(String, Vec<WaitingOn>)>,
 }
 
 /// Whether the hooks of a phase and subject are through.
@@ -55,9 +41,6 @@ pub(super) enum Gate {
     Closed { policy: String },
 }
 
-/// The hooks that are under way.
-pub(super) type OpenHooks = BTreeMap<HookKey, OpenHook>;
-
 impl Gate {
     pub(super) const fn is_open(&self) -> bool {
         matches!(self, Self::Open)
@@ -65,7 +48,7 @@ impl Gate {
 }
 
 impl OpenHook {
-    const fn begun(now: Time) -> Self {
+    pub(super) const fn begun(now: Time) -> Self {
         Self {
             state: Vec::new(),
             started: now,
@@ -158,49 +141,6 @@ impl Drain {
         Some(Reason::HookRunning { policy, phase })
     }
 
-    /// A step was answered.
-    pub(super) fn step_answered(&mut self, key: HookKey, outcome: StepOutcome) {
-        let Some(hook) = self.hooks.get_mut(&key) else {
-            return;
-        };
-        hook.in_flight = false;
-        match bounded(outcome) {
-            StepOutcome::Done => self.hook_done(key),
-            StepOutcome::Pending {
-                state,
-                again_after,
-                progress,
-                waiting_for,
-            } => {
-                hook.due = self.now + again_after;
-                if hook.state != state {
-                    hook.state = state;
-                    hook.revision = self.memory.change();
-                }
-                self.tell_waiting(key, progress, waiting_for);
-            }
-            StepOutcome::Failed {
-                message,
-                retry_after: Some(wait),
-            } => {
-                hook.due = self.now + wait;
-                self.tell_waiting(key, message, Vec::new());
-            }
-            StepOutcome::Failed {
-                message,
-                retry_after: None,
-            } => self.hook_failed(key, message),
-        }
-    }
-
-    /// A step nobody has picked up is not taken.
-    pub(super) fn step_taken_back(&mut self, key: &HookKey) {
-        self.summary.hook_steps = self.summary.hook_steps.saturating_sub(1);
-        if let Some(hook) = self.hooks.get_mut(key) {
-            hook.in_flight = false;
-        }
-    }
-
     /// The pod is gone: nothing is to be done before its eviction any more.
     pub(super) fn forget_hooks_of(&mut self, pod: &Uid) {
         let subject = Subject::Pod(pod.clone());
@@ -228,113 +168,5 @@ impl Drain {
             .iter()
             .filter(|policy| policy.phases.contains(&phase));
         policies.map(|policy| policy.name.clone()).collect()
-    }
-
-    fn take_step(&mut self, key: HookKey) {
-        if self.paused {
-            return;
-        }
-        let hook = self
-            .hooks
-            .entry(key.clone())
-            .or_insert_with(|| OpenHook::begun(self.now));
-        if hook.in_flight || hook.due > self.now || !self.memory.is_saved(hook.revision) {
-            return;
-        }
-        hook.in_flight = true;
-        self.summary.hook_steps += 1;
-        let step = HookStep {
-            policy: key.policy.clone(),
-            phase: key.phase,
-            subject: key.subject.clone(),
-            state: hook.state.clone(),
-        };
-        self.outbox.push(Task::Step(step), Job::Step(key));
-    }
-
-    fn hook_done(&mut self, key: HookKey) {
-        self.hooks.remove(&key);
-        let HookKey {
-            phase,
-            subject,
-            policy,
-        } = key.clone();
-        let revision = self.memory.change();
-        self.memory.done.insert(key, revision);
-        self.outbox.tell(Notice::HookDone {
-            policy,
-            phase,
-            subject,
-        });
-    }
-
-    /// Without its hook a drain cannot go on. Putting back is tried once and then given up: it must end.
-    fn hook_failed(&mut self, key: HookKey, message: String) {
-        if key.phase == HookPhase::OnCancel {
-            self.tell_waiting(key.clone(), message, Vec::new());
-            self.hooks.remove(&key);
-            let revision = self.memory.change();
-            self.memory.done.insert(key, revision);
-            return;
-        }
-        self.hooks.remove(&key);
-        let message = format!("{} hook: {message}", key.phase);
-        self.stop(Outcome::PolicyFailed {
-            policy: key.policy,
-            message,
-        });
-    }
-
-    fn tell_waiting(&mut self, key: HookKey, progress: String, waiting_for: Vec<WaitingOn>) {
-        let Some(hook) = self.hooks.get_mut(&key) else {
-            return;
-        };
-        let news = (progress, waiting_for);
-        if hook.told.as_ref() == Some(&news) {
-            return;
-        }
-        hook.told = Some(news.clone());
-        let HookKey {
-            phase,
-            subject,
-            policy,
-        } = key;
-        let (progress, waiting_for) = news;
-        self.outbox.tell(Notice::HookWaiting {
-            policy,
-            phase,
-            subject,
-            progress,
-            waiting_for,
-        });
-    }
-}
-
-/// The host's bounds on what a step may answer.
-fn bounded(outcome: StepOutcome) -> StepOutcome {
-    match outcome {
-        StepOutcome::Pending { state, .. } if state.len() > LARGEST_STATE => StepOutcome::Failed {
-            message: format!(
-                "its state is {} bytes long: at most {LARGEST_STATE} can be kept",
-                state.len()
-            ),
-            retry_after: None,
-        },
-        StepOutcome::Pending {
-            state,
-            again_after,
-            progress,
-            waiting_for,
-        } => StepOutcome::Pending {
-            state,
-            again_after: again_after.clamp(SOONEST, LATEST),
-            progress,
-            waiting_for,
-        },
-        StepOutcome::Failed { message, retry_after } => {
-            let retry_after = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));
-            StepOutcome::Failed { message, retry_after }
-        }
-        StepOutcome::Done => StepOutcome::Done,
     }
 }

@@ -57,6 +57,11 @@ impl Memory {
         self.is_saved(self.revision)
     }
 
+    /// This owner's pods have been put back too often to be chased.
+    pub(super) fn comes_back(&self, owner: &str, limit: u32) -> bool {
+        self.returns.get(owner).is_some_and(|count| *count > limit)
+    }
+
     /// A controller has put a pod back; how often that makes.
     pub(super) fn count_return(&mut self, key: String) -> u32 {
         let count = self.returns.entry(key).or_default();

@@ -137,6 +137,7 @@ impl Drain {
     /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
     fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<(PodRef, String)> {
         let world = &self.world;
+        let limit = self.request.settings.max_returns;
         plan.decisions
             .retain(|decision| world.pod(&decision.pod).is_some());
         let mut blockers = Vec::new();
@@ -150,12 +151,18 @@ impl Drain {
                     blockers.push((pod.id.clone(), decision.reason.clone()));
                     Standing::Refused
                 }
-                verdict => Standing::Leaves(Box::new(Target::new(pod, verdict))),
+                verdict => {
+                    let mut target = Target::new(pod, verdict);
+                    target.keeps_coming_back = self.memory.comes_back(&target.owner, limit);
+                    Standing::Leaves(Box::new(target))
+                }
             };
             self.roster.standings.insert(decision.pod.clone(), standing);
         }
+        let roster = &self.roster;
+        let is_chased = |uid: &Uid| roster.target(uid).is_some_and(|target| !target.keeps_coming_back);
         for wave in &mut plan.waves {
-            wave.pods.retain(|uid| world.pod(uid).is_some());
+            wave.pods.retain(is_chased);
         }
         self.roster.waves = plan
             .waves

@@ -111,6 +111,13 @@ impl Target {
     }
 }
 
+impl Watched {
+    /// The pod is as the API server's answer lets expect, and may be so for long.
+    pub(super) const fn expects(&self, pod: &Pod) -> bool {
+        matches!(self.why, Why::Accepted | Why::Namespace) && pod.deletion.is_some()
+    }
+}
+
 impl Roster {
     pub(super) fn target(&self, uid: &Uid) -> Option<&Target> {
         match self.standings.get(uid) {

@@ -59,8 +59,8 @@ impl Drain {
             .targets()
             .filter_map(|(uid, target)| match &target.state {
                 State::Watched(watched) => {
-                    let ends = self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some());
-                    (!ends).then_some(watched.list_at)
+                    let expected = self.world.pod(uid).is_some_and(|pod| watched.expects(pod));
+                    (!expected).then_some(watched.list_at)
                 }
                 _ => None,
             })

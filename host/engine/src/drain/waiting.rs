@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::roster::{Standing, State, Target, Watched, Why};
-use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
+use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
+
+/// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
+const SLACK: Duration = Duration::from_secs(5);
 
 impl Drain {
     /// Every pod on the node and why it is there.
@@ -20,7 +23,8 @@ impl Drain {
 
     /// Tells people of leaving pods whose reason has changed.
     pub(super) fn tell_reasons(&mut self) {
-        if matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished) {
+        let quiet = matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished);
+        if quiet || self.outcome.is_some() {
             return;
         }
         let mut told = BTreeMap::new();
@@ -30,7 +34,7 @@ impl Drain {
                 continue;
             }
             let known = self.told.remove(uid);
-            if known.as_ref() != Some(&reason) {
+            if !known.is_some_and(|known| reads_like(&known, &reason)) {
                 self.outbox.tell(Notice::PodWaits {
                     pod: pod.id.clone(),
                     reason: reason.clone(),
@@ -46,7 +50,7 @@ impl Drain {
         self.world
             .pods()
             .values()
-            .filter_map(|pod| Some(pod.deletion?.at))
+            .filter_map(|pod| Some(pod.deletion?.at + SLACK))
     }
 
     fn reason(&self, pod: &Pod) -> Reason {
@@ -74,7 +78,7 @@ impl Drain {
     }
 
     fn ending_reason(&self, pod: &Pod, deletion: Deletion) -> Reason {
-        if self.now < deletion.at {
+        if self.now < deletion.at + SLACK {
             return Reason::Terminating { until: deletion.at };
         }
         Reason::TerminatingPastGrace {
@@ -114,7 +118,7 @@ impl Drain {
         if target.verdict == Verdict::AwaitCompletion && !pod.is_finished() {
             return Reason::AwaitingCompletion;
         }
-        if wave.is_none_or(|run| run.started.is_none()) {
+        if wave.is_none_or(|run| run.started.is_none()) || !self.may_be_next(&pod.id.uid) {
             let hook = self.wave_hook_reason(&name);
             return hook.unwrap_or(Reason::WaveNotStarted { wave: name });
         }
@@ -150,5 +154,18 @@ impl Drain {
     }
 }
 
-/// What people were told last of each pod.
-pub(super) type Told = BTreeMap<Uid, Reason>;
+/// The same to people, who are not told again because a moment or a number has moved a little.
+fn reads_like(known: &Reason, reason: &Reason) -> bool {
+    use Reason::{BudgetExhausted, Terminating, TerminatingPastGrace};
+    match (known, reason) {
+        (Terminating { .. }, Terminating { .. }) => true,
+        (BudgetExhausted { budget: known, .. }, BudgetExhausted { budget, .. }) => known == budget,
+        (
+            TerminatingPastGrace {
+                finalizers: known, ..
+            },
+            TerminatingPastGrace { finalizers, .. },
+        ) => known == finalizers,
+        _ => known == reason,
+    }
+}

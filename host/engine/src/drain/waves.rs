@@ -92,7 +92,7 @@ impl Drain {
             .is_some_and(|run| run.wave.pods.iter().any(|uid| self.is_own_pod(uid)))
     }
 
-    pub(super) fn is_own_pod(&self, uid: &Uid) -> bool {
+    fn is_own_pod(&self, uid: &Uid) -> bool {
         self.request
             .settings
             .own_pod
@@ -100,8 +100,13 @@ impl Drain {
             .is_some_and(|own| own.uid == *uid)
     }
 
+    /// The driver's own pod is the last one to go.
+    pub(super) fn may_be_next(&self, uid: &Uid) -> bool {
+        !self.is_own_pod(uid) || self.is_last(uid)
+    }
+
     /// Every other pod that must be gone is gone, so that the driver's own may follow.
-    pub(super) fn is_last(&self, own: &Uid) -> bool {
+    fn is_last(&self, own: &Uid) -> bool {
         let stays = |uid: &Uid| matches!(self.roster.standings.get(uid), Some(Standing::Keeps));
         self.world.pods().keys().all(|uid| uid == own || stays(uid))
     }

@@ -86,7 +86,11 @@ impl World {
     }
 
     pub(super) fn budgets_of(&self, pod: &Pod) -> impl Iterator<Item = &Budget> {
-        self.budgets.values().filter(|budget| budget.selects(pod))
+        let first = BudgetKey::new(&pod.id.namespace, "");
+        let of_namespace = self.budgets.range(first..).map(|(_, budget)| budget);
+        of_namespace
+            .take_while(|budget| budget.namespace == pod.id.namespace)
+            .filter(|budget| budget.selects(pod))
     }
 
     /// What has been heard up to now, to be handed to [`apply_list`](Self::apply_list).

@@ -56,62 +56,6 @@ impl Write {
 }
 
 impl Drain {
-    /// Cordons the node, or finds it cordoned. Decided anew for every state of the node that is seen: whoever cordons
-    /// first owns the cordon.
-    pub(super) fn cordon(&mut self) {
-        let Some(node) = self.world.node() else {
-            return;
-        };
-        if !node.unschedulable {
-            self.cordon_found = false;
-            let checkpoint = self.checkpoint(Phase::Holding, true);
-            if let Some(version) = self.version_to_write() {
-                self.memory.own_cordon = false;
-                let revision = self.memory.revision();
-                let task = Task::Cordon {
-                    checkpoint: checkpoint.clone(),
-                    version: version.clone(),
-                };
-                let checkpoint = Box::new(checkpoint);
-                self.outbox.push(
-                    task,
-                    Job::Write(Write::Cordon {
-                        checkpoint,
-                        revision,
-                        version,
-                    }),
-                );
-            }
-            return;
-        }
-        if !self.cordon_found {
-            self.find_cordon();
-        }
-        if self.memory.is_all_saved() {
-            self.outbox.tell(Notice::Cordoned {
-                ours: self.memory.own_cordon,
-            });
-            self.enter(Phase::Holding);
-        }
-    }
-
-    /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
-    /// somebody else.
-    fn find_cordon(&mut self) {
-        self.cordon_found = true;
-        self.cordon_unsure = false;
-        let mark = self.world.node().and_then(|node| node.checkpoint.as_ref());
-        let ours = mark.is_some_and(|mark| mark.own_cordon);
-        let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
-        self.memory.own_cordon = ours;
-        self.memory.inherited = ours && !of_this_drain;
-        if ours && of_this_drain {
-            self.memory.on_node = true;
-        } else {
-            self.memory.change();
-        }
-    }
-
     /// Saves what has changed, if anything has.
     pub(super) fn save(&mut self) {
         let saves = match self.phase {
@@ -174,7 +118,7 @@ impl Drain {
     }
 
     /// The node's version, unless a write that was decided on it has failed for that.
-    fn version_to_write(&self) -> Option<String> {
+    pub(super) fn version_to_write(&self) -> Option<String> {
         let version = &self.world.node()?.resource_version;
         (self.may_write() && self.writer.conflicting.as_ref() != Some(version)).then(|| version.clone())
     }
@@ -243,18 +187,6 @@ impl Drain {
         }
     }
 
-    /// The cordon stands. If the watch has already shown a later state without it, somebody was quick to lift it.
-    fn cordoned(&mut self) {
-        if self.phase != Phase::Cordoning {
-            return;
-        }
-        self.outbox.tell(Notice::Cordoned { ours: true });
-        self.enter(Phase::Holding);
-        if !self.world.is_cordoned() {
-            self.uncordoned_by_others();
-        }
-    }
-
     fn write_failed(&mut self, write: &Write, message: String) {
         self.cordon_unsure |= matches!(write, Write::Cordon { .. });
         self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
@@ -276,13 +208,5 @@ impl Drain {
         } else {
             self.stop(Outcome::Failed { message });
         }
-    }
-
-    /// Somebody lifted the cordon: it is not ours any more, whoever cordons next.
-    pub(super) fn uncordoned_by_others(&mut self) {
-        self.memory.own_cordon = false;
-        self.memory.inherited = false;
-        self.memory.change();
-        self.outbox.tell(Notice::UncordonedByOthers);
     }
 }

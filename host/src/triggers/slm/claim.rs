@@ -60,8 +60,8 @@ pub(super) enum Progress<'a> {
     Fresh,
     /// Not begun, because something else is not over yet.
     Busy,
-    /// Not begun, and it will not be: the driver is stopping.
-    Stopping,
+    /// Another instance of the driver is, or will be, at work: it stops, or we do.
+    Handover,
     /// Begun.
     Working,
     /// It came to its end.
@@ -187,9 +187,9 @@ fn alive(call: &Call, intent: Intent, event: &LifecycleEvent, progress: Progress
     match progress {
         Progress::Ended(outcome) => answer(ended(call, event, outcome)),
         // Taken back. While our own part is rolled back the event stays, so that a restart finds it.
-        Progress::Working | Progress::Stopping if event.deleting => answer(Reply::Empty),
+        Progress::Working | Progress::Handover if event.deleting => answer(Reply::Empty),
         _ if event.deleting => answer(Reply::Error(format!("event {} was deleted", event.name))),
-        Progress::Busy | Progress::Stopping => answer(Reply::Empty),
+        Progress::Busy | Progress::Handover => answer(Reply::Empty),
         Progress::Working => match call.method {
             Method::Start => answer(Reply::Condition(call.start.clone())),
             Method::End { expired: false } => answer(Reply::Empty),

@@ -27,9 +27,13 @@ pub(super) struct Door {
     /// `spec.sla` of our own transitions, by name.
     lengths: BTreeMap<String, Duration>,
     events: BTreeMap<String, Known>,
+    /// The watch has shown everything once.
+    listed: bool,
     active: Option<Active>,
     standing: Standing,
     resume: Option<Resume>,
+    /// Another instance of this driver may still be at work, so that nothing is begun yet.
+    held: bool,
     stopping: bool,
     outputs: VecDeque<Output>,
 }
@@ -64,9 +68,11 @@ impl Door {
             identity,
             lengths,
             events: BTreeMap::new(),
+            listed: false,
             active: None,
             standing: Standing::Idle,
             resume,
+            held: false,
             stopping: false,
             outputs: VecDeque::new(),
         }
@@ -75,6 +81,21 @@ impl Door {
     /// The next thing to pass on.
     pub(super) fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// Nothing is begun until released.
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Nobody else is at work any more: what a former process was at goes on.
+    pub(super) fn release(&mut self) {
+        self.held = false;
+        if let Some(uid) = self.resume.as_ref().map(|resume| resume.id.clone()) {
+            self.resume_from(&uid);
+            self.follow(&uid);
+            self.resume_from_nothing();
+        }
     }
 
     /// Nothing is begun any more.
@@ -131,9 +152,10 @@ impl Door {
                 for event in events {
                     self.apply(event, now);
                 }
-                self.resume_from_nothing();
+                self.listed = true;
             }
         }
+        self.resume_from_nothing();
     }
 
     /// The driver shows what it is at.
@@ -176,10 +198,8 @@ impl Door {
         let uid = &known.event.uid;
         let working = matches!(&self.standing, Standing::Working { id } if id == uid);
         match &self.active {
-            // What is begun goes on being answered, but a driver that stops has nothing to say.
-            Some(active) if active.id == *uid && self.stopping => Progress::Stopping,
+            _ if self.stopping || self.held => Progress::Handover,
             Some(active) if active.id == *uid => Progress::Working,
-            _ if self.stopping => Progress::Stopping,
             Some(_) => Progress::Busy,
             None if matches!(self.standing, Standing::Working { .. }) && !working => Progress::Busy,
             None => Progress::Fresh,
@@ -242,19 +262,23 @@ impl Door {
         };
         let claim = self.events.get(uid).map(|known| known.event.claim.clone());
         match claim {
+            Some(ClaimStatus::Claimed) if self.held || self.stopping => self.resume = Some(resume),
             Some(ClaimStatus::Claimed) if !resume.finished => self.begin(uid, resume.intent),
-            Some(ClaimStatus::Claimed) | None => {}
+            Some(ClaimStatus::Claimed) => {}
             Some(claim) if claim.is_terminal() => {
                 let reason = format!("LifecycleEvent {} is over: {}", resume.name, claim.as_str());
                 self.lose(resume, reason);
             }
             // Nobody can have begun before the claim: our watch is behind, and will show it.
-            Some(_) => self.resume = Some(resume),
+            Some(_) | None => self.resume = Some(resume),
         }
     }
 
     /// The list is complete, and what a former process was at is not in it.
     fn resume_from_nothing(&mut self) {
+        if !self.listed || self.held {
+            return;
+        }
         let missing = |resume: &mut Resume| !self.events.contains_key(&resume.id);
         if let Some(resume) = self.resume.take_if(missing) {
             let reason = format!("LifecycleEvent {} is gone", resume.name);

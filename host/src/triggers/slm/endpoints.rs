@@ -30,6 +30,8 @@ pub(super) struct Endpoints {
     next: u64,
     /// Since when the kubelet's directories have been gone.
     missing: Option<Instant>,
+    /// Another instance of the driver was alive when we began.
+    sibling: bool,
     /// What the kubelet has said last.
     standing: Registration,
 }
@@ -59,6 +61,7 @@ impl Endpoints {
             retired: Vec::new(),
             next: 1,
             missing: None,
+            sibling: !found.alive.is_empty(),
             standing: Registration::Waiting,
         })
     }
@@ -144,8 +147,13 @@ impl Endpoints {
         self.renew("a socket of ours was removed")
     }
 
-    /// Another instance of the driver is there to take over.
-    pub(super) async fn has_successor(&self) -> bool {
+    /// Another instance of the driver was alive when we began.
+    pub(super) fn has_predecessor(&self) -> bool {
+        self.sibling
+    }
+
+    /// Another instance of the driver is alive.
+    pub(super) async fn has_sibling(&self) -> bool {
         let own: Vec<&SocketFile> = self.all().flat_map(Endpoint::files).collect();
         !sockets::live_siblings(&self.options, &own).await.is_empty()
     }

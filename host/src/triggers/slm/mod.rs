@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `claim`, `deadline`, `door`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
-//! `service`, `registration` and `keeper` do and decide nothing; `run` joins them. The module must not know how the
+//! `service`, `registration` and `keeper` do and decide nothing; `worker` hears all of them, `run` joins them. The module must not know how the
 //! API server is reached, nor how a drain goes.
 
 mod board;
@@ -27,6 +27,7 @@ mod service;
 mod sockets;
 mod stop;
 mod transitions;
+mod worker;
 
 pub use board::{Board, BoardError};
 pub use error::SlmError;

@@ -8,6 +8,9 @@ use tokio::time::Instant;
 /// Events that nobody has claimed yet hold a renewal back for so long and no longer: they may wait for ever.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
+/// When a renewal that failed is tried again.
+const RETRY: Duration = Duration::from_secs(60);
+
 /// What is going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
@@ -36,6 +39,11 @@ impl Rotation {
         self.used = now;
     }
 
+    /// It could not be renewed: to be tried again after a while.
+    pub(super) fn postpone(&mut self, now: Instant) {
+        self.used = (now + RETRY).checked_sub(self.after).unwrap_or(now);
+    }
+
     /// The connection is to be renewed now.
     pub(super) fn is_due(&self, now: Instant, traffic: Traffic) -> bool {
         let unused = now.duration_since(self.used);
@@ -53,7 +61,7 @@ mod tests {
 
     #[test]
     fn is_due_when_unused_and_never_while_busy() {
-        let start = Instant::now();
+        let start = Instant::now() + Duration::from_secs(86_400);
         let mut rotation = Rotation::new(Duration::from_secs(1200), start);
         let at = |minutes: u64| start + Duration::from_secs(minutes * 60);
         assert!(!rotation.is_due(at(19), Traffic::Quiet));
@@ -64,5 +72,8 @@ mod tests {
         rotation.used(at(15));
         assert!(!rotation.is_due(at(34), Traffic::Quiet));
         assert!(rotation.is_due(at(35), Traffic::Quiet));
+        rotation.postpone(at(35));
+        assert!(!rotation.is_due(at(35), Traffic::Quiet));
+        assert!(rotation.is_due(at(36), Traffic::Quiet));
     }
 }

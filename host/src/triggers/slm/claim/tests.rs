@@ -214,10 +214,10 @@ fn every_other_end_is_an_error_that_says_everything() {
 }
 
 #[test]
-fn nothing_is_begun_while_something_else_is_under_way_or_the_driver_stops() {
+fn nothing_is_begun_while_something_else_is_under_way_or_is_handed_over() {
     for method in [Method::Start, END, EXPIRED] {
         check(&call(method), &event(), Progress::Busy, &EMPTY);
-        check(&call(method), &event(), Progress::Stopping, &EMPTY);
+        check(&call(method), &event(), Progress::Handover, &EMPTY);
     }
 }
 
@@ -229,7 +229,7 @@ fn a_deleted_event_ends_in_an_error_once_nothing_is_left_to_roll_back() {
     };
     for method in [Method::Start, END] {
         check(&call(method), &deleting, Progress::Working, &EMPTY);
-        check(&call(method), &deleting, Progress::Stopping, &EMPTY);
+        check(&call(method), &deleting, Progress::Handover, &EMPTY);
         refused(&call(method), Some(&deleting), Progress::Fresh, &["deleted"]);
         refused(&call(method), Some(&deleting), Progress::Busy, &["deleted"]);
     }

@@ -341,6 +341,39 @@ fn a_stopping_door_begins_nothing_and_still_cancels() {
 }
 
 #[test]
+fn a_held_door_begins_nothing_until_it_is_released() {
+    let rows: [(Vec<LifecycleEvent>, &[&str]); 3] = [
+        (vec![claimed("u1", "e")], &["begin u1"]),
+        (
+            vec![LifecycleEvent {
+                deleting: true,
+                ..claimed("u1", "e")
+            }],
+            &["begin u1", "cancel u1"],
+        ),
+        (vec![], &["lost u1"]),
+    ];
+    for (events, expected) in rows {
+        let mut door = door(resume(false));
+        door.hold();
+        door.handle_change(LifecycleChange::Listed(events.clone()), NOW);
+        if !events.is_empty() {
+            assert_eq!(end(&mut door, "e"), Verdict::Answer(Reply::Empty, None));
+        }
+        assert_eq!(outputs(&mut door), Vec::<String>::new());
+        door.release();
+        assert_eq!(outputs(&mut door), expected);
+    }
+    // Released before the watch has shown anything.
+    let mut door = door(resume(false));
+    door.hold();
+    door.release();
+    assert_eq!(outputs(&mut door), Vec::<String>::new());
+    door.handle_change(LifecycleChange::Listed(vec![claimed("u1", "e")]), NOW);
+    assert_eq!(outputs(&mut door), ["begin u1"]);
+}
+
+#[test]
 fn busy_is_an_event_of_ours_that_is_claimed() {
     let mut door = door(None);
     apply(

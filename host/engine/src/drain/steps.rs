@@ -1,0 +1,177 @@
+//! The steps of hooks: taking one, and what its answer means within the host's bounds.
+//!
+//! A policy can delay a drain and fail it. It cannot make it wait without a timer, and it cannot make the host keep
+//! more than a little for it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::hooks::{HookKey, OpenHook};
+use super::outbox::Job;
+use crate::{Duration, HookPhase, HookStep, Notice, Outcome, StepOutcome, Task, WaitingOn};
+
+/// A hook may ask to be called again this soon.
+const SOONEST: Duration = Duration::from_millis(100);
+/// A failed hook is tried again this soon.
+const SOONEST_RETRY: Duration = Duration::from_secs(1);
+/// A hook is called again at least this often.
+const LATEST: Duration = Duration::from_secs(300);
+/// The checkpoint is kept in an annotation, which is small.
+const LARGEST_STATE: usize = 1024;
+
+impl Drain {
+    /// Takes the hook's next step, if it is due and its last one is saved.
+    pub(super) fn take_step(&mut self, key: HookKey) {
+        // A driver that stops begins nothing new, but what policies changed is put back while it can be.
+        if self.paused && key.phase != HookPhase::OnCancel {
+            return;
+        }
+        let hook = self
+            .hooks
+            .entry(key.clone())
+            .or_insert_with(|| OpenHook::begun(self.now));
+        if hook.in_flight || hook.due > self.now || !self.memory.is_saved(hook.revision) {
+            return;
+        }
+        hook.in_flight = true;
+        self.summary.hook_steps += 1;
+        let step = HookStep {
+            policy: key.policy.clone(),
+            phase: key.phase,
+            subject: key.subject.clone(),
+            state: hook.state.clone(),
+        };
+        self.outbox.push(Task::Step(step), Job::Step(key));
+    }
+
+    fn hook_done(&mut self, key: HookKey) {
+        self.hooks.remove(&key);
+        let HookKey {
+            phase,
+            subject,
+            policy,
+        } = key.clone();
+        let revision = self.memory.change();
+        self.memory.done.insert(key, revision);
+        self.outbox.tell(Notice::HookDone {
+            policy,
+            phase,
+            subject,
+        });
+    }
+
+    /// Without its hook a drain cannot go on. Putting back is tried once and then given up: it must end.
+    fn hook_failed(&mut self, key: HookKey, message: String) {
+        if key.phase == HookPhase::OnCancel {
+            self.tell_waiting(key.clone(), message, Vec::new());
+            self.hooks.remove(&key);
+            let revision = self.memory.change();
+            self.memory.done.insert(key, revision);
+            return;
+        }
+        self.hooks.remove(&key);
+        let message = format!("{} hook: {message}", key.phase);
+        self.stop(Outcome::PolicyFailed {
+            policy: key.policy,
+            message,
+        });
+    }
+
+    fn tell_waiting(&mut self, key: HookKey, progress: String, waiting_for: Vec<WaitingOn>) {
+        let Some(hook) = self.hooks.get_mut(&key) else {
+            return;
+        };
+        let news = (progress, waiting_for);
+        if hook.told.as_ref() == Some(&news) {
+            return;
+        }
+        hook.told = Some(news.clone());
+        let HookKey {
+            phase,
+            subject,
+            policy,
+        } = key;
+        let (progress, waiting_for) = news;
+        self.outbox.tell(Notice::HookWaiting {
+            policy,
+            phase,
+            subject,
+            progress,
+            waiting_for,
+        });
+    }
+
+    /// A step was answered.
+    pub(super) fn step_answered(&mut self, key: HookKey, outcome: StepOutcome) {
+        let Some(hook) = self.hooks.get_mut(&key) else {
+            return;
+        };
+        hook.in_flight = false;
+        match bounded(outcome) {
+            StepOutcome::Done => self.hook_done(key),
+            StepOutcome::Pending {
+                state,
+                again_after,
+                progress,
+                waiting_for,
+            } => {
+                hook.due = self.now + again_after;
+                if hook.state != state {
+                    hook.state = state;
+                    hook.revision = self.memory.change();
+                }
+                self.tell_waiting(key, progress, waiting_for);
+            }
+            StepOutcome::Failed {
+                message,
+                retry_after: Some(wait),
+            } => {
+                hook.due = self.now + wait;
+                self.tell_waiting(key, message, Vec::new());
+            }
+            StepOutcome::Failed {
+                message,
+                retry_after: None,
+            } => self.hook_failed(key, message),
+        }
+    }
+
+    /// A step nobody has picked up is not taken.
+    pub(super) fn step_taken_back(&mut self, key: &HookKey) {
+        self.summary.hook_steps = self.summary.hook_steps.saturating_sub(1);
+        if let Some(hook) = self.hooks.get_mut(key) {
+            hook.in_flight = false;
+        }
+    }
+}
+
+/// The host's bounds on what a step may answer.
+fn bounded(outcome: StepOutcome) -> StepOutcome {
+    match outcome {
+        StepOutcome::Pending { state, .. } if state.len() > LARGEST_STATE => StepOutcome::Failed {
+            message: format!(
+                "its state is {} bytes long: at most {LARGEST_STATE} can be kept",
+                state.len()
+            ),
+            retry_after: None,
+        },
+        StepOutcome::Pending {
+            state,
+            again_after,
+            progress,
+            waiting_for,
+        } => StepOutcome::Pending {
+            state,
+            again_after: again_after.clamp(SOONEST, LATEST),
+            progress,
+            waiting_for,
+        },
+        StepOutcome::Failed { message, retry_after } => {
+            let retry_after = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));
+            StepOutcome::Failed { message, retry_after }
+        }
+        StepOutcome::Done => StepOutcome::Done,
+    }
+}

@@ -1,0 +1,253 @@
+//! The handle of a running server: what tests, the demo and the simulators hold.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::access::Forbidden;
+use super::cluster;
+use super::faults::{Fault, Faults};
+use super::kinds::{self, Kind, Lifecycle};
+use super::requests::{RequestLog, RequestRecord};
+use super::serve::{self, Service};
+use super::store::Store;
+use super::table::Table;
+use super::write;
+
+/// How a server is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How the kinds of SLM are served.
+    pub lifecycle: Lifecycle,
+    /// Under which group name.
+    pub lifecycle_group: String,
+    /// More kinds, as from CRDs.
+    pub kinds: Vec<Kind>,
+    /// Pods that are deleted end, and pods that are created start, as under kubelets.
+    pub kubelets: bool,
+    /// How long a deleted pod takes that does not say so itself (`testbed/takes`).
+    pub takes: Duration,
+    /// The disruption controller looks so long after a change; nothing: budgets have no status but their own.
+    pub disruption: Option<Duration>,
+    /// ReplicaSets, StatefulSets and DaemonSets make the pods that they lack.
+    pub owners: bool,
+    /// How often watches get a BOOKMARK.
+    pub bookmark_every: Duration,
+    /// So many changes are remembered; watches from before are refused.
+    pub history: usize,
+    /// A port of the loopback; 0 for a free one.
+    pub port: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lifecycle: Lifecycle::Native,
+            lifecycle_group: "lifecycle.k8s.io".to_owned(),
+            kinds: Vec::new(),
+            kubelets: true,
+            takes: Duration::ZERO,
+            disruption: Some(Duration::ZERO),
+            owners: true,
+            bookmark_every: Duration::from_secs(60),
+            history: 50_000,
+            port: 0,
+        }
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The port could not be had.
+    #[error("binding 127.0.0.1:{port}: choose another port, or 0 for a free one")]
+    Bind {
+        /// The wanted port.
+        port: u16,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store refused the first objects.
+    #[error("making the namespace {0}")]
+    Namespace(&'static str),
+}
+
+/// A Kubernetes API server on the loopback. It ends when this is dropped.
+pub struct ApiServer {
+    service: Arc<Service>,
+    address: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl ApiServer {
+    /// Binds, makes the namespaces that every cluster has, and begins to answer.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let bound = |source| StartError::Bind {
+            port: options.port,
+            source,
+        };
+        let listener = TcpListener::bind(("127.0.0.1", options.port))
+            .await
+            .map_err(bound)?;
+        let address = listener.local_addr().map_err(bound)?;
+        let kinds: Vec<Arc<Kind>> = kinds::all(options.lifecycle, &options.lifecycle_group, &options.kinds)
+            .into_iter()
+            .map(Arc::new)
+            .collect();
+        let mut table = Table::new(kinds.clone(), options.history);
+        make_namespaces(&mut table)?;
+        let service = Arc::new(Service {
+            store: Store::new(table),
+            kinds,
+            log: RequestLog::default(),
+            faults: Faults::new(),
+            forbidden: std::sync::Mutex::new(Vec::new()),
+            running: tokio::sync::watch::Sender::new(true),
+            breaker: std::sync::Mutex::new(CancellationToken::new()),
+            bookmark_every: options.bookmark_every,
+        });
+        let stop = CancellationToken::new();
+        tokio::spawn(serve::accept(listener, Arc::clone(&service), stop.clone()));
+        cluster::start(&options, &service.store, &service.running.subscribe(), &stop);
+        Ok(Self {
+            service,
+            address,
+            stop,
+        })
+    }
+
+    /// Ends everything: connections, watches, controllers. Dropping does it as well.
+    pub fn shutdown(&self) {
+        self.stop.cancel();
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A kubeconfig for the administrator.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_for("admin")
+    }
+
+    /// A kubeconfig for a user: what it sends as bearer token is its name.
+    pub fn kubeconfig_for(&self, user: &str) -> String {
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "simulator",
+            "clusters": [{"name": "simulator", "cluster": {"server": self.url()}}],
+            "users": [{"name": user, "user": {"token": user}}],
+            "contexts": [{"name": "simulator", "context": {"cluster": "simulator", "user": user}}],
+        });
+        // JSON is YAML.
+        format!("{config:#}\n")
+    }
+
+    /// A configuration for kube-rs, without the retries of its own that would hide the server's answers.
+    pub fn client_config(&self) -> kube::Config {
+        let mut config = kube::Config::new(self.url().parse().unwrap_or_default());
+        config.default_retry = false;
+        config.auth_info.token = Some("admin".to_owned().into());
+        config
+    }
+
+    /// The objects, behind the API's back.
+    pub fn store(&self) -> Store {
+        self.service.store.clone()
+    }
+
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.service.log.since(0)
+    }
+
+    /// A place in the log, for [`Self::requests_since`].
+    pub fn mark(&self) -> usize {
+        self.service.log.count()
+    }
+
+    /// The requests after a mark.
+    pub fn requests_since(&self, mark: usize) -> Vec<RequestRecord> {
+        self.service.log.since(mark)
+    }
+
+    /// Orders faults, beside those already ordered. The first that fits a request hits it.
+    pub fn faults(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.service.faults.add(faults);
+    }
+
+    /// Orders nothing any more.
+    pub fn clear_faults(&self) {
+        self.service.faults.clear();
+    }
+
+    /// From what faults with a probability draw their lots.
+    pub fn seed(&self, seed: u64) {
+        self.service.faults.seed(seed);
+    }
+
+    /// Ends all watches, without a word to their readers.
+    pub fn break_watches(&self) {
+        let mut breaker = self
+            .service
+            .breaker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *breaker, CancellationToken::new()).cancel();
+    }
+
+    /// Forgets the history: watches and pages of any version before now are answered 410.
+    pub fn compact_history(&self) {
+        self.service.store.write(Table::compact);
+    }
+
+    /// Requests are taken and not answered, watches are silent, controllers rest.
+    pub fn pause(&self) {
+        self.service.running.send_replace(false);
+    }
+
+    /// Goes on.
+    pub fn resume(&self) {
+        self.service.running.send_replace(true);
+    }
+
+    /// Refuses what the rule names, from now on.
+    pub fn set_forbidden(&self, rule: Forbidden) {
+        self.service
+            .forbidden
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(rule);
+    }
+
+    /// Refuses nothing any more.
+    pub fn clear_forbidden(&self) {
+        self.service
+            .forbidden
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+fn make_namespaces(table: &mut Table) -> Result<(), StartError> {
+    let Some(kind) = table.kind("namespaces") else {
+        return Ok(());
+    };
+    for name in ["default", "kube-system", "kube-node-lease", "kube-public"] {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        write::create(table, &kind, None, object, false).map_err(|_failure| StartError::Namespace(name))?;
+    }
+    Ok(())
+}

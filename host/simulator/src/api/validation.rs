@@ -1,0 +1,134 @@
+//! What the server itself refuses in an object. Knows no requests.
+
+use serde_json::Value;
+
+use super::failure::{Cause, Failure};
+use super::fields::{items, text};
+use super::kinds::Kind;
+
+/// Refuses an object that must not be stored. `old` is what it replaces.
+pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+    let name = text(object, "/metadata/name");
+    let mut causes = Vec::new();
+    if name.is_empty() {
+        causes.push(Cause::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else if !is_subdomain(name) {
+        causes.push(Cause::invalid("metadata.name", &name.into(), SUBDOMAIN));
+    }
+    match kind.kind.as_str() {
+        "LifecycleEvent" => event(object, old, &mut causes),
+        "LifecycleTransition" => transition(object, old, &mut causes),
+        _ => {}
+    }
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::invalid(kind, name, &causes))
+    }
+}
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const IMMUTABLE: &str = "field is immutable";
+const ONE_OF_THREE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required";
+
+fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253
+        && name.split('.').all(|part| {
+            !part.is_empty()
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+                && part
+                    .bytes()
+                    .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
+        })
+}
+
+fn required(object: &Value, fields: &[&str], causes: &mut Vec<Cause>) {
+    for field in fields {
+        if text(object, &pointer(field)).is_empty() {
+            causes.push(Cause::required(field, ""));
+        }
+    }
+}
+
+fn immutable(object: &Value, old: Option<&Value>, fields: &[&str], causes: &mut Vec<Cause>) {
+    let Some(old) = old else { return };
+    for field in fields {
+        let (now, then) = (object.pointer(&pointer(field)), old.pointer(&pointer(field)));
+        if now != then {
+            causes.push(Cause::invalid(field, now.unwrap_or(&Value::Null), IMMUTABLE));
+        }
+    }
+}
+
+fn pointer(field: &str) -> String {
+    format!("/{}", field.replace('.', "/"))
+}
+
+fn event(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    required(object, &["spec.transitionName", "spec.bindingNode"], causes);
+    let node = text(object, "/spec/bindingNode");
+    if !node.is_empty() && !is_subdomain(node) {
+        causes.push(Cause::invalid("spec.bindingNode", &node.into(), SUBDOMAIN));
+    }
+    immutable(object, old, &["spec.transitionName", "spec.bindingNode"], causes);
+}
+
+fn transition(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    required(object, &["spec.start", "spec.end", "spec.driver"], causes);
+    let mut set = 0;
+    if let Some(name) = object.pointer("/spec/nodeName").and_then(Value::as_str) {
+        if name.is_empty() {
+            let why = "must be either unset or set to a non-empty string";
+            causes.push(Cause::invalid("spec.nodeName", &"".into(), why));
+        } else {
+            set += 1;
+            if !is_subdomain(name) {
+                causes.push(Cause::invalid("spec.nodeName", &name.into(), SUBDOMAIN));
+            }
+        }
+    }
+    if let Some(selector) = object.pointer("/spec/nodeSelector").filter(|it| !it.is_null()) {
+        set += 1;
+        let terms = items(selector, "/nodeSelectorTerms");
+        if terms.len() != 1 {
+            let why = "must have exactly one node selector term";
+            causes.push(Cause::invalid(
+                "spec.nodeSelector.nodeSelectorTerms",
+                &terms.into(),
+                why,
+            ));
+        }
+    }
+    match object.pointer("/spec/allNodes").and_then(Value::as_bool) {
+        Some(true) => set += 1,
+        Some(false) => {
+            causes.push(Cause::invalid(
+                "spec.allNodes",
+                &false.into(),
+                "must be either unset or set to true",
+            ));
+        }
+        None => {}
+    }
+    match set {
+        0 => causes.push(Cause::required("spec", ONE_OF_THREE)),
+        1 => {}
+        _ => causes.push(Cause::invalid(
+            "spec",
+            object.get("spec").unwrap_or(&Value::Null),
+            ONE_OF_THREE,
+        )),
+    }
+    immutable(
+        object,
+        old,
+        &["spec.nodeName", "spec.nodeSelector", "spec.allNodes"],
+        causes,
+    );
+}

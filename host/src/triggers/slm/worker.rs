@@ -1,0 +1,286 @@
+//! The one task that hears everything, asks the door's memory, and passes on what follows. It must not know why.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::claim::{Call, Reply, Verdict};
+use super::door::{Door, Output};
+use super::endpoints::Endpoints;
+use super::keeper::Situation;
+use super::registration::{Registration, Word};
+use super::rotate::{Rotation, Traffic};
+use super::service::Asked;
+use super::stop::{Step, Stopping};
+use super::{LifecycleChange, SlmError, SlmOptions};
+use crate::clock::Clock;
+use crate::triggers::{Demand, Standing};
+
+/// How long a call waits for its event to come into view.
+/// How long a call waits for its event to come into view.
+const IN_VIEW_WITHIN: Duration = Duration::from_secs(1);
+/// How often the sockets and the connection are looked after.
+const TICK: Duration = Duration::from_secs(1);
+/// How long another instance that was there before us may stay before we begin beside it.
+const PREDECESSOR_GONE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Whom the worker hears.
+pub(super) struct Hears<E> {
+    pub(super) events: E,
+    pub(super) calls: mpsc::Receiver<Asked>,
+    pub(super) words: mpsc::UnboundedReceiver<Word>,
+    pub(super) standing: watch::Receiver<Standing>,
+    pub(super) stop: CancellationToken,
+}
+
+/// Whom the worker tells.
+pub(super) struct Tells {
+    pub(super) demands: mpsc::Sender<Demand>,
+    pub(super) warnings: mpsc::Sender<(&'static str, String)>,
+    pub(super) situation: watch::Sender<Situation>,
+    pub(super) registration: watch::Sender<Registration>,
+}
+
+/// Everything the one task holds.
+pub(super) struct Worker {
+    clock: Clock,
+    door: Door,
+    endpoints: Endpoints,
+    rotation: Rotation,
+    /// Calls whose event has not come into view, and until when they wait.
+    parked: VecDeque<(Instant, Call, oneshot::Sender<Reply>)>,
+    /// Demands that the driver has not taken yet.
+    outbox: VecDeque<Demand>,
+    tells: Tells,
+    stopping: Stopping,
+    /// Until when a predecessor that is still alive is waited for.
+    held: Option<Instant>,
+}
+
+impl Worker {
+    pub(super) fn new(options: &SlmOptions, mut door: Door, endpoints: Endpoints, tells: Tells) -> Self {
+        let now = Instant::now();
+        let held = endpoints.has_predecessor().then(|| now + PREDECESSOR_GONE_WITHIN);
+        if held.is_some() {
+            door.hold();
+        }
+        Self {
+            clock: options.clock,
+            door,
+            endpoints,
+            rotation: Rotation::new(options.rotate_after, now),
+            parked: VecDeque::new(),
+            outbox: VecDeque::new(),
+            tells,
+            stopping: Stopping::new(options.stop_grace),
+            held,
+        }
+    }
+
+    /// Works until it was asked to stop and may, or cannot go on.
+    pub(super) async fn work(
+        mut self,
+        hears: Hears<impl Stream<Item = LifecycleChange> + Unpin>,
+    ) -> Result<(), SlmError> {
+        let Hears {
+            mut events,
+            mut calls,
+            mut words,
+            mut standing,
+            stop,
+        } = hears;
+        let demands = self.tells.demands.clone();
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.door.handle_standing(standing.borrow_and_update().clone());
+        loop {
+            let until = self.parked.front().map(|(until, ..)| *until);
+            tokio::select! {
+                biased;
+                changed = standing.changed() => match changed {
+                    Ok(()) => self.door.handle_standing(standing.borrow_and_update().clone()),
+                    Err(_) => return self.broken("driver's standing").await,
+                },
+                change = events.next() => match change {
+                    Some(change) => self.handle_change(change),
+                    None => return self.broken("watch of LifecycleEvents").await,
+                },
+                Some(Asked { call, reply }) = calls.recv() => {
+                    self.rotation.used(Instant::now());
+                    self.answer(Instant::now() + IN_VIEW_WITHIN, call, reply);
+                }
+                Some(word) = words.recv() => self.handle_word(word),
+                permit = demands.reserve(), if !self.outbox.is_empty() => match permit {
+                    Ok(permit) => if let Some(demand) = self.outbox.pop_front() {
+                        permit.send(demand);
+                    },
+                    Err(_) => return self.broken("driver's list of demands").await,
+                },
+                () = at(until) => self.give_up_waiting(),
+                () = stop.cancelled(), if !self.stopping.is_asked() => {
+                    self.handle_stop();
+                    tick.reset_immediately();
+                }
+                _ = tick.tick() => match self.tend(Instant::now()).await {
+                    Ok(Step::Stay | Step::Deregister) => {}
+                    Ok(Step::Leave) => return self.leave(Ok(())).await,
+                    Err(error) => return self.leave(Err(error)).await,
+                },
+            }
+            self.pass_on();
+        }
+    }
+
+    /// Something without which we cannot work is gone, unless the whole driver is stopping.
+    async fn broken(self, what: &'static str) -> Result<(), SlmError> {
+        let ended = if self.stopping.is_asked() {
+            Ok(())
+        } else {
+            Err(SlmError::Wire { what })
+        };
+        self.leave(ended).await
+    }
+
+    /// Whatever the reason, no socket is left behind: the kubelet would claim events for nobody.
+    async fn leave(self, ended: Result<(), SlmError>) -> Result<(), SlmError> {
+        self.endpoints.close().await;
+        ended
+    }
+
+    fn handle_change(&mut self, change: LifecycleChange) {
+        self.door.handle_change(change, self.clock.now());
+        for (until, call, reply) in std::mem::take(&mut self.parked) {
+            self.answer(until, call, reply);
+        }
+    }
+
+    fn answer(&mut self, until: Instant, call: Call, reply: oneshot::Sender<Reply>) {
+        if reply.is_closed() {
+            // The kubelet has stopped waiting, and the event has failed: nothing may be begun.
+            return;
+        }
+        match self.door.handle_call(&call, self.clock.now()) {
+            Verdict::Unseen => self.parked.push_back((until, call, reply)),
+            Verdict::Answer(answer, _) => send(&call, reply, answer),
+        }
+    }
+
+    fn give_up_waiting(&mut self) {
+        let now = Instant::now();
+        while let Some((_, call, reply)) = self.parked.pop_front_if(|(until, ..)| *until <= now) {
+            tracing::warn!(
+                event = call.event,
+                "called for a LifecycleEvent that the watch does not show"
+            );
+            send(&call, reply, Reply::Empty);
+        }
+    }
+
+    fn handle_word(&mut self, word: Word) {
+        if self.endpoints.handle_word(word) {
+            self.rotation.used(Instant::now());
+            self.tells
+                .situation
+                .send_modify(|situation| situation.registrations += 1);
+        }
+    }
+
+    fn handle_stop(&mut self) {
+        self.door.stop();
+        self.stopping.ask(Instant::now());
+    }
+
+    /// Once a second.
+    async fn tend(&mut self, now: Instant) -> Result<Step, SlmError> {
+        let busy = self.door.is_busy();
+        if self.stopping.is_asked() {
+            let successor = self.stopping.wants_successor() && self.endpoints.has_sibling().await;
+            let step = self.stopping.step(now, busy, successor);
+            if step == Step::Deregister {
+                self.endpoints.deregister();
+            }
+            return Ok(step);
+        }
+        self.endpoints.tend(now, busy).await?;
+        self.await_predecessor(now).await;
+        let traffic = match (busy, self.door.is_awaited()) {
+            (true, _) => Traffic::Busy,
+            (false, true) => Traffic::Awaited,
+            (false, false) => Traffic::Quiet,
+        };
+        if self.endpoints.is_settled() && self.rotation.is_due(now, traffic) {
+            match self.endpoints.renew("the connection was not used for long") {
+                Ok(()) => self.rotation.used(now),
+                Err(error) => {
+                    tracing::warn!(%error, source = error.source().map(ToString::to_string), "no new sockets");
+                    self.rotation.postpone(now);
+                }
+            }
+        }
+        Ok(Step::Stay)
+    }
+
+    /// A rolling update starts us before it stops our predecessor: two must not work at one drain.
+    async fn await_predecessor(&mut self, now: Instant) {
+        let Some(until) = self.held else {
+            return;
+        };
+        if self.endpoints.has_sibling().await {
+            if now < until {
+                return;
+            }
+            tracing::warn!("another instance of this driver has not stopped; going on beside it");
+        }
+        self.held = None;
+        self.door.release();
+    }
+
+    /// Hands on what the last thing brought about.
+    fn pass_on(&mut self) {
+        while let Some(output) = self.door.poll_output() {
+            match output {
+                Output::Demand(demand) => {
+                    tracing::info!(?demand, "demand");
+                    self.outbox.push_back(demand);
+                }
+                Output::Warn { reason, message } => {
+                    tracing::warn!(reason, "{message}");
+                    if self.tells.warnings.try_send((reason, message)).is_err() {
+                        tracing::warn!(reason, "too many warnings wait to be emitted as Events");
+                    }
+                }
+            }
+        }
+        let busy = self.door.is_busy();
+        self.tells
+            .situation
+            .send_if_modified(|situation| std::mem::replace(&mut situation.busy, busy) != busy);
+        let standing = self.endpoints.standing();
+        self.tells.registration.send_if_modified(|shown| {
+            let changed = shown != standing;
+            shown.clone_from(standing);
+            changed
+        });
+    }
+}
+
+fn send(call: &Call, reply: oneshot::Sender<Reply>, answer: Reply) {
+    if answer != Reply::Empty {
+        tracing::info!(event = call.event, method = ?call.method, ?answer, "answered the kubelet");
+    }
+    if reply.send(answer).is_err() {
+        tracing::warn!(event = call.event, "the kubelet did not wait for its answer");
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
