@@ -24,6 +24,7 @@ mod outbox;
 mod phases;
 mod planning;
 mod roster;
+mod sight;
 mod steps;
 mod timers;
 mod uncordon;

@@ -141,6 +141,15 @@ fn an_uncordon_lifts_our_cordon_between_its_hooks() {
     host.stepped("step", StepOutcome::Done)
         .does("save uncordoning, ours")
         .written("save");
+    // Others may have written between the state that was seen and the save: news of it must come first.
+    host.does("");
+    let saved = host.last_checkpoint();
+    let seen = Node {
+        checkpoint: Some(saved),
+        resource_version: "101".to_owned(),
+        ..marked(true)
+    };
+    host.hear(Event::Node(Some(seen)));
     host.does("uncordon at 101, keeps the checkpoint")
         .written("uncordon");
     host.stepped("step vms after-uncordon", StepOutcome::Done)
@@ -199,4 +208,15 @@ fn an_uncordon_that_is_cancelled_keeps_the_mark_for_the_next() {
     host.does("").ends(&Outcome::Cancelled {
         reason: "no".to_owned(),
     });
+}
+
+#[test]
+fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
+    let policies = vec![hooks("slurm", &[HookPhase::BeforeCordon])];
+    let mut host = Host::new(Request { policies, ..request() });
+    host.begin(&[pod("a")]).stepped("step", StepOutcome::Done);
+    // Somebody cordons with version 101, and our save makes 102 of it before the watch tells.
+    host.answer("save", Answer::Written { version: "102".to_owned() }).does("");
+    host.hear(at("101", true)).does("save holding, not ours");
+    host.answer("save", Answer::Written { version: "103".to_owned() }).does("evict a");
 }

@@ -226,7 +226,9 @@ fn cancel_hooks_are_given_up_after_a_while() {
         .does("")
         .waits("ns/a EvictionRequested")
         .wait(1)
-        .does("uncordon at 102");
+        .does("");
+    let saved = ours(&host, 102);
+    host.hear(Event::Node(Some(saved))).does("uncordon at 102");
     host.written("uncordon").ends(&cancelled());
 }
 

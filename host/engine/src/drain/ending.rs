@@ -84,7 +84,7 @@ impl Drain {
             if self.final_written {
                 self.finish();
             } else if self.may_write() {
-                self.push_save(Phase::Finished);
+                self.push_save(self.last_checkpoint());
             }
         } else if !is_cordon_ours && self.has_mark() {
             if self.may_write() {

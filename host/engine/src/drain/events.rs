@@ -5,7 +5,7 @@ use alloc::string::String;
 use super::Drain;
 use super::allowance::BudgetKey;
 use super::outbox::Job;
-use super::world::NodeNews;
+use super::sight::NodeNews;
 use crate::{Answer, Budget, CommandId, Event, EvictAnswer, Node, Outcome, Phase, StepOutcome};
 
 impl Drain {
@@ -32,7 +32,7 @@ impl Drain {
     }
 
     fn apply_node(&mut self, node: Option<Node>) {
-        match self.world.apply_node(node) {
+        match self.world.sight.apply(node) {
             NodeNews::Old | NodeNews::Fresh => {}
             NodeNews::Gone => self.node_lost(),
             NodeNews::Uncordoned => self.cordon_vanished(),

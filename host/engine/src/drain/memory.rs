@@ -5,6 +5,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::Drain;
 use super::hooks::HookKey;
@@ -109,6 +110,21 @@ impl Drain {
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.memory.returns.clone(),
+        }
+    }
+
+    /// The last word: the mark of a cordon that stays. What a failed drain's hooks did has been put back, so a drain
+    /// that begins from here calls them again.
+    pub(super) fn last_checkpoint(&self) -> Checkpoint {
+        let checkpoint = self.checkpoint(Phase::Finished, self.memory.own_cordon);
+        match &self.outcome {
+            Some(outcome) if outcome.is_success() => checkpoint,
+            _ => Checkpoint {
+                hooks: Vec::new(),
+                done: Vec::new(),
+                returns: BTreeMap::new(),
+                ..checkpoint
+            },
         }
     }
 

@@ -11,7 +11,6 @@ const MOVES: &[(Phase, &[Phase])] = &[
             Phase::Preparing,
             Phase::Cordoning,
             Phase::Holding,
-            Phase::Evicting,
             Phase::RollingBack,
             Phase::Uncordoning,
             Phase::Finished,

@@ -185,10 +185,8 @@ impl Drain {
                 let skip = self.world.is_cordoned() && !begun;
                 self.enter(if skip { Phase::Cordoning } else { Phase::Preparing });
             }
-            Some(Phase::Holding) => self.enter(Phase::Holding),
-            Some(Phase::Evicting | Phase::Verifying | Phase::RollingBack | Phase::Finished) => {
-                self.enter(Phase::Evicting);
-            }
+            // Hooks that are through are passed by.
+            Some(_) => self.enter(Phase::Holding),
         }
         if self.phase >= Phase::Holding && !self.world.is_cordoned() {
             self.uncordoned_by_others();

@@ -1,14 +1,14 @@
 //! What we believe about the node, its pods and their budgets, from events that may be late, doubled or reordered.
 //!
-//! Three facts make that safe. A UID is never used twice, so a pod that was seen deleted stays deleted. A pod never
-//! stops being deleted or finished, so news that says so is old. And the node's resource versions tell which of two
-//! states is the later one. It must not know what a drain is.
+//! Two facts make that safe. A UID is never used twice, so a pod that was seen deleted stays deleted. And a pod never
+//! stops being deleted or finished, so news that says so is old. It must not know what a drain is.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::allowance::BudgetKey;
+use super::sight::Sight;
 use crate::{Budget, Node, Pod, Uid};
 
 /// How many deleted UIDs are remembered.
@@ -18,9 +18,7 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug)]
 pub(super) struct World {
     node_name: String,
-    node: Option<Node>,
-    /// The version of our last write, while no event has shown it and versions cannot be compared.
-    unseen_write: Option<(String, bool)>,
+    pub(super) sight: Sight,
     pods: BTreeMap<Uid, Pod>,
     heard_pods: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
@@ -31,25 +29,11 @@ pub(super) struct World {
     buried: BTreeMap<Uid, u64>,
 }
 
-/// What an event about the node means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NodeNews {
-    /// Older than what we know.
-    Old,
-    /// Nothing that matters, or the first news.
-    Fresh,
-    /// It was cordoned and is not any more.
-    Uncordoned,
-    /// It is not there, or another node has its name.
-    Gone,
-}
-
 impl World {
     pub(super) fn new(node_name: String) -> Self {
         Self {
             node_name,
-            node: None,
-            unseen_write: None,
+            sight: Sight::default(),
             pods: BTreeMap::new(),
             heard_pods: false,
             budgets: BTreeMap::new(),
@@ -62,15 +46,15 @@ impl World {
 
     /// The node, the pods and the budgets have all been heard of.
     pub(super) fn is_complete(&self) -> bool {
-        self.node.is_some() && self.heard_pods && self.heard_budgets
+        self.sight.node().is_some() && self.heard_pods && self.heard_budgets
     }
 
     pub(super) fn node(&self) -> Option<&Node> {
-        self.node.as_ref()
+        self.sight.node()
     }
 
     pub(super) fn is_cordoned(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| node.unschedulable)
+        self.sight.is_cordoned()
     }
 
     pub(super) fn pods(&self) -> &BTreeMap<Uid, Pod> {
@@ -96,66 +80,6 @@ impl World {
     /// What has been heard up to now, to be handed to [`apply_list`](Self::apply_list).
     pub(super) fn mark(&self) -> u64 {
         self.heard
-    }
-
-    pub(super) fn apply_node(&mut self, node: Option<Node>) -> NodeNews {
-        let Some(node) = node else {
-            return NodeNews::Gone;
-        };
-        if let Some(known) = &self.node {
-            if known.uid != node.uid {
-                return NodeNews::Gone;
-            }
-            if self.is_old(&node) {
-                return NodeNews::Old;
-            }
-        }
-        self.unseen_write = None;
-        let lifted = self.is_cordoned() && !node.unschedulable;
-        self.node = Some(node);
-        if lifted {
-            NodeNews::Uncordoned
-        } else {
-            NodeNews::Fresh
-        }
-    }
-
-    /// The watch shows states older than our own write for a while, and they look as if somebody had undone it.
-    /// Versions that are numbers are compared. Those that are not tell nothing, so everything is taken for old
-    /// until the version of our write appears, or a state that cannot be from before it.
-    fn is_old(&self, node: &Node) -> bool {
-        let known = self
-            .node
-            .as_ref()
-            .map_or("", |known| known.resource_version.as_str());
-        match (number(&node.resource_version), number(known)) {
-            (Some(new), Some(known)) => new < known,
-            _ => self
-                .unseen_write
-                .as_ref()
-                .is_some_and(|(version, unschedulable)| {
-                    *version != node.resource_version && *unschedulable != node.unschedulable
-                }),
-        }
-    }
-
-    /// Our own write succeeded with this version: the node is what we made of it, unless the watch has shown a later
-    /// state already.
-    pub(super) fn apply_write(&mut self, version: String, edit: impl FnOnce(&mut Node)) {
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        match (number(&version), number(&node.resource_version)) {
-            (Some(written), Some(known)) if written < known => return,
-            (Some(_), Some(_)) => {}
-            _ if version == node.resource_version => {}
-            _ => self.unseen_write = Some((version.clone(), node.unschedulable)),
-        }
-        edit(node);
-        node.resource_version = version;
-        if let Some((_, unschedulable)) = &mut self.unseen_write {
-            *unschedulable = node.unschedulable;
-        }
     }
 
     /// A list from the watch: nothing heard before counts against it.
@@ -268,8 +192,4 @@ impl World {
             }
         }
     }
-}
-
-fn number(version: &str) -> Option<u64> {
-    version.parse().ok()
 }

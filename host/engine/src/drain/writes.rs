@@ -70,12 +70,11 @@ impl Drain {
             } else {
                 self.phase
             };
-            self.push_save(phase);
+            self.push_save(self.checkpoint(phase, self.memory.own_cordon));
         }
     }
 
-    pub(super) fn push_save(&mut self, phase: Phase) {
-        let checkpoint = self.checkpoint(phase, self.memory.own_cordon);
+    pub(super) fn push_save(&mut self, checkpoint: Checkpoint) {
         let revision = self.memory.revision();
         let task = Task::Save(checkpoint.clone());
         self.outbox.push(
@@ -119,7 +118,7 @@ impl Drain {
 
     /// The node's version, unless a write that was decided on it has failed for that.
     pub(super) fn version_to_write(&self) -> Option<String> {
-        let version = &self.world.node()?.resource_version;
+        let version = self.world.sight.version()?;
         (self.may_write() && self.writer.conflicting.as_ref() != Some(version)).then(|| version.clone())
     }
 
@@ -152,18 +151,14 @@ impl Drain {
                 self.memory.saved(revision);
                 self.memory.own_cordon = true;
                 self.cordon_unsure = false;
-                self.world.apply_write(version, |node| {
-                    node.unschedulable = true;
-                    node.checkpoint = Some(*checkpoint);
-                });
+                self.world.sight.apply_write(version, true, Some(*checkpoint));
                 self.cordon_found = true;
                 self.cordoned();
             }
             Write::Save { checkpoint, revision } => {
                 self.memory.saved(revision);
                 self.final_written |= checkpoint.phase == Phase::Finished;
-                self.world
-                    .apply_write(version, |node| node.checkpoint = Some(*checkpoint));
+                self.world.sight.apply_save(version, Some(*checkpoint));
             }
             Write::Uncordon {
                 checkpoint, revision, ..
@@ -174,15 +169,14 @@ impl Drain {
                 }
                 self.memory.own_cordon = false;
                 self.cordon_lifted = Some(false);
-                self.world.apply_write(version, |node| {
-                    node.unschedulable = false;
-                    node.checkpoint = checkpoint.map(|kept| *kept);
-                });
+                self.world
+                    .sight
+                    .apply_write(version, false, checkpoint.map(|kept| *kept));
                 self.outbox.tell(Notice::Uncordoned);
             }
             Write::Forget => {
                 self.memory.on_node = false;
-                self.world.apply_write(version, |node| node.checkpoint = None);
+                self.world.sight.apply_save(version, None);
             }
         }
     }
