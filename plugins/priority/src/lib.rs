@@ -1,5 +1,5 @@
 //! Waves by pod priority, as the kubelet's graceful node shutdown has them: the least important pods leave first, and
-//! each group of priorities has its own time.
+//! each group of priorities can have a time of its own.
 //!
 //! This is a policy to copy: a planner in about a hundred lines, with its configuration and its tests.
 
@@ -7,8 +7,10 @@ use std::{fmt::Display, time::Duration};
 
 use scupper_sdk::{Description, Draft, Drain, Node, Planner, Pod, Policy, Problem, config, description};
 
-/// Ordinary pods, important ones, and those of the system classes, which begin at 2000000000.
-const DEFAULT_GROUPS: &str = "0=5m,1000=5m,2000000000=1m";
+/// Ordinary pods, important ones, and those of the system classes, which begin at 2000000000. Nobody is hurried unless
+/// the operator says so: a time that is too short costs somebody their work.
+const DEFAULT_GROUPS: &str = "0,1000,2000000000";
+const EXAMPLE: &str = "0=5m,1000=90s,2000000000=30s";
 
 struct Priority;
 
@@ -40,12 +42,12 @@ impl Planner for Priority {
                     draft.move_to_wave(pod, &group.wave);
                 }
             }
-            // When the budget is over, the next wave begins even if a pod of this one is still ending. Nor may a pod
-            // ask for a longer grace period than the time its group has; a shorter one stays as it is.
-            draft
-                .wave(&group.wave)
-                .timeout(group.budget)
-                .max_grace_period_seconds(group.budget.as_secs());
+            // When the time is over, the next wave begins even if a pod of this one is still ending. Nor does a pod
+            // get a longer grace period than its group has time; a shorter one stays as it is.
+            if let Some(budget) = group.budget {
+                let wave = draft.wave(&group.wave);
+                wave.timeout(budget).max_grace_period_seconds(budget.as_secs());
+            }
         }
         Ok(())
     }
@@ -54,7 +56,8 @@ impl Planner for Priority {
 /// Pods from this priority on, up to where the next group begins.
 struct Group {
     priority: i32,
-    budget: Duration,
+    /// None: as long as it takes.
+    budget: Option<Duration>,
     wave: String,
 }
 
@@ -67,13 +70,10 @@ fn priority_group(groups: &[Group], pod: &Pod) -> i32 {
         .map_or(0, |group| group.priority)
 }
 
-/// `0=5m,1000=90s`: what the operator configured, or the default.
+/// What the operator configured, or the default: groups with commas between them.
 fn groups() -> Result<Vec<Group>, Problem> {
     let text = config::get("groups").unwrap_or_else(|| DEFAULT_GROUPS.to_owned());
-    let groups: Vec<Group> = text
-        .split(',')
-        .map(|part| group(part.trim()))
-        .collect::<Result<_, _>>()?;
+    let groups: Vec<Group> = text.split(',').map(group).collect::<Result<_, _>>()?;
     if groups.is_sorted_by(|low, high| low.priority < high.priority) {
         Ok(groups)
     } else {
@@ -81,19 +81,20 @@ fn groups() -> Result<Vec<Group>, Problem> {
     }
 }
 
+/// `1000` or `1000=90s`
 fn group(text: &str) -> Result<Group, Problem> {
-    let (priority, budget) = text
-        .split_once('=')
-        .ok_or_else(|| problem("write PRIORITY=TIME", text))?;
-    let priority = priority
-        .trim()
-        .parse()
-        .map_err(|error| problem(error, priority))?;
-    let budget = duration(budget.trim()).ok_or_else(|| problem("write a time like 90s, 5m or 1h", budget))?;
+    let (priority, time) = match text.split_once('=') {
+        Some((priority, time)) => (priority.trim(), Some(time.trim())),
+        None => (text.trim(), None),
+    };
+    let budget =
+        time.map(|time| duration(time).ok_or_else(|| problem("write a time like 90s, 5m or 1h", time)));
+    let priority: i32 = priority.parse().map_err(|error| problem(error, priority))?;
+    let wave = format!("priority {priority} and above");
     Ok(Group {
         priority,
-        budget,
-        wave: format!("priority {priority} and above"),
+        budget: budget.transpose()?,
+        wave,
     })
 }
 
@@ -111,10 +112,7 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 fn problem(what: impl Display, text: &str) -> Problem {
-    Problem::new(
-        "groups",
-        format!("`{text}`: {what}; an example is {DEFAULT_GROUPS}"),
-    )
+    Problem::new("groups", format!("`{text}`: {what}; an example is {EXAMPLE}"))
 }
 
 #[cfg(test)]

@@ -46,6 +46,20 @@ fn each_wave_has_the_time_of_its_group_and_no_pod_a_longer_grace() {
 }
 
 #[test]
+fn nobody_is_hurried_unless_the_operator_says_so() {
+    let host = Host::new();
+    host.pods([pod("shop/cart").with_grace_period_seconds(7_200)]);
+    for groups in [None, Some("0,1000=90s")] {
+        if let Some(groups) = groups {
+            host.config("groups", groups);
+        }
+        let plan = host.plan::<Priority>().unwrap();
+        let wave = plan.wave("priority 0 and above").unwrap();
+        assert_eq!((wave.timeout, wave.max_grace_period_seconds), (None, None));
+    }
+}
+
+#[test]
 fn a_group_without_pods_makes_no_wave() {
     let host = Host::new();
     host.pods([pod("shop/cart")]);
@@ -87,12 +101,15 @@ fn who_leaves_is_not_its_business() {
 #[test]
 fn a_wrong_configuration_is_told_with_an_example() {
     for (text, words) in [
-        ("0", "`0`: write PRIORITY=TIME; an example is 0=5m"),
+        ("low", "`low`: invalid digit found in string; an example is 0=5m"),
         ("low=5m", "`low`: invalid digit found in string"),
+        ("0=", "``: write a time like"),
         ("0=5", "`5`: write a time like 90s, 5m or 1h"),
         ("0=0s", "`0s`: write a time like"),
         ("0=5\u{e9}", "write a time like"),
-        ("", "write PRIORITY=TIME"),
+        ("", "cannot parse integer from empty string"),
+        ("0,", "cannot parse integer from empty string"),
+        ("2147483648", "number too large"),
         ("1000=5m,0=5m", "the priorities must ascend"),
         ("0=5m,0=6m", "the priorities must ascend"),
         ("0=99999999999999999h", "write a time like"),
