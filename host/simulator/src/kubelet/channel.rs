@@ -115,9 +115,11 @@ impl Channel {
         }
     }
 
-    /// Cuts the connection, if there is one.
+    /// Cuts the connection, one that is being made included. The channel is idle then.
     pub(super) fn cut(&self) {
-        if let State::Ready { cut, .. } = &*self.state.borrow() {
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        *task = None;
+        if let State::Ready { cut, .. } = self.state.send_replace(State::Idle) {
             cut.now();
         }
     }

@@ -128,8 +128,10 @@ async fn call(
     call.answer = match plugin {
         Err(why) => Err(why),
         Ok(plugin) => match timeout_at(limit, send(inner, &plugin, transition, &call, limit)).await {
-            Ok(answer) => answer,
-            Err(_) => Err("DeadlineExceeded: no answer in time".to_owned()),
+            Ok(Ok(answer)) => Ok(answer),
+            // Both ends count the time; whichever is first, it is the same end.
+            Ok(Err(why)) if Instant::now() < limit => Err(why),
+            Ok(Err(_)) | Err(_) => Err("DeadlineExceeded: no answer in time".to_owned()),
         },
     };
     inner.record.add(Entry::Called(call.clone()));

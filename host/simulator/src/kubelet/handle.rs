@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use scupper_contract::{PLUGINS_DIR, REGISTRY_DIR};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -48,7 +49,16 @@ pub(super) struct Inner {
     pub objects: Objects,
     pub random: Random,
     pub record: Record,
+    /// Held during a pass.
+    pub turn: Arc<Turn>,
 }
+
+/// Whose turn it is: a pass's, or a test's that wants none.
+pub(super) type Turn = tokio::sync::Mutex<()>;
+
+/// While this lives, no pass begins.
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "held, never read")] OwnedMutexGuard<()>);
 
 /// A simulated kubelet.
 #[derive(Debug)]
@@ -61,6 +71,7 @@ impl Kubelet {
             options,
             faults: Faults::default(),
             record: Record::new(),
+            turn: Arc::default(),
             run: Mutex::new(None),
         };
         handle.up()?;
@@ -88,6 +99,7 @@ pub struct KubeletHandle {
     options: Options,
     faults: Faults,
     record: Record,
+    turn: Arc<Turn>,
     run: Mutex<Option<Run>>,
 }
 
@@ -135,6 +147,12 @@ impl KubeletHandle {
         if let Some(run) = self.lock().as_ref() {
             run.inner.plugins.cut();
         }
+    }
+
+    /// Waits for the end of a pass that is under way, and keeps the next one from beginning. No driver is being
+    /// called then: the moment to replace it.
+    pub async fn hold(&self) -> Held {
+        Held(Arc::clone(&self.turn).lock_owned().await)
     }
 
     /// Ends it as a crash does: a call under way is cut, nothing is tidied up.
@@ -198,6 +216,7 @@ impl KubeletHandle {
             objects: Objects::new(&options, &self.faults),
             random: Random::new(options.seed),
             record: self.record.clone(),
+            turn: Arc::clone(&self.turn),
             options,
         });
         let mut tasks = JoinSet::new();

@@ -30,7 +30,7 @@ mod registry;
 mod sockets;
 mod wire;
 
-pub use handle::{Kubelet, KubeletHandle, StartError};
+pub use handle::{Held, Kubelet, KubeletHandle, StartError};
 pub use options::{Faults, Mode, Options, Timing};
 pub use record::{Answer, Attempt, Call, Entry, Kind, Outcome, Pass, Record, Step};
 pub use sockets::WatchError;

@@ -29,8 +29,10 @@ pub(super) async fn run(inner: Arc<Inner>) {
             sleep(inner.options.timing.sync_poll).await;
         }
         loop {
+            let turn = inner.turn.lock().await;
             let pass = pass(&inner, &cache).await;
             inner.record.add(Entry::Passed(pass));
+            drop(turn);
             sleep(inner.options.timing.pass_pause).await;
         }
     };

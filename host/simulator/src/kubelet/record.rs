@@ -254,6 +254,18 @@ impl Record {
             .collect()
     }
 
+    /// The last entries, for people.
+    pub fn tail(&self) -> String {
+        const SHOWN: usize = 40;
+        let entries = self.lock();
+        let skipped = entries.len().saturating_sub(SHOWN);
+        let lines = entries
+            .iter()
+            .skip(skipped)
+            .map(|(_, entry)| format!("  {entry:?}\n"));
+        lines.collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<(Instant, Entry)>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,14 @@
+//! The kubelet simulator against the SLM contract, with a scripted driver.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests; a failure is a failed test"
+)]
+
+mod cluster;
+mod driver;
+mod events;
+mod registration;
+mod world;

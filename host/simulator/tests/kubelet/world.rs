@@ -1,0 +1,84 @@
+//! A kubelet with a root of its own, and the clock's hands.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use kube::{Client, Config};
+use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Options, Timing};
+use tokio::time::advance;
+
+/// How long a test waits for what must come.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+/// Tests in real time run so much faster than a kubelet: a pass each 100 ms, a look at the sockets each 10 ms.
+const FASTER: u32 = 100;
+
+pub(crate) struct World {
+    pub(crate) kubelet: KubeletHandle,
+    folder: tempfile::TempDir,
+    _clock: Hold,
+}
+
+impl World {
+    /// A kubelet without an API server, for what needs none.
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
+        Self::on(Client::try_from(nowhere).unwrap(), change).await
+    }
+
+    pub(crate) async fn on(client: Client, change: impl FnOnce(&mut Options)) -> Self {
+        let clock = Hold::begin();
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::new(client, "worker-1", folder.path());
+        options.timing = Timing::faster(FASTER);
+        change(&mut options);
+        Self {
+            kubelet: Kubelet::start(options).unwrap(),
+            folder,
+            _clock: clock,
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A path in the folder of registration sockets.
+    pub(crate) fn registry(&self, name: &str) -> PathBuf {
+        self.root().join("plugins_registry").join(name)
+    }
+
+    /// A path for a service socket.
+    pub(crate) fn service(&self, name: &str) -> PathBuf {
+        self.root()
+            .join("plugins/drain.example")
+            .join(format!("{name}.sock"))
+    }
+
+    /// Lets the kubelet look at its sockets so many times: a socket made now is answered that much later.
+    pub(crate) async fn ticks(&self, ticks: u32) {
+        tokio::time::sleep(Timing::faster(FASTER).registry_tick * ticks).await;
+    }
+}
+
+/// While this lives, a paused clock moves only when a test moves it: sockets take real time.
+struct Hold(#[expect(dead_code, reason = "held, never read")] mpsc::Sender<()>);
+
+impl Hold {
+    fn begin() -> Self {
+        let (end, ended) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || ended.recv());
+        Self(end)
+    }
+}
+
+/// Moves a paused clock, and gives sockets the real time they need to do what was due.
+pub(crate) async fn step(time: Duration) {
+    advance(time).await;
+    let settle = || std::thread::sleep(Duration::from_millis(3));
+    tokio::task::spawn_blocking(settle).await.unwrap();
+}
