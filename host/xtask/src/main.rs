@@ -1,7 +1,11 @@
 //! `cargo xtask`: the repository's own commands.
-#![expect(clippy::print_stdout, reason = "its output is for the person who called it")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its output is for the person who called it"
+)]
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -24,9 +28,19 @@ enum Command {
     Tidy,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run(Command::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
     let workspace = Workspace::read()?;
-    match Command::parse() {
+    match command {
         Command::Policies { policies: names, out } => {
             for built in policies::build(&workspace, &names, out.as_deref())? {
                 println!(
