@@ -1,5 +1,7 @@
 //! Start and End, and what the driver is asked for.
 
+use std::time::Duration;
+
 use scupper::triggers::slm::{ClaimStatus, LifecycleEvent};
 use scupper::triggers::{Demand, Resume, Wish};
 use scupper_contract::slm::LifecycleTransitionResponse;
@@ -62,6 +64,25 @@ async fn a_call_waits_a_moment_for_its_event_to_come_into_view() {
     door.apply(claimed("u1", "drain-1"));
     assert_eq!(call.await.unwrap(), Answer::Empty);
     assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+}
+
+#[tokio::test]
+async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let call = kubelet.end("drain-1");
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), call)
+            .await
+            .is_err()
+    );
+    // Answers on one connection come after what was said on it before.
+    let mut foreign = start_request("drain-1");
+    foreign.transition_name = "reboot".to_owned();
+    kubelet.service.start_lifecycle_transition(foreign).await.unwrap();
+    door.apply(claimed("u1", "drain-1"));
+    door.settle().await;
+    assert!(door.demands.try_recv().is_err());
 }
 
 #[tokio::test]

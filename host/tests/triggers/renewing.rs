@@ -32,6 +32,9 @@ async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_ne
     let mut new = Kubelet::meet(&both[1]).await;
     assert_ne!(new.info.endpoint, old.info.endpoint);
     assert_eq!(old.start("drain-1").await, Answer::Empty);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    door.settle().await;
+    assert_eq!(root.registry(), both);
     new.notify(true, "").await;
     tokio::time::advance(Duration::from_secs(2)).await;
     let left = eventually("the old one's end", || {
@@ -85,6 +88,52 @@ async fn an_event_that_nobody_claims_holds_it_back_only_for_a_while() {
     door.settle().await;
     let _stopped = still();
     tokio::time::advance(24 * MINUTE).await;
+    door.settle().await;
+    assert_eq!(root.registry().len(), 1);
+    tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
+    eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_old_connection_stays_while_an_event_is_claimed() {
+    let root = Root::new();
+    let (door, _old) = Door::registered(&root).await;
+    let _stopped = still();
+    tokio::time::advance(20 * MINUTE + Duration::from_secs(2)).await;
+    let both = eventually("a second socket", || {
+        (root.registry().len() == 2).then(|| root.registry())
+    })
+    .await;
+    door.apply(claimed("u1", "drain-1"));
+    door.settle().await;
+    Kubelet::meet(&both[1]).await.notify(true, "").await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    door.settle().await;
+    assert_eq!(root.registry(), both);
+    door.gone("u1");
+    door.settle().await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    eventually("the old one's end", || {
+        (root.registry() == both[1..]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_shows_that_the_connection_is_awake() {
+    let root = Root::new();
+    let (door, mut kubelet) = Door::registered(&root).await;
+    door.apply(LifecycleEvent {
+        claim: ClaimStatus::Pending,
+        ..claimed("u1", "drain-1")
+    });
+    door.settle().await;
+    let _stopped = still();
+    tokio::time::advance(15 * MINUTE).await;
+    assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
+    door.gone("u1");
+    door.settle().await;
+    tokio::time::advance(19 * MINUTE).await;
     door.settle().await;
     assert_eq!(root.registry().len(), 1);
     tokio::time::advance(MINUTE + Duration::from_secs(2)).await;

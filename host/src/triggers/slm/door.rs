@@ -1,6 +1,9 @@
 //! The door's memory: the events of this node, what was asked of the driver, and how it ended. Hears changes and
 //! calls, gives answers, demands and warnings; does nothing itself. It must not know sockets, nor read a clock.
 
+mod resume;
+mod stale;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -81,21 +84,6 @@ impl Door {
     /// The next thing to pass on.
     pub(super) fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
-    }
-
-    /// Nothing is begun until released.
-    pub(super) fn hold(&mut self) {
-        self.held = true;
-    }
-
-    /// Nobody else is at work any more: what a former process was at goes on.
-    pub(super) fn release(&mut self) {
-        self.held = false;
-        if let Some(uid) = self.resume.as_ref().map(|resume| resume.id.clone()) {
-            self.resume_from(&uid);
-            self.follow(&uid);
-            self.resume_from_nothing();
-        }
     }
 
     /// Nothing is begun any more.
@@ -230,69 +218,6 @@ impl Door {
         self.events.insert(uid.clone(), known);
         self.resume_from(&uid);
         self.follow(&uid);
-    }
-
-    /// An event of ours has succeeded without our having been called: the node condition already read as done.
-    fn notice_stale_end(&mut self, known: &Known, was_alive: bool) {
-        let event = &known.event;
-        let stale = was_alive && event.claim == ClaimStatus::Succeeded && !known.called;
-        let intent = self.identity.intents.get(&event.transition);
-        let (Some(intent), true) = (intent, stale && self.identity.owns(event)) else {
-            return;
-        };
-        let (reason, opposite) = match intent {
-            Intent::Drain => ("NotDrained", "uncordon"),
-            Intent::Uncordon => ("NotUncordoned", "drain"),
-        };
-        self.outputs.push_back(Output::Warn {
-            reason,
-            message: format!(
-                "LifecycleEvent {} succeeded without the driver having been called, because the node condition \
-                 LifecycleTransition still had the end of transition {} as its reason: nothing was done. Ask for \
-                 the {opposite} transition first",
-                event.name, event.transition
-            ),
-        });
-    }
-
-    /// What a former process was at goes on, if its event is still there; else it is lost.
-    fn resume_from(&mut self, uid: &str) {
-        let Some(resume) = self.resume.take_if(|resume| resume.id == uid) else {
-            return;
-        };
-        let claim = self.events.get(uid).map(|known| known.event.claim.clone());
-        match claim {
-            Some(ClaimStatus::Claimed) if self.held || self.stopping => self.resume = Some(resume),
-            Some(ClaimStatus::Claimed) if !resume.finished => self.begin(uid, resume.intent),
-            Some(ClaimStatus::Claimed) => {}
-            Some(claim) if claim.is_terminal() => {
-                let reason = format!("LifecycleEvent {} is over: {}", resume.name, claim.as_str());
-                self.lose(resume, reason);
-            }
-            // Nobody can have begun before the claim: our watch is behind, and will show it.
-            Some(_) | None => self.resume = Some(resume),
-        }
-    }
-
-    /// The list is complete, and what a former process was at is not in it.
-    fn resume_from_nothing(&mut self) {
-        if !self.listed || self.held {
-            return;
-        }
-        let missing = |resume: &mut Resume| !self.events.contains_key(&resume.id);
-        if let Some(resume) = self.resume.take_if(missing) {
-            let reason = format!("LifecycleEvent {} is gone", resume.name);
-            self.lose(resume, reason);
-        }
-    }
-
-    fn lose(&mut self, resume: Resume, reason: String) {
-        if !resume.finished {
-            self.outputs.push_back(Output::Demand(Demand::Lost {
-                id: resume.id,
-                reason,
-            }));
-        }
     }
 
     /// An event has changed: what does that mean for the work?

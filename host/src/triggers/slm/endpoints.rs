@@ -85,7 +85,7 @@ impl Endpoints {
         self.current.heard = true;
         self.current.registered = registered;
         if word.registration != self.standing {
-            word.registration.log(&self.options.driver_name);
+            word.registration.log(&self.options);
             self.standing = word.registration;
         }
         registered
@@ -125,7 +125,7 @@ impl Endpoints {
         let silent = !self.current.heard && now.duration_since(self.current.opened) >= SILENT_AFTER;
         if silent && self.standing == Registration::Waiting {
             self.standing = Registration::Silent;
-            self.standing.log(&self.options.driver_name);
+            self.standing.log(&self.options);
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use scupper_contract::{PLUGIN_TYPE, PLUGIN_VERSION};
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
+use super::SlmOptions;
+
 /// The part of the kubelet's words that tells that it has no handler for this type of plugin.
 const NO_HANDLER: &str = "no handler registered for plugin type";
 
@@ -50,7 +52,8 @@ impl Registration {
     }
 
     /// What people should know, and do.
-    pub(super) fn log(&self, driver: &str) {
+    pub(super) fn log(&self, options: &SlmOptions) {
+        let driver = &options.driver_name;
         match self {
             Self::Waiting => {}
             Self::Registered => tracing::info!(driver, "registered with the kubelet"),
@@ -69,7 +72,9 @@ impl Registration {
             }
             Self::Silent => tracing::warn!(
                 driver,
-                "the kubelet has said nothing: there is none on this node, or --kubelet-root is not its root directory"
+                registry = %options.registry_dir().display(),
+                "no kubelet has looked at our registration socket: there is none on this node, or --kubelet-root is \
+                 not its root directory"
             ),
         }
     }

@@ -134,6 +134,20 @@ fn two_claimed_events_are_worked_at_one_after_the_other() {
 }
 
 #[test]
+fn a_standing_that_skips_an_end_does_not_stop_the_next_event() {
+    // The driver went on to something else so fast that its end was never seen.
+    let mut door = door(None);
+    apply(&mut door, claimed("u1", "e"));
+    end(&mut door, "e");
+    working(&mut door, "u1");
+    working(&mut door, "other");
+    ended(&mut door, "other", Outcome::Drained);
+    apply(&mut door, claimed("u2", "f"));
+    end(&mut door, "f");
+    assert_eq!(outputs(&mut door), ["begin u1", "begin u2"]);
+}
+
+#[test]
 fn another_doors_work_is_waited_for() {
     let mut door = door(None);
     working(&mut door, "other");
