@@ -1,17 +1,14 @@
 //! What comes out of guests, as the engine's types: every text on one line, every list and state of bounded length.
-//! Also the cluster's objects as owned records, for the answers of the host's own `cluster`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use scupper_engine::{
-    Condition, Decision, Duration, HookPhase, Node, Plan, Pod, StepOutcome, Subject, Time, Uid, Verdict,
-    WaitingOn, Wave,
+    Decision, Duration, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave,
 };
 
 use super::bindings::exports::scupper::drain::hooks;
 use super::bindings::scupper::drain::types;
 use super::text::into_line;
-use super::view;
 
 /// Bytes of a decision's reason, as `wit/` says.
 const REASON_BYTES: usize = 256;
@@ -192,65 +189,5 @@ pub(super) fn subject(subject: &Subject) -> hooks::Subject<'_> {
         Subject::Node => hooks::Subject::Node,
         Subject::Wave(name) => hooks::Subject::Wave(name),
         Subject::Pod(uid) => hooks::Subject::Pod(&uid.0),
-    }
-}
-
-/// The node, owned.
-pub(super) fn node(node: Node) -> types::NodeResult {
-    types::NodeResult {
-        uid: node.uid.0,
-        name: node.name,
-        labels: entries(node.labels),
-        annotations: entries(node.annotations),
-        unschedulable: node.unschedulable,
-        own_cordon: node.checkpoint.is_some_and(|checkpoint| checkpoint.own_cordon),
-        conditions: node.conditions.into_iter().map(condition).collect(),
-    }
-}
-
-/// A pod, owned.
-pub(super) fn pod(pod: Pod, own_pod: Option<&Uid>) -> types::PodResult {
-    types::PodResult {
-        mirror: pod.is_mirror(),
-        driver: own_pod == Some(&pod.id.uid),
-        uid: pod.id.uid.0,
-        namespace: pod.id.namespace,
-        name: pod.id.name,
-        labels: entries(pod.labels),
-        annotations: entries(pod.annotations),
-        controller: pod.controller.map(|owner| types::ControllerResult {
-            api_version: owner.api_version,
-            kind: owner.kind,
-            name: owner.name,
-            uid: owner.uid.0,
-        }),
-        phase: view::phase(pod.phase),
-        ready: pod.ready,
-        conditions: pod.conditions.into_iter().map(condition).collect(),
-        priority: pod.priority,
-        priority_class_name: pod.priority_class,
-        termination_grace_period_seconds: pod.grace_seconds,
-        creation_timestamp: pod.created.as_millis(),
-        deletion_timestamp: pod.deletion.map(|deletion| deletion.at.as_millis()),
-        finalizers: pod.finalizers,
-        has_empty_dir: pod.empty_dir,
-        host_network: pod.host_network,
-        hostname: pod.hostname,
-    }
-}
-
-fn entries(map: BTreeMap<String, String>) -> Vec<types::EntryResult> {
-    map.into_iter()
-        .map(|(key, value)| types::EntryResult { key, value })
-        .collect()
-}
-
-fn condition(condition: Condition) -> types::ConditionResult {
-    types::ConditionResult {
-        type_: condition.kind,
-        status: condition.status,
-        reason: condition.reason,
-        message: condition.message,
-        last_transition_time: condition.since.map(Time::as_millis),
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -22,6 +23,7 @@ const COMPLAINT_BYTES: u64 = 4096;
 pub(super) struct Compiler {
     program: PathBuf,
     turn: Semaphore,
+    wall: Duration,
 }
 
 /// Why a policy could not be compiled.
@@ -60,6 +62,7 @@ impl Compiler {
         Self {
             program: program.to_owned(),
             turn: Semaphore::new(1),
+            wall: COMPILE_WALL,
         }
     }
 
@@ -68,7 +71,7 @@ impl Compiler {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
         let mut child = self.start()?;
-        let talked = timeout(COMPILE_WALL, talk(&mut child, wasm)).await;
+        let talked = timeout(self.wall, talk(&mut child, wasm)).await;
         if !matches!(talked, Ok(Ok(_))) {
             // It may have ended by itself; killing it twice is no harm. Waiting reaps it.
             let _killed = child.start_kill().is_ok();
@@ -141,5 +144,56 @@ fn ended(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("was ended by signal {signal}, most likely by a limit of its time or memory"),
         None => "refused it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of the tests that stands in for the compiler.
+    fn program(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/policy/compilers")
+            .join(name)
+    }
+
+    /// Whether a process has this among its arguments.
+    fn runs(argument: &str) -> bool {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+            let arguments = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            arguments
+                .split(|byte| *byte == 0)
+                .any(|other| other == argument.as_bytes())
+        })
+    }
+
+    async fn until_ended() {
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while runs("86399.25") {
+            assert!(std::time::Instant::now() < deadline, "the compiler goes on");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_compiler_that_hangs_is_ended() {
+        let compiler = Compiler {
+            wall: Duration::from_millis(300),
+            ..Compiler::new(&program("hangs"))
+        };
+        // More than a pipe holds, so that giving and taking both wait.
+        let wasm = vec![0; 1 << 20];
+        let compiled = compiler.compile(&wasm).await;
+        assert!(matches!(compiled, Err(CompileError::Timeout)));
+        until_ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_compiler_whose_caller_is_gone_is_ended() {
+        let compiler = Compiler::new(&program("hangs"));
+        let given_up = timeout(Duration::from_millis(300), compiler.compile(b"wasm")).await;
+        assert!(given_up.is_err());
+        until_ended().await;
     }
 }

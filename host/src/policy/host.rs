@@ -13,7 +13,7 @@ use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
 use super::bindings::scupper::drain::{config, log};
 use super::log::Allowance;
 use super::meter::Meter;
-use super::{AccessError, Capability, ClusterAccess, Grant, answer, grants};
+use super::{AccessError, Capability, ClusterAccess, Grant, grants, owned};
 
 /// Writes to the cluster in one step. A hook that has more to do takes another step.
 const WRITES: u32 = 100;
@@ -178,7 +178,7 @@ impl cluster::Host for Caller {
             .node(&self.reach()?.node)
             .await
             .map_err(refusal)?;
-        Ok(answer::node(node))
+        Ok(owned::node(node))
     }
 
     async fn list_pods(&mut self) -> Result<Vec<PodResult>, Error> {
@@ -186,7 +186,7 @@ impl cluster::Host for Caller {
         let pods = self.household.cluster.pods(&reach.node).await.map_err(refusal)?;
         Ok(pods
             .into_iter()
-            .map(|pod| answer::pod(pod, reach.own_pod.as_ref()))
+            .map(|pod| owned::pod(pod, reach.own_pod.as_ref()))
             .collect())
     }
 

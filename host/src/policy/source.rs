@@ -8,17 +8,11 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use thiserror::Error;
-use wasmparser::{Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{Validator, WasmFeatures};
 
 use super::limits::SOURCE_BYTES;
+use super::names::{Names, VERSION};
 use super::text::one_line;
-
-/// Our package, and the version of it this driver speaks.
-const PACKAGE: &str = "scupper:drain/";
-const VERSION: (u64, u64) = (0, 1);
-
-/// What a policy may import of it.
-const IMPORTS: [&str; 4] = ["types", "log", "config", "cluster"];
 
 const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
@@ -146,122 +140,4 @@ fn features() -> WasmFeatures {
         .difference(WasmFeatures::MEMORY64)
         .difference(WasmFeatures::THREADS)
         .union(WasmFeatures::COMPONENT_MODEL)
-}
-
-/// The names at the top of a component.
-#[derive(Default)]
-struct Names<'a> {
-    imports: Vec<&'a str>,
-    exports: Vec<&'a str>,
-}
-
-impl<'a> Names<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self, wasmparser::BinaryReaderError> {
-        let mut names = Self::default();
-        let mut depth = 0_usize;
-        for payload in Parser::new(0).parse_all(bytes) {
-            match payload? {
-                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-                Payload::End(_) => depth = depth.saturating_sub(1),
-                Payload::ComponentImportSection(section) if depth == 0 => {
-                    for import in section {
-                        names.imports.push(import?.name.name);
-                    }
-                }
-                Payload::ComponentExportSection(section) if depth == 0 => {
-                    for export in section {
-                        names.exports.push(export?.name.name);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(names)
-    }
-
-    fn check_exports(&self) -> Result<(), SourceError> {
-        let ours = |name: &str| {
-            self.exports
-                .iter()
-                .filter_map(|export| ours(export))
-                .find(|our| our.name == name)
-        };
-        let Some(about) = ours("about") else {
-            return Err(SourceError::NotAPolicy {
-                exports: list(&self.exports),
-            });
-        };
-        about.check_version()?;
-        let roles = [ours("planner"), ours("hooks")];
-        for role in roles.iter().flatten() {
-            role.check_version()?;
-        }
-        if roles.iter().all(Option::is_none) {
-            Err(SourceError::Idle)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn check_imports(&self) -> Result<(), SourceError> {
-        let unknown: Vec<&str> = self
-            .imports
-            .iter()
-            .filter(|import| !ours(import).is_some_and(|our| IMPORTS.contains(&our.name)))
-            .copied()
-            .collect();
-        if unknown.iter().any(|import| import.starts_with("wasi:")) {
-            return Err(SourceError::Wasi {
-                imports: list(&unknown),
-            });
-        }
-        if !unknown.is_empty() {
-            return Err(SourceError::Imports {
-                imports: list(&unknown),
-            });
-        }
-        self.imports
-            .iter()
-            .filter_map(|import| ours(import))
-            .try_for_each(|our| our.check_version())
-    }
-}
-
-/// An interface of our package.
-struct Ours<'a> {
-    name: &'a str,
-    version: &'a str,
-}
-
-/// `scupper:drain/NAME@VERSION`
-fn ours(name: &str) -> Option<Ours<'_>> {
-    let (name, version) = name.strip_prefix(PACKAGE)?.split_once('@')?;
-    Some(Ours { name, version })
-}
-
-impl Ours<'_> {
-    /// Within one `0.y` only additions are made.
-    fn check_version(&self) -> Result<(), SourceError> {
-        let mut numbers = self.version.split('.').map(str::parse::<u64>);
-        match (numbers.next(), numbers.next()) {
-            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) == VERSION => Ok(()),
-            _ => Err(SourceError::Version {
-                theirs: one_line(self.version, 40),
-            }),
-        }
-    }
-}
-
-/// The first few names, for people.
-fn list(names: &[&str]) -> String {
-    const SHOWN: usize = 8;
-    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| one_line(name, 100)).collect();
-    match names.len() {
-        0 => "nothing".to_owned(),
-        more @ 9.. => {
-            shown.push(format!("{} more", more - SHOWN));
-            shown.join(", ")
-        }
-        _ => shown.join(", "),
-    }
 }

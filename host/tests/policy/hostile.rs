@@ -148,6 +148,27 @@ async fn the_wall_ends_what_waits_for_the_cluster_and_costs_no_cpu() {
 }
 
 #[tokio::test]
+async fn a_panic_of_the_driver_itself_becomes_an_answer() {
+    let mut spec = spec("annotates");
+    spec.grants = vec![
+        grant("node-annotations:drain.example.com/"),
+        grant("pod-annotations:drain.example.com/"),
+    ];
+    let cluster = Arc::new(FakeCluster {
+        panics: true,
+        ..FakeCluster::default()
+    });
+    let policies = Policies::load(&runtime(), &[spec], cluster).await.unwrap();
+    for _ in 0..2 {
+        let outcome = step(&policies, HookPhase::BeforeDrain, b"look").await;
+        let StepOutcome::Failed { message, .. } = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(message.ends_with("this is a bug in the driver"), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_is_dropped_leaves_nothing_behind() {
     let policies = load("spins_in_plan").await;
     for _ in 0..5 {

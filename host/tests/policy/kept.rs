@@ -168,23 +168,17 @@ async fn only_so_many_files_are_kept() {
 #[tokio::test]
 async fn a_compiler_that_refuses_is_quoted() {
     let dir = private_dir();
-    let script = dir.path().join("compiler");
-    fs::write(
-        &script,
-        "#!/bin/sh\ncat > /dev/null\nprintf 'no\\033[2J\\nway' >&2\nexit 3\n",
-    )
-    .unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let cache = dir.path().join("cache");
-    let Err((fault, text)) = load_from(&cache, script.to_str()).await else {
+    let refuses = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policy/compilers/refuses");
+    let Err((fault, text)) = load_from(dir.path(), Some(refuses)).await else {
         panic!("it compiled")
     };
     assert!(
         matches!(fault, LoadFault::Compile(CompileError::Refused { .. })),
         "{text}"
     );
+    // One line, and neither our folder nor our environment.
     assert!(
-        text.ends_with(r"the compiler refused it: no\u{1b}[2J\nway"),
+        text.ends_with(r"the compiler refused it: no\u{1b}[2J\nway in / with nothing"),
         "{text}"
     );
 }

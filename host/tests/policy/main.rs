@@ -6,6 +6,7 @@
 )]
 
 mod calls;
+mod compiling;
 mod files;
 mod hostile;
 mod kept;

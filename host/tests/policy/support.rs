@@ -322,6 +322,8 @@ pub(crate) struct FakeCluster {
     pub(crate) silent: bool,
     /// It is away.
     pub(crate) away: bool,
+    /// It has a bug.
+    pub(crate) panics: bool,
 }
 
 impl FakeCluster {
@@ -329,6 +331,7 @@ impl FakeCluster {
         let answer = async move {
             match self {
                 Self { silent: true, .. } => std::future::pending().await,
+                Self { panics: true, .. } => panic!("the cluster edge has a bug"),
                 Self { away: true, .. } => Err(AccessError::Unavailable("the API server is away".to_owned())),
                 _ => Ok(value),
             }

@@ -1,0 +1,195 @@
+//! The names a component imports and exports, and which of them make it a policy of ours.
+
+use wasmparser::{Parser, Payload};
+
+use super::source::SourceError;
+use super::text::one_line;
+
+/// Our package, and the version of it this driver speaks.
+const PACKAGE: &str = "scupper:drain/";
+pub(super) const VERSION: (u64, u64) = (0, 1);
+
+/// What a policy may import of it.
+const IMPORTS: [&str; 4] = ["types", "log", "config", "cluster"];
+
+/// The names at the top of a component.
+#[derive(Default)]
+pub(super) struct Names<'a> {
+    imports: Vec<&'a str>,
+    exports: Vec<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, wasmparser::BinaryReaderError> {
+        let mut names = Self::default();
+        let mut depth = 0_usize;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload? {
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::ComponentImportSection(section) if depth == 0 => {
+                    for import in section {
+                        names.imports.push(import?.name.name);
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 0 => {
+                    for export in section {
+                        names.exports.push(export?.name.name);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(names)
+    }
+
+    pub(super) fn check_exports(&self) -> Result<(), SourceError> {
+        let ours = |name: &str| {
+            self.exports
+                .iter()
+                .filter_map(|export| ours(export))
+                .find(|our| our.name == name)
+        };
+        let Some(about) = ours("about") else {
+            return Err(SourceError::NotAPolicy {
+                exports: list(&self.exports),
+            });
+        };
+        about.check_version()?;
+        let roles = [ours("planner"), ours("hooks")];
+        for role in roles.iter().flatten() {
+            role.check_version()?;
+        }
+        if roles.iter().all(Option::is_none) {
+            Err(SourceError::Idle)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn check_imports(&self) -> Result<(), SourceError> {
+        let unknown: Vec<&str> = self
+            .imports
+            .iter()
+            .filter(|import| !ours(import).is_some_and(|our| IMPORTS.contains(&our.name)))
+            .copied()
+            .collect();
+        if unknown.iter().any(|import| import.starts_with("wasi:")) {
+            return Err(SourceError::Wasi {
+                imports: list(&unknown),
+            });
+        }
+        if !unknown.is_empty() {
+            return Err(SourceError::Imports {
+                imports: list(&unknown),
+            });
+        }
+        self.imports
+            .iter()
+            .filter_map(|import| ours(import))
+            .try_for_each(|our| our.check_version())
+    }
+}
+
+/// An interface of our package.
+struct Ours<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+/// `scupper:drain/NAME@VERSION`
+fn ours(name: &str) -> Option<Ours<'_>> {
+    let (name, version) = name.strip_prefix(PACKAGE)?.split_once('@')?;
+    Some(Ours { name, version })
+}
+
+impl Ours<'_> {
+    /// Within one `0.y` only additions are made.
+    fn check_version(&self) -> Result<(), SourceError> {
+        let mut numbers = self.version.split('.').map(str::parse::<u64>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) == VERSION => Ok(()),
+            _ => Err(SourceError::Version {
+                theirs: one_line(self.version, 40),
+            }),
+        }
+    }
+}
+
+/// The first few names, for people.
+fn list(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| one_line(name, 100)).collect();
+    match names.len() {
+        0 => "nothing".to_owned(),
+        more @ 9.. => {
+            shown.push(format!("{} more", more - SHOWN));
+            shown.join(", ")
+        }
+        _ => shown.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn component<'a>(imports: &[&'a str], exports: &[&'a str]) -> Result<(), SourceError> {
+        let names = Names {
+            imports: imports.to_vec(),
+            exports: exports.to_vec(),
+        };
+        names.check_exports()?;
+        names.check_imports()
+    }
+
+    const ABOUT: &str = "scupper:drain/about@0.1.0";
+    const HOOKS: &str = "scupper:drain/hooks@0.1.0";
+
+    #[test]
+    fn any_patch_of_our_version_will_do_and_other_exports_are_ignored() {
+        let imports = ["scupper:drain/types@0.1.7", "scupper:drain/log@0.1.0"];
+        let exports = ["scupper:drain/about@0.1.3", "init", "scupper:drain/planner@0.1.0"];
+        assert!(component(&imports, &exports).is_ok());
+    }
+
+    #[test]
+    fn other_versions_are_named_wherever_they_stand() {
+        for (imports, exports) in [
+            (
+                [ABOUT, HOOKS].as_slice(),
+                ["scupper:drain/about@0.2.0"].as_slice(),
+            ),
+            (&[], &[ABOUT, "scupper:drain/hooks@1.1.0"]),
+            (&["scupper:drain/log@0.3.0"], &[ABOUT, HOOKS]),
+            (&["scupper:drain/log@next"], &[ABOUT, HOOKS]),
+        ] {
+            assert!(
+                matches!(component(imports, exports), Err(SourceError::Version { .. })),
+                "{imports:?} {exports:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn imports_are_ours_or_refused_by_name() {
+        let wasi = component(
+            &["wasi:io/poll@0.2.6", "scupper:drain/log@0.1.0"],
+            &[ABOUT, HOOKS],
+        );
+        assert!(matches!(wasi, Err(SourceError::Wasi { imports }) if imports == "wasi:io/poll@0.2.6"));
+        let other = component(
+            &["shop:cart/total", "scupper:drain/planner@0.1.0"],
+            &[ABOUT, HOOKS],
+        );
+        assert!(matches!(other, Err(SourceError::Imports { .. })));
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(list(&names), "n0, n1, n2, n3, n4, n5, n6, n7, 12 more");
+        assert_eq!(list(&[]), "nothing");
+    }
+}

@@ -1,0 +1,100 @@
+//! The compiler's child: it limits itself, and says what is wrong with its input.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ends its process when the test ends.
+struct Compiler(Child);
+
+impl Compiler {
+    fn start() -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+            .arg("compile-policy")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    /// Gives it its input, and takes whether it succeeded, its output's length and its complaint.
+    fn give(mut self, wasm: &[u8]) -> (bool, usize, String) {
+        // It may stop reading when it has seen enough.
+        let _all = self.0.stdin.take().unwrap().write_all(wasm).is_ok();
+        let (mut native, mut complaint) = (Vec::new(), String::new());
+        self.0.stdout.take().unwrap().read_to_end(&mut native).unwrap();
+        self.0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut complaint)
+            .unwrap();
+        (self.0.wait().unwrap().success(), native.len(), complaint)
+    }
+}
+
+impl Drop for Compiler {
+    fn drop(&mut self) {
+        let _ended = self.0.kill().is_ok();
+        let _reaped = self.0.wait().is_ok();
+    }
+}
+
+#[test]
+fn it_limits_itself_before_it_reads() {
+    let compiler = Compiler::start();
+    let file = format!("/proc/{}/limits", compiler.0.id());
+    let wanted = [
+        ("Max cpu time", "60"),
+        ("Max file size", "0"),
+        ("Max core file size", "0"),
+        ("Max open files", "4"),
+        ("Max address space", "4294967296"),
+    ];
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let limits = std::fs::read_to_string(&file).unwrap();
+        let holds = |(name, bound): &(&str, &str)| {
+            let values = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            let mut values = values.split_whitespace();
+            (values.next(), values.next()) == (Some(bound), Some(bound))
+        };
+        if wanted.iter().all(holds) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{limits}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn it_refuses_what_is_no_component_in_one_line() {
+    for wasm in [
+        b"".as_slice(),
+        b"nonsense",
+        b"\0asm\x01\0\0\0",
+        b"\0asm\x0d\0\x01\0\xff",
+    ] {
+        let (succeeded, native, complaint) = Compiler::start().give(wasm);
+        assert!(
+            !succeeded && native == 0 && !complaint.is_empty(),
+            "{wasm:?}: {complaint}"
+        );
+    }
+}
+
+#[test]
+fn it_refuses_what_is_too_large() {
+    let (succeeded, native, complaint) = Compiler::start().give(&vec![0; (32 << 20) + 1]);
+    assert!(!succeeded && native == 0, "{complaint}");
+    assert!(complaint.contains("more than 33554432 bytes"), "{complaint}");
+}
+
+#[test]
+fn it_compiles_a_component() {
+    let wasm = std::fs::read(crate::support::guest("echo")).unwrap();
+    let (succeeded, native, complaint) = Compiler::start().give(&wasm);
+    assert!(succeeded && native > wasm.len(), "{native} bytes; {complaint}");
+}
