@@ -64,8 +64,8 @@ pub struct Drain {
     writer: writes::Writer,
     /// The node was found cordoned, or we cordoned it.
     cordon_found: bool,
-    /// The answer to our cordon was lost: it may stand.
-    cordon_unsure: bool,
+    /// The answer to our cordon was lost: it may stand, and if so on the state of this version.
+    cordon_unsure: Option<String>,
     /// An uncordon has dealt with the cordon; whether it is still there.
     cordon_lifted: Option<bool>,
     chain: Option<planning::Chain>,
@@ -192,7 +192,7 @@ impl Drain {
             memory: memory::Memory::default(),
             writer: writes::Writer::default(),
             cordon_found: false,
-            cordon_unsure: false,
+            cordon_unsure: None,
             cordon_lifted: None,
             chain: None,
             newcomers: newcomers::Newcomers::default(),

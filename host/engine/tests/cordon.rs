@@ -213,10 +213,71 @@ fn an_uncordon_that_is_cancelled_keeps_the_mark_for_the_next() {
 #[test]
 fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
     let policies = vec![hooks("slurm", &[HookPhase::BeforeCordon])];
-    let mut host = Host::new(Request { policies, ..request() });
+    let mut host = Host::new(Request {
+        policies,
+        ..request()
+    });
     host.begin(&[pod("a")]).stepped("step", StepOutcome::Done);
     // Somebody cordons with version 101, and our save makes 102 of it before the watch tells.
-    host.answer("save", Answer::Written { version: "102".to_owned() }).does("");
+    host.answer(
+        "save",
+        Answer::Written {
+            version: "102".to_owned(),
+        },
+    )
+    .does("");
     host.hear(at("101", true)).does("save holding, not ours");
-    host.answer("save", Answer::Written { version: "103".to_owned() }).does("evict a");
+    host.answer(
+        "save",
+        Answer::Written {
+            version: "103".to_owned(),
+        },
+    )
+    .does("evict a");
+}
+
+#[test]
+fn hooks_before_the_cordon_are_not_passed_over_when_a_foreign_cordon_vanishes() {
+    let policies = vec![hooks("slurm", &[HookPhase::BeforeCordon])];
+    let mut host = Host::new(Request {
+        policies,
+        ..request()
+    });
+    let theirs = Node {
+        unschedulable: true,
+        ..node()
+    };
+    host.begin_with(theirs, &[], &[])
+        .does("save holding, not ours")
+        .hear(at("101", false));
+    host.does("step slurm before-cordon node");
+}
+
+#[test]
+fn a_foreign_cordon_after_ours_was_lifted_is_not_lifted_by_a_cancel() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).skip().hear(Event::Cancel {
+        reason: String::new(),
+    });
+    host.answer(
+        "cordon",
+        Answer::Unavailable {
+            message: "timed out".to_owned(),
+        },
+    )
+    .wait(100)
+    .does("");
+    // The cordon did happen; then somebody lifted it, and somebody cordoned again, our mark still on the node.
+    let mark = host_checkpoint();
+    let ours = |version: &str, unschedulable| {
+        let checkpoint = Some(mark.clone());
+        Event::Node(Some(Node {
+            unschedulable,
+            checkpoint,
+            resource_version: version.to_owned(),
+            ..node()
+        }))
+    };
+    host.hear(ours("102", false)).hear(ours("103", true));
+    host.wait(1_000).does("forget");
 }

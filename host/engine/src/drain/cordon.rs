@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use super::Drain;
 use super::outbox::Job;
 use super::writes::Write;
-use crate::{Notice, Phase, Task};
+use crate::{HookPhase, Notice, Phase, Subject, Task};
 
 impl Drain {
     /// Cordons the node, or finds it cordoned. Decided anew for every state of the node that is seen: whoever cordons
@@ -18,6 +18,14 @@ impl Drain {
         };
         if !node.unschedulable {
             self.cordon_found = false;
+            if self
+                .hook_reason(HookPhase::BeforeCordon, &Subject::Node)
+                .is_some()
+            {
+                // It looked as if there were nothing to cordon, and now there is.
+                self.enter(Phase::Preparing);
+                return;
+            }
             let checkpoint = self.checkpoint(Phase::Holding, true);
             if let Some(version) = self.version_to_write() {
                 self.memory.own_cordon = false;
@@ -53,7 +61,7 @@ impl Drain {
     /// somebody else.
     fn find_cordon(&mut self) {
         self.cordon_found = true;
-        self.cordon_unsure = false;
+        self.cordon_unsure = None;
         let mark = self.world.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
@@ -66,15 +74,44 @@ impl Drain {
         }
     }
 
-    /// The cordon stands. If the watch has already shown a later state without it, somebody was quick to lift it.
-    pub(super) fn cordoned(&mut self) {
-        if self.phase != Phase::Cordoning {
-            return;
+    /// Our cordon is made. If that is no news, events have told it already, and perhaps what came after it.
+    pub(super) fn cordon_written(&mut self, news: bool) {
+        let cordoning = self.phase == Phase::Cordoning;
+        if news {
+            self.memory.own_cordon = true;
+            self.cordon_found = true;
+            self.cordon_unsure = None;
+        } else if !cordoning && !self.cordon_found {
+            self.recognize_cordon();
         }
-        self.outbox.tell(Notice::Cordoned { ours: true });
-        self.enter(Phase::Holding);
-        if !self.world.is_cordoned() {
-            self.uncordoned_by_others();
+        // Whether it still stands or somebody was quick to lift it: it is not made again.
+        if cordoning && (news || !self.world.is_cordoned()) {
+            self.outbox.tell(Notice::Cordoned { ours: true });
+            self.enter(Phase::Holding);
+            if !self.world.is_cordoned() {
+                self.uncordoned_by_others();
+            }
+        }
+    }
+
+    /// The answer to our cordon was lost. Once the node has moved on from the state it was decided on, it has been
+    /// made or never will be.
+    pub(super) fn settle_cordon(&mut self) {
+        let version = self.world.node().map(|node| &node.resource_version);
+        if self.cordon_unsure.is_some() && version != self.cordon_unsure.as_ref() {
+            self.cordon_unsure = None;
+            self.recognize_cordon();
+        }
+    }
+
+    /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
+    fn recognize_cordon(&mut self) {
+        let Some(node) = self.world.node() else {
+            return;
+        };
+        if let Some(mark) = node.checkpoint.as_ref().filter(|mark| mark.id == self.request.id) {
+            self.memory.own_cordon = mark.own_cordon && node.unschedulable;
+            self.memory.on_node = true;
         }
     }
 

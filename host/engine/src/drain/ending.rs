@@ -5,7 +5,7 @@ use alloc::format;
 use super::Drain;
 use super::roster::Standing;
 use super::writes::Write;
-use crate::{Duration, HookPhase, Notice, Outcome, Phase, Subject, Time};
+use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
 /// How long hooks may put things back.
 const HOOKS_BOUND: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ impl Drain {
             self.took_back(job);
         }
         self.chain = None;
-        if self.phase == Phase::Uncordoning || !self.has_changed_anything() {
+        if self.request.intent == Intent::Uncordon || !self.has_changed_anything() {
             return;
         }
         self.enter(Phase::RollingBack);
@@ -100,16 +100,9 @@ impl Drain {
         self.world.node().is_some() || !self.memory.on_node
     }
 
-    /// A cordon whose answer was lost may stand all the same: the watch tells soon, by our mark on it.
-    fn knows_cordon(&mut self, closing: Time) -> bool {
-        let node = self.world.node().filter(|node| node.unschedulable);
-        let mark = node.and_then(|node| node.checkpoint.as_ref());
-        if self.cordon_unsure && mark.is_some_and(|mark| mark.own_cordon && mark.id == self.request.id) {
-            self.cordon_unsure = false;
-            self.memory.own_cordon = true;
-            self.memory.on_node = true;
-        }
-        !self.cordon_unsure || self.now >= closing + NEWS_BOUND
+    /// A cordon whose answer was lost may stand all the same: the watch tells soon.
+    fn knows_cordon(&self, closing: Time) -> bool {
+        self.cordon_unsure.is_none() || self.now >= closing + NEWS_BOUND
     }
 
     /// The outcome asks for our own cordon to be lifted. One that an earlier drain left stays.
@@ -204,7 +197,7 @@ impl Drain {
         let writes = self.closing.map(|closing| self.writes_end(closing));
         let news = self
             .closing
-            .filter(|_| self.cordon_unsure)
+            .filter(|_| self.cordon_unsure.is_some())
             .map(|closing| closing + NEWS_BOUND);
         [deadline, hooks, writes, news].into_iter().flatten()
     }

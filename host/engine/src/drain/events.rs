@@ -33,9 +33,13 @@ impl Drain {
 
     fn apply_node(&mut self, node: Option<Node>) {
         match self.world.sight.apply(node) {
-            NodeNews::Old | NodeNews::Fresh => {}
+            NodeNews::Old => {}
+            NodeNews::Fresh => self.settle_cordon(),
             NodeNews::Gone => self.node_lost(),
-            NodeNews::Uncordoned => self.cordon_vanished(),
+            NodeNews::Uncordoned => {
+                self.cordon_vanished();
+                self.settle_cordon();
+            }
         }
     }
 

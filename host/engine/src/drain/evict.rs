@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::allowance::Spent;
+use super::hooks::HookKey;
 use super::outbox::Job;
 use super::roster::{State, Target};
 use crate::{HookPhase, Phase, Pod, Reason, Subject, Task, Uid, Verdict};
@@ -121,11 +122,8 @@ impl Drain {
 
     /// As many pods as may be in hooks at once are.
     fn is_hook_place_missing(&self, uid: &Uid) -> bool {
-        let hooks = self
-            .hooks
-            .keys()
-            .filter(|key| key.phase == HookPhase::BeforeEvict)
-            .count();
+        let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.may_remove(pod));
+        let hooks = self.hooks.keys().filter(|key| in_turn(key)).count();
         hooks >= self.most_in_flight()
             && self
                 .hook_reason(HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))

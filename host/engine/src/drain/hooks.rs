@@ -148,6 +148,17 @@ impl Drain {
         self.memory.done.retain(|key, _| key.subject != subject);
     }
 
+    /// An earlier process may have left hooks of pods that have gone since.
+    pub(super) fn forget_hooks_of_others(&mut self) {
+        let roster = &self.roster;
+        let stands = |subject: &Subject| match subject {
+            Subject::Pod(uid) => roster.target(uid).is_some(),
+            Subject::Node | Subject::Wave(_) => true,
+        };
+        self.hooks.retain(|key, _| stands(&key.subject));
+        self.memory.done.retain(|key, _| stands(&key.subject));
+    }
+
     /// Adds up how long hooks were under way.
     pub(super) fn measure_hooks(&mut self) {
         match self.hooks_since {

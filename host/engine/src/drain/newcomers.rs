@@ -111,7 +111,8 @@ impl Drain {
             && !target.keeps_coming_back
             && let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid))
         {
-            self.roster.place(uid.clone(), wave);
+            let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
+            self.roster.place(uid.clone(), wave, own_pod);
         }
         self.roster.plan.decisions.push(decision.clone());
         self.roster.plan.waves = self.roster.waves.iter().map(|run| run.wave.clone()).collect();

@@ -22,7 +22,12 @@ const MOVES: &[(Phase, &[Phase])] = &[
     ),
     (
         Phase::Cordoning,
-        &[Phase::Holding, Phase::RollingBack, Phase::Finished],
+        &[
+            Phase::Preparing,
+            Phase::Holding,
+            Phase::RollingBack,
+            Phase::Finished,
+        ],
     ),
     (Phase::Holding, &[Phase::Evicting, Phase::RollingBack]),
     (Phase::Evicting, &[Phase::Verifying, Phase::RollingBack]),

@@ -174,6 +174,7 @@ impl Drain {
             })
             .collect();
         self.roster.plan = plan;
+        self.forget_hooks_of_others();
         blockers
     }
 

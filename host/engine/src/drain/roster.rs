@@ -162,32 +162,34 @@ impl Roster {
     }
 
     /// Puts a pod that came later into the wave the planners chose for it, or the one that is under way, or the last.
-    pub(super) fn place(&mut self, uid: Uid, chosen: &Wave) {
-        let chosen_run = self
+    /// It never joins the driver's own pod, which goes last and alone: then it gets a wave before that.
+    pub(super) fn place(&mut self, uid: Uid, chosen: &Wave, own_pod: Option<&Uid>) {
+        let is_own = |run: &WaveRun| own_pod.is_some_and(|own| run.wave.pods.contains(own));
+        let open = |run: &WaveRun| !run.ended && !is_own(run);
+        let by_name = self
             .waves
             .iter()
-            .position(|run| run.wave.name == chosen.name && !run.ended);
-        let current = || self.waves.iter().position(|run| !run.ended);
-        let place = chosen_run
-            .or_else(current)
-            .or_else(|| self.waves.len().checked_sub(1));
-        match place.and_then(|place| self.waves.get_mut(place)) {
-            Some(run) => {
-                run.wave.pods.push(uid);
-                run.ended = false;
-            }
-            None => {
-                let wave = Wave {
-                    pods: Vec::from([uid]),
-                    ..chosen.clone()
-                };
-                self.waves.push(WaveRun {
-                    wave,
-                    started: None,
-                    ended: false,
-                });
-            }
+            .position(|run| open(run) && run.wave.name == chosen.name);
+        let current = || self.waves.iter().position(open);
+        let last = || self.waves.iter().rposition(|run| !is_own(run));
+        let place = by_name.or_else(current).or_else(last);
+        if let Some(run) = place.and_then(|place| self.waves.get_mut(place)) {
+            run.wave.pods.push(uid);
+            run.ended = false;
+            return;
         }
+        let wave = Wave {
+            pods: Vec::from([uid]),
+            ..chosen.clone()
+        };
+        self.waves.insert(
+            0,
+            WaveRun {
+                wave,
+                started: None,
+                ended: false,
+            },
+        );
     }
 }
 

@@ -83,21 +83,28 @@ impl Sight {
         }
     }
 
-    /// A cordon or an uncordon of ours succeeded: the node is what we made of the state that was seen, unless an
-    /// event has shown a later one already.
-    pub(super) fn apply_write(&mut self, version: String, unschedulable: bool, mark: Option<Checkpoint>) {
+    /// A cordon or an uncordon of ours succeeded: the node is what we made of the state that was seen, and that is
+    /// news, unless events were quicker than the answer and have shown it, or a later state, already.
+    pub(super) fn apply_write(
+        &mut self,
+        version: String,
+        unschedulable: bool,
+        mark: Option<Checkpoint>,
+    ) -> bool {
         let Some(node) = &mut self.node else {
-            return;
+            return false;
         };
-        match is_newer(&version, &node.resource_version) {
-            Some(false) => return,
-            Some(true) => {}
-            None => self.unseen_write = Some((version.clone(), unschedulable)),
+        if is_newer(&node.resource_version, &version) == Some(true) {
+            return false;
+        }
+        if is_newer(&version, &node.resource_version).is_none() {
+            self.unseen_write = Some((version.clone(), unschedulable));
         }
         node.unschedulable = unschedulable;
         node.checkpoint = mark;
         node.resource_version = version;
         self.saved = None;
+        true
     }
 
     /// Our checkpoint was written over whatever state there was.

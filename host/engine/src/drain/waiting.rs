@@ -118,7 +118,10 @@ impl Drain {
         if target.verdict == Verdict::AwaitCompletion && !pod.is_finished() {
             return Reason::AwaitingCompletion;
         }
-        if wave.is_none_or(|run| run.started.is_none()) || !self.may_be_next(&pod.id.uid) {
+        if !self.may_be_next(&pod.id.uid) {
+            return Reason::WaveNotStarted { wave: name };
+        }
+        if wave.is_none_or(|run| run.started.is_none()) {
             let hook = self.wave_hook_reason(&name);
             return hook.unwrap_or(Reason::WaveNotStarted { wave: name });
         }

@@ -29,7 +29,7 @@ impl Drain {
     /// Whether the next wave may begin.
     fn turn_wave(&mut self, place: usize) -> bool {
         let left = self.left_in(place);
-        let own_pod_waits = self.has_own_pod(place) && (0..place).any(|earlier| self.left_in(earlier) > 0);
+        let own_pod_waits = self.holds_own_pod_back(place);
         let of = u32::try_from(self.roster.waves.len()).unwrap_or(u32::MAX);
         let Some(run) = self.roster.waves.get_mut(place) else {
             return false;
@@ -85,11 +85,10 @@ impl Drain {
         u32::try_from(left).unwrap_or(u32::MAX)
     }
 
-    fn has_own_pod(&self, place: usize) -> bool {
-        self.roster
-            .waves
-            .get(place)
-            .is_some_and(|run| run.wave.pods.iter().any(|uid| self.is_own_pod(uid)))
+    /// The wave is that of the driver's own pod, and others are there.
+    fn holds_own_pod_back(&self, place: usize) -> bool {
+        let pods = self.roster.waves.get(place).map_or(&[][..], |run| &run.wave.pods);
+        pods.iter().any(|uid| !self.may_be_next(uid))
     }
 
     fn is_own_pod(&self, uid: &Uid) -> bool {

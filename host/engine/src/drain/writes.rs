@@ -149,11 +149,8 @@ impl Drain {
                 checkpoint, revision, ..
             } => {
                 self.memory.saved(revision);
-                self.memory.own_cordon = true;
-                self.cordon_unsure = false;
-                self.world.sight.apply_write(version, true, Some(*checkpoint));
-                self.cordon_found = true;
-                self.cordoned();
+                let news = self.world.sight.apply_write(version, true, Some(*checkpoint));
+                self.cordon_written(news);
             }
             Write::Save { checkpoint, revision } => {
                 self.memory.saved(revision);
@@ -169,9 +166,8 @@ impl Drain {
                 }
                 self.memory.own_cordon = false;
                 self.cordon_lifted = Some(false);
-                self.world
-                    .sight
-                    .apply_write(version, false, checkpoint.map(|kept| *kept));
+                let mark = checkpoint.map(|kept| *kept);
+                self.world.sight.apply_write(version, false, mark);
                 self.outbox.tell(Notice::Uncordoned);
             }
             Write::Forget => {
@@ -182,7 +178,9 @@ impl Drain {
     }
 
     fn write_failed(&mut self, write: &Write, message: String) {
-        self.cordon_unsure |= matches!(write, Write::Cordon { .. });
+        if let Write::Cordon { version, .. } = write {
+            self.cordon_unsure = Some(version.clone());
+        }
         self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
         self.writer.tries = self.writer.tries.saturating_add(1);
         self.outbox.tell(Notice::Retrying {
