@@ -11,8 +11,8 @@ use scupper_engine::Pod;
 use tokio::time::Instant;
 
 use super::Cluster;
+use super::listing::PAGE;
 use super::transport::{self, Fault};
-use super::watch::PAGE;
 use super::wire::{MetaOnly, Page};
 
 /// Metadata only: specs and statuses of DaemonSets are large.

@@ -6,10 +6,11 @@ use scupper_engine::{Budget, Event, Node, Pod, Uid};
 use super::Cluster;
 use super::budget::WireBudget;
 use super::checkpoint::CheckpointFault;
+use super::listing::Source;
 use super::node::WireNode;
 use super::pod::WirePod;
 use super::read::{nodes, pods_of};
-use super::watch::{Change, Source, watch};
+use super::watch::{Change, watch};
 use super::wire::Object as _;
 
 impl Cluster {

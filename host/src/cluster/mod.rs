@@ -23,6 +23,7 @@ mod feed;
 mod go_duration;
 mod lifecycle;
 mod lifecycle_wire;
+mod listing;
 mod node;
 mod notes;
 mod perform;

@@ -4,10 +4,10 @@ use http::Request;
 use scupper_engine::{Node, Pod};
 use serde::de::DeserializeOwned;
 
+use super::listing::{self, Source};
 use super::node::WireNode;
 use super::pod::WirePod;
 use super::transport::{self, Fault, escaped};
-use super::watch::{self, Source};
 use super::wire::{MetaOnly, Page};
 use super::{Cluster, ReadError};
 
@@ -42,7 +42,7 @@ impl Cluster {
     /// The node's pods, from the source of truth and not from a cache.
     pub async fn pods(&self, node: &str) -> Result<Vec<Pod>, ReadError> {
         let listed =
-            watch::list::<WirePod>(self.client(), &pods_of(node), self.options().request_timeout).await;
+            listing::list::<WirePod>(self.client(), &pods_of(node), self.options().request_timeout).await;
         let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
         Ok(self.to_pods(pods, false).await)
     }

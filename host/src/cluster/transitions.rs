@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
+use super::listing::Source;
 use super::transport::{self, Fault, escaped};
-use super::watch::{Source, watch};
+use super::watch::watch;
 use super::wire::Object as _;
 use super::write::Merge;
 use super::{

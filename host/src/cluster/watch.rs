@@ -7,20 +7,12 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-use futures::stream::{self, BoxStream, Stream, StreamExt as _};
-use http::Request;
-use kube::core::{Status, WatchEvent};
-use serde::de::DeserializeOwned;
+use futures::stream::{self, Stream, StreamExt as _};
+use kube::core::WatchEvent;
 use tokio::time::{sleep, timeout};
 
-use super::transport::{self, Fault, words};
-use super::wire::{Object, Page};
-
-/// Objects a page of a list.
-pub(super) const PAGE: u32 = 500;
-
-/// How long a watch may last before the server ends it.
-const WATCH_SECONDS: u32 = 600;
+use super::listing::{Asker, Break, Events, Followed, Listing, Source};
+use super::transport::words;
 
 /// Bookmarks come every minute or two: after such a silence we ask anew.
 const SILENCE: Duration = Duration::from_secs(180);
@@ -28,8 +20,8 @@ const SILENCE: Duration = Duration::from_secs(180);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The annotation of the bookmark after the last object of the initial list.
-const END_OF_LIST: &str = "k8s.io/initial-events-end";
+/// Rights are granted by people.
+const BARRED_PAUSE: Duration = Duration::from_secs(60);
 
 /// What a stream of objects tells. Breaks of the watch are healed and show as a fresh `Listed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,59 +34,22 @@ pub enum Change<T> {
     Deleted(T),
 }
 
-/// Which objects to follow.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    /// `/api/v1/pods`
-    pub(super) path: String,
-    /// `spec.nodeName=worker-1`, already fit for a URL.
-    pub(super) field_selector: Option<String>,
-    /// Without the right to read them there are none to be seen, and the stream says so once.
-    pub(super) optional: bool,
-}
-
-/// What can be followed.
-pub(super) trait Followed: Object + DeserializeOwned + Clone + Send + 'static {}
-
-impl<T: Object + DeserializeOwned + Clone + Send + 'static> Followed for T {}
-
-type Events<T> = BoxStream<'static, kube::Result<WatchEvent<T>>>;
-
 enum State<T> {
     /// A full list is needed.
     Start,
+    /// We may not read them, and need not; asked again after a while.
+    Barred,
     /// Go on after this version.
     Resume(String),
     /// Listening; the last version heard of.
     Open(String, Events<T>),
 }
 
-/// Why a watch does not go on.
-enum Break {
-    /// The server does not send lists through watches.
-    NoStreamingList(String),
-    /// It cannot select by this field.
-    NoSuchField,
-    /// The version is too old: list anew at once.
-    Expired,
-    /// We may not.
-    Forbidden(String),
-    /// Anything else.
-    Failed(String),
-}
-
 struct Watch<T> {
     asker: Asker,
     pauses: u32,
+    barred: bool,
     state: State<T>,
-}
-
-/// Makes the requests.
-struct Asker {
-    client: kube::Client,
-    source: Source,
-    limit: Duration,
-    streaming: bool,
 }
 
 /// Follows the objects. The stream never ends.
@@ -106,15 +61,11 @@ pub(super) fn watch<T>(
 where
     T: Followed,
 {
-    let asker = Asker {
-        client,
-        source,
-        limit,
-        streaming: true,
-    };
+    let asker = Asker::new(client, source, limit);
     let watch = Watch {
         asker,
         pauses: 0,
+        barred: false,
         state: State::Start,
     };
     stream::unfold(watch, |mut watch| async {
@@ -128,22 +79,23 @@ impl<T: Followed> Watch<T> {
         loop {
             match std::mem::replace(&mut self.state, State::Start) {
                 State::Start => match self.asker.list().await {
-                    Ok((objects, state)) => {
-                        self.state = state;
+                    Ok((objects, listing)) => {
+                        self.state = match listing {
+                            Listing::Followed(version, events) => State::Open(version, events),
+                            Listing::Until(version) => State::Resume(version),
+                        };
                         self.healthy();
                         return Change::Listed(objects);
                     }
-                    Err(Break::Forbidden(message)) if self.asker.source.optional => {
-                        self.asker.source.optional = false;
-                        tracing::warn!(
-                            path = self.asker.source.path,
-                            message,
-                            "no right to read these; going on as if there were none"
-                        );
-                        return Change::Listed(Vec::new());
+                    Err(Break::Forbidden(message)) if self.asker.optional() => {
+                        self.state = State::Barred;
+                        if let Some(change) = self.none(&message) {
+                            return change;
+                        }
                     }
                     Err(fault) => self.heal(fault).await,
                 },
+                State::Barred => sleep(BARRED_PAUSE).await,
                 State::Resume(version) => match self.asker.open(&version).await {
                     Ok(events) => self.state = State::Open(version, events),
                     Err(fault) => self.heal(fault).await,
@@ -182,21 +134,34 @@ impl<T: Followed> Watch<T> {
             }
             WatchEvent::Deleted(object) => (next(&object), Some(Change::Deleted(object))),
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
-            WatchEvent::Error(status) => return Err(of_status(&status)),
+            WatchEvent::Error(status) => return Err(Break::from_status(&status)),
         };
         self.pauses = 0;
         self.state = State::Open(version, events);
         Ok(change)
     }
 
+    /// What we may not read counts as empty, which is told once.
+    fn none(&mut self, message: &str) -> Option<Change<T>> {
+        if std::mem::replace(&mut self.barred, true) {
+            return None;
+        }
+        tracing::warn!(
+            path = self.asker.path(),
+            message,
+            "no right to read these; going on as if there were none"
+        );
+        Some(Change::Listed(Vec::new()))
+    }
+
     /// After a break; the state is `Start` here.
     async fn heal(&mut self, fault: Break) {
-        let path = &self.asker.source.path;
+        let path = self.asker.path().to_owned();
         match fault {
             Break::Expired => tracing::debug!(path, "watch is too old, listing anew"),
             Break::NoSuchField => {
                 tracing::debug!(path, "the server cannot select by field, selecting here");
-                self.asker.source.field_selector = None;
+                self.asker.select_here();
             }
             Break::NoStreamingList(message) => {
                 tracing::debug!(
@@ -204,7 +169,7 @@ impl<T: Followed> Watch<T> {
                     message,
                     "the server does not send lists through watches, listing first"
                 );
-                self.asker.streaming = false;
+                self.asker.list_first();
             }
             Break::Forbidden(error) | Break::Failed(error) => {
                 if self.pauses == 0 {
@@ -219,7 +184,7 @@ impl<T: Followed> Watch<T> {
 
     fn healthy(&mut self) {
         if self.pauses > 1 {
-            tracing::info!(path = self.asker.source.path, "watch works again");
+            tracing::info!(path = self.asker.path(), "watch works again");
         }
         self.pauses = 0;
     }
@@ -232,120 +197,5 @@ impl<T: Followed> Watch<T> {
         self.pauses = self.pauses.saturating_add(1);
         let jitter = u32::try_from(RandomState::new().hash_one(self.pauses) % 128).unwrap_or(64);
         sleep(pause * (192 + jitter) / 256).await;
-    }
-}
-
-impl Asker {
-    /// A full list, and how to go on from it.
-    async fn list<T: Followed>(&self) -> Result<(Vec<T>, State<T>), Break> {
-        if self.streaming {
-            return self.streaming_list().await;
-        }
-        let (objects, version) = list(&self.client, &self.source, self.limit)
-            .await
-            .map_err(of_fault)?;
-        Ok((objects, State::Resume(version)))
-    }
-
-    async fn streaming_list<T: Followed>(&self) -> Result<(Vec<T>, State<T>), Break> {
-        let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
-        let mut events = match self.request(query).await {
-            Err(Break::Failed(message)) if message.contains("sendInitialEvents") => {
-                return Err(Break::NoStreamingList(message));
-            }
-            other => other?,
-        };
-        let mut objects: Vec<T> = Vec::new();
-        loop {
-            let Ok(event) = timeout(self.limit, events.next()).await else {
-                return Err(Break::NoStreamingList("its list does not end".to_owned()));
-            };
-            match event {
-                Some(Ok(WatchEvent::Added(object))) => objects.push(object),
-                Some(Ok(WatchEvent::Modified(object))) => {
-                    objects.retain(|other| other.meta().uid != object.meta().uid);
-                    objects.push(object);
-                }
-                Some(Ok(WatchEvent::Deleted(object))) => {
-                    objects.retain(|other| other.meta().uid != object.meta().uid);
-                }
-                Some(Ok(WatchEvent::Bookmark(bookmark))) => {
-                    if bookmark
-                        .metadata
-                        .annotations
-                        .get(END_OF_LIST)
-                        .is_some_and(|value| value == "true")
-                    {
-                        return Ok((objects, State::Open(bookmark.metadata.resource_version, events)));
-                    }
-                }
-                Some(Ok(WatchEvent::Error(status))) => return Err(of_status(&status)),
-                Some(Err(error)) => return Err(Break::Failed(words(&error))),
-                None => return Err(Break::Failed("the list broke off".to_owned())),
-            }
-        }
-    }
-
-    async fn open<T: Followed>(&self, version: &str) -> Result<Events<T>, Break> {
-        self.request(&format!("resourceVersion={version}")).await
-    }
-
-    async fn request<T: Followed>(&self, query: &str) -> Result<Events<T>, Break> {
-        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&{query}");
-        let request = get(&self.source, &query).map_err(of_fault)?;
-        match timeout(self.limit, self.client.request_events::<T>(request)).await {
-            Ok(Ok(events)) => Ok(events.boxed()),
-            Ok(Err(kube::Error::Api(status))) => Err(of_status(&status)),
-            Ok(Err(kube::Error::Service(error))) => Err(Break::Failed(words(error.as_ref()))),
-            Ok(Err(error)) => Err(Break::Failed(words(&error))),
-            Err(_) => Err(Break::Failed(format!(
-                "no answer within {} s",
-                self.limit.as_secs_f32()
-            ))),
-        }
-    }
-}
-
-/// All objects, from the source of truth and not from a cache, and the list's version.
-pub(super) async fn list<T: DeserializeOwned>(
-    client: &kube::Client,
-    source: &Source,
-    limit: Duration,
-) -> Result<(Vec<T>, String), Fault> {
-    let mut objects = Vec::new();
-    let mut query = format!("limit={PAGE}");
-    loop {
-        let page: Page<T> = transport::call(client, get(source, &query)?, limit).await?;
-        objects.extend(page.items);
-        if page.metadata.continue_token.is_empty() {
-            return Ok((objects, page.metadata.resource_version));
-        }
-        query = format!("limit={PAGE}&continue={}", page.metadata.continue_token);
-    }
-}
-
-fn get(source: &Source, query: &str) -> Result<Request<Vec<u8>>, Fault> {
-    let selector = source
-        .field_selector
-        .as_ref()
-        .map(|fields| format!("fieldSelector={fields}&"))
-        .unwrap_or_default();
-    let request = Request::get(format!("{}?{selector}{query}", source.path)).body(Vec::new());
-    request.map_err(|error| Fault::Malformed(error.to_string()))
-}
-
-fn of_status(status: &Status) -> Break {
-    match status.code {
-        410 => Break::Expired,
-        401 | 403 => Break::Forbidden(status.message.clone()),
-        400 if status.message.contains("field label not supported") => Break::NoSuchField,
-        _ => Break::Failed(status.message.clone()),
-    }
-}
-
-fn of_fault(fault: Fault) -> Break {
-    match fault {
-        Fault::Refused(_, status) => of_status(&status),
-        Fault::Unreachable(message) | Fault::Malformed(message) => Break::Failed(message),
     }
 }

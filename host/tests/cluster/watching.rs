@@ -232,11 +232,33 @@ async fn budgets_that_we_may_not_read_count_as_none() {
     let (cluster, mut server) = cluster();
     let mut feed = Feed::of(cluster.watch("n1"));
     let watches = server.watches().await;
-    let (_pods, _nodes) = (watches.pods.stream(), watches.nodes.stream());
+    let quiet = [watches.pods.stream(), watches.nodes.stream()];
+    for lines in &quiet {
+        lines.end_of_list("1");
+        assert!(matches!(feed.next().await, Event::Pods(_) | Event::Node(None)));
+    }
     watches
         .budgets
         .fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
     assert_eq!(feed.next().await, Event::Budgets(Vec::new()));
+    let mut waited = 0;
+    while !server.is_waiting().await {
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        waited += 5;
+        quiet.iter().for_each(|lines| lines.bookmark("2"));
+    }
+    assert!(
+        waited >= 60,
+        "rights are granted by people: {waited} s are soon enough"
+    );
+    server
+        .next()
+        .await
+        .fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
+    while !server.is_waiting().await {
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        quiet.iter().for_each(|lines| lines.bookmark("2"));
+    }
     let budgets = server
         .expect("GET", "/apis/policy/v1/poddisruptionbudgets")
         .await

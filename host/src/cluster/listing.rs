@@ -1,0 +1,222 @@
+//! The requests behind a watch: a full list, through a watch where the server can do that, and what changes after a
+//! version.
+
+use std::time::Duration;
+
+use futures::stream::{BoxStream, StreamExt as _};
+use http::Request;
+use kube::core::{Status, WatchEvent};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::transport::{self, Fault, words};
+use super::wire::{Object, Page};
+
+/// Objects a page of a list.
+pub(super) const PAGE: u32 = 500;
+
+/// How long a watch may last before the server ends it.
+const WATCH_SECONDS: u32 = 600;
+
+/// The annotation of the bookmark after the last object of the initial list.
+const END_OF_LIST: &str = "k8s.io/initial-events-end";
+
+/// Which objects to follow.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// `/api/v1/pods`
+    pub(super) path: String,
+    /// `spec.nodeName=worker-1`, already fit for a URL.
+    pub(super) field_selector: Option<String>,
+    /// Without the right to read them there are none to be seen, and the stream says so once.
+    pub(super) optional: bool,
+}
+
+/// What can be followed.
+pub(super) trait Followed: Object + DeserializeOwned + Clone + Send + 'static {}
+
+impl<T: Object + DeserializeOwned + Clone + Send + 'static> Followed for T {}
+
+/// What a watch sends.
+pub(super) type Events<T> = BoxStream<'static, kube::Result<WatchEvent<T>>>;
+
+/// Why a watch does not go on.
+pub(super) enum Break {
+    /// The server does not send lists through watches.
+    NoStreamingList(String),
+    /// It cannot select by this field.
+    NoSuchField,
+    /// The version is too old: list anew at once.
+    Expired,
+    /// We may not.
+    Forbidden(String),
+    /// Anything else.
+    Failed(String),
+}
+
+/// How to go on after a full list.
+pub(super) enum Listing<T> {
+    /// The same request goes on telling what changes; the list's version.
+    Followed(String, Events<T>),
+    /// It is complete until this version.
+    Until(String),
+}
+
+/// Makes the requests.
+pub(super) struct Asker {
+    client: kube::Client,
+    source: Source,
+    limit: Duration,
+    streaming: bool,
+}
+
+impl Asker {
+    /// For these objects; each request may take so long.
+    pub(super) const fn new(client: kube::Client, source: Source, limit: Duration) -> Self {
+        Self {
+            client,
+            source,
+            limit,
+            streaming: true,
+        }
+    }
+
+    /// What is followed.
+    pub(super) fn path(&self) -> &str {
+        &self.source.path
+    }
+
+    /// Whether the reader can do without them.
+    pub(super) const fn optional(&self) -> bool {
+        self.source.optional
+    }
+
+    /// From now on whoever reads must select.
+    pub(super) fn select_here(&mut self) {
+        self.source.field_selector = None;
+    }
+
+    /// From now on with a LIST before the watch.
+    pub(super) const fn list_first(&mut self) {
+        self.streaming = false;
+    }
+
+    /// A full list, and how to go on from it.
+    pub(super) async fn list<T: Followed>(&self) -> Result<(Vec<T>, Listing<T>), Break> {
+        if self.streaming {
+            return self.streaming_list().await;
+        }
+        let (objects, version) = list(&self.client, &self.source, self.limit)
+            .await
+            .map_err(Break::from_fault)?;
+        Ok((objects, Listing::Until(version)))
+    }
+
+    async fn streaming_list<T: Followed>(&self) -> Result<(Vec<T>, Listing<T>), Break> {
+        let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        let mut events = match self.request(query).await {
+            Err(Break::Failed(message)) if message.contains("sendInitialEvents") => {
+                return Err(Break::NoStreamingList(message));
+            }
+            other => other?,
+        };
+        let mut objects: Vec<T> = Vec::new();
+        loop {
+            let Ok(event) = timeout(self.limit, events.next()).await else {
+                return Err(Break::NoStreamingList("its list does not end".to_owned()));
+            };
+            match event {
+                Some(Ok(WatchEvent::Added(object))) => objects.push(object),
+                Some(Ok(WatchEvent::Modified(object))) => {
+                    objects.retain(|other| other.meta().uid != object.meta().uid);
+                    objects.push(object);
+                }
+                Some(Ok(WatchEvent::Deleted(object))) => {
+                    objects.retain(|other| other.meta().uid != object.meta().uid);
+                }
+                Some(Ok(WatchEvent::Bookmark(bookmark))) => {
+                    if bookmark
+                        .metadata
+                        .annotations
+                        .get(END_OF_LIST)
+                        .is_some_and(|value| value == "true")
+                    {
+                        return Ok((
+                            objects,
+                            Listing::Followed(bookmark.metadata.resource_version, events),
+                        ));
+                    }
+                }
+                Some(Ok(WatchEvent::Error(status))) => return Err(Break::from_status(&status)),
+                Some(Err(error)) => return Err(Break::Failed(words(&error))),
+                None => return Err(Break::Failed("the list broke off".to_owned())),
+            }
+        }
+    }
+
+    /// What changes after a version.
+    pub(super) async fn open<T: Followed>(&self, version: &str) -> Result<Events<T>, Break> {
+        self.request(&format!("resourceVersion={version}")).await
+    }
+
+    async fn request<T: Followed>(&self, query: &str) -> Result<Events<T>, Break> {
+        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&{query}");
+        let request = get(&self.source, &query).map_err(Break::from_fault)?;
+        match timeout(self.limit, self.client.request_events::<T>(request)).await {
+            Ok(Ok(events)) => Ok(events.boxed()),
+            Ok(Err(kube::Error::Api(status))) => Err(Break::from_status(&status)),
+            Ok(Err(kube::Error::Service(error))) => Err(Break::Failed(words(error.as_ref()))),
+            Ok(Err(error)) => Err(Break::Failed(words(&error))),
+            Err(_) => Err(Break::Failed(format!(
+                "no answer within {} s",
+                self.limit.as_secs_f32()
+            ))),
+        }
+    }
+}
+
+/// All objects, from the source of truth and not from a cache, and the list's version.
+pub(super) async fn list<T: DeserializeOwned>(
+    client: &kube::Client,
+    source: &Source,
+    limit: Duration,
+) -> Result<(Vec<T>, String), Fault> {
+    let mut objects = Vec::new();
+    let mut query = format!("limit={PAGE}");
+    loop {
+        let page: Page<T> = transport::call(client, get(source, &query)?, limit).await?;
+        objects.extend(page.items);
+        if page.metadata.continue_token.is_empty() {
+            return Ok((objects, page.metadata.resource_version));
+        }
+        query = format!("limit={PAGE}&continue={}", page.metadata.continue_token);
+    }
+}
+
+fn get(source: &Source, query: &str) -> Result<Request<Vec<u8>>, Fault> {
+    let selector = source
+        .field_selector
+        .as_ref()
+        .map(|fields| format!("fieldSelector={fields}&"))
+        .unwrap_or_default();
+    let request = Request::get(format!("{}?{selector}{query}", source.path)).body(Vec::new());
+    request.map_err(|error| Fault::Malformed(error.to_string()))
+}
+
+impl Break {
+    pub(super) fn from_status(status: &Status) -> Self {
+        match status.code {
+            410 => Self::Expired,
+            403 => Self::Forbidden(status.message.clone()),
+            400 if status.message.contains("field label not supported") => Self::NoSuchField,
+            _ => Self::Failed(status.message.clone()),
+        }
+    }
+
+    fn from_fault(fault: Fault) -> Self {
+        match fault {
+            Fault::Refused(_, status) => Self::from_status(&status),
+            Fault::Unreachable(message) | Fault::Malformed(message) => Self::Failed(message),
+        }
+    }
+}
