@@ -168,15 +168,16 @@ impl Drain {
         }
     }
 
-    /// A fresh list still shows pods that should be gone or ending: it is not the watch that is slow.
-    pub(super) fn doubt(&mut self) {
+    /// A list that was asked for because of them still shows pods that should be gone or ending: it is not the watch
+    /// that is slow.
+    pub(super) fn doubt(&mut self, asked: Time) {
         let now = self.now;
         let world = &self.world;
         for (uid, target) in self.roster.targets_mut() {
             let State::Watched(watched) = &mut target.state else {
                 continue;
             };
-            if now < watched.list_at || world.pod(uid).is_none_or(|pod| watched.expects(pod)) {
+            if asked < watched.list_at || world.pod(uid).is_none_or(|pod| watched.expects(pod)) {
                 continue;
             }
             watched.lists = watched.lists.saturating_add(1);

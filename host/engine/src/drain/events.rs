@@ -94,7 +94,7 @@ impl Drain {
                 };
                 self.removal_answered(&uid, charged, answer);
             }
-            Some(Job::List { mark, verifies }) => self.list_answered(mark, verifies, answer),
+            Some(Job::List(inquiry)) => self.list_answered(inquiry, answer),
         }
     }
 }

@@ -201,7 +201,7 @@ impl Drain {
             }
             Job::Step(key) => self.step_taken_back(&key),
             Job::Plan => self.chain = None,
-            Job::Write(_) | Job::List { .. } => {}
+            Job::Write(_) | Job::List(_) => {}
         }
     }
 }

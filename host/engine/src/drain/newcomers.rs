@@ -54,31 +54,38 @@ impl Newcomers {
 impl Drain {
     /// Notices pods that no plan names, and has them planned once they have stopped coming.
     pub(super) fn plan_newcomers(&mut self) {
-        let known = &self.roster.standings;
-        let mut unknown = self
-            .world
-            .pods()
-            .values()
-            .filter(|pod| !known.contains_key(&pod.id.uid))
-            .peekable();
-        if unknown.peek().is_none() && self.chain.is_none() {
-            self.newcomers.first = None;
-            return;
+        // Once more after each plan: some may have come while the planners were thinking.
+        loop {
+            self.notice_newcomers();
+            let is_due = self.newcomers.due().is_some_and(|due| self.now >= due);
+            if self.chain.is_none() && !is_due {
+                return;
+            }
+            let Planned::Plan { pods, plan } = self.think() else {
+                return;
+            };
+            self.newcomers.planned();
+            self.admit(&pods, &plan);
         }
-        for pod in unknown {
+    }
+
+    fn notice_newcomers(&mut self) {
+        let known = &self.roster.standings;
+        let mut waits = false;
+        for pod in self.world.pods().values() {
+            if known.contains_key(&pod.id.uid) {
+                continue;
+            }
+            waits = true;
             if self.newcomers.told.insert(pod.id.uid.clone()) {
                 self.newcomers.last = self.now;
-                self.newcomers.first.get_or_insert(self.now);
                 self.outbox.tell(Notice::Newcomer { pod: pod.id.clone() });
             }
         }
-        let due = *self.newcomers.first.get_or_insert(self.now);
-        if self.chain.is_none() && self.now < self.newcomers.due().unwrap_or(due) {
-            return;
-        }
-        if let Planned::Plan { pods, plan } = self.think() {
-            self.newcomers.planned();
-            self.admit(&pods, &plan);
+        if waits {
+            self.newcomers.first.get_or_insert(self.now);
+        } else {
+            self.newcomers.first = None;
         }
     }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::allowance::BudgetKey;
 use super::hooks::HookKey;
+use super::verify::Inquiry;
 use super::writes::Write;
 use crate::{Command, CommandId, Notice, Task, Uid};
 
@@ -21,8 +22,8 @@ pub(super) enum Job {
     Write(Write),
     /// An eviction or a deletion, and the budget that pays for it.
     Remove { uid: Uid, charged: Option<BudgetKey> },
-    /// A list of pods: what had been heard by then, and the round of verifying it is for.
-    List { mark: u64, verifies: Option<u32> },
+    /// A list of pods.
+    List(Inquiry),
 }
 
 /// Commands and notices on their way out.
@@ -99,7 +100,7 @@ impl Outbox {
 
     /// A list has not been answered.
     pub(super) fn lists(&self) -> bool {
-        self.open.values().any(|job| matches!(job, Job::List { .. }))
+        self.open.values().any(|job| matches!(job, Job::List(_)))
     }
 
     /// The pods whose eviction or deletion nobody has picked up yet.

@@ -16,6 +16,16 @@ pub(super) struct Lister {
     tries: u32,
 }
 
+/// A list that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inquiry {
+    /// What had been heard by then.
+    mark: u64,
+    /// The round of verifying that it is for.
+    round: Option<u32>,
+    asked: Time,
+}
+
 impl Drain {
     /// "Drained" is said only after a fresh list without any pod that was to leave, and once more after the last
     /// hooks, which may take long.
@@ -66,32 +76,31 @@ impl Drain {
             })
     }
 
-    fn list(&mut self, verifies: Option<u32>) {
+    fn list(&mut self, round: Option<u32>) {
         if !self.outbox.lists() && self.now >= self.lister.retry_at {
-            self.outbox.push(
-                Task::ListPods,
-                Job::List {
-                    mark: self.world.mark(),
-                    verifies,
-                },
-            );
+            let inquiry = Inquiry {
+                mark: self.world.mark(),
+                round,
+                asked: self.now,
+            };
+            self.outbox.push(Task::ListPods, Job::List(inquiry));
         }
     }
 
     /// A list was answered.
-    pub(super) fn list_answered(&mut self, mark: u64, verifies: Option<u32>, answer: Answer) {
+    pub(super) fn list_answered(&mut self, inquiry: Inquiry, answer: Answer) {
         match answer {
-            Answer::Pods(pods) => self.listed(pods, mark, verifies),
+            Answer::Pods(pods) => self.listed(pods, inquiry),
             Answer::Unavailable { message } | Answer::Rejected { message } => self.list_failed(message),
             _ => self.list_failed(String::from("the answer was not a list")),
         }
     }
 
-    fn listed(&mut self, pods: Vec<Pod>, mark: u64, verifies: Option<u32>) {
+    fn listed(&mut self, pods: Vec<Pod>, inquiry: Inquiry) {
         self.lister = Lister::default();
-        self.world.apply_list(pods, mark);
-        self.doubt();
-        let counts = verifies == Some(self.verify_round) && self.phase == Phase::Verifying;
+        self.world.apply_list(pods, inquiry.mark);
+        self.doubt(inquiry.asked);
+        let counts = inquiry.round == Some(self.verify_round) && self.phase == Phase::Verifying;
         self.verified = counts && self.is_node_empty();
     }
 
