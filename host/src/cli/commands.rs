@@ -247,7 +247,7 @@ const fn exit_of(error: &AppError) -> Exit {
     }
 }
 
-fn failed(error: &AppError) -> ExitCode {
+pub(super) fn failed(error: &AppError) -> ExitCode {
     fail(error, exit_of(error))
 }
 

@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod demo;
 mod exit;
 mod options;
 

@@ -1,0 +1,65 @@
+//! The demo's cluster: two nodes, three Slurm workers with jobs, a shop behind a disruption budget, and what stays.
+
+use scupper_simulator::api::{Options, Store, StoreError, objects};
+use serde_json::Value;
+
+/// The node that is drained.
+pub(super) const NODE: &str = "worker-1";
+const OTHER: &str = "worker-2";
+
+/// A cluster in which pods are replaced when they leave.
+pub(super) fn options() -> Options {
+    Options { takes: std::time::Duration::from_millis(700), ..Options::default() }
+}
+
+/// Puts everything into the store.
+pub(super) fn build(store: &Store) -> Result<(), StoreError> {
+    for object in nodes().into_iter().chain(slurm()).chain(shop()).chain(plain()).chain(staying()) {
+        store.apply(object)?;
+    }
+    Ok(())
+}
+
+fn nodes() -> Vec<Value> {
+    [NODE, OTHER].map(|name| objects::node(name).build()).into()
+}
+
+/// Slurm workers whose jobs end 3, 6 and 9 s after the drain of their Slurm nodes has begun.
+fn slurm() -> Vec<Value> {
+    let worker = |number: usize| {
+        objects::pod("slurm", &format!("gpu-{number}"), NODE)
+            .slurm(&["Allocated"])
+            .owner_statefulset("gpu")
+            .annotation("testbed/job-ends", &format!("{}", 3 * (number + 1)))
+            .build()
+    };
+    (0..3).map(worker).collect()
+}
+
+/// Two replicas, one of which must be there: the second waits until the first one's successor is ready, in 4 s.
+fn shop() -> Vec<Value> {
+    let replica = |name: &str| {
+        objects::pod("shop", name, NODE).owner_replicaset("cart").label("app", "cart").takes(1.5).build()
+    };
+    vec![
+        objects::replica_set("shop", "cart", 2)
+            .with("/spec/template/metadata/annotations/testbed~1ready", "4")
+            .build(),
+        objects::budget("shop", "cart", &[("app", "cart")], 1),
+        replica("cart-1"),
+        replica("cart-2"),
+    ]
+}
+
+fn plain() -> Vec<Value> {
+    let bare = |name: &str, takes: f64| objects::pod("web", name, NODE).owner_replicaset("site").takes(takes).build();
+    vec![bare("site-1", 0.4), bare("site-2", 1.0), bare("site-3", 2.0)]
+}
+
+fn staying() -> Vec<Value> {
+    vec![
+        objects::daemon_set("kube-system", "node-exporter").build(),
+        objects::pod("kube-system", "node-exporter-x7k2p", NODE).daemonset("node-exporter").build(),
+        objects::pod("kube-system", "kube-proxy-worker-1", NODE).mirror().build(),
+    ]
+}
