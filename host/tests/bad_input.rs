@@ -28,7 +28,11 @@ impl Fixture {
         for folder in ["plugins", "plugins_registry"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        Self { api, dir, _runtime: runtime }
+        Self {
+            api,
+            dir,
+            _runtime: runtime,
+        }
     }
 
     fn path(&self, name: &str) -> String {
@@ -52,7 +56,11 @@ impl Fixture {
     fn plugin(&self, flags: &[&str]) -> Run {
         let (kubeconfig, root) = (self.path("kubeconfig"), self.path(""));
         let mut args = vec!["kubelet-plugin"];
-        for (flag, value) in [("--kubeconfig", &*kubeconfig), ("--kubelet-root", &*root), ("--node-name", "worker-1")] {
+        for (flag, value) in [
+            ("--kubeconfig", &*kubeconfig),
+            ("--kubelet-root", &*root),
+            ("--node-name", "worker-1"),
+        ] {
             if !flags.contains(&flag) {
                 args.extend([flag, value]);
             }
@@ -66,27 +74,35 @@ impl Fixture {
 fn a_file_that_is_not_wasm() {
     let fixture = Fixture::new();
     let file = fixture.file("notes.wasm", b"these are my notes");
-    fixture.plan(&["--policy", &format!("notes={file}")]).fails(CONFIG, &["notes", &file]);
+    fixture
+        .plan(&["--policy", &format!("notes={file}")])
+        .fails(CONFIG, &["notes", &file]);
 }
 
 #[test]
 fn a_policy_that_is_not_there() {
     let fixture = Fixture::new();
-    fixture.plan(&["--policy", "slurm=/nowhere/slurm.wasm"]).fails(CONFIG, &["slurm", "/nowhere/slurm.wasm"]);
+    fixture
+        .plan(&["--policy", "slurm=/nowhere/slurm.wasm"])
+        .fails(CONFIG, &["slurm", "/nowhere/slurm.wasm"]);
 }
 
 #[test]
 fn a_core_module() {
     let fixture = Fixture::new();
     let file = fixture.file("core.wasm", b"\0asm\x01\0\0\0");
-    fixture.plan(&["--policy", &format!("core={file}")]).fails(CONFIG, &["core", &file, "component"]);
+    fixture
+        .plan(&["--policy", &format!("core={file}")])
+        .fails(CONFIG, &["core", &file, "component"]);
 }
 
 #[test]
 fn a_component_of_another_world() {
     let fixture = Fixture::new();
     let file = fixture.file("other.wasm", b"\0asm\x0d\0\x01\0");
-    fixture.plan(&["--policy", &format!("other={file}")]).fails(CONFIG, &["other", &file, "scupper:drain"]);
+    fixture
+        .plan(&["--policy", &format!("other={file}")])
+        .fails(CONFIG, &["other", &file, "scupper:drain"]);
 }
 
 #[test]
@@ -95,7 +111,12 @@ fn a_policy_that_wants_more_than_it_is_granted_names_the_flag_to_add() {
     let slurm = format!("slurm={}", policies().join("slurm.wasm").display());
     let flag = "--grant slurm=node-annotations:nodeset.slinky.slurm.net/";
     fixture.plan(&["--policy", &slurm]).fails(CONFIG, &[flag]);
-    let granted = fixture.plan(&["--policy", &slurm, "--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"]);
+    let granted = fixture.plan(&[
+        "--policy",
+        &slurm,
+        "--grant",
+        "slurm=node-annotations:nodeset.slinky.slurm.net/",
+    ]);
     assert_eq!(granted.code, Some(0), "{granted:#?}");
 }
 
@@ -103,27 +124,49 @@ fn a_policy_that_wants_more_than_it_is_granted_names_the_flag_to_add() {
 fn a_wrong_configuration_of_a_policy_names_every_key() {
     let fixture = Fixture::new();
     let priority = format!("priority={}", policies().join("priority.wasm").display());
-    let flags =
-        ["--policy", &priority, "--policy-config", "priority.groups=low", "--policy-config", "priority.grups=0=5m"];
-    fixture.plan(&flags).fails(CONFIG, &["priority", "groups", "grups"]);
+    let flags = [
+        "--policy",
+        &priority,
+        "--policy-config",
+        "priority.groups=low",
+        "--policy-config",
+        "priority.grups=0=5m",
+    ];
+    fixture
+        .plan(&flags)
+        .fails(CONFIG, &["priority", "groups", "grups"]);
 }
 
 #[test]
 fn all_flags_that_are_wrong_are_told_at_once() {
     let fixture = Fixture::new();
-    let run = fixture.plugin(&["--sla", "soon", "--eviction-timeout", "-3s", "--grant", "nobody=a:b"]);
-    run.fails(CONFIG, &["--sla soon", "--eviction-timeout -3s", "--grant nobody"]);
+    let run = fixture.plugin(&[
+        "--sla",
+        "soon",
+        "--eviction-timeout",
+        "-3s",
+        "--grant",
+        "nobody=a:b",
+    ]);
+    run.fails(
+        CONFIG,
+        &["--sla soon", "--eviction-timeout -3s", "--grant nobody"],
+    );
 }
 
 #[test]
 fn a_driver_name_that_cannot_be_part_of_a_path() {
-    Fixture::new().plugin(&["--driver-name", "Drain/Me"]).fails(CONFIG, &["Drain/Me", "DNS subdomain"]);
+    Fixture::new()
+        .plugin(&["--driver-name", "Drain/Me"])
+        .fails(CONFIG, &["Drain/Me", "DNS subdomain"]);
 }
 
 #[test]
 fn an_unknown_node() {
     let fixture = Fixture::new();
-    fixture.plugin(&["--node-name", "worker-9"]).fails(CLUSTER, &["worker-9"]);
+    fixture
+        .plugin(&["--node-name", "worker-9"])
+        .fails(CLUSTER, &["worker-9"]);
     let kubeconfig = fixture.path("kubeconfig");
     scupper(&["plan", "worker-9", "--kubeconfig", &kubeconfig], LIMIT).fails(CLUSTER, &["worker-9"]);
 }
@@ -159,7 +202,9 @@ fn a_kubeconfig_that_is_not_there_or_makes_no_sense() {
 fn an_api_server_without_lifecycle_events() {
     let fixture = Fixture::new();
     fixture.api.serve_lifecycle(false);
-    fixture.plugin(&[]).fails(CLUSTER, &["lifecycleevents", "deploy/crds/lifecycle.yaml"]);
+    fixture
+        .plugin(&[])
+        .fails(CLUSTER, &["lifecycleevents", "deploy/crds/lifecycle.yaml"]);
 }
 
 #[test]
@@ -167,8 +212,13 @@ fn a_kubelet_root_without_plugin_folders() {
     let fixture = Fixture::new();
     let root = fixture.path("elsewhere");
     std::fs::create_dir(&root).unwrap();
-    fixture.plugin(&["--kubelet-root", &root]).fails(CONFIG, &["plugins_registry", "--kubelet-root"]);
-    assert!(Path::new(&root).read_dir().unwrap().next().is_none(), "nothing half-done stays behind");
+    fixture
+        .plugin(&["--kubelet-root", &root])
+        .fails(CONFIG, &["plugins_registry", "--kubelet-root"]);
+    assert!(
+        Path::new(&root).read_dir().unwrap().next().is_none(),
+        "nothing half-done stays behind"
+    );
 }
 
 #[test]
@@ -177,9 +227,27 @@ fn a_plugin_folder_that_cannot_be_written() {
     let (kubeconfig, root) = (fixture.path("kubeconfig"), fixture.path(""));
     // Root may write everywhere but on a file system that is mounted read-only, in a namespace of our own.
     let mut command = std::process::Command::new("unshare");
-    let script = "mount -t tmpfs tmpfs \"$1/plugins\" && mount -o remount,ro \"$1/plugins\" && shift && exec \"$@\"";
-    command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh", &root, env!("CARGO_BIN_EXE_scupper")]);
-    command.args(["kubelet-plugin", "--node-name", "worker-1", "--kubeconfig", &kubeconfig, "--kubelet-root", &root]);
+    let script =
+        "mount -t tmpfs tmpfs \"$1/plugins\" && mount -o remount,ro \"$1/plugins\" && shift && exec \"$@\"";
+    command.args([
+        "--mount",
+        "--map-root-user",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        &root,
+        env!("CARGO_BIN_EXE_scupper"),
+    ]);
+    command.args([
+        "kubelet-plugin",
+        "--node-name",
+        "worker-1",
+        "--kubeconfig",
+        &kubeconfig,
+        "--kubelet-root",
+        &root,
+    ]);
     support::run(command, LIMIT).fails(CONFIG, &["plugins", "writable"]);
 }
 
@@ -188,6 +256,13 @@ fn half_an_own_pod() {
     let fixture = Fixture::new();
     let kubeconfig = fixture.path("kubeconfig");
     let mut command = std::process::Command::new("env");
-    command.args(["POD_NAME=scupper-x", env!("CARGO_BIN_EXE_scupper"), "plan", "worker-1", "--kubeconfig", &kubeconfig]);
+    command.args([
+        "POD_NAME=scupper-x",
+        env!("CARGO_BIN_EXE_scupper"),
+        "plan",
+        "worker-1",
+        "--kubeconfig",
+        &kubeconfig,
+    ]);
     support::run(command, LIMIT).fails(CONFIG, &["POD_UID", "downward API"]);
 }

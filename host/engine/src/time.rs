@@ -71,7 +71,7 @@ impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let secs = self.as_secs();
         match secs {
-            0 if self.0 > 0 => write!(f, "0.{}s", self.0 / 100),
+            0 if self.0 >= 100 => write!(f, "0.{}s", self.0 / 100),
             0..60 => write!(f, "{secs}s"),
             60..3600 => write!(f, "{}m{:02}s", secs / 60, secs % 60),
             _ => write!(f, "{}h{:02}m", secs / 3600, secs / 60 % 60),

@@ -19,7 +19,7 @@ pub struct Args {
         long,
         global = true,
         env = "SCUPPER_LOG",
-        default_value = "warn,scupper=info",
+        default_value = DEFAULT_LOG,
         value_name = "FILTER"
     )]
     pub log: String,
@@ -27,6 +27,9 @@ pub struct Args {
     #[arg(long, short, global = true, value_enum, default_value_t = Output::Human)]
     pub output: Output,
 }
+
+/// What is logged unless the user says otherwise.
+pub(super) const DEFAULT_LOG: &str = "warn,scupper=info";
 
 const EXIT_CODES: &str = "\
 Exit codes:

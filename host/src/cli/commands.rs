@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -23,7 +23,9 @@ pub fn main() -> ExitCode {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
         return crate::policy::compile_child();
     }
-    log_to_stderr(&args.log);
+    // The demo tells its story itself.
+    let quiet = matches!(args.command, Command::Demo(_)) && args.log == super::args::DEFAULT_LOG;
+    log_to_stderr(if quiet { "warn" } else { &args.log });
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -44,10 +46,7 @@ async fn run(args: Args) -> ExitCode {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format).await,
         Command::Plan(plan) => show_plan(&plan, format).await,
         Command::Cleanup(cleanup) => clean_up(&cleanup, format).await,
-        Command::Demo(demo) => {
-            drop(demo);
-            Exit::Bug.into()
-        }
+        Command::Demo(demo) => super::demo::run(&demo, format).await,
         Command::CompilePolicy => Exit::Bug.into(),
     }
 }
@@ -55,11 +54,13 @@ async fn run(args: Args) -> ExitCode {
 fn log_to_stderr(filter: &str) {
     let (filter, problem) = match EnvFilter::try_new(filter) {
         Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new("warn,scupper=info"), Some(error)),
+        Err(error) => (EnvFilter::new(super::args::DEFAULT_LOG), Some(error)),
     };
+    let terminal = std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(terminal)
         .init();
     if let Some(error) = problem {
         tracing::warn!(%error, "--log: the filter makes no sense; using warn,scupper=info");

@@ -19,7 +19,11 @@ impl Run {
     #[track_caller]
     pub fn fails(&self, code: i32, names: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:#?}");
-        let errors: Vec<_> = self.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+        let errors: Vec<_> = self
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("error: "))
+            .collect();
         assert!(!errors.is_empty(), "no error is told: {self:#?}");
         let told = errors.join("\n");
         for name in names {
@@ -37,13 +41,25 @@ pub fn scupper(args: &[&str], limit: Duration) -> Run {
 
 /// Runs a command to its end; one that does not end within `limit` is killed and has no code.
 pub fn run(mut command: Command, limit: Duration) -> Run {
-    for name in ["KUBECONFIG", "NODE_NAME", "POD_NAME", "POD_NAMESPACE", "POD_UID", "SCUPPER_LOG", "SCUPPER_CACHE_DIR"] {
+    for name in [
+        "KUBECONFIG",
+        "NODE_NAME",
+        "POD_NAME",
+        "POD_NAMESPACE",
+        "POD_UID",
+        "SCUPPER_LOG",
+        "SCUPPER_CACHE_DIR",
+    ] {
         command.env_remove(name);
     }
     let dir = tempfile::tempdir().unwrap();
     let (out, err) = (dir.path().join("out"), dir.path().join("err"));
     let file = |path: &Path| std::fs::File::create(path).unwrap();
-    command.env("HOME", dir.path()).stdin(Stdio::null()).stdout(file(&out)).stderr(file(&err));
+    command
+        .env("HOME", dir.path())
+        .stdin(Stdio::null())
+        .stdout(file(&out))
+        .stderr(file(&err));
     let mut child = command.spawn().unwrap();
     let begin = Instant::now();
     let code = loop {
@@ -58,7 +74,11 @@ pub fn run(mut command: Command, limit: Duration) -> Run {
         std::thread::sleep(Duration::from_millis(10));
     };
     let read = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-    Run { code, stdout: read(&out), stderr: read(&err) }
+    Run {
+        code,
+        stdout: read(&out),
+        stderr: read(&err),
+    }
 }
 
 /// The folder of the policies as components, built once for all tests of a process.

@@ -14,7 +14,7 @@ use scupper_simulator::slinky::{self, Happening};
 use super::args::DemoArgs;
 use super::commands::{fail, print};
 use super::exit::Exit;
-use crate::app::{AppError, PluginOptions, PoliciesOptions, Plugin, PolicyOption};
+use crate::app::{AppError, Plugin, PluginOptions, PoliciesOptions, PolicyOption};
 use crate::report::Format;
 use scene::NODE;
 
@@ -52,7 +52,10 @@ pub(super) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
 }
 
 async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
-    let folder = tempfile::Builder::new().prefix("scupper-").tempdir().map_err(DemoError::Folder)?;
+    let folder = tempfile::Builder::new()
+        .prefix("scupper-")
+        .tempdir()
+        .map_err(DemoError::Folder)?;
     let cluster = ApiServer::start(scene::options()).await.map_err(DemoError::Api)?;
     scene::build(&cluster.store()).map_err(DemoError::Scene)?;
     let people = format == Format::Human;
@@ -66,7 +69,10 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
     })));
     let client = kube::Client::try_from(cluster.client_config()).map_err(DemoError::Client)?;
     // A real kubelet looks every 10 s; this one every second.
-    let options = kubelet::Options { timing: Timing::faster(10), ..kubelet::Options::new(client, NODE, folder.path()) };
+    let options = kubelet::Options {
+        timing: Timing::faster(10),
+        ..kubelet::Options::new(client, NODE, folder.path())
+    };
     let kubelet = Kubelet::start(options).map_err(DemoError::Kubelet)?;
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).map_err(DemoError::Folder)?;
@@ -81,9 +87,15 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
         ..PluginOptions::default()
     };
     let output = Arc::new(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>);
-    say("A simulated cluster: node worker-1 with three Slurm workers that have jobs, a shop behind a disruption budget,");
-    say("plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.");
-    let plugin = Plugin::start_with_output(options, output).await.map_err(DemoError::Driver)?;
+    say(
+        "A simulated cluster: node worker-1 with three Slurm workers that have jobs, a shop behind a disruption budget,",
+    );
+    say(
+        "plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.",
+    );
+    let plugin = Plugin::start_with_output(options, output)
+        .await
+        .map_err(DemoError::Driver)?;
 
     say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
     let mark = cluster.mark();
@@ -91,7 +103,13 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
     say(&requests(&cluster, mark));
 
     say("\n$ kubectl create -f maintenance-complete.yaml    # transition drain.slm.k8s.io-uncordon");
-    transition(&cluster, &kubelet, "maintenance-complete-worker-1", "drain.slm.k8s.io-uncordon").await?;
+    transition(
+        &cluster,
+        &kubelet,
+        "maintenance-complete-worker-1",
+        "drain.slm.k8s.io-uncordon",
+    )
+    .await?;
     say("\nworker-1 takes pods again. Try the same on a cluster: README.md, `scupper --help`.");
     plugin.stop().await.map_err(DemoError::Driver)
 }
@@ -103,7 +121,10 @@ fn policies(args: &DemoArgs) -> PoliciesOptions {
         grants: GRANT.parse().into_iter().collect(),
         config: BTreeMap::from([("poll-seconds".to_owned(), "1".to_owned())]),
     };
-    PoliciesOptions { policies: vec![slurm], cache: None }
+    PoliciesOptions {
+        policies: vec![slurm],
+        cache: None,
+    }
 }
 
 /// Asks for a transition and waits until the kubelet has ended the event.
@@ -119,7 +140,10 @@ async fn transition(
     let waited = kubelet.wait_for(ended, LIMIT).await;
     waited.map_err(|message| DemoError::Stuck { event, message })?;
     let finished = kubelet.record().finished();
-    let status = finished.into_iter().find(|(name, _)| name == event).map(|(_, status)| status);
+    let status = finished
+        .into_iter()
+        .find(|(name, _)| name == event)
+        .map(|(_, status)| status);
     if status.as_deref() == Some("Succeeded") {
         return Ok(());
     }
@@ -130,14 +154,29 @@ async fn transition(
 /// What the drain asked of the API server, in one line.
 fn requests(cluster: &ApiServer, mark: usize) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let ours = cluster.requests_since(mark).into_iter().filter(|request| request.user_agent.starts_with("scupper"));
+    let ours = cluster
+        .requests_since(mark)
+        .into_iter()
+        .filter(|request| request.user_agent.starts_with("scupper"));
     for request in ours {
-        let subresource = if request.subresource.is_empty() { String::new() } else { format!("/{}", request.subresource) };
-        *counts.entry(format!("{} {}{subresource}", request.verb, request.resource)).or_default() += 1;
+        let subresource = if request.subresource.is_empty() {
+            String::new()
+        } else {
+            format!("/{}", request.subresource)
+        };
+        *counts
+            .entry(format!("{} {}{subresource}", request.verb, request.resource))
+            .or_default() += 1;
     }
     let total: usize = counts.values().sum();
-    let parts: Vec<_> = counts.into_iter().map(|(what, count)| format!("{count} {what}")).collect();
-    format!("            API requests of the driver: {total} ({})", parts.join(", "))
+    let parts: Vec<_> = counts
+        .into_iter()
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
+    format!(
+        "            API requests of the driver: {total} ({})",
+        parts.join(", ")
+    )
 }
 
 fn told(happening: &Happening) -> String {

@@ -9,12 +9,21 @@ const OTHER: &str = "worker-2";
 
 /// A cluster in which pods are replaced when they leave.
 pub(super) fn options() -> Options {
-    Options { takes: std::time::Duration::from_millis(700), ..Options::default() }
+    Options {
+        takes: std::time::Duration::from_millis(700),
+        ..Options::default()
+    }
 }
 
 /// Puts everything into the store.
 pub(super) fn build(store: &Store) -> Result<(), StoreError> {
-    for object in nodes().into_iter().chain(slurm()).chain(shop()).chain(plain()).chain(staying()) {
+    for object in nodes()
+        .into_iter()
+        .chain(slurm())
+        .chain(shop())
+        .chain(plain())
+        .chain(staying())
+    {
         store.apply(object)?;
     }
     Ok(())
@@ -39,7 +48,11 @@ fn slurm() -> Vec<Value> {
 /// Two replicas, one of which must be there: the second waits until the first one's successor is ready, in 4 s.
 fn shop() -> Vec<Value> {
     let replica = |name: &str| {
-        objects::pod("shop", name, NODE).owner_replicaset("cart").label("app", "cart").takes(1.5).build()
+        objects::pod("shop", name, NODE)
+            .owner_replicaset("cart")
+            .label("app", "cart")
+            .takes(1.5)
+            .build()
     };
     vec![
         objects::replica_set("shop", "cart", 2)
@@ -52,14 +65,23 @@ fn shop() -> Vec<Value> {
 }
 
 fn plain() -> Vec<Value> {
-    let bare = |name: &str, takes: f64| objects::pod("web", name, NODE).owner_replicaset("site").takes(takes).build();
+    let bare = |name: &str, takes: f64| {
+        objects::pod("web", name, NODE)
+            .owner_replicaset("site")
+            .takes(takes)
+            .build()
+    };
     vec![bare("site-1", 0.4), bare("site-2", 1.0), bare("site-3", 2.0)]
 }
 
 fn staying() -> Vec<Value> {
     vec![
         objects::daemon_set("kube-system", "node-exporter").build(),
-        objects::pod("kube-system", "node-exporter-x7k2p", NODE).daemonset("node-exporter").build(),
-        objects::pod("kube-system", "kube-proxy-worker-1", NODE).mirror().build(),
+        objects::pod("kube-system", "node-exporter-x7k2p", NODE)
+            .daemonset("node-exporter")
+            .build(),
+        objects::pod("kube-system", "kube-proxy-worker-1", NODE)
+            .mirror()
+            .build(),
     ]
 }
