@@ -1,7 +1,7 @@
 //! The driver as a process of its own, driven by the kubelet simulator.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) async fn start(testbed: &Testbed, node: &str) -> Self {
+    pub(crate) async fn start(testbed: &Testbed, node: &str, policies: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("scupper-k-").tempdir().unwrap();
         let config = kube::config::Kubeconfig::read_from(testbed.kubeconfig()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(config, &Default::default())
@@ -60,7 +60,7 @@ impl Driver {
             .arg("--kubeconfig")
             .arg(testbed.kubeconfig())
             .arg("--policy")
-            .arg(format!("slurm={policies}/slurm.wasm"))
+            .arg(format!("slurm={}", policies.join("slurm.wasm").display()))
             .args(["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"])
             .env("SCUPPER_LOG", "warn")
             .stdin(Stdio::null())

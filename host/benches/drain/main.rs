@@ -26,6 +26,9 @@ async fn main() {
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
+    let policies =
+        std::env::var_os("SCUPPER_POLICIES").expect("SCUPPER_POLICIES names the folder of the policies");
+    let policies = std::path::PathBuf::from(policies);
     let testbed = Testbed::up();
     println!(
         "{PODS} pods without a budget, grace 30 s, kube-apiserver {}\n",
@@ -35,7 +38,7 @@ async fn main() {
         "{:<12} {:<10} {:>9} {:>10} {:>13}",
         "pods take", "drained by", "wall", "requests", "beyond pods"
     );
-    let driver = Driver::start(&testbed, "node-1").await;
+    let driver = Driver::start(&testbed, "node-1", &policies).await;
     for takes in [0, 2] {
         let kubectl = by_kubectl(&testbed, takes);
         row(takes, "kubectl", &kubectl);

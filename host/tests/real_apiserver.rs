@@ -1,0 +1,69 @@
+//! Whole drains by the program itself on a real API server, with the kubelet simulator beside it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
+
+#[path = "../benches/drain/driver.rs"]
+mod driver;
+mod support;
+#[path = "../benches/drain/testbed.rs"]
+mod testbed;
+
+use driver::Driver;
+use serde_json::Value;
+use testbed::Testbed;
+
+const PODS: usize = 110;
+
+/// What the machine lacks for these tests, unless somebody said to leave them out.
+fn skipped() -> bool {
+    std::env::var("SCUPPER_SKIP").is_ok_and(|parts| parts.split(',').any(|part| part == "real-apiserver"))
+}
+
+#[tokio::test]
+async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
+    if skipped() {
+        return;
+    }
+    let testbed = Testbed::up();
+    let driver = Driver::start(&testbed, "node-1", support::policies()).await;
+    for takes in [0, 2] {
+        testbed.pods("node-1", PODS, takes);
+        let mark = testbed.mark();
+        driver.drain(&testbed).await;
+        let requests = testbed.requests("scupper", &mark);
+        assert!(
+            requests <= PODS + 10,
+            "{requests} requests for {PODS} pods that take {takes} s"
+        );
+        assert_eq!(pods_on(&testbed, "node-1"), 0);
+        assert_eq!(condition(&testbed, "node-1", "Drained"), "True");
+        assert_eq!(condition(&testbed, "node-1", "DrainInProgress"), "False");
+        driver.give_back(&testbed).await;
+        assert_eq!(condition(&testbed, "node-1", "Drained"), "False");
+        assert_eq!(node(&testbed, "node-1")["spec"]["unschedulable"], Value::Null);
+    }
+}
+
+fn node(testbed: &Testbed, name: &str) -> Value {
+    serde_json::from_str(&testbed.kubectl(&["get", "node", name, "-o", "json"])).unwrap()
+}
+
+fn condition(testbed: &Testbed, name: &str, kind: &str) -> String {
+    let node = node(testbed, name);
+    let conditions = node["status"]["conditions"].as_array().unwrap();
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)
+        .unwrap();
+    found["status"].as_str().unwrap().to_owned()
+}
+
+fn pods_on(testbed: &Testbed, node: &str) -> usize {
+    let selector = format!("--field-selector=spec.nodeName={node}");
+    let pods = testbed.kubectl(&["get", "pods", "--all-namespaces", "-o", "name", &selector]);
+    pods.lines().count()
+}
