@@ -57,7 +57,9 @@ fn look(store: &Store, began: &mut HashMap<String, Instant>, pod: &Value) -> Vec
     let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
     let full = format!("{namespace}/{name}");
     let uid = text(pod, "/metadata/uid").to_owned();
-    let Some(node) = store.get("nodes", "", text(pod, "/spec/nodeName")) else { return Vec::new() };
+    let Some(node) = store.get("nodes", "", text(pod, "/spec/nodeName")) else {
+        return Vec::new();
+    };
     let cordoned = node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
     if !cordoned {
         if began.remove(&uid).is_none() {
@@ -69,19 +71,31 @@ fn look(store: &Store, began: &mut HashMap<String, Instant>, pod: &Value) -> Vec
     let Some(since) = began.get(&uid) else {
         began.insert(uid, Instant::now());
         // The first reason that Slurm is given stays.
-        let annotated = node.pointer("/metadata/annotations").and_then(|all| all.get(REASON));
+        let annotated = node
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(REASON));
         let default = format!("Node ({}) was cordoned", text(&node, "/metadata/name"));
         let reason = annotated.and_then(Value::as_str).map_or(default, str::to_owned);
         set(store, pod, &[], &[("SlurmNodeStateDrain", &reason)]);
         return vec![Happening::Draining { pod: full, reason }];
     };
-    let ends = pod.pointer("/metadata/annotations").and_then(|all| all.get("testbed/job-ends"));
-    let ends = ends.and_then(Value::as_str).and_then(|ends| ends.parse().ok()).map(Duration::from_secs_f64);
+    let ends = pod
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get("testbed/job-ends"));
+    let ends = ends
+        .and_then(Value::as_str)
+        .and_then(|ends| ends.parse().ok())
+        .map(Duration::from_secs_f64);
     let over = ends.is_some_and(|ends| since.elapsed() >= ends);
     if !over || !busy(pod) {
         return Vec::new();
     }
-    set(store, pod, &["SlurmNodeStateAllocated", "SlurmNodeStateMixed"], &[("SlurmNodeStateIdle", "")]);
+    set(
+        store,
+        pod,
+        &["SlurmNodeStateAllocated", "SlurmNodeStateMixed"],
+        &[("SlurmNodeStateIdle", "")],
+    );
     vec![Happening::JobEnded { pod: full }]
 }
 
@@ -91,7 +105,9 @@ fn set(store: &Store, pod: &Value, remove: &[&str], add: &[(&str, &str)]) {
     let now = jiff::Timestamp::now().to_string();
     // A pod that has gone meanwhile needs nothing.
     let _gone = store.edit("pods", namespace, name, |pod| {
-        let Some(Value::Array(conditions)) = pod.pointer_mut("/status/conditions") else { return };
+        let Some(Value::Array(conditions)) = pod.pointer_mut("/status/conditions") else {
+            return;
+        };
         conditions.retain(|condition| !remove.contains(&text(condition, "/type")));
         for (kind, message) in add {
             let condition =
@@ -104,13 +120,19 @@ fn set(store: &Store, pod: &Value, remove: &[&str], add: &[(&str, &str)]) {
 fn busy(pod: &Value) -> bool {
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
-        matches!(text(condition, "/type"), "SlurmNodeStateAllocated" | "SlurmNodeStateMixed")
+        matches!(
+            text(condition, "/type"),
+            "SlurmNodeStateAllocated" | "SlurmNodeStateMixed"
+        )
     })
 }
 
 fn is_slurmd(pod: &Value) -> bool {
     let labels = pod.pointer("/metadata/labels");
-    labels.and_then(|labels| labels.get("app.kubernetes.io/name")).and_then(Value::as_str) == Some("slurmd")
+    labels
+        .and_then(|labels| labels.get("app.kubernetes.io/name"))
+        .and_then(Value::as_str)
+        == Some("slurmd")
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

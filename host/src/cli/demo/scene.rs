@@ -1,7 +1,7 @@
 //! The demo's cluster: two nodes, three Slurm workers with jobs, a shop behind a disruption budget, and what stays.
 
 use scupper_simulator::api::{Options, Store, StoreError, objects};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The node that is drained.
 pub(super) const NODE: &str = "worker-1";
@@ -56,7 +56,10 @@ fn shop() -> Vec<Value> {
     };
     vec![
         objects::replica_set("shop", "cart", 2)
-            .with("/spec/template/metadata/annotations/testbed~1ready", "4")
+            .with(
+                "/spec/template/metadata/annotations",
+                json!({ "testbed/ready": "4" }),
+            )
             .build(),
         objects::budget("shop", "cart", &[("app", "cart")], 1),
         replica("cart-1"),

@@ -2,6 +2,7 @@
 
 mod disruption;
 mod kubelets;
+mod owners;
 pub(crate) mod status;
 
 use tokio::sync::watch;
@@ -23,6 +24,10 @@ pub(crate) fn start(
     }
     if let Some(lag) = options.disruption {
         let task = disruption::run(store.clone(), running.clone(), lag);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(task));
+    }
+    if options.owners {
+        let task = owners::run(store.clone(), running.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(task));
     }
 }

@@ -1,0 +1,123 @@
+//! Plays the controllers and the scheduler: ReplicaSets and StatefulSets get the pods that they lack, on the first
+//! node that takes pods; DaemonSets one on every node, cordoned or not. Knows no kubelets.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::super::fields::{items, text};
+use super::super::store::Store;
+
+/// Runs until dropped.
+pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>) {
+    let mut latest = store.latest();
+    let mut made = 0;
+    while running.wait_for(|it| *it).await.is_ok() {
+        latest.mark_unchanged();
+        for pod in lacking(&store, &mut made) {
+            if let Err(error) = store.apply(pod) {
+                tracing::debug!(%error, "an owner could not make its pod");
+            }
+        }
+        if latest.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The pods that owners lack.
+fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
+    let (nodes, pods) = (store.list("nodes"), store.list("pods"));
+    let free = nodes
+        .iter()
+        .find(|node| node.pointer("/spec/unschedulable") != Some(&Value::Bool(true)));
+    let mut wanted = Vec::new();
+    if let Some(node) = free.map(|node| text(node, "/metadata/name")) {
+        for set in store.list("replicasets.apps") {
+            for _ in owned(&pods, &set).filter(|pod| !ending(pod)).count()..replicas(&set) {
+                *made += 1;
+                wanted.push(pod_of(
+                    &set,
+                    &format!("{}-{made:05}", text(&set, "/metadata/name")),
+                    node,
+                ));
+            }
+        }
+        for set in store.list("statefulsets.apps") {
+            let there: BTreeSet<&str> = owned(&pods, &set)
+                .map(|pod| text(pod, "/metadata/name"))
+                .collect();
+            let names =
+                (0..replicas(&set)).map(|number| format!("{}-{number}", text(&set, "/metadata/name")));
+            wanted.extend(
+                names
+                    .filter(|name| !there.contains(&**name))
+                    .map(|name| pod_of(&set, &name, node)),
+            );
+        }
+    }
+    for set in store.list("daemonsets.apps") {
+        let covered: BTreeSet<&str> = owned(&pods, &set)
+            .map(|pod| text(pod, "/spec/nodeName"))
+            .collect();
+        for node in nodes
+            .iter()
+            .map(|node| text(node, "/metadata/name"))
+            .filter(|name| !covered.contains(name))
+        {
+            wanted.push(pod_of(
+                &set,
+                &format!("{}-{node}", text(&set, "/metadata/name")),
+                node,
+            ));
+        }
+    }
+    wanted
+}
+
+fn owned<'a>(pods: &'a [Value], set: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let uid = text(set, "/metadata/uid");
+    pods.iter().filter(move |pod| {
+        let owners = items(pod, "/metadata/ownerReferences");
+        !uid.is_empty() && owners.iter().any(|owner| text(owner, "/uid") == uid)
+    })
+}
+
+/// A pod that is leaving or has finished does not count any more.
+fn ending(pod: &Value) -> bool {
+    pod.pointer("/metadata/deletionTimestamp").is_some()
+        || matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+fn replicas(set: &Value) -> usize {
+    let wanted = set.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    usize::try_from(wanted).unwrap_or(usize::MAX)
+}
+
+fn pod_of(set: &Value, name: &str, node: &str) -> Value {
+    let template = |pointer: &str| {
+        set.pointer(&format!("/spec/template{pointer}"))
+            .cloned()
+            .unwrap_or(json!({}))
+    };
+    let mut spec = template("/spec");
+    if let Some(spec) = spec.as_object_mut() {
+        spec.insert("nodeName".to_owned(), node.into());
+        spec.entry("terminationGracePeriodSeconds").or_insert(30.into());
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "namespace": text(set, "/metadata/namespace"), "name": name,
+            "labels": template("/metadata/labels"), "annotations": template("/metadata/annotations"),
+            "ownerReferences": [{
+                "apiVersion": text(set, "/apiVersion"), "kind": text(set, "/kind"),
+                "name": text(set, "/metadata/name"), "uid": text(set, "/metadata/uid"),
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    })
+}
