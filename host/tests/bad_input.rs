@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use scupper_simulator::api::{ApiServer, Options, objects};
+use scupper_simulator::api::{ApiServer, Forbidden, Lifecycle, Options, objects};
 use support::{Run, policies, scupper};
 
 const CONFIG: i32 = 3;
@@ -20,8 +20,12 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let api = runtime.block_on(async { ApiServer::start(Options::default()).await.unwrap() });
+        let api = runtime.block_on(async { ApiServer::start(options).await.unwrap() });
         api.store().apply(objects::node("worker-1").into());
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
@@ -150,7 +154,7 @@ fn all_flags_that_are_wrong_are_told_at_once() {
     ]);
     run.fails(
         CONFIG,
-        &["--sla soon", "--eviction-timeout -3s", "--grant nobody"],
+        &["--sla soon", "--eviction-timeout later", "--grant nobody"],
     );
 }
 
@@ -174,7 +178,14 @@ fn an_unknown_node() {
 #[test]
 fn no_permission() {
     let fixture = Fixture::new();
-    fixture.api.forbid("list", "pods");
+    for (verb, resource) in [("list", "pods"), ("watch", "pods")] {
+        let rule = Forbidden {
+            verb: verb.into(),
+            resource: resource.into(),
+            ..Forbidden::default()
+        };
+        fixture.api.set_forbidden(rule);
+    }
     fixture.plan(&[]).fails(CLUSTER, &["pods", "ClusterRole"]);
     fixture.plugin(&[]).fails(CLUSTER, &["pods", "ClusterRole"]);
 }
@@ -183,7 +194,7 @@ fn no_permission() {
 fn a_dead_api_server() {
     let fixture = Fixture::new();
     let url = fixture.api.url();
-    fixture.api.stop();
+    fixture.api.shutdown();
     fixture.plan(&[]).fails(CLUSTER, &[&url]);
     fixture.plugin(&[]).fails(CLUSTER, &[&url]);
 }
@@ -200,8 +211,10 @@ fn a_kubeconfig_that_is_not_there_or_makes_no_sense() {
 
 #[test]
 fn an_api_server_without_lifecycle_events() {
-    let fixture = Fixture::new();
-    fixture.api.serve_lifecycle(false);
+    let fixture = Fixture::with(Options {
+        lifecycle: Lifecycle::NotServed,
+        ..Options::default()
+    });
     fixture
         .plugin(&[])
         .fails(CLUSTER, &["lifecycleevents", "deploy/crds/lifecycle.yaml"]);

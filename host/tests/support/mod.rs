@@ -1,5 +1,5 @@
 //! The program as a user runs it, and a simulated cluster for it to look at.
-#![expect(dead_code, reason = "each test file uses its part of it")]
+#![expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, of which each file uses its part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 /// What a run of the program came to.
 #[derive(Debug)]
-pub struct Run {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Run {
     /// It ended with this code, and its error names all of these.
     #[track_caller]
-    pub fn fails(&self, code: i32, names: &[&str]) {
+    pub(crate) fn fails(&self, code: i32, names: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:#?}");
         let errors: Vec<_> = self
             .stderr
@@ -33,14 +33,14 @@ impl Run {
 }
 
 /// Runs the program to its end; one that does not end within `limit` is killed and has no code.
-pub fn scupper(args: &[&str], limit: Duration) -> Run {
+pub(crate) fn scupper(args: &[&str], limit: Duration) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
     command.args(args);
     run(command, limit)
 }
 
 /// Runs a command to its end; one that does not end within `limit` is killed and has no code.
-pub fn run(mut command: Command, limit: Duration) -> Run {
+pub(crate) fn run(mut command: Command, limit: Duration) -> Run {
     for name in [
         "KUBECONFIG",
         "NODE_NAME",
@@ -82,7 +82,7 @@ pub fn run(mut command: Command, limit: Duration) -> Run {
 }
 
 /// The folder of the policies as components, built once for all tests of a process.
-pub fn policies() -> &'static Path {
+pub(crate) fn policies() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let workspace = xtask::workspace::Workspace::read().unwrap();

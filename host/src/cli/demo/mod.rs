@@ -97,6 +97,7 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
         .await
         .map_err(DemoError::Driver)?;
 
+    offered(&cluster).await?;
     say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
     let mark = cluster.mark();
     transition(&cluster, &kubelet, "drain-worker-1", DRIVER).await?;
@@ -112,6 +113,21 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
     .await?;
     say("\nworker-1 takes pods again. Try the same on a cluster: README.md, `scupper --help`.");
     plugin.stop().await.map_err(DemoError::Driver)
+}
+
+/// Waits until the driver has published its transitions, as a person would who looks before asking.
+async fn offered(cluster: &ApiServer) -> Result<(), DemoError> {
+    let store = cluster.store();
+    let published = async {
+        while store.list("lifecycletransitions.lifecycle.k8s.io").len() < 2 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(LIMIT, published).await;
+    waited.map_err(|_| DemoError::Stuck {
+        event: "the driver's registration",
+        message: "no transitions".to_owned(),
+    })
 }
 
 fn policies(args: &DemoArgs) -> PoliciesOptions {

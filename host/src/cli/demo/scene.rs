@@ -55,15 +55,16 @@ fn shop() -> Vec<Value> {
             .build()
     };
     vec![
+        objects::budget("shop", "cart", &[("app", "cart")], 1),
+        replica("cart-1"),
+        replica("cart-2"),
+        // After its pods, or it would make others.
         objects::replica_set("shop", "cart", 2)
             .with(
                 "/spec/template/metadata/annotations",
                 json!({ "testbed/ready": "4" }),
             )
             .build(),
-        objects::budget("shop", "cart", &[("app", "cart")], 1),
-        replica("cart-1"),
-        replica("cart-2"),
     ]
 }
 

@@ -99,7 +99,7 @@ fn pod_of(set: &Value, name: &str, node: &str) -> Value {
     let template = |pointer: &str| {
         set.pointer(&format!("/spec/template{pointer}"))
             .cloned()
-            .unwrap_or(json!({}))
+            .unwrap_or_else(|| json!({}))
     };
     let mut spec = template("/spec");
     if let Some(spec) = spec.as_object_mut() {
