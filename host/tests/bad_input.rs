@@ -1,4 +1,5 @@
 //! Everything that can be wrong before a drain begins gets one clear error and its exit code.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 
@@ -26,7 +27,7 @@ impl Fixture {
     fn with(options: Options) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let api = runtime.block_on(async { ApiServer::start(options).await.unwrap() });
-        api.store().apply(objects::node("worker-1").into());
+        api.store().apply(objects::node("worker-1").into()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
         for folder in ["plugins", "plugins_registry"] {

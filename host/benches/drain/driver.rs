@@ -41,8 +41,6 @@ impl Driver {
         })
         .unwrap();
         let story = dir.path().join("story.json");
-        let policies =
-            std::env::var("SCUPPER_POLICIES").expect("SCUPPER_POLICIES names the built policies' folder");
         let begin = Instant::now();
         let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
             .args([
