@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Forbidden;
@@ -80,6 +81,7 @@ pub enum StartError {
 /// A Kubernetes API server on the loopback. It ends when this is dropped.
 pub struct ApiServer {
     service: Arc<Service>,
+    controllers: watch::Sender<bool>,
     address: SocketAddr,
     stop: CancellationToken,
 }
@@ -113,15 +115,23 @@ impl ApiServer {
             log: RequestLog::default(),
             faults: Faults::new(),
             forbidden: std::sync::Mutex::new(Vec::new()),
-            running: tokio::sync::watch::Sender::new(true),
+            running: watch::Sender::new(true),
             breaker: std::sync::Mutex::new(CancellationToken::new()),
             bookmark_every: options.bookmark_every,
         });
         let stop = CancellationToken::new();
         tokio::spawn(serve::accept(listener, Arc::clone(&service), stop.clone()));
-        cluster::start(&options, &service.store, &service.running.subscribe(), &stop);
+        let controllers = watch::Sender::new(true);
+        cluster::start(
+            &options,
+            &service.store,
+            &service.running.subscribe(),
+            &controllers.subscribe(),
+            &stop,
+        );
         Ok(Self {
             service,
+            controllers,
             address,
             stop,
         })
@@ -220,6 +230,16 @@ impl ApiServer {
     /// Goes on.
     pub fn resume(&self) {
         self.service.running.send_replace(true);
+    }
+
+    /// The controllers rest: budgets go stale, namespaces stay, owners make no pods.
+    pub fn pause_controllers(&self) {
+        self.controllers.send_replace(false);
+    }
+
+    /// The controllers go on.
+    pub fn resume_controllers(&self) {
+        self.controllers.send_replace(true);
     }
 
     /// Refuses what the rule names, from now on.

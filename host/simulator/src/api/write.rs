@@ -191,6 +191,14 @@ pub(crate) fn update(
         .ok_or_else(|| Failure::not_found(kind, &key.name))?;
     check_form(kind, &new)?;
     check_identity(kind, key, &old, &new)?;
+    if kind.custom && text(&new, "/metadata/resourceVersion").is_empty() {
+        let cause = Cause::invalid(
+            "metadata.resourceVersion",
+            &0.into(),
+            "must be specified for an update",
+        );
+        return Err(Failure::invalid(kind, &key.name, &[cause]));
+    }
     keep_system_fields(&mut new, &old);
     if subresource == Some("status") {
         keep_all_but_status(kind, &mut new, &old);
@@ -241,7 +249,11 @@ fn check_identity(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<()
     }
     let (uid, stored) = (text(new, "/metadata/uid"), text(old, "/metadata/uid"));
     if !uid.is_empty() && uid != stored {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}");
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+            kind.plural, key.namespace, key.name
+        );
         return Err(Failure::conflict(kind, &key.name, &why));
     }
     let version = text(new, "/metadata/resourceVersion");

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::fields::{self, number, text};
 use super::super::selector;
 use super::super::store::Store;
 use super::super::table::{Key, Table};
+use super::Gate;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 /// A pod that was to be evicted and is still there after so long counts again.
@@ -21,19 +21,19 @@ const FORGETS: Duration = Duration::from_secs(120);
 type Peaks = BTreeMap<String, i64>;
 
 /// Runs until dropped. Looks `lag` after each change.
-pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>, lag: Duration) {
+pub(super) async fn run(store: Store, mut gate: Gate, lag: Duration) {
     let mut latest = store.latest();
     let mut seen = 0;
     let mut peaks = Peaks::new();
     let mut next: Option<Instant> = None;
-    while running.wait_for(|it| *it).await.is_ok() {
+    while gate.open().await {
         latest.mark_unchanged();
         let all = next.is_some_and(|it| it <= Instant::now());
         let touched = store.read(|table| touched(table, seen, all));
         if !touched.is_empty() && lag > Duration::ZERO {
             sleep(lag).await;
             // It may have been paused meanwhile.
-            if running.wait_for(|it| *it).await.is_err() {
+            if !gate.open().await {
                 return;
             }
         }

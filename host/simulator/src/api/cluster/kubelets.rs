@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::delete::{self, DeleteOptions};
 use super::super::fields::{self, annotation, number, text};
 use super::super::store::Store;
 use super::super::table::{Key, Table};
-use super::status;
+use super::{Gate, status};
 
 /// A mirror pod that was evicted comes back after so long, as seen on a real kubelet.
 const MIRROR_COMES_BACK: Duration = Duration::from_secs(86);
 
 /// Runs until dropped.
-pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>, takes: Duration) {
+pub(super) async fn run(store: Store, mut gate: Gate, takes: Duration) {
     let mut latest = store.latest();
     let mut pods = Pods {
         takes,
@@ -26,7 +25,7 @@ pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>, takes:
         lives: HashMap::new(),
         queue: BTreeSet::new(),
     };
-    while running.wait_for(|it| *it).await.is_ok() {
+    while gate.open().await {
         latest.mark_unchanged();
         pods.catch_up(&store);
         pods.act(&store);

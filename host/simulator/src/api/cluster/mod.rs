@@ -1,7 +1,8 @@
-//! What plays the rest of a cluster: kubelets, the disruption controller, owners of pods. They know the store, not HTTP.
+//! What plays the rest of a cluster: kubelets, the disruption controller, namespaces, owners of pods. They know the store, not HTTP.
 
 mod disruption;
 mod kubelets;
+mod namespaces;
 mod owners;
 pub(crate) mod status;
 
@@ -11,23 +12,46 @@ use tokio_util::sync::CancellationToken;
 use super::server::Options;
 use super::store::Store;
 
+/// When a part may act: while neither the server nor, for controllers, they are paused.
+pub(super) struct Gate(Vec<watch::Receiver<bool>>);
+
+impl Gate {
+    /// Waits until it is open; false when the server is gone.
+    pub(super) async fn open(&mut self) -> bool {
+        for gate in &mut self.0 {
+            if gate.wait_for(|it| *it).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
 /// Starts what the options ask for. Everything rests while the server is paused, and ends with it.
 pub(crate) fn start(
     options: &Options,
     store: &Store,
     running: &watch::Receiver<bool>,
+    controllers: &watch::Receiver<bool>,
     stop: &CancellationToken,
 ) {
+    let gate = || Gate(vec![running.clone(), controllers.clone()]);
     if options.kubelets {
-        let task = kubelets::run(store.clone(), running.clone(), options.takes);
+        let task = kubelets::run(store.clone(), Gate(vec![running.clone()]), options.takes);
         tokio::spawn(stop.clone().run_until_cancelled_owned(task));
     }
     if let Some(lag) = options.disruption {
-        let task = disruption::run(store.clone(), running.clone(), lag);
+        let task = disruption::run(store.clone(), gate(), lag);
         tokio::spawn(stop.clone().run_until_cancelled_owned(task));
     }
     if options.owners {
-        let task = owners::run(store.clone(), running.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(task));
+        tokio::spawn(
+            stop.clone()
+                .run_until_cancelled_owned(owners::run(store.clone(), gate())),
+        );
     }
+    tokio::spawn(
+        stop.clone()
+            .run_until_cancelled_owned(namespaces::run(store.clone(), gate())),
+    );
 }

@@ -4,16 +4,16 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::super::fields::{items, text};
 use super::super::store::Store;
+use super::Gate;
 
 /// Runs until dropped.
-pub(super) async fn run(store: Store, mut running: watch::Receiver<bool>) {
+pub(super) async fn run(store: Store, mut gate: Gate) {
     let mut latest = store.latest();
     let mut made = 0;
-    while running.wait_for(|it| *it).await.is_ok() {
+    while gate.open().await {
         latest.mark_unchanged();
         for pod in lacking(&store, &mut made) {
             if let Err(error) = store.apply(pod) {
