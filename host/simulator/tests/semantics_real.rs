@@ -70,9 +70,11 @@ impl Testbed {
 
 impl Drop for Testbed {
     fn drop(&mut self) {
-        if let Err(words) = self.command(&["down"], &["--purge"]) {
-            eprintln!("taking the test bed down: {words}");
-        }
+        let down = self.command(&["down"], &["--purge"]);
+        assert!(
+            down.is_ok() || std::thread::panicking(),
+            "the test bed stays up: {down:?}"
+        );
     }
 }
 
