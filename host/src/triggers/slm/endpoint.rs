@@ -7,7 +7,6 @@ use futures::{Stream, StreamExt};
 use rustix::process::geteuid;
 use scupper_contract::registration::registration_server::RegistrationServer;
 use scupper_contract::slm::slm_plugin_server::SlmPluginServer;
-use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -15,6 +14,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server;
 
+use super::authority::FromKubelet;
 use super::registration::{Registrar, Word};
 use super::service::{Alias, Asked, Plugin};
 use super::sockets::{Bound, SocketFile, bind};
@@ -133,7 +133,7 @@ impl Endpoint {
 
 /// The connections to a socket. Only root may call, and whoever we are ourselves: socket files have modes, but
 /// a mount may not keep them.
-fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<UnixStream>> + use<>) {
+fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<FromKubelet>> + use<>) {
     let own = geteuid().as_raw();
     let incoming = UnixListenerStream::new(bound.listener).filter(move |stream| {
         let peer = stream
@@ -147,7 +147,7 @@ fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<UnixStream
         }
         std::future::ready(welcome)
     });
-    (bound.file, incoming)
+    (bound.file, incoming.map(|stream| stream.map(FromKubelet::new)))
 }
 
 fn log_end(end: Result<(), tonic::transport::Error>) {

@@ -10,6 +10,7 @@
 //! `service`, `registration` and `keeper` do and decide nothing; `worker` hears all of them, `run` joins them. The module must not know how the
 //! API server is reached, nor how a drain goes.
 
+mod authority;
 mod board;
 mod claim;
 mod deadline;

@@ -1,0 +1,83 @@
+//! Connections from the kubelet, with the one thing in them corrected that our HTTP/2 library refuses.
+//!
+//! A kubelet dials a registration socket by its bare path, and its gRPC library makes that path, percent-encoded, the
+//! `:authority` of every request. Ours takes no percent sign there and resets the stream, so no kubelet could ever
+//! register the driver. Here every `:authority` on its way in becomes `localhost`; all else passes as it is. It must
+//! not know what the requests are about.
+
+mod frames;
+mod headers;
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tonic::transport::server::Connected;
+
+use frames::Frames;
+
+/// How much is read at a time.
+const ROOM: usize = 8 * 1024;
+
+/// A connection from the kubelet.
+#[derive(Debug)]
+pub(super) struct FromKubelet {
+    stream: UnixStream,
+    frames: Frames,
+}
+
+impl FromKubelet {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            frames: Frames::default(),
+        }
+    }
+}
+
+impl AsyncRead for FromKubelet {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.frames.give(room) {
+            let mut bytes = [0; ROOM];
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
+            if read.filled().is_empty() {
+                // The end; half a frame is of no use to anybody.
+                return Poll::Ready(Ok(()));
+            }
+            self.frames.take(read.filled());
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for FromKubelet {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl Connected for FromKubelet {
+    type ConnectInfo = <UnixStream as Connected>::ConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! The driver against the SLM contract: the binary as people run it, a kubelet simulator over real Unix sockets, an
+//! API server simulator over real HTTP.
+//!
+//! Scenarios carry the numbers of the contract's list. Everything is some fifty times as fast as on a node: a pass
+//! each 200 ms instead of each 10 s. Scenarios 18 and 19 are about the API server and belong to its simulator's tests.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "helpers of tests; a failure is a failed test"
+)]
+
+mod calls;
+mod claims;
+mod crashes;
+mod driver;
+mod endings;
+mod idle;
+mod objects;
+mod policies;
+mod rig;
+mod transitions;
