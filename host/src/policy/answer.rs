@@ -12,6 +12,8 @@ use super::text::into_line;
 
 /// Bytes of a decision's reason, as `wit/` says.
 const REASON_BYTES: usize = 256;
+/// Bytes of a UID; the API server's have 36.
+const UID_BYTES: usize = 128;
 /// Bytes of a wave's name.
 const WAVE_NAME_BYTES: usize = 128;
 /// Bytes of a message for people: a refusal, a failure.
@@ -81,7 +83,7 @@ impl<'a> Authors<'a> {
             .map_or(self.policy, |before| before.policy.as_str())
             .to_owned();
         Decision {
-            pod: Uid(decision.pod),
+            pod: uid(decision.pod),
             verdict,
             reason,
             policy,
@@ -89,10 +91,15 @@ impl<'a> Authors<'a> {
     }
 }
 
+/// A UID that is none of the node's will be shown to people.
+fn uid(text: String) -> Uid {
+    Uid(into_line(text, UID_BYTES))
+}
+
 fn wave(wave: types::WaveResult) -> Wave {
     Wave {
         name: into_line(wave.name, WAVE_NAME_BYTES),
-        pods: wave.pods.into_iter().map(Uid).collect(),
+        pods: wave.pods.into_iter().map(uid).collect(),
         max_parallel: wave.max_parallel,
         timeout: wave.timeout.map(Duration::from_millis),
         max_grace_seconds: wave.max_grace_period_seconds,

@@ -82,6 +82,14 @@ pub enum LoadFault {
         #[source]
         source: WantError,
     },
+    /// Nobody can look at so many grants before giving them.
+    #[error("it wants {wants} grants, and {limit} are the most a policy may want")]
+    TooManyWants {
+        /// How many it wants.
+        wants: usize,
+        /// How many it may want.
+        limit: usize,
+    },
     /// It wants what it was not granted.
     #[error("it wants more than it was granted; if that is as it should be, add {}", flags(.0))]
     NotGranted(Vec<MissingGrant>),

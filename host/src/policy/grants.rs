@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::text::one_line;
 use super::{Capability, Grant};
 
 /// Domains whose annotations steer the cluster or this driver. Nobody is given them, nor what lies below them.
@@ -11,14 +12,17 @@ const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "scupper.dev"];
 const DOMAIN_BYTES: usize = 253;
 const NAME_BYTES: usize = 63;
 
+/// Bytes of a wrong prefix that are shown.
+const SHOWN_BYTES: usize = 100;
+
 /// Why a prefix is no prefix of annotations that can be granted.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PrefixError {
-    /// It has no domain.
+    /// No key can begin with it, or keys of many domains can.
     #[error(
-        "`{0}` names no domain; a prefix is one domain, a slash, and the beginning of a name, such as example.com/"
+        "`{0}` is no prefix of annotations: that is a domain, a slash and how names begin, such as example.com/"
     )]
-    NoDomain(String),
+    Form(String),
     /// The domain is the cluster's or the driver's own.
     #[error("annotations of `{0}` steer the cluster or this driver and are never granted")]
     Reserved(String),
@@ -26,11 +30,10 @@ pub enum PrefixError {
 
 /// Checks a prefix that an operator grants or a policy wants.
 pub(super) fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
-    let domain = prefix
+    let parts = prefix
         .split_once('/')
-        .map(|(domain, _)| domain)
-        .filter(|domain| is_domain(domain));
-    let domain = domain.ok_or_else(|| PrefixError::NoDomain(prefix.to_owned()))?;
+        .filter(|(domain, name)| is_domain(domain) && begins_name(name));
+    let (domain, _) = parts.ok_or_else(|| PrefixError::Form(one_line(prefix, SHOWN_BYTES)))?;
     let below = |reserved: &str| {
         domain
             .strip_suffix(reserved)
@@ -78,12 +81,22 @@ fn is_domain(text: &str) -> bool {
 }
 
 fn is_name(text: &str) -> bool {
+    begins_name(text)
+        && text
+            .bytes()
+            .next_back()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Whether a name can begin like this; every name begins with nothing.
+fn begins_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     text.len() <= NAME_BYTES
         && text.bytes().all(inner)
-        && edge(text.bytes().next())
-        && edge(text.bytes().next_back())
+        && text
+            .bytes()
+            .next()
+            .is_none_or(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -113,8 +126,11 @@ mod tests {
             "-a/",
             "a-/",
             "exa mple.com/",
+            "example.com/a b",
+            "example.com/-a",
+            "example.com/a/b",
         ] {
-            assert_eq!(check_prefix(bad), Err(PrefixError::NoDomain(bad.to_owned())));
+            assert_eq!(check_prefix(bad), Err(PrefixError::Form(bad.to_owned())));
         }
         for own in [
             "kubernetes.io/",

@@ -1,17 +1,14 @@
 //! A linked policy, and its calls: a fresh store for each, bounded in everything, and nothing but a value comes out.
 
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::FutureExt;
 use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
-use tokio::time::timeout;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
 use super::bindings::exports::scupper::drain::{about, hooks, planner};
+use super::bounds::Bounds;
 use super::fault::{CallError, CallFault};
 use super::host::{Caller, Household, Reach};
 use super::limits::{HANDLES, HOSTCALL_BYTES};
@@ -70,28 +67,30 @@ impl Exports {
 impl Guest {
     /// Asks who it is. `Ok(Err(…))`: its exports have other types than ours.
     pub(super) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
+        let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(self.limits.probe_cpu, None).await?;
+            let (mut store, instance) = self.open(&bounds, None).await?;
             if let Err(error) = self.exports.check(&mut store, &instance) {
                 return Ok(Err(error));
             }
             let about = self.exports.about.load(&mut store, &instance)?;
             about.call_describe(&mut store).await.map(Ok)
         };
-        self.bounded("describe", self.limits.plan_wall, work).await
+        self.run("describe", &bounds, work).await
     }
 
     /// Asks what is wrong with its configuration.
     pub(super) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
+        let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(self.limits.probe_cpu, None).await?;
+            let (mut store, instance) = self.open(&bounds, None).await?;
             self.exports
                 .about
                 .load(&mut store, &instance)?
                 .call_check_config(&mut store)
                 .await
         };
-        self.bounded("check-config", self.limits.plan_wall, work).await
+        self.run("check-config", &bounds, work).await
     }
 
     /// Asks in which phases its hooks want to be called.
@@ -99,11 +98,12 @@ impl Guest {
         let Some(hooks) = &self.exports.hooks else {
             return Ok(Vec::new());
         };
+        let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(self.limits.probe_cpu, None).await?;
+            let (mut store, instance) = self.open(&bounds, None).await?;
             hooks.load(&mut store, &instance)?.call_phases(&mut store).await
         };
-        let phases = self.bounded("phases", self.limits.plan_wall, work).await?;
+        let phases = self.run("phases", &bounds, work).await?;
         let mut phases: Vec<HookPhase> = phases.into_iter().map(answer::from_phase).collect();
         phases.sort_unstable();
         phases.dedup();
@@ -118,14 +118,15 @@ impl Guest {
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
+        let bounds = Bounds::new(self.limits.plan_cpu, self.limits.plan_wall);
         let work = async {
-            let (mut store, instance) = self.open(self.limits.plan_cpu, None).await?;
+            let (mut store, instance) = self.open(&bounds, None).await?;
             let planner = planner.load(&mut store, &instance)?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
             planner.call_make_plan(&mut store, drain, node, &pods, plan).await
         };
-        match self.bounded(FUNCTION, self.limits.plan_wall, work).await? {
+        match self.run(FUNCTION, &bounds, work).await? {
             Err(refusal) => Ok(Err(answer::message(refusal))),
             Ok(plan) => {
                 let plan = answer::plan(plan, call.pods.len(), call.draft, &self.household.policy);
@@ -142,8 +143,9 @@ impl Guest {
             return Err(self.absent(FUNCTION));
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
+        let bounds = Bounds::new(self.limits.step_cpu, self.limits.step_wall);
         let work = async {
-            let (mut store, instance) = self.open(self.limits.step_cpu, Some(self.reach(call))).await?;
+            let (mut store, instance) = self.open(&bounds, Some(self.reach(call))).await?;
             let hooks = hooks.load(&mut store, &instance)?;
             let pods = lists.pods();
             let call = hooks::Call {
@@ -156,7 +158,7 @@ impl Guest {
             };
             hooks.call_step(&mut store, call).await
         };
-        let outcome = self.bounded(FUNCTION, self.limits.step_wall, work).await?;
+        let outcome = self.run(FUNCTION, &bounds, work).await?;
         answer::outcome(outcome).map_err(|broken| self.fault(FUNCTION, CallFault::Answer(broken)))
     }
 
@@ -174,8 +176,12 @@ impl Guest {
     }
 
     /// A fresh instance in a fresh store. Its limits hold from its first instruction on, which a start function has.
-    async fn open(&self, cpu: Duration, reach: Option<Reach>) -> wasmtime::Result<(Store<Caller>, Instance)> {
-        let meter = Meter::new(&self.limits, cpu);
+    async fn open(
+        &self,
+        bounds: &Bounds,
+        reach: Option<Reach>,
+    ) -> wasmtime::Result<(Store<Caller>, Instance)> {
+        let meter = Meter::new(&self.limits, bounds.cpu, Arc::clone(&bounds.spent));
         let mut store = Store::try_new(
             &self.engine,
             Caller::new(Arc::clone(&self.household), reach, meter),
@@ -189,23 +195,21 @@ impl Guest {
         Ok((store, instance))
     }
 
-    /// Waits for a call, but not for ever, and turns whatever happens into a value.
-    async fn bounded<R>(
+    async fn run<R>(
         &self,
         function: &'static str,
-        wall: Duration,
+        bounds: &Bounds,
         work: impl Future<Output = wasmtime::Result<R>>,
     ) -> Result<R, CallError> {
-        let running = self.ticker.running();
-        // The store is dropped with the future: nothing that a panic left half done is used again.
-        let ended = AssertUnwindSafe(timeout(wall, work)).catch_unwind().await;
-        drop(running);
-        match ended {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(error))) => Err(self.fault(function, CallFault::of(&error))),
-            Ok(Err(_elapsed)) => Err(self.fault(function, CallFault::Wall(wall))),
-            Err(_panic) => Err(self.fault(function, CallFault::Panic)),
-        }
+        bounds
+            .hold(&self.ticker, work)
+            .await
+            .map_err(|fault| self.fault(function, fault))
+    }
+
+    /// The bounds of the calls while loading.
+    fn probe(&self) -> Bounds {
+        Bounds::new(self.limits.probe_cpu, self.limits.plan_wall)
     }
 
     fn absent(&self, function: &'static str) -> CallError {

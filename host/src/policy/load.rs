@@ -20,6 +20,8 @@ use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime, gran
 const ABOUT_BYTES: usize = 256;
 /// Bytes of its configuration's schema.
 const SCHEMA_BYTES: usize = 64 * 1024;
+/// How much a policy may want.
+const WANTS: usize = 32;
 /// Bytes of a problem's message, and how many problems are told.
 const PROBLEM_BYTES: usize = 512;
 const PROBLEMS: usize = 50;
@@ -181,6 +183,12 @@ fn link(
 
 /// What the policy wants, if it was granted all of it.
 fn wants(about: &about::Description, spec: &PolicySpec) -> Result<Vec<Grant>, LoadFault> {
+    if about.wants.len() > WANTS {
+        return Err(LoadFault::TooManyWants {
+            wants: about.wants.len(),
+            limit: WANTS,
+        });
+    }
     let want = |want: &about::Grant| -> Result<Grant, WantError> {
         let grant = Grant {
             capability: want.capability.parse()?,

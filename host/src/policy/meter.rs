@@ -1,12 +1,13 @@
 //! What a running guest has used of its memory, tables and CPU time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 use wasmtime::{ResourceLimiter, UpdateDeadline};
 
 use super::Limits;
-use super::limits::TICK;
+use super::cpu::CpuTime;
 
 /// A guest's bound, passed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) struct Meter {
     instances: usize,
     memories: usize,
     cpu: Duration,
-    ticks: u32,
+    spent: Arc<CpuTime>,
 }
 
 /// A sum with a bound.
@@ -37,26 +38,22 @@ struct Gauge {
 }
 
 impl Meter {
-    pub(super) fn new(limits: &Limits, cpu: Duration) -> Self {
-        let ticks = cpu.as_millis().div_ceil(TICK.as_millis());
+    pub(super) const fn new(limits: &Limits, cpu: Duration, spent: Arc<CpuTime>) -> Self {
         Self {
             memory: Gauge::new(limits.memory),
             tables: Gauge::new(limits.table_elements),
             instances: limits.instances,
             memories: limits.memories,
             cpu,
-            ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
+            spent,
         }
     }
 
     /// Another tick has gone by while the guest was running: it yields, or it is over.
-    ///
-    /// A tick is counted only when the guest itself runs into it, so that waiting for the cluster costs it nothing.
     pub(super) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
-        let Some(left) = self.ticks.checked_sub(1) else {
+        if self.spent.spent() >= self.cpu {
             return Err(Overrun::Cpu(self.cpu).into());
-        };
-        self.ticks = left;
+        }
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
     }
 }
@@ -137,7 +134,7 @@ mod tests {
             table_elements: 10,
             ..Limits::default()
         };
-        Meter::new(&limits, Duration::from_millis(25))
+        Meter::new(&limits, Duration::from_secs(3600), Arc::default())
     }
 
     #[test]
@@ -169,17 +166,21 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_rounded_up_to_ticks() {
-        let mut meter = meter();
-        for _ in 0..3 {
-            assert!(matches!(meter.tick(), Ok(UpdateDeadline::YieldCustom(1, _))));
-        }
-        let Err(error) = meter.tick() else {
-            panic!("the guest runs on")
-        };
+    fn a_guest_yields_at_every_tick_until_its_time_is_over() {
+        let spent = Arc::new(CpuTime::default());
+        let mut meter = Meter::new(&Limits::default(), Duration::from_millis(20), Arc::clone(&spent));
+        let error = spent.count(|| {
+            loop {
+                match meter.tick() {
+                    Ok(UpdateDeadline::YieldCustom(1, _)) => {}
+                    Ok(_) => panic!("it does not yield"),
+                    Err(error) => return error,
+                }
+            }
+        });
         assert_eq!(
             error.downcast_ref(),
-            Some(&Overrun::Cpu(Duration::from_millis(25)))
+            Some(&Overrun::Cpu(Duration::from_millis(20)))
         );
     }
 }

@@ -15,11 +15,13 @@
 mod access;
 mod answer;
 mod bindings;
+mod bounds;
 mod cache;
 mod call;
 mod child;
 mod compiler;
 mod config;
+mod cpu;
 mod error;
 mod fault;
 mod grants;

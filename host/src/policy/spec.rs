@@ -8,6 +8,10 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::Limits;
+use super::text::one_line;
+
+/// Bytes of a wrong grant that are shown.
+const SHOWN_BYTES: usize = 100;
 
 /// A policy the operator wants loaded.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +74,7 @@ impl FromStr for Capability {
         match text {
             "node-annotations" => Ok(Self::NodeAnnotations),
             "pod-annotations" => Ok(Self::PodAnnotations),
-            _ => Err(GrantError::Capability(text.to_owned())),
+            _ => Err(GrantError::Capability(one_line(text, SHOWN_BYTES))),
         }
     }
 }
@@ -88,7 +92,7 @@ impl FromStr for Grant {
     fn from_str(text: &str) -> Result<Self, GrantError> {
         let (capability, target) = text
             .split_once(':')
-            .ok_or_else(|| GrantError::Form(text.to_owned()))?;
+            .ok_or_else(|| GrantError::Form(one_line(text, SHOWN_BYTES)))?;
         Ok(Self {
             capability: capability.parse()?,
             target: target.to_owned(),

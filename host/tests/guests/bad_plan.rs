@@ -8,6 +8,6 @@ guests::planner!(plan);
 fn plan(_drain: Drain, _node: Node, _pods: Vec<Pod>, mut draft: Plan) -> Result<Plan, String> {
     draft
         .decisions
-        .push(decision("nobody", Verdict::Evict, "why not"));
+        .push(decision("nobody\u{1b}[2J", Verdict::Evict, "why not"));
     Ok(draft)
 }

@@ -277,6 +277,15 @@ async fn wants_reserved() {
 }
 
 #[tokio::test]
+async fn wants_too_much() {
+    let (fault, text) = refused("wants_too_much").await;
+    assert!(
+        matches!(fault, LoadFault::TooManyWants { wants: 1000, .. }),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn wants_unknown() {
     let (fault, text) = refused("wants_unknown").await;
     assert!(matches!(fault, LoadFault::Want { .. }), "{text}");

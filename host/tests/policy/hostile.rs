@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scupper::policy::{CallFault, Limits, LoadFault, Policies, PolicySpec};
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome, Uid};
@@ -22,22 +22,29 @@ async fn load_short(name: &str) -> Policies {
     .unwrap()
 }
 
-/// Runs a call while another task on the same thread wakes up every millisecond. Gives the answer, the time it took,
-/// and how long the other task was kept waiting in nine of ten cases.
+/// Runs a call while another task on the same thread wakes up every millisecond. Gives the answer, the CPU time it
+/// took, and how much of it went by between two wake-ups in nine of ten cases. CPU time, because on a busy machine
+/// the whole process waits, which says nothing about the guest.
 async fn beside<T: Send + 'static>(
     call: impl Future<Output = T> + Send + 'static,
 ) -> (T, Duration, Duration) {
-    let begun = Instant::now();
+    let begun = cpu_time();
     let call = tokio::spawn(call);
     let mut gaps = Vec::new();
     while !call.is_finished() {
-        let asleep = Instant::now();
+        let asleep = cpu_time();
         tokio::time::sleep(Duration::from_millis(1)).await;
-        gaps.push(asleep.elapsed());
+        gaps.push(cpu_time() - asleep);
     }
     gaps.sort_unstable();
     let most = gaps.get(gaps.len() * 9 / 10).copied().unwrap_or_default();
-    (call.await.unwrap(), begun.elapsed(), most)
+    (call.await.unwrap(), cpu_time() - begun, most)
+}
+
+/// How long this thread has been running.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
 }
 
 #[tokio::test]
@@ -48,10 +55,7 @@ async fn spins_in_plan() {
         message,
         "policy `p` failed in make-plan: it used more than its 300 ms of CPU time"
     );
-    assert!(
-        took >= Duration::from_millis(300) && took < Duration::from_secs(4),
-        "{took:?}"
-    );
+    assert!(took < Duration::from_millis(600), "it took {took:?}");
     assert!(gap < Duration::from_millis(50), "another task waited for {gap:?}");
 }
 
@@ -68,7 +72,7 @@ async fn spins_in_step() {
         "policy `p` failed in step: it used more than its 300 ms of CPU time"
     );
     assert_eq!(retry_after, Some(scupper_engine::Duration::from_secs(10)));
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_millis(600), "it took {took:?}");
     assert!(gap < Duration::from_millis(50), "another task waited for {gap:?}");
 }
 
@@ -317,7 +321,7 @@ async fn bad_plan_is_left_to_the_engine() {
     let stranger = answer.decisions.last().unwrap();
     assert_eq!(
         (&stranger.pod, stranger.policy.as_str()),
-        (&Uid("nobody".to_owned()), "p")
+        (&Uid(r"nobody\u{1b}[2J".to_owned()), "p")
     );
 }
 

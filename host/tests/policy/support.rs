@@ -309,6 +309,9 @@ pub(crate) fn short() -> Limits {
         probe_cpu: Duration::from_millis(100),
         plan_cpu: Duration::from_millis(300),
         step_cpu: Duration::from_millis(300),
+        // On a busy machine a little CPU time is a long time on the wall.
+        plan_wall: Duration::from_secs(120),
+        step_wall: Duration::from_secs(120),
         ..Limits::default()
     }
 }

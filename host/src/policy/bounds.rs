@@ -1,0 +1,52 @@
+//! Waits for a call of a guest, but not for ever, and turns whatever happens into a value.
+
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::timeout;
+
+use super::cpu::CpuTime;
+use super::fault::CallFault;
+use super::ticker::Ticker;
+
+/// The bounds of one call.
+pub(super) struct Bounds {
+    /// CPU time, which the guest's meter watches.
+    pub(super) cpu: Duration,
+    /// Time on the wall, whatever it is spent on.
+    pub(super) wall: Duration,
+    /// CPU time spent so far.
+    pub(super) spent: Arc<CpuTime>,
+}
+
+impl Bounds {
+    pub(super) fn new(cpu: Duration, wall: Duration) -> Self {
+        Self {
+            cpu,
+            wall,
+            spent: Arc::default(),
+        }
+    }
+
+    /// Holds a call to them.
+    pub(super) async fn hold<R>(
+        &self,
+        ticker: &Ticker,
+        work: impl Future<Output = wasmtime::Result<R>>,
+    ) -> Result<R, CallFault> {
+        let _running = ticker.running();
+        let mut work = pin!(work);
+        let counted = poll_fn(|context| self.spent.count(|| work.as_mut().poll(context)));
+        // The store goes with the future: nothing that a panic left half done is used again.
+        match AssertUnwindSafe(timeout(self.wall, counted)).catch_unwind().await {
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(error))) => Err(CallFault::of(&error)),
+            Ok(Err(_elapsed)) => Err(CallFault::Wall(self.wall)),
+            Err(_panic) => Err(CallFault::Panic),
+        }
+    }
+}
