@@ -201,6 +201,21 @@ async fn the_lifecycle_group_may_be_absent_or_have_another_name() {
 }
 
 #[tokio::test]
+async fn an_older_server_refuses_initial_events() {
+    let (_server, client) = server(Options {
+        watch_list: false,
+        ..Options::default()
+    })
+    .await;
+    let query = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let (code, status) = get(&client, &format!("/api/v1/pods?{query}")).await;
+    assert_eq!(
+        (code, &status["details"]["causes"][0]["field"]),
+        (422, &json!("sendInitialEvents"))
+    );
+}
+
+#[tokio::test]
 async fn kinds_of_ones_own_are_served() {
     let kind = Kind::custom("example.com", "v1", "things", "Thing")
         .namespaced()

@@ -40,6 +40,7 @@ pub(crate) struct Service {
     pub(crate) running: watch::Sender<bool>,
     pub(crate) breaker: Mutex<CancellationToken>,
     pub(crate) bookmark_every: std::time::Duration,
+    pub(crate) watch_list: bool,
 }
 
 /// Accepts until the server stops.
@@ -160,6 +161,7 @@ impl Service {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
             bookmark_every: self.bookmark_every,
+            watch_list: self.watch_list,
         };
         asked.answer(&self.store, setting).await
     }

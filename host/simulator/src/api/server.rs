@@ -38,6 +38,8 @@ pub struct Options {
     pub owners: bool,
     /// How often watches get a BOOKMARK.
     pub bookmark_every: Duration,
+    /// Watches may send what is there first (`sendInitialEvents`). Older servers refuse that.
+    pub watch_list: bool,
     /// So many changes are remembered; watches from before are refused.
     pub history: usize,
     /// A port of the loopback; 0 for a free one.
@@ -55,6 +57,7 @@ impl Default for Options {
             disruption: Some(Duration::ZERO),
             owners: true,
             bookmark_every: Duration::from_secs(60),
+            watch_list: true,
             history: 50_000,
             port: 0,
         }
@@ -118,6 +121,7 @@ impl ApiServer {
             running: watch::Sender::new(true),
             breaker: std::sync::Mutex::new(CancellationToken::new()),
             bookmark_every: options.bookmark_every,
+            watch_list: options.watch_list,
         });
         let stop = CancellationToken::new();
         tokio::spawn(serve::accept(listener, Arc::clone(&service), stop.clone()));

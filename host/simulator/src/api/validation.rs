@@ -20,6 +20,7 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
     }
     match kind.kind.as_str() {
         "LifecycleEvent" => event(object, old, &mut causes),
+        "Event" if kind.group == "events.k8s.io" && old.is_none() => told(object, &mut causes),
         "LifecycleTransition" => transition(object, old, &mut causes),
         _ => {}
     }
@@ -77,6 +78,55 @@ fn event(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("spec.bindingNode", &node.into(), SUBDOMAIN));
     }
     immutable(object, old, &["spec.transitionName", "spec.bindingNode"], causes);
+}
+
+/// The longest words of an Event, and its longest note.
+const WORD: usize = 128;
+const NOTE: usize = 1024;
+
+/// An Event of `events.k8s.io`: the older API in the core asks for none of this.
+fn told(object: &Value, causes: &mut Vec<Cause>) {
+    for field in [
+        "reportingController",
+        "reportingInstance",
+        "action",
+        "reason",
+        "eventTime",
+    ] {
+        let value = text(object, &pointer(field));
+        if value.is_empty() {
+            causes.push(Cause::required(field, ""));
+        } else if value.len() > WORD {
+            causes.push(Cause::invalid(
+                field,
+                &"".into(),
+                "can have at most 128 characters",
+            ));
+        }
+    }
+    if text(object, "/note").len() > NOTE {
+        causes.push(Cause::invalid(
+            "note",
+            &"".into(),
+            "can have at most 1024 characters",
+        ));
+    }
+    let severity = text(object, "/type");
+    if !matches!(severity, "Normal" | "Warning") {
+        causes.push(Cause::invalid(
+            "type",
+            &"".into(),
+            &format!("has invalid value: {severity}"),
+        ));
+    }
+    let (about, home) = (
+        text(object, "/regarding/namespace"),
+        text(object, "/metadata/namespace"),
+    );
+    if about != home && !(about.is_empty() && matches!(home, "default" | "kube-system")) {
+        let why = "does not match event.namespace";
+        causes.push(Cause::invalid("involvedObject.namespace", &about.into(), why));
+    }
 }
 
 fn transition(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {

@@ -41,6 +41,7 @@ pub(crate) struct Setting {
     pub(crate) running: watch::Receiver<bool>,
     pub(crate) broken: CancellationToken,
     pub(crate) bookmark_every: Duration,
+    pub(crate) watch_list: bool,
 }
 
 /// A real server picks half an hour to an hour.
@@ -67,7 +68,7 @@ impl Watcher {
             query.text("labelSelector"),
             query.text("fieldSelector"),
         )?;
-        let begin = check(&target, query)?;
+        let begin = check(&target, query, setting.watch_list)?;
         let latest = setting.store.latest();
         let timeout = query
             .number("timeoutSeconds")
@@ -221,34 +222,31 @@ impl Watcher {
     }
 }
 
-fn check(target: &Target, query: &Query) -> Result<Start, Failure> {
+fn check(target: &Target, query: &Query, watch_list: bool) -> Result<Start, Failure> {
     let version = query.text("resourceVersion");
     let marks = query.flag("allowWatchBookmarks");
     let matching = query.text("resourceVersionMatch");
     let asked = query.flag("sendInitialEvents");
-    if asked && matching != "NotOlderThan" {
-        let cause = Cause::forbidden(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
+    let refused = |field, why| {
         let details = json!({"group": "meta.k8s.io", "kind": "ListOptions"});
-        return Err(Failure::invalid_as(
+        Err(Failure::invalid_as(
             "ListOptions.meta.k8s.io",
             details,
             "",
-            &[cause],
-        ));
+            &[Cause::forbidden(field, why)],
+        ))
+    };
+    if asked && !watch_list {
+        let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+        return refused("sendInitialEvents", why);
+    }
+    if asked && matching != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        return refused("resourceVersionMatch", why);
     }
     if !asked && !matching.is_empty() {
         let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-        let details = json!({"group": "meta.k8s.io", "kind": "ListOptions"});
-        let causes = [Cause::forbidden("resourceVersionMatch", why)];
-        return Err(Failure::invalid_as(
-            "ListOptions.meta.k8s.io",
-            details,
-            "",
-            &causes,
-        ));
+        return refused("resourceVersionMatch", why);
     }
     let initial = asked || version.is_empty() || version == "0";
     let seen = match version {

@@ -27,6 +27,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Nothing: patches::dry_run;
         Nothing: patches::a_spec_change_counts;
         Nothing: patches::not_served;
+        Nothing: patches::an_event_about_a_node;
+        Nothing: patches::an_event_that_lacks_something;
     }
 }
 
@@ -304,4 +306,47 @@ async fn not_served(on: Subject) {
     // What is not served is not there: 404, whether it answers in words or in a Status.
     on.get("/apis/nope.example.com/v1/things").await.is(404);
     on.get("/api/v1/things").await.is(404);
+}
+
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+
+fn told(on: &Subject) -> Value {
+    json!({"apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": {"generateName": format!("{}-", on.namespace), "namespace": "default"},
+        "eventTime": "2026-01-01T00:00:00.000001Z", "type": "Normal", "reason": "It", "action": "Test", "note": "n",
+        "regarding": {"apiVersion": "v1", "kind": "Node", "name": "node-0"},
+        "reportingController": "example.com/it", "reportingInstance": "it"})
+}
+
+async fn an_event_about_a_node(on: Subject) {
+    let reply = on.post(EVENTS, told(&on)).await.is(201);
+    let name = reply.at("/metadata/name").as_str().unwrap().to_owned();
+    assert!(
+        name.starts_with(&format!("{}-", on.namespace)) && name.len() > on.namespace.len() + 1,
+        "{name}"
+    );
+    on.get(&format!("{EVENTS}/{name}")).await.is(200);
+}
+
+async fn an_event_that_lacks_something(on: Subject) {
+    for field in [
+        "eventTime",
+        "type",
+        "reason",
+        "action",
+        "reportingController",
+        "reportingInstance",
+    ] {
+        let mut event = told(&on);
+        event.as_object_mut().unwrap().remove(field);
+        let reply = on.post(EVENTS, event).await;
+        assert_eq!(reply.code, 422, "without {field}: {}", reply.body);
+    }
+    let mut event = told(&on);
+    event["note"] = json!("n".repeat(1025));
+    on.post(EVENTS, event).await.is(422);
+    let mut event = told(&on);
+    event["metadata"]["namespace"] = json!(on.namespace);
+    let elsewhere = EVENTS.replace("/default/", &format!("/{}/", on.namespace));
+    on.post(&elsewhere, event).await.is(422);
 }

@@ -28,6 +28,11 @@ pub(super) async fn run(store: Store, mut gate: Gate) {
 
 /// The pods that owners lack.
 fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
+    // Most clusters of tests have no owners, and every write comes by here.
+    let owners = ["replicasets.apps", "statefulsets.apps", "daemonsets.apps"];
+    if store.read(|table| owners.iter().all(|it| table.list(it, None).next().is_none())) {
+        return Vec::new();
+    }
     let (nodes, pods) = (store.list("nodes"), store.list("pods"));
     let free = nodes
         .iter()
