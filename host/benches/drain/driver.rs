@@ -19,12 +19,11 @@ pub(crate) struct Driver {
     node: String,
     story: PathBuf,
     registered: Duration,
-    idle: f64,
     _dir: tempfile::TempDir,
 }
 
 impl Driver {
-    pub(crate) async fn start(testbed: &Testbed, node: &str, policies: &Path) -> Self {
+    pub(crate) async fn start(testbed: &Testbed, node: &str, slurm: Option<&Path>) -> Self {
         let dir = tempfile::Builder::new().prefix("scupper-k-").tempdir().unwrap();
         let config = kube::config::Kubeconfig::read_from(testbed.kubeconfig()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(config, &Default::default())
@@ -42,7 +41,8 @@ impl Driver {
         .unwrap();
         let story = dir.path().join("story.json");
         let begin = Instant::now();
-        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+        command
             .args([
                 "kubelet-plugin",
                 "--output",
@@ -51,20 +51,21 @@ impl Driver {
                 "bench",
                 "--node-name",
                 node,
-                "--force",
             ])
-            .arg("--kubelet-root")
+            .args(["--force", "--kubelet-root"])
             .arg(dir.path())
             .arg("--kubeconfig")
             .arg(testbed.kubeconfig())
-            .arg("--policy")
-            .arg(format!("slurm={}", policies.join("slurm.wasm").display()))
-            .args(["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"])
             .env("SCUPPER_LOG", "warn")
             .stdin(Stdio::null())
-            .stdout(File::create(&story).unwrap())
-            .spawn()
-            .unwrap();
+            .stdout(File::create(&story).unwrap());
+        if let Some(slurm) = slurm {
+            command
+                .arg("--policy")
+                .arg(format!("slurm={}", slurm.display()))
+                .args(["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"]);
+        }
+        let child = command.spawn().unwrap();
         kubelet
             .wait_for(
                 |record| {
@@ -78,26 +79,27 @@ impl Driver {
             .await
             .unwrap();
         let registered = begin.elapsed();
-        // It publishes its transitions now; what it needs while idle shows a moment later.
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let idle = rss_mib(child.id());
+        while testbed
+            .kubectl(&["get", "lifecycletransitions", "-o", "name"])
+            .lines()
+            .count()
+            < 2
+        {
+            assert!(begin.elapsed() < LIMIT, "the driver publishes no transitions");
+        }
         Self {
             child,
             kubelet,
             node: node.to_owned(),
             story,
             registered,
-            idle,
             _dir: dir,
         }
     }
 
+    /// How long it took from its start until the kubelet had registered it.
     pub(crate) const fn registered_after(&self) -> Duration {
         self.registered
-    }
-
-    pub(crate) const fn idle_rss_mib(&self) -> f64 {
-        self.idle
     }
 
     pub(crate) fn rss_mib(&self) -> f64 {

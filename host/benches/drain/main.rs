@@ -38,7 +38,10 @@ async fn main() {
         "{:<12} {:<10} {:>9} {:>10} {:>13}",
         "pods take", "drained by", "wall", "requests", "beyond pods"
     );
-    let driver = Driver::start(&testbed, "node-1", &policies).await;
+    let driver = Driver::start(&testbed, "node-1", Some(&policies.join("slurm.wasm"))).await;
+    // It publishes its transitions now; what it needs while idle shows a moment later.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let idle = driver.rss_mib();
     for takes in [0, 2] {
         let kubectl = by_kubectl(&testbed, takes);
         row(takes, "kubectl", &kubectl);
@@ -58,7 +61,7 @@ async fn main() {
     );
     println!(
         "idle RSS with slurm.wasm {:>7.1} MiB (before its first drain)",
-        driver.idle_rss_mib()
+        idle
     );
     println!("RSS after two drains     {:>7.1} MiB", driver.rss_mib());
 }

@@ -64,6 +64,11 @@ impl Testbed {
         usize::try_from(counted["total"].as_u64().unwrap()).unwrap()
     }
 
+    /// The same, told by verb, resource and answer.
+    pub(crate) fn list_requests(&self, agent: &str, mark: &str) -> String {
+        self.run(&["requests"], &["--user-agent", agent, "--since", mark])
+    }
+
     fn run(&self, command: &[&str], args: &[&str]) -> String {
         let output = Command::new(&self.command)
             .args(command)
