@@ -1,5 +1,10 @@
 //! Whole drains by the program itself on a real API server, with the kubelet simulator beside it.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    dead_code,
+    reason = "helpers of tests, shared with the benchmark"
+)]
 
 #[path = "../benches/drain/driver.rs"]
 mod driver;

@@ -42,9 +42,11 @@ async fn main() {
     // It publishes its transitions now; what it needs while idle shows a moment later.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let idle = driver.rss_mib();
+    let mut mark = String::new();
     for takes in [0, 2] {
         let kubectl = by_kubectl(&testbed, takes);
         row(takes, "kubectl", &kubectl);
+        mark = testbed.mark();
         let ours = by_scupper(&testbed, &driver, takes).await;
         row(takes, "scupper", &ours);
         println!(

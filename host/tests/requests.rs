@@ -1,0 +1,132 @@
+//! What a drain asks of the API server, counted by the simulator.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper::app::{Plugin, PluginOptions};
+use scupper::triggers::slm::Registration;
+use scupper_simulator::api::{ApiServer, Options, objects};
+use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
+
+const PODS: usize = 110;
+const NODE: &str = "worker-1";
+const DRIVER: &str = "drain.test";
+const LIMIT: Duration = Duration::from_secs(60);
+
+struct Stage {
+    api: ApiServer,
+    kubelet: KubeletHandle,
+    _plugin: Plugin,
+    _dir: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn set() -> Self {
+        let api = ApiServer::start(Options::default()).await.unwrap();
+        api.store().apply(objects::node(NODE).build()).unwrap();
+        let dir = tempfile::Builder::new().prefix("scupper-").tempdir().unwrap();
+        let client = kube::Client::try_from(api.client_config()).unwrap();
+        let timing = Timing {
+            registry_tick: Duration::from_millis(10),
+            ..Timing::faster(100)
+        };
+        let kubelet = Kubelet::start(kubelet::Options {
+            timing,
+            ..kubelet::Options::new(client, NODE, dir.path())
+        })
+        .unwrap();
+        let kubeconfig = dir.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
+        let options = PluginOptions {
+            kubeconfig: Some(kubeconfig),
+            driver_name: DRIVER.to_owned(),
+            node_name: NODE.to_owned(),
+            kubelet_root: dir.path().to_owned(),
+            compiler: Some(PathBuf::from(env!("CARGO_BIN_EXE_scupper"))),
+            settings: scupper_engine::Settings {
+                filters: scupper_engine::Filters {
+                    force: true,
+                    ..Default::default()
+                },
+                ..Default::default()
+            },
+            ..PluginOptions::default()
+        };
+        let plugin = Plugin::start_with_output(options, Arc::new(|| Box::new(std::io::sink())))
+            .await
+            .unwrap();
+        let mut registration = plugin.registration();
+        let registered = registration.wait_for(|state| *state == Registration::Registered);
+        tokio::time::timeout(LIMIT, registered).await.unwrap().unwrap();
+        let stage = Self {
+            api,
+            kubelet,
+            _plugin: plugin,
+            _dir: dir,
+        };
+        stage
+            .until(|stage| {
+                stage
+                    .api
+                    .store()
+                    .list("lifecycletransitions.lifecycle.k8s.io")
+                    .len()
+                    == 2
+            })
+            .await;
+        stage
+    }
+
+    async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let waited = async {
+            while !holds(self) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, waited).await.unwrap();
+    }
+
+    async fn event(&self, name: &str, transition: &str) {
+        self.api
+            .store()
+            .apply(objects::lifecycle_event(name, transition, NODE).build())
+            .unwrap();
+        let ended = |record: &kubelet::Record| record.finished().iter().any(|(event, _)| event == name);
+        self.kubelet.wait_for(ended, LIMIT).await.unwrap();
+        let finished = self.kubelet.record().finished();
+        assert!(
+            finished.contains(&(name.to_owned(), "Succeeded".to_owned())),
+            "{finished:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
+    let stage = Stage::set().await;
+    for takes in [0.0, 2.0] {
+        for number in 0..PODS {
+            let pod = objects::pod("shop", &format!("pod-{number}"), NODE).takes(takes);
+            stage.api.store().apply(pod.build()).unwrap();
+        }
+        let mark = stage.api.mark();
+        stage.event(&format!("drain-{takes}"), DRIVER).await;
+        let ours: Vec<_> = stage.api.requests_since(mark);
+        let ours: Vec<_> = ours
+            .iter()
+            .filter(|request| request.user_agent.starts_with("scupper"))
+            .collect();
+        assert!(ours.len() <= PODS + 10, "{} requests: {ours:#?}", ours.len());
+        let evictions = ours
+            .iter()
+            .filter(|request| request.subresource == "eviction")
+            .count();
+        assert_eq!(evictions, PODS, "each pod is evicted once");
+        assert!(stage.api.store().list("pods").is_empty());
+        stage
+            .event(&format!("uncordon-{takes}"), &format!("{DRIVER}-uncordon"))
+            .await;
+    }
+}
