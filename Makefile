@@ -10,6 +10,7 @@ POLICIES := $(CARGO_TARGET_DIR)/policies
 NODE ?= worker-1
 DRIVER ?= drain.slm.k8s.io
 
+comma := ,
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
@@ -29,18 +30,37 @@ plugins: tools ## Build the policies (slurm.wasm, priority.wasm).
 	cargo xtask policies --out "$(POLICIES)"
 
 .PHONY: test
-test: lint test-engine test-unit test-semantics test-kubelet bench-check ## All tests, the real API server and kubelet included.
-	$(call say,all tests passed)
+test: lint testbeds plugins ## All tests, the real API server and the real kubelet included.
+	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real API server$(comma) the real kubelet)
+	cargo test --locked --workspace
 
 .PHONY: test-engine
-test-engine: tools ## The engine: tables, purity, 100,000 simulated drains, mutations.
-	$(call say,the engine: tables, purity, simulation, mutations)
+test-engine: tools ## Only the engine: tables, purity, 100,000 simulated drains, mutations.
 	cargo test --locked -p scupper-engine -p scupper-engine-simulation
 
 .PHONY: test-unit
-test-unit: tools plugins ## Everything else that needs no real server: edges, policies, SLM, the binary.
-	$(call say,edges, policies, SLM and the binary)
-	cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
+test-unit: tools plugins ## Everything but the engine and the real servers.
+	SCUPPER_SKIP=real-apiserver,real-kubelet cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
+
+.PHONY: test-slm
+test-slm: tools plugins ## Only the SLM scenarios, by name.
+	cargo test --locked -p scupper --test slm
+
+.PHONY: test-real-apiserver
+test-real-apiserver: tools plugins testbeds ## Only what runs on the real API server.
+	cargo test --locked -p scupper-simulator --test semantics_real
+	cargo test --locked -p scupper --test real_apiserver
+
+.PHONY: test-real-kubelet
+test-real-kubelet: tools plugins testbeds ## Only what runs on the real kubelet.
+	cargo test --locked -p scupper --test real_kubelet
+
+.PHONY: testbeds
+testbeds:
+	@host/testbeds/tools kubernetes kubelet
+	$(call say,the real API server and kubelet (the first time they are built from Go modules$(comma) 5 to 10 minutes))
+	@host/testbeds/kubernetes/kubernetes-testbed build
+	@host/testbeds/kubelet/real-kubelet fetch
 
 .PHONY: lint
 lint: tools ## Formatting, clippy, docs, house rules, licences.

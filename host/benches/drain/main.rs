@@ -42,12 +42,11 @@ async fn main() {
     // It publishes its transitions now; what it needs while idle shows a moment later.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let idle = driver.rss_mib();
-    let mut mark = String::new();
+    let mut last = String::new();
     for takes in [0, 2] {
         let kubectl = by_kubectl(&testbed, takes);
         row(takes, "kubectl", &kubectl);
-        mark = testbed.mark();
-        let ours = by_scupper(&testbed, &driver, takes).await;
+        let ours = by_scupper(&testbed, &driver, takes, &mut last).await;
         row(takes, "scupper", &ours);
         println!(
             "{:<12} {:<10} {:>8.1}x {:>9.1}x",
@@ -57,8 +56,9 @@ async fn main() {
             kubectl.requests as f64 / ours.requests as f64
         );
     }
+    println!("\nour requests for the last drain:\n{last}");
     println!(
-        "\nstart until registered   {:>7.0} ms",
+        "start until registered   {:>7.0} ms",
         driver.registered_after().as_secs_f64() * 1000.0
     );
     println!(
@@ -94,11 +94,12 @@ fn by_kubectl(testbed: &Testbed, takes: u64) -> Drained {
     Drained { wall, requests }
 }
 
-async fn by_scupper(testbed: &Testbed, driver: &Driver, takes: u64) -> Drained {
+async fn by_scupper(testbed: &Testbed, driver: &Driver, takes: u64, list: &mut String) -> Drained {
     testbed.pods("node-1", PODS, takes);
     let mark = testbed.mark();
     let wall = driver.drain(testbed).await;
     let requests = testbed.requests("scupper", &mark);
+    *list = testbed.list_requests("scupper", &mark);
     driver.give_back(testbed).await;
     Drained { wall, requests }
 }

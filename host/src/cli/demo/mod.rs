@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
     #[error("could not start the simulated API server")]
-    Api(#[source] api::StartError),
+    Server(#[source] api::StartError),
     #[error("could not fill the simulated cluster")]
     Scene(#[source] api::StoreError),
     #[error("could not reach the simulated API server")]
@@ -56,7 +56,9 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
         .prefix("scupper-")
         .tempdir()
         .map_err(DemoError::Folder)?;
-    let cluster = ApiServer::start(scene::options()).await.map_err(DemoError::Api)?;
+    let cluster = ApiServer::start(scene::options())
+        .await
+        .map_err(DemoError::Server)?;
     scene::build(&cluster.store()).map_err(DemoError::Scene)?;
     let people = format == Format::Human;
     let say = move |text: &str| {
