@@ -121,6 +121,21 @@ async fn a_share_of_the_requests_is_hit_the_same_by_the_same_seed() {
 }
 
 #[tokio::test]
+async fn server_side_apply_makes_or_merges() {
+    let (server, client) = server(Options::default()).await;
+    let map = |value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {value: "1"}});
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client, "default");
+    for value in ["x", "y"] {
+        let params = kube::api::PatchParams::apply("test");
+        maps.patch("a", &params, &kube::api::Patch::Apply(map(value)))
+            .await
+            .unwrap();
+    }
+    let stored = server.store().get("configmaps", "default", "a").unwrap();
+    assert_eq!(stored["data"], json!({"x": "1", "y": "1"}));
+}
+
+#[tokio::test]
 async fn rights_are_taken_by_user_verb_and_resource() {
     let (server, client) = server(Options::default()).await;
     server.set_forbidden(Forbidden {

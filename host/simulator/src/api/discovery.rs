@@ -54,7 +54,7 @@ fn resources(group: &str, version: &str, kinds: &[Arc<Kind>]) -> Option<Value> {
         list.push(json!({"name": kind.plural, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced,
             "kind": kind.kind,
             "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]}));
-        if kind.status || kind.kind == "LifecycleEvent" {
+        if kind.status {
             list.push(
                 json!({"name": format!("{}/status", kind.plural), "singularName": "",
                 "namespaced": kind.namespaced, "kind": kind.kind, "verbs": ["get", "patch", "update"]}),

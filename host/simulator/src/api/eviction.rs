@@ -98,7 +98,7 @@ impl Request {
     fn attempt(&self, table: &mut Table) -> Result<(), Attempt> {
         let kind = &self.target.kind;
         let key = self.target.key();
-        write::check_namespace_of(table, kind, &key)?;
+        write::check_namespace(table, kind, &key)?;
         let pod = table
             .get(&key)
             .cloned()

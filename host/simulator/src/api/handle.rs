@@ -64,8 +64,7 @@ impl Asked {
                 return Ok(Answer::Object(201, done));
             }
             (_, None) => {}
-            ("get" | "update" | "patch", Some("status"))
-                if self.target.kind.status || self.target.kind.kind == "LifecycleEvent" => {}
+            ("get" | "update" | "patch", Some("status")) if self.target.kind.status => {}
             ("update", Some("finalize")) if self.target.kind.kind == "Namespace" => {}
             _ => return Err(Failure::no_such_path()),
         }

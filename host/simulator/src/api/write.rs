@@ -11,7 +11,7 @@ use super::table::{Key, Table};
 use super::validation;
 
 /// The namespace must be there and must not be going.
-fn check_namespace(table: &Table, kind: &Kind, key: &Key) -> Result<(), Failure> {
+pub(crate) fn check_namespace(table: &Table, kind: &Kind, key: &Key) -> Result<(), Failure> {
     if !kind.namespaced {
         return Ok(());
     }
@@ -37,11 +37,6 @@ pub(crate) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) ->
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     Failure::forbidden(kind, name, &why).causes(json!([{"reason": "NamespaceTerminating",
         "message": format!("namespace {namespace} is being terminated"), "field": "metadata.namespace"}]))
-}
-
-/// The namespace of a request that makes something in it.
-pub(crate) fn check_namespace_of(table: &Table, kind: &Kind, key: &Key) -> Result<(), Failure> {
-    check_namespace(table, kind, key)
 }
 
 /// Makes an object.
@@ -202,7 +197,7 @@ pub(crate) fn update(
     keep_system_fields(&mut new, &old);
     if subresource == Some("status") {
         keep_all_but_status(kind, &mut new, &old);
-    } else if kind.status || kind.kind == "LifecycleEvent" {
+    } else if kind.status {
         fields::copy(&mut new, &old, "/status");
     }
     check_finalizers(kind, key, &old, &new)?;
