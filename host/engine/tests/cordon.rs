@@ -217,15 +217,21 @@ fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
         policies,
         ..request()
     });
-    host.begin(&[pod("a")]).stepped("step", StepOutcome::Done);
+    let pending = StepOutcome::Pending {
+        state: b"waiting".to_vec(),
+        again_after: scupper_engine::Duration::from_secs(1),
+        progress: String::new(),
+        waiting_for: Vec::new(),
+    };
+    host.begin(&[pod("a")]).stepped("step", pending);
     // Somebody cordons with version 101, and our save makes 102 of it before the watch tells.
     host.answer(
         "save",
         Answer::Written {
             version: "102".to_owned(),
         },
-    )
-    .does("");
+    );
+    host.wait(1_000).stepped("step", StepOutcome::Done).does("");
     host.hear(at("101", true)).does("save holding, not ours");
     host.answer(
         "save",
@@ -280,4 +286,33 @@ fn a_foreign_cordon_after_ours_was_lifted_is_not_lifted_by_a_cancel() {
     };
     host.hear(ours("102", false)).hear(ours("103", true));
     host.wait(1_000).does("forget");
+}
+
+#[test]
+fn a_cordon_of_ours_that_was_lifted_before_its_answer_was_lost_is_not_made_again() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).skip();
+    let mark = host.last_checkpoint();
+    host.answer(
+        "cordon",
+        Answer::Unavailable {
+            message: "timed out".to_owned(),
+        },
+    );
+    let seen = |version: &str, unschedulable| {
+        let checkpoint = Some(mark.clone());
+        Event::Node(Some(Node {
+            unschedulable,
+            checkpoint,
+            resource_version: version.to_owned(),
+            ..node()
+        }))
+    };
+    host.hear(seen("102", false))
+        .wait(60_000)
+        .does("save evicting, not ours");
+    host.hear(seen("103", true)).does("evict a").hear(Event::Cancel {
+        reason: String::new(),
+    });
+    host.written("save evicting").does("forget");
 }

@@ -255,8 +255,14 @@ fn hooks_that_ran_before_the_cordon_are_put_back() {
         policies,
         ..request()
     });
+    let pending = StepOutcome::Pending {
+        state: b"resuming".to_vec(),
+        again_after: Duration::from_secs(60),
+        progress: String::new(),
+        waiting_for: Vec::new(),
+    };
     host.begin(&[pod("a")])
-        .stepped("step", StepOutcome::Done)
+        .stepped("step", pending)
         .does("save preparing, not ours")
         .hear(cancel());
     host.does("step slurm on-cancel node")

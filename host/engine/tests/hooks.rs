@@ -207,3 +207,22 @@ fn a_cordon_of_somebody_else_needs_no_hooks_before_it() {
     };
     host.begin_with(cordoned, &[], &[]).does("save holding, not ours");
 }
+
+#[test]
+fn the_cordon_saves_that_the_last_hook_before_it_is_through() {
+    let mut host = with_hooks(&[HookPhase::BeforeCordon]);
+    host.begin(&[pod("a")])
+        .stepped("step slurm", StepOutcome::Done)
+        .does("save preparing, not ours");
+    host.written("save")
+        .stepped("step vms", StepOutcome::Done)
+        .does("");
+    let saved = host.last_checkpoint();
+    let seen = scupper_engine::Node {
+        checkpoint: Some(saved),
+        resource_version: "101".to_owned(),
+        ..harness::node()
+    };
+    host.hear(Event::Node(Some(seen))).does("cordon at 101");
+    assert_eq!(host.last_checkpoint().done.len(), 2);
+}

@@ -238,3 +238,12 @@ fn hooks_ask_for_newcomers_too() {
         .written("save")
         .does("evict n");
 }
+
+#[test]
+fn a_list_asked_for_before_the_watch_began_anew_says_nothing_about_it() {
+    let mut host = draining(&[pod("a")]);
+    host.accepted("evict a").gone(&["a"]).does("list-pods");
+    host.hear(Event::Pods(vec![of("x", "n")]))
+        .listed(&[])
+        .waits("ns/n NotPlanned");
+}

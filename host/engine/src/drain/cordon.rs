@@ -7,9 +7,17 @@ use alloc::boxed::Box;
 use super::Drain;
 use super::outbox::Job;
 use super::writes::Write;
-use crate::{HookPhase, Notice, Phase, Subject, Task};
+use crate::{Checkpoint, HookPhase, Notice, Phase, Subject, Task};
 
 impl Drain {
+    /// Hooks run before the cordon. The write that cordons saves that the last of them is through.
+    pub(super) fn prepare(&mut self) {
+        let open = self.gate(HookPhase::BeforeCordon, &Subject::Node).is_open();
+        if open || self.are_done(HookPhase::BeforeCordon, &Subject::Node) {
+            self.enter(Phase::Cordoning);
+        }
+    }
+
     /// Cordons the node, or finds it cordoned. Decided anew for every state of the node that is seen: whoever cordons
     /// first owns the cordon.
     pub(super) fn cordon(&mut self) {
@@ -17,44 +25,59 @@ impl Drain {
             return;
         };
         if !node.unschedulable {
-            self.cordon_found = false;
-            if self
-                .hook_reason(HookPhase::BeforeCordon, &Subject::Node)
-                .is_some()
-            {
-                // It looked as if there were nothing to cordon, and now there is.
-                self.enter(Phase::Preparing);
-                return;
-            }
-            let checkpoint = self.checkpoint(Phase::Holding, true);
-            if let Some(version) = self.version_to_write() {
-                self.memory.own_cordon = false;
-                let revision = self.memory.revision();
-                let task = Task::Cordon {
-                    checkpoint: checkpoint.clone(),
-                    version: version.clone(),
-                };
-                let checkpoint = Box::new(checkpoint);
-                self.outbox.push(
-                    task,
-                    Job::Write(Write::Cordon {
-                        checkpoint,
-                        revision,
-                        version,
-                    }),
-                );
-            }
+            self.make_cordon();
             return;
         }
         if !self.cordon_found {
             self.find_cordon();
         }
         if self.memory.is_all_saved() {
-            self.outbox.tell(Notice::Cordoned {
-                ours: self.memory.own_cordon,
-            });
+            let ours = self.memory.own_cordon;
+            self.outbox.tell(Notice::Cordoned { ours });
             self.enter(Phase::Holding);
         }
+    }
+
+    fn make_cordon(&mut self) {
+        self.cordon_found = false;
+        if self.mark().is_some_and(|mark| mark.own_cordon) {
+            // We made it, before its answer came or although none did, and somebody has lifted it.
+            self.cordon_unsure = None;
+            self.memory.on_node = true;
+            self.enter(Phase::Holding);
+            self.uncordoned_by_others();
+            return;
+        }
+        if !self.are_done(HookPhase::BeforeCordon, &Subject::Node) {
+            // It looked as if there were nothing to cordon, and now there is.
+            self.enter(Phase::Preparing);
+            return;
+        }
+        let Some(version) = self.version_to_write() else {
+            return;
+        };
+        let checkpoint = self.checkpoint(Phase::Holding, true);
+        let revision = self.memory.revision();
+        let task = Task::Cordon {
+            checkpoint: checkpoint.clone(),
+            version: version.clone(),
+        };
+        let checkpoint = Box::new(checkpoint);
+        self.memory.own_cordon = false;
+        self.outbox.push(
+            task,
+            Job::Write(Write::Cordon {
+                checkpoint,
+                revision,
+                version,
+            }),
+        );
+    }
+
+    /// What this drain has left on the node.
+    fn mark(&self) -> Option<&Checkpoint> {
+        let mark = self.world.node()?.checkpoint.as_ref()?;
+        (mark.id == self.request.id).then_some(mark)
     }
 
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
@@ -106,11 +129,8 @@ impl Drain {
 
     /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
     fn recognize_cordon(&mut self) {
-        let Some(node) = self.world.node() else {
-            return;
-        };
-        if let Some(mark) = node.checkpoint.as_ref().filter(|mark| mark.id == self.request.id) {
-            self.memory.own_cordon = mark.own_cordon && node.unschedulable;
+        if let Some(own_cordon) = self.mark().map(|mark| mark.own_cordon) {
+            self.memory.own_cordon = own_cordon && self.world.is_cordoned();
             self.memory.on_node = true;
         }
     }

@@ -120,9 +120,15 @@ impl Drain {
         Some(hold)
     }
 
+    /// Its hooks may go on: its wave has begun, and it may be asked once they are through.
+    fn is_in_turn(&self, uid: &Uid) -> bool {
+        let begun = self.roster.wave_of(uid).is_some_and(|run| run.started.is_some());
+        begun && self.may_remove(uid)
+    }
+
     /// As many pods as may be in hooks at once are.
     fn is_hook_place_missing(&self, uid: &Uid) -> bool {
-        let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.may_remove(pod));
+        let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.is_in_turn(pod));
         let hooks = self.hooks.keys().filter(|key| in_turn(key)).count();
         hooks >= self.most_in_flight()
             && self

@@ -93,6 +93,18 @@ impl Drain {
         Gate::Open
     }
 
+    /// Whether the hooks are through, saved or not.
+    pub(super) fn are_done(&self, phase: HookPhase, subject: &Subject) -> bool {
+        self.policies_with(phase).into_iter().all(|policy| {
+            let key = HookKey {
+                phase,
+                subject: subject.clone(),
+                policy,
+            };
+            self.memory.done.contains_key(&key)
+        })
+    }
+
     pub(super) fn has_hooks(&self, phase: HookPhase) -> bool {
         self.request
             .policies

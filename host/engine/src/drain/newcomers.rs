@@ -109,17 +109,17 @@ impl Drain {
 
     fn admit_one(&mut self, pod: &Pod, decision: &Decision, plan: &Plan) {
         let uid = pod.id.uid.clone();
-        let standing = match decision.verdict {
+        let mut standing = match decision.verdict {
             Verdict::Keep => Standing::Keeps,
             Verdict::Refuse => Standing::Refused,
             verdict => Standing::Leaves(Box::new(self.returned(pod, verdict))),
         };
-        if let Standing::Leaves(target) = &standing
+        if let Standing::Leaves(target) = &mut standing
             && !target.keeps_coming_back
             && let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid))
         {
             let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
-            self.roster.place(uid.clone(), wave, own_pod);
+            target.wave = Some(self.roster.place(uid.clone(), wave, own_pod));
         }
         self.roster.plan.decisions.push(decision.clone());
         self.roster.plan.waves = self.roster.waves.iter().map(|run| run.wave.clone()).collect();

@@ -82,18 +82,18 @@ impl Drain {
             Phase::Finished => {}
             _ if self.outcome.is_some() => self.wind_up(),
             Phase::Planning => self.plan_first(),
-            Phase::Preparing => self.pass(HookPhase::BeforeCordon, Phase::Cordoning),
+            Phase::Preparing => self.prepare(),
             Phase::Cordoning => self.cordon(),
-            Phase::Holding => self.pass(HookPhase::BeforeDrain, Phase::Evicting),
+            Phase::Holding => self.hold(),
             Phase::Evicting => self.empty_node(),
             Phase::Verifying => self.verify(),
             Phase::Uncordoning => self.uncordon(),
         }
     }
 
-    fn pass(&mut self, hooks: HookPhase, next: Phase) {
-        if self.gate(hooks, &Subject::Node).is_open() {
-            self.enter(next);
+    fn hold(&mut self) {
+        if self.gate(HookPhase::BeforeDrain, &Subject::Node).is_open() {
+            self.enter(Phase::Evicting);
         }
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::outbox::Job;
-use super::roster::{Standing, Target, WaveRun};
+use super::roster::{Standing, Target};
 use crate::{Answer, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
 use crate::{check, draft};
 
@@ -164,15 +164,7 @@ impl Drain {
         for wave in &mut plan.waves {
             wave.pods.retain(is_chased);
         }
-        self.roster.waves = plan
-            .waves
-            .iter()
-            .map(|wave| WaveRun {
-                wave: wave.clone(),
-                started: None,
-                ended: false,
-            })
-            .collect();
+        self.roster.begin_waves(&plan.waves);
         self.roster.plan = plan;
         self.forget_hooks_of_others();
         blockers

@@ -26,6 +26,8 @@ pub(super) struct Target {
     /// Its namespace and controller, under which returns are counted.
     pub(super) owner: String,
     pub(super) verdict: Verdict,
+    /// The name of its wave.
+    pub(super) wave: Option<String>,
     pub(super) state: State,
     /// Why the last ask did not work.
     pub(super) refusal: Option<Reason>,
@@ -100,6 +102,7 @@ impl Target {
             pod: pod.id.clone(),
             owner: owner_of(pod),
             verdict,
+            wave: None,
             state: State::Waiting,
             refusal: None,
             tries: 0,
@@ -158,12 +161,30 @@ impl Roster {
 
     /// The wave a pod stands in.
     pub(super) fn wave_of(&self, uid: &Uid) -> Option<&WaveRun> {
-        self.waves.iter().find(|run| run.wave.pods.contains(uid))
+        let name = self.target(uid)?.wave.as_ref()?;
+        self.waves.iter().find(|run| run.wave.name == *name)
+    }
+
+    /// Takes the waves of the agreed plan, and tells each pod where it stands.
+    pub(super) fn begin_waves(&mut self, waves: &[Wave]) {
+        for wave in waves {
+            for uid in &wave.pods {
+                if let Some(target) = self.target_mut(uid) {
+                    target.wave = Some(wave.name.clone());
+                }
+            }
+            self.waves.push(WaveRun {
+                wave: wave.clone(),
+                started: None,
+                ended: false,
+            });
+        }
     }
 
     /// Puts a pod that came later into the wave the planners chose for it, or the one that is under way, or the last.
-    /// It never joins the driver's own pod, which goes last and alone: then it gets a wave before that.
-    pub(super) fn place(&mut self, uid: Uid, chosen: &Wave, own_pod: Option<&Uid>) {
+    /// It never joins the driver's own pod, which goes last and alone: then it gets a wave before that. Returns the
+    /// wave's name.
+    pub(super) fn place(&mut self, uid: Uid, chosen: &Wave, own_pod: Option<&Uid>) -> String {
         let is_own = |run: &WaveRun| own_pod.is_some_and(|own| run.wave.pods.contains(own));
         let open = |run: &WaveRun| !run.ended && !is_own(run);
         let by_name = self
@@ -176,20 +197,19 @@ impl Roster {
         if let Some(run) = place.and_then(|place| self.waves.get_mut(place)) {
             run.wave.pods.push(uid);
             run.ended = false;
-            return;
+            return run.wave.name.clone();
         }
         let wave = Wave {
             pods: Vec::from([uid]),
             ..chosen.clone()
         };
-        self.waves.insert(
-            0,
-            WaveRun {
-                wave,
-                started: None,
-                ended: false,
-            },
-        );
+        let run = WaveRun {
+            wave,
+            started: None,
+            ended: false,
+        };
+        self.waves.insert(0, run);
+        chosen.name.clone()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Why every pod that is still there is still there, from a closed list.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -27,22 +26,20 @@ impl Drain {
         if quiet || self.outcome.is_some() {
             return;
         }
-        let mut told = BTreeMap::new();
+        let mut news = Vec::new();
         for (uid, pod) in self.world.pods() {
             let reason = self.reason(pod);
-            if reason == Reason::Kept {
-                continue;
+            let is_known = || self.told.get(uid).is_some_and(|known| reads_like(known, &reason));
+            if reason != Reason::Kept && !is_known() {
+                news.push((pod.id.clone(), reason));
             }
-            let known = self.told.remove(uid);
-            if !known.is_some_and(|known| reads_like(&known, &reason)) {
-                self.outbox.tell(Notice::PodWaits {
-                    pod: pod.id.clone(),
-                    reason: reason.clone(),
-                });
-            }
-            told.insert(uid.clone(), reason);
         }
-        self.told = told;
+        let there = self.world.pods();
+        self.told.retain(|uid, _| there.contains_key(uid));
+        for (pod, reason) in news {
+            self.told.insert(pod.uid.clone(), reason.clone());
+            self.outbox.tell(Notice::PodWaits { pod, reason });
+        }
     }
 
     /// When a pod that is ending should have ended.

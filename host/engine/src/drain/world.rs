@@ -85,7 +85,12 @@ impl World {
     /// A list from the watch: nothing heard before counts against it.
     pub(super) fn apply_pods(&mut self, pods: Vec<Pod>) {
         self.heard_pods = true;
+        let listed: Vec<Uid> = pods.iter().map(|pod| pod.id.uid.clone()).collect();
         self.apply_list(pods, u64::MAX);
+        // A list that was asked for before says nothing about these.
+        self.applied
+            .extend(listed.into_iter().map(|uid| (uid, self.heard)));
+        self.applied.retain(|uid, _| self.pods.contains_key(uid));
     }
 
     /// A fresh list, asked for when `mark` was heard: what was heard since then may be newer than the list.
