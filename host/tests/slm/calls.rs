@@ -21,6 +21,8 @@ async fn scenario_11_full_flow() {
     assert!(rig.is_cordoned());
     rig.check_evicted_at_most_once();
     assert_eq!(rig.evictions().len(), 4);
+    // The last one is noted once it has ended.
+    rig.passes(1).await;
     let drives = rig
         .kubelet
         .passes()

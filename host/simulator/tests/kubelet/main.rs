@@ -7,8 +7,12 @@
     reason = "helpers of tests; a failure is a failed test"
 )]
 
+mod calls;
+mod claims;
 mod cluster;
 mod driver;
+mod endings;
 mod events;
 mod registration;
+mod transitions;
 mod world;
