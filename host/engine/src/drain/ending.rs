@@ -11,10 +11,10 @@ use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 const HOOKS_BOUND: Duration = Duration::from_secs(15);
 /// How long the node's last write is tried after that.
 const WRITES_BOUND: Duration = Duration::from_secs(15);
-/// How long news of a cordon is waited for whose answer was lost.
-const NEWS_BOUND: Duration = Duration::from_secs(5);
 /// How long it is tried while the deadline is far.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// How long news of a cordon is waited for whose answer was lost.
+const NEWS_BOUND: Duration = Duration::from_secs(5);
 
 impl Drain {
     /// From now on nothing is evicted and no hook of the drain is called.
@@ -45,7 +45,7 @@ impl Drain {
         }
     }
 
-    /// The outcome is known and nothing was changed, or everything has been put back.
+    /// The node or a policy's doings may have to be put back.
     fn has_changed_anything(&self) -> bool {
         let resumed = self.resumed.is_some_and(|phase| phase > Phase::Planning);
         let hooked = !self.hooks.is_empty() || !self.memory.done.is_empty();
