@@ -316,3 +316,31 @@ fn a_cordon_of_ours_that_was_lifted_before_its_answer_was_lost_is_not_made_again
     });
     host.written("save evicting").does("forget");
 }
+
+#[test]
+fn a_late_answer_does_not_make_a_foreign_cordon_ours() {
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).skip().hear(Event::Cancel {
+        reason: String::new(),
+    });
+    let mark = host.last_checkpoint();
+    let seen = |version: &str, unschedulable| {
+        let checkpoint = Some(mark.clone());
+        Event::Node(Some(Node {
+            unschedulable,
+            checkpoint,
+            resource_version: version.to_owned(),
+            ..node()
+        }))
+    };
+    host.hear(seen("101", true))
+        .hear(seen("102", false))
+        .hear(seen("103", true));
+    host.answer(
+        "cordon",
+        Answer::Written {
+            version: "101".to_owned(),
+        },
+    )
+    .does("forget");
+}

@@ -117,9 +117,15 @@ impl Drain {
         }
     }
 
-    /// The answer to our cordon was lost. Once the node has moved on from the state it was decided on, it has been
-    /// made or never will be.
+    /// What a new state of the node says of a cordon of ours whose answer has not come, or was lost. Once the node
+    /// has moved on from the state it was decided on, it has been made or never will be. Where our mark stands
+    /// without the cordon, it was made and lifted: the next one is not ours, whatever answer comes.
     pub(super) fn settle_cordon(&mut self) {
+        let was_made = self.mark().is_some_and(|mark| mark.own_cordon);
+        if was_made && !self.world.is_cordoned() {
+            self.cordon_found = true;
+            self.memory.on_node = true;
+        }
         let version = self.world.node().map(|node| &node.resource_version);
         if self.cordon_unsure.is_some() && version != self.cordon_unsure.as_ref() {
             self.cordon_unsure = None;
