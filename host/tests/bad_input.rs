@@ -1,6 +1,12 @@
 //! Everything that can be wrong before a drain begins gets one clear error and its exit code.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "helpers of tests, of which each file uses its part"
+)]
 
+#[path = "support/guests.rs"]
+mod guests;
 mod support;
 
 use std::path::Path;
@@ -11,6 +17,7 @@ use support::{Run, policies, scupper};
 
 const CONFIG: i32 = 3;
 const CLUSTER: i32 = 4;
+const POLICY: i32 = 7;
 const LIMIT: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -143,13 +150,38 @@ fn a_wrong_configuration_of_a_policy_names_every_key() {
 }
 
 #[test]
+fn a_policy_that_traps_is_told_with_its_own_function() {
+    let fixture = Fixture::new();
+    let flag = format!("broken={}", guests::guest("panics").display());
+    let run = fixture.plan(&["--policy", &flag]);
+    assert_eq!(run.code, Some(POLICY), "{run:#?}");
+    assert!(
+        run.stdout.contains("broken") && run.stdout.contains("look_up_the_impossible"),
+        "{run:#?}"
+    );
+}
+
+#[test]
+fn a_policy_that_never_returns() {
+    let fixture = Fixture::new();
+    let flag = format!("endless={}", guests::guest("spins_in_describe").display());
+    fixture
+        .plan(&["--policy", &flag])
+        .fails(CONFIG, &["endless", "ms"]);
+    let flag = format!("endless={}", guests::guest("spins_in_plan").display());
+    let run = fixture.plan(&["--policy", &flag]);
+    assert_eq!(run.code, Some(POLICY), "{run:#?}");
+    assert!(run.stdout.contains("endless"), "{run:#?}");
+}
+
+#[test]
 fn all_flags_that_are_wrong_are_told_at_once() {
     let fixture = Fixture::new();
     let run = fixture.plugin(&[
         "--sla",
         "soon",
         "--eviction-timeout",
-        "-3s",
+        "later",
         "--grant",
         "nobody=a:b",
     ]);

@@ -8,6 +8,8 @@
 mod calls;
 mod compiling;
 mod files;
+#[path = "../support/guests.rs"]
+mod guests;
 mod hostile;
 mod kept;
 mod support;

@@ -1,9 +1,4 @@
 //! The program as a user runs it, and a simulated cluster for it to look at.
-#![expect(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "helpers of tests, of which each file uses its part"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
