@@ -338,9 +338,10 @@ async fn failures_are_paced_by_path() {
     let first = moments[0];
     let seconds: Vec<u64> = moments
         .iter()
-        .map(|at| at.duration_since(first).as_secs())
+        .map(|at| at.duration_since(first).as_secs_f64().round() as u64)
         .collect();
-    // As seen on a real kubelet, with a second or two more where this machine was slow to answer.
+    // As seen on a real kubelet, with a second or two more where this machine was slow to answer. An attempt is noted
+    // when it is over, up to a step or two of the clock late: hence the rounding.
     let expected = [0..=0, 1..=2, 3..=4, 5..=7, 10..=13, 19..=22, 35..=40];
     assert!(seconds.len() >= expected.len(), "{seconds:?}");
     assert!(
