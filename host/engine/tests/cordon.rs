@@ -344,3 +344,18 @@ fn a_late_answer_does_not_make_a_foreign_cordon_ours() {
     )
     .does("forget");
 }
+
+#[test]
+fn a_cordon_of_a_process_that_died_right_after_it_is_lifted_by_a_cancel() {
+    let mut host = Host::new(request());
+    let ours = Node {
+        unschedulable: true,
+        checkpoint: Some(host_checkpoint()),
+        ..node()
+    };
+    host.hear(Event::Node(Some(ours)))
+        .hear(Event::Cancel {
+            reason: String::new(),
+        })
+        .does("uncordon at 100");
+}

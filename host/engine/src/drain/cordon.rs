@@ -134,7 +134,7 @@ impl Drain {
     }
 
     /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
-    fn recognize_cordon(&mut self) {
+    pub(super) fn recognize_cordon(&mut self) {
         if let Some(own_cordon) = self.mark().map(|mark| mark.own_cordon) {
             self.memory.own_cordon = own_cordon && self.world.is_cordoned();
             self.memory.on_node = true;

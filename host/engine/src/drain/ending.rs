@@ -28,6 +28,10 @@ impl Drain {
             self.took_back(job);
         }
         self.chain = None;
+        if self.phase == Phase::Planning && self.request.intent == Intent::Drain && self.resumed.is_none() {
+            // A process before this one may have died right after its cordon, which nobody had seen by then.
+            self.recognize_cordon();
+        }
         if self.request.intent == Intent::Uncordon || !self.has_changed_anything() {
             return;
         }
