@@ -205,7 +205,11 @@ fn an_unknown_node() {
         .plugin(&["--node-name", "worker-9"])
         .fails(CLUSTER, &["worker-9"]);
     let kubeconfig = fixture.path("kubeconfig");
-    scupper(&["plan", "worker-9", "--kubeconfig", &kubeconfig], LIMIT).fails(CLUSTER, &["worker-9"]);
+    scupper(
+        &["plan", "--force", "worker-9", "--kubeconfig", &kubeconfig],
+        LIMIT,
+    )
+    .fails(CLUSTER, &["worker-9"]);
 }
 
 #[test]

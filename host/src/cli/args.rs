@@ -96,13 +96,13 @@ pub struct DrainArgs {
     #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "SECONDS")]
     pub grace_period: i64,
     /// Let pods without a controller leave, too.
-    #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
     pub force: bool,
     /// Let pods with an emptyDir volume leave, too; what is in it is lost.
-    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
     pub delete_emptydir_data: bool,
     /// Leave DaemonSet pods where they are instead of refusing the drain.
-    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
     pub ignore_daemonsets: bool,
     /// How long one eviction request may take before it is given up and asked again.
     #[arg(long, default_value = "30s", value_name = "DURATION")]
