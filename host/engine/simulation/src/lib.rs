@@ -1,1 +1,40 @@
-//! host/engine/simulation
+//! Deterministic simulation of the drain engine: a seeded cluster with everything that goes wrong in one, and the
+//! invariants, held against the truth after every event.
+//!
+//! ```text
+//! seed ─► scenario ─► world ── events ──► Drain ── commands ──► world ── … ──► outcome
+//!                       │                   │
+//!                       └──── truth ──► referee ◄── what the process was told
+//! ```
+//!
+//! The same seed gives the same commands, so a violation is a number. It must not know the engine's inside: all it
+//! uses are the five verbs.
+
+mod budgets;
+mod cast;
+mod cluster;
+mod coverage;
+mod disturb;
+mod driver;
+mod due;
+mod ending;
+mod hookbook;
+mod hooks;
+mod knowledge;
+mod planners;
+mod plans;
+mod policies;
+mod queue;
+mod referee;
+mod rng;
+mod run;
+mod scenario;
+mod server;
+mod trace;
+mod violation;
+mod watch;
+mod world;
+
+pub use coverage::{Coverage, EXPECTED};
+pub use run::{Report, Stop, Tally, narrate, run, run_many};
+pub use violation::{INVARIANTS, Violation};

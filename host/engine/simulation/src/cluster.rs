@@ -1,0 +1,385 @@
+//! The truth: the node, its pods and budgets as the API server has them, and what kubelets and controllers do.
+//!
+//! It must not know the engine's opinion of any of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Checkpoint, Deletion, Node, Pod, PodPhase, Time, Uid};
+
+use crate::budgets::BudgetTruth;
+use crate::due::Chore;
+
+pub(crate) const NODE: &str = "node-1";
+
+/// Whose cordon it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Nobody,
+    Ours,
+    Others,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NodeTruth {
+    pub(crate) uid: Uid,
+    pub(crate) version: u64,
+    pub(crate) owner: Owner,
+    /// A cordon of ours was ever on it.
+    pub(crate) ever_ours: bool,
+    pub(crate) checkpoint: Option<Checkpoint>,
+}
+
+/// A pod and how it will fare.
+#[derive(Clone, Debug)]
+pub(crate) struct PodTruth {
+    pub(crate) pod: Pod,
+    pub(crate) script: Script,
+    pub(crate) ended: bool,
+}
+
+/// A pod that is going to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Newborn {
+    pub(crate) pod: Pod,
+    pub(crate) script: Script,
+}
+
+/// How a pod fares.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// From its deletion until its containers have ended; `None`: never.
+    pub(crate) ends_after: Option<u64>,
+    /// From then until its object goes, finalizers included; `None`: never.
+    pub(crate) goes_after: Option<u64>,
+    /// From its birth until its containers end by themselves.
+    pub(crate) finishes_after: Option<u64>,
+    pub(crate) returns: Returns,
+}
+
+/// What its controller does once it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Returns {
+    Never,
+    /// Another pod on another node.
+    Elsewhere {
+        same_name: bool,
+        after: u64,
+    },
+    /// Another pod on this node, so many times.
+    Here {
+        same_name: bool,
+        after: u64,
+        times: u32,
+    },
+}
+
+/// What has changed and must reach the watches, or happens later.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Node,
+    Pod(Uid),
+    PodGone(Uid),
+    Budget(String),
+    BudgetGone(String, String),
+    Later(u64, Chore),
+}
+
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) node: Option<NodeTruth>,
+    pub(crate) pods: BTreeMap<Uid, PodTruth>,
+    /// Every pod that ever was, as it was last, and when its object went.
+    pub(crate) gone: BTreeMap<Uid, (Pod, u64)>,
+    pub(crate) budgets: BTreeMap<String, BudgetTruth>,
+    pub(crate) dying: BTreeSet<String>,
+    pub(crate) changes: Vec<Change>,
+    version: u64,
+    uids: u64,
+}
+
+impl Cluster {
+    pub(crate) fn new(owner: Owner) -> Self {
+        let node = NodeTruth {
+            uid: Uid(String::from("n1")),
+            version: 1000,
+            owner,
+            ever_ours: false,
+            checkpoint: None,
+        };
+        Self {
+            node: Some(node),
+            pods: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            budgets: BTreeMap::new(),
+            dying: BTreeSet::new(),
+            changes: Vec::new(),
+            version: 1000,
+            uids: 0,
+        }
+    }
+
+    /// The node as a watch tells it.
+    pub(crate) fn node_event(&self) -> Option<Node> {
+        self.node.as_ref().map(|node| Node {
+            name: String::from(NODE),
+            uid: node.uid.clone(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            unschedulable: node.owner != Owner::Nobody,
+            conditions: Vec::new(),
+            checkpoint: node.checkpoint.clone(),
+            resource_version: node.version.to_string(),
+        })
+    }
+
+    /// The pods of the node.
+    pub(crate) fn on_node(&self) -> impl Iterator<Item = &PodTruth> {
+        self.pods.values().filter(|truth| truth.pod.node == NODE)
+    }
+
+    pub(crate) fn list(&self) -> Vec<Pod> {
+        self.on_node().map(|truth| truth.pod.clone()).collect()
+    }
+
+    /// Changes the node, which gives it a new version.
+    pub(crate) fn write_node(&mut self, edit: impl FnOnce(&mut NodeTruth)) -> Option<u64> {
+        self.version += 1;
+        let version = self.version;
+        let node = self.node.as_mut()?;
+        edit(node);
+        node.version = version;
+        self.changes.push(Change::Node);
+        Some(version)
+    }
+
+    pub(crate) fn replace_node(&mut self, there: bool) {
+        self.version += 1;
+        let version = self.version;
+        self.node = there.then(|| NodeTruth {
+            uid: Uid(format!("n{version}")),
+            version,
+            owner: Owner::Nobody,
+            ever_ours: false,
+            checkpoint: None,
+        });
+        self.changes.push(Change::Node);
+    }
+
+    /// A pod comes to be, unless one of its name is there. Its UID is given here.
+    pub(crate) fn born(&mut self, now: u64, newborn: Newborn) -> Option<Uid> {
+        let Newborn { mut pod, script } = newborn;
+        let taken = self.named(&pod.id.namespace, &pod.id.name).is_some();
+        if taken || self.dying.contains(&pod.id.namespace) || self.node.is_none() {
+            return None;
+        }
+        self.uids += 1;
+        let uid = Uid(format!("u{}", self.uids));
+        pod.id.uid = uid.clone();
+        pod.created = Time::from_millis(now);
+        if let Some(after) = script.finishes_after {
+            self.changes
+                .push(Change::Later(now + after, Chore::Finished(uid.clone())));
+        }
+        self.pods.insert(
+            uid.clone(),
+            PodTruth {
+                pod,
+                script,
+                ended: false,
+            },
+        );
+        self.changed(now, &uid);
+        Some(uid)
+    }
+
+    pub(crate) fn named(&self, namespace: &str, name: &str) -> Option<&PodTruth> {
+        self.pods
+            .values()
+            .find(|truth| truth.pod.id.namespace == namespace && truth.pod.id.name == name)
+    }
+
+    /// A pod has changed: its watchers and its budgets are told.
+    fn changed(&mut self, now: u64, uid: &Uid) {
+        if let Some(truth) = self.pods.get(uid) {
+            for (name, budget) in &self.budgets {
+                if budget.budget.selects(&truth.pod) {
+                    self.changes
+                        .push(Change::Later(now + budget.lag, Chore::Sync(name.clone())));
+                }
+            }
+            if truth.pod.node == NODE {
+                self.changes.push(Change::Pod(uid.clone()));
+            }
+        }
+    }
+
+    /// Marks a pod for deletion. Says whether that had an effect.
+    pub(crate) fn delete(&mut self, now: u64, uid: &Uid, grace: Option<u64>) -> bool {
+        let Some(truth) = self.pods.get_mut(uid) else {
+            return false;
+        };
+        if truth.pod.deletion.is_some() {
+            return false;
+        }
+        let grace = grace.unwrap_or(truth.pod.grace_seconds);
+        let mirror = truth.pod.is_mirror();
+        truth.pod.deletion = Some(Deletion {
+            at: Time::from_millis(now + grace * 1000),
+            grace_seconds: grace,
+        });
+        truth.pod.ready = truth.pod.ready && !truth.pod.is_finished();
+        let at_once = (grace == 0 || truth.pod.is_finished()) && truth.pod.finalizers.is_empty();
+        if truth.ended && !at_once {
+            if let Some(after) = truth.script.goes_after {
+                self.changes
+                    .push(Change::Later(now + after, Chore::Gone(uid.clone())));
+            }
+            self.changed(now, uid);
+            return true;
+        }
+        let ends = truth.script.ends_after.filter(|_| !mirror);
+        let chore = if at_once {
+            Chore::Gone(uid.clone())
+        } else {
+            Chore::Ended(uid.clone())
+        };
+        match (at_once, ends) {
+            (true, _) => self.changes.push(Change::Later(now, chore)),
+            (false, Some(after)) => self.changes.push(Change::Later(now + after, chore)),
+            (false, None) => {}
+        }
+        self.changed(now, uid);
+        true
+    }
+
+    pub(crate) fn chore(&mut self, now: u64, chore: Chore) {
+        match chore {
+            Chore::Ended(uid) => self.ended(now, &uid),
+            Chore::Gone(uid) => self.remove(now, &uid),
+            Chore::Finished(uid) => self.finished(now, &uid),
+            Chore::Born(newborn) => {
+                self.born(now, *newborn);
+            }
+            Chore::Sync(name) => self.sync(now, &name),
+            Chore::Replaced(name) => {
+                if let Some(budget) = self.budgets.get_mut(&name) {
+                    budget.elsewhere += 1;
+                    self.sync(now, &name);
+                }
+            }
+            Chore::Sweep(namespace) => self.sweep(now, &namespace),
+        }
+    }
+
+    fn ended(&mut self, now: u64, uid: &Uid) {
+        let Some(truth) = self.pods.get_mut(uid) else {
+            return;
+        };
+        if truth.ended {
+            return;
+        }
+        truth.ended = true;
+        truth.pod.ready = false;
+        if let Some(after) = truth.script.goes_after {
+            self.changes
+                .push(Change::Later(now + after, Chore::Gone(uid.clone())));
+        }
+        if truth.script.goes_after != Some(0) {
+            truth.pod.phase = PodPhase::Failed;
+            self.changed(now, uid);
+        }
+    }
+
+    fn finished(&mut self, now: u64, uid: &Uid) {
+        let Some(truth) = self.pods.get_mut(uid) else {
+            return;
+        };
+        if truth.ended {
+            return;
+        }
+        truth.pod.ready = false;
+        truth.pod.phase = PodPhase::Succeeded;
+        truth.ended = true;
+        if truth.pod.deletion.is_some()
+            && let Some(after) = truth.script.goes_after
+        {
+            self.changes
+                .push(Change::Later(now + after, Chore::Gone(uid.clone())));
+        }
+        self.changed(now, uid);
+    }
+
+    /// A pod's object goes, and its controller sees to a new one.
+    pub(crate) fn remove(&mut self, now: u64, uid: &Uid) {
+        self.changed(now, uid);
+        let Some(truth) = self.pods.remove(uid) else {
+            return;
+        };
+        self.changes
+            .retain(|change| !matches!(change, Change::Pod(changed) if changed == uid));
+        for (name, budget) in &self.budgets {
+            if let Some(after) = budget.recovers.filter(|_| budget.budget.selects(&truth.pod)) {
+                self.changes
+                    .push(Change::Later(now + after, Chore::Replaced(name.clone())));
+            }
+        }
+        if truth.pod.node == NODE {
+            self.changes.push(Change::PodGone(uid.clone()));
+        }
+        if let Some((after, newborn)) = successor(&truth) {
+            self.changes
+                .push(Change::Later(now + after, Chore::Born(Box::new(newborn))));
+        }
+        self.gone.insert(uid.clone(), (truth.pod, now));
+    }
+
+    fn sweep(&mut self, now: u64, namespace: &str) {
+        let pods: Vec<Uid> = self
+            .pods
+            .values()
+            .filter(|truth| truth.pod.id.namespace == namespace)
+            .map(|truth| truth.pod.id.uid.clone())
+            .collect();
+        for uid in pods {
+            self.delete(now, &uid, None);
+        }
+    }
+}
+
+/// The pod that a controller makes in place of one that is gone.
+fn successor(truth: &PodTruth) -> Option<(u64, Newborn)> {
+    let mut newborn = Newborn {
+        pod: truth.pod.clone(),
+        script: truth.script.clone(),
+    };
+    let pod = &mut newborn.pod;
+    pod.deletion = None;
+    pod.phase = PodPhase::Running;
+    pod.ready = true;
+    newborn.script.finishes_after = None;
+    let (after, same_name) = match truth.script.returns {
+        Returns::Never => return None,
+        Returns::Elsewhere { same_name, after } => {
+            pod.node = String::from("node-2");
+            newborn.script.returns = Returns::Never;
+            (after, same_name)
+        }
+        Returns::Here { times: 0, .. } => return None,
+        Returns::Here {
+            same_name,
+            after,
+            times,
+        } => {
+            newborn.script.returns = Returns::Here {
+                same_name,
+                after,
+                times: times - 1,
+            };
+            (after, same_name)
+        }
+    };
+    if !same_name {
+        pod.id.name.push('x');
+    }
+    Some((after, newborn))
+}

@@ -1,0 +1,223 @@
+//! What the worlds have exercised, counted: a simulation that never meets a fault proves nothing about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How often each thing happened, by group and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    counts: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+/// What must have happened at least once in a good number of worlds.
+pub const EXPECTED: &[(&str, &[&str])] = &[
+    (
+        "outcome",
+        &[
+            "Drained",
+            "Uncordoned",
+            "Blocked",
+            "PolicyFailed",
+            "DeadlineExceeded",
+            "Cancelled",
+            "Lost",
+            "Failed",
+        ],
+    ),
+    (
+        "reason",
+        &[
+            "NotPlanned",
+            "Kept",
+            "WaveNotStarted",
+            "HookRunning",
+            "ParallelLimit",
+            "EvictionRequested",
+            "BudgetExhausted",
+            "BudgetNotObserved",
+            "MoreThanOneBudget",
+            "Throttled",
+            "EvictionRefused",
+            "NamespaceTerminating",
+            "Forbidden",
+            "Unreachable",
+            "UidDisproved",
+            "Terminating",
+            "TerminatingPastGrace",
+            "AwaitingCompletion",
+            "NodeUncordoned",
+            "KeepsComingBack",
+            "DriverStopping",
+            "Refused",
+        ],
+    ),
+    (
+        "answer",
+        &[
+            "Accepted",
+            "NotFound",
+            "UidMismatch",
+            "BudgetExhausted",
+            "BudgetNotObserved",
+            "MoreThanOneBudget",
+            "Throttled",
+            "NamespaceTerminating",
+            "Forbidden",
+            "Refused",
+            "Unreachable",
+            "Unreachable, yet done",
+        ],
+    ),
+    (
+        "plan",
+        &[
+            "Refuses",
+            "Fails",
+            "Undecided",
+            "DecidedTwice",
+            "Unknown",
+            "UnknownInWave",
+            "InNoWave",
+            "InTwoWaves",
+            "StaysInWave",
+            "MirrorLeaves",
+            "OwnPodNotLast",
+            "WaveName",
+            "WaveTwice",
+            "NoParallelism",
+        ],
+    ),
+    (
+        "crash in",
+        &[
+            "planning",
+            "preparing",
+            "cordoning",
+            "holding",
+            "evicting",
+            "verifying",
+            "rolling back",
+            "uncordoning",
+        ],
+    ),
+    (
+        "crash after command",
+        &[
+            "plan",
+            "step",
+            "cordon",
+            "save",
+            "uncordon",
+            "forget",
+            "evict",
+            "delete",
+            "list-pods",
+        ],
+    ),
+    (
+        "node write",
+        &[
+            "written",
+            "conflict",
+            "unavailable",
+            "unavailable, yet done",
+            "rejected",
+            "after a crash",
+        ],
+    ),
+    (
+        "hook",
+        &["Done", "Pending", "Failed, again", "Failed", "Oversized"],
+    ),
+    (
+        "watch",
+        &[
+            "broken",
+            "repeated",
+            "reordered",
+            "old node",
+            "late timer",
+            "early timer",
+        ],
+    ),
+    (
+        "others",
+        &[
+            "Cancel",
+            "Lost",
+            "Deadline",
+            "Pause",
+            "Cordon",
+            "Uncordon",
+            "Touch",
+            "Wipe",
+            "NodeDeleted",
+            "NodeReplaced",
+            "Arrival",
+            "NamespaceDies",
+            "DeletePod",
+            "BudgetRelaxed",
+            "BudgetDeleted",
+            "Crash",
+        ],
+    ),
+    (
+        "ending",
+        &[
+            "resumed",
+            "begun anew",
+            "uncordon after a drain",
+            "drain after a drain",
+            "own pod evicted",
+        ],
+    ),
+];
+
+impl Coverage {
+    pub(crate) fn count(&mut self, group: &'static str, name: &'static str) {
+        *self.counts.entry((group, name)).or_default() += 1;
+    }
+
+    /// Adds another count to this one.
+    pub fn add(&mut self, other: &Self) {
+        for (key, count) in &other.counts {
+            *self.counts.entry(*key).or_default() += count;
+        }
+    }
+
+    /// Everything that was expected and never happened.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for (group, names) in EXPECTED {
+            for name in *names {
+                if !self
+                    .counts
+                    .keys()
+                    .any(|(known, what)| known == group && what == name)
+                {
+                    missing.push(format!("{group}: {name}"));
+                }
+            }
+        }
+        missing
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut last = "";
+        for ((group, name), count) in &self.counts {
+            if *group != last {
+                if !last.is_empty() {
+                    writeln!(f)?;
+                }
+                write!(f, "{group:>20}: ")?;
+                last = group;
+            } else {
+                write!(f, ", ")?;
+            }
+            write!(f, "{name} {count}")?;
+        }
+        writeln!(f)
+    }
+}

@@ -1,0 +1,140 @@
+//! What other people do, and what breaks.
+
+use scupper_engine::{Event, Time, Uid, UnhealthyPods};
+
+use crate::cluster::{Change, Owner};
+use crate::due::{Chore, Disturbance, Due};
+use crate::violation::Checked;
+use crate::world::World;
+
+impl World {
+    /// Does what was planned for this moment.
+    pub(crate) fn disturb(&mut self, disturbance: Disturbance) -> Checked {
+        if let Disturbance::Order(episode, event) = disturbance {
+            return if episode == self.episode {
+                self.deliver_order(*event)
+            } else {
+                Ok(())
+            };
+        }
+        self.coverage.count("others", disturbance.name());
+        self.note(|| format!("somebody: {disturbance:?}"));
+        match disturbance {
+            Disturbance::Cancel => self.deliver_order(Event::Cancel {
+                reason: String::from("scripted"),
+            })?,
+            Disturbance::Lost => self.deliver_order(Event::Lost {
+                reason: String::from("scripted"),
+            })?,
+            Disturbance::Deadline(after) => {
+                let at = after.map(|after| Time::from_millis(self.now + after));
+                self.deliver_order(Event::Deadline(at))?;
+            }
+            Disturbance::Pause => {
+                if self.drain.is_some() {
+                    self.deliver_order(Event::Pause)?;
+                    let after = self.rng.span(10_000, 30_000);
+                    self.queue
+                        .push(self.now + after, Due::Disturb(Disturbance::Crash));
+                }
+            }
+            Disturbance::Crash => self.kill("a crash"),
+            Disturbance::Break(stream) => self.break_watch(stream),
+            other => self.interfere(other),
+        }
+        Ok(())
+    }
+
+    fn interfere(&mut self, disturbance: Disturbance) {
+        match disturbance {
+            Disturbance::Cordon(owner) => {
+                self.cluster.write_node(|node| {
+                    if node.owner == Owner::Nobody {
+                        node.owner = owner;
+                    }
+                });
+            }
+            Disturbance::Uncordon => {
+                self.cluster.write_node(|node| node.owner = Owner::Nobody);
+            }
+            Disturbance::Touch => {
+                self.cluster.write_node(|_| {});
+            }
+            Disturbance::Wipe => {
+                self.wiped = true;
+                self.cluster.write_node(|node| node.checkpoint = None);
+            }
+            Disturbance::NodeDeleted => self.cluster.replace_node(false),
+            Disturbance::NodeReplaced => self.cluster.replace_node(true),
+            Disturbance::Arrival(newborn) => {
+                self.cluster.born(self.now, *newborn);
+            }
+            Disturbance::NamespaceDies(namespace) => {
+                self.cluster.dying.insert(namespace.clone());
+                let at = self.now + self.rng.span(2_000, 40_000);
+                self.queue.push(at, Due::Chore(Chore::Sweep(namespace)));
+            }
+            Disturbance::DeletePod(lot) => self.delete_somebody(lot),
+            Disturbance::BudgetRelaxed(name) => {
+                if let Some(truth) = self.cluster.budgets.get_mut(&name) {
+                    truth.budget.desired_healthy = 0;
+                    truth.budget.unhealthy_pods = UnhealthyPods::AlwaysAllow;
+                    truth.budget.observed = false;
+                    let at = self.now + truth.lag;
+                    self.cluster.changes.push(Change::Budget(name.clone()));
+                    self.queue.push(at, Due::Chore(Chore::Sync(name)));
+                }
+            }
+            Disturbance::BudgetDeleted(name) => {
+                if let Some(truth) = self.cluster.budgets.remove(&name) {
+                    self.cluster
+                        .changes
+                        .push(Change::BudgetGone(truth.budget.namespace, name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody deletes a pod of the node, as `kubectl delete pod` does; with force now and then.
+    fn delete_somebody(&mut self, lot: u64) {
+        let pods: Vec<Uid> = self
+            .cluster
+            .on_node()
+            .map(|truth| truth.pod.id.uid.clone())
+            .collect();
+        let place = usize::try_from(lot % (pods.len() as u64).max(1)).unwrap_or(0);
+        if let Some(uid) = pods.get(place) {
+            if lot.is_multiple_of(2) {
+                self.cluster.remove(self.now, uid);
+            } else {
+                self.cluster.delete(self.now, uid, None);
+            }
+        }
+    }
+}
+
+impl Disturbance {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Cancel => "Cancel",
+            Self::Lost => "Lost",
+            Self::Deadline(_) => "Deadline",
+            Self::Pause => "Pause",
+            Self::Cordon(_) => "Cordon",
+            Self::Uncordon => "Uncordon",
+            Self::Touch => "Touch",
+            Self::Wipe => "Wipe",
+            Self::NodeDeleted => "NodeDeleted",
+            Self::NodeReplaced => "NodeReplaced",
+            Self::Break(_) => "Break",
+            Self::Arrival(_) => "Arrival",
+            Self::NamespaceDies(_) => "NamespaceDies",
+            Self::DeletePod(_) => "DeletePod",
+            Self::BudgetRelaxed(_) => "BudgetRelaxed",
+            Self::BudgetDeleted(_) => "BudgetDeleted",
+            Self::Crash => "Crash",
+            Self::Order(..) => "Order",
+        }
+    }
+}

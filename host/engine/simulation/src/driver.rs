@@ -1,0 +1,337 @@
+//! The driver around the engine: events in, commands out, as the real one does it, and its deaths.
+
+use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Phase, Task, Time};
+
+use crate::due::Due;
+use crate::ending::Circumstances;
+use crate::scenario::{Mood, Second};
+use crate::violation::{Checked, broken};
+use crate::world::World;
+
+impl World {
+    /// Something is asked of the driver: first a drain, then perhaps an uncordon or another drain.
+    pub(crate) fn begin_episode(&mut self) -> Checked {
+        self.episode += 1;
+        self.request.id = format!("request-{}", self.episode);
+        self.request.name.clone_from(&self.request.id);
+        self.request.settings = self.settings.clone();
+        self.request.intent = Intent::Drain;
+        self.request.deadline = None;
+        if self.episode == 1 {
+            self.request.deadline = self
+                .scenario
+                .deadline
+                .map(|after| Time::from_millis(self.now + after));
+        } else if self.scenario.second == Some(Second::Uncordon) {
+            self.coverage.count("ending", "uncordon after a drain");
+            self.request.intent = Intent::Uncordon;
+        } else {
+            self.coverage.count("ending", "drain after a drain");
+        }
+        self.requests = 0;
+        self.stop = None;
+        self.referee.begin_episode();
+        let at = self.now + self.scenario.patience;
+        self.queue.push(
+            at,
+            Due::Horizon {
+                episode: self.episode,
+            },
+        );
+        self.start()
+    }
+
+    /// A process begins: it reads the node's annotation and goes on from there, or begins anew.
+    pub(crate) fn start(&mut self) -> Checked {
+        self.incarnation += 1;
+        let now = Time::from_millis(self.now);
+        let node = self.cluster.node.as_ref();
+        let mark = node.and_then(|node| node.checkpoint.clone());
+        let mark = mark.filter(|mark| mark.id == self.request.id);
+        self.referee.restart(self.now, &self.request, mark.as_ref());
+        self.note(|| format!("process starts, checkpoint {mark:?}"));
+        let request = self.request.clone();
+        self.drain = Some(match mark {
+            Some(checkpoint) => {
+                self.coverage.count("ending", "resumed");
+                Drain::resume(now, request, checkpoint)
+            }
+            None => {
+                if self.referee.crashes > 0 {
+                    self.coverage.count("ending", "begun anew");
+                }
+                Drain::new(now, request)
+            }
+        });
+        self.begin_watches();
+        if let Some(stop) = self.stop.clone() {
+            let after = self.rng.span(1_000, 10_000);
+            self.order_later(after, stop);
+        }
+        self.settle()
+    }
+
+    /// The process dies: what it has sent may or may not arrive, and a little later another one begins.
+    pub(crate) fn kill(&mut self, why: &'static str) {
+        let Some(drain) = self.drain.take() else {
+            return;
+        };
+        self.note(|| format!("process dies: {why}"));
+        self.coverage.count("crash in", phase_name(drain.phase()));
+        for id in std::mem::take(&mut self.outstanding).into_keys() {
+            if self.rng.chance(500) {
+                self.dropped.insert((self.incarnation, id));
+            }
+        }
+        self.spoilt.clear();
+        self.referee.crashes += 1;
+        // Answers and events of this process arrive nowhere.
+        self.incarnation += 1;
+        let at = self.now + self.rng.span(1_000, 60_000);
+        self.queue.push(
+            at,
+            Due::Restart {
+                incarnation: self.incarnation,
+            },
+        );
+    }
+
+    fn may_crash(&mut self, per_mille: u32) -> bool {
+        let dies = self.crashes_left > 0 && self.rng.chance(per_mille);
+        self.crashes_left -= u32::from(dies);
+        dies
+    }
+
+    /// Takes everything out of the engine that it has, and holds it against the invariants.
+    pub(crate) fn settle(&mut self) -> Checked {
+        let counted = self.referee.finished;
+        while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
+            self.note(|| format!("    tells {notice:?}"));
+            self.referee.notice(&notice, &self.request)?;
+        }
+        while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
+            self.note(|| format!("  {:?} {:?}", command.id, command.task));
+            let knows = self.drain.as_ref().map(Drain::phase);
+            let (id, task) = (command.id, command.task);
+            self.trace.stamp(task.name(), self.now);
+            if let Some(pod) = task.removes() {
+                self.trace.stamp(&pod.uid.0, id.0);
+            }
+            self.referee
+                .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
+            if !matches!(task, Task::Plan { .. } | Task::Step(_)) {
+                self.requests += 1;
+            }
+            if self.outstanding.insert(id, task.clone()).is_some() {
+                return broken(7, format!("{id:?} is used twice ({knows:?})"));
+            }
+            if task == Task::ListPods {
+                self.referee.knowledge.asks_for_list(id);
+            }
+            let name = task.name();
+            self.send_command(id, task);
+            if self.may_crash(self.scenario.faults.crash_at_command) {
+                self.coverage.count("crash after command", name);
+                self.kill("after a command");
+                return Ok(());
+            }
+        }
+        let Some(drain) = &self.drain else {
+            return Ok(());
+        };
+        let calm = self.scenario.mood == Mood::Calm && self.scenario.cast.budgets.is_empty();
+        if self.referee.finished && !counted {
+            let outcome = drain.outcome().map_or("none", scupper_engine::Outcome::name);
+            self.coverage.count("outcome", outcome);
+        }
+        self.referee.look(
+            self.now,
+            drain,
+            &self.request,
+            &self.cluster,
+            &self.outstanding,
+            &mut self.coverage,
+        )?;
+        if self.referee.finished && self.outstanding.is_empty() {
+            let faults = &self.scenario.faults;
+            let smooth = faults.write_unavailable == 0
+                && faults.write_rejected == 0
+                && faults.slow_answer == 0
+                && faults.watch_lag < 100
+                && !self.node_watch_broke;
+            let circumstances = Circumstances {
+                mood: self.scenario.mood,
+                requests: calm.then_some(self.requests),
+                mark_stands: !self.wiped,
+                writes_work: smooth && self.episode == 1,
+            };
+            self.referee
+                .end(drain, &self.request, &self.cluster, circumstances)?;
+            self.end_episode();
+        }
+        Ok(())
+    }
+
+    fn send_command(&mut self, id: CommandId, task: Task) {
+        let slow = match task {
+            Task::Plan { .. } | Task::Step(_) => self.rng.chance(self.scenario.faults.slow_policy),
+            _ => self.rng.chance(self.scenario.faults.slow_answer),
+        };
+        let delay = if slow {
+            self.rng.between(1, 10_000)
+        } else {
+            self.rng.between(1, 20)
+        };
+        let incarnation = self.incarnation;
+        self.queue.push(
+            self.now + delay,
+            Due::Execute {
+                incarnation,
+                id,
+                task,
+            },
+        );
+    }
+
+    /// A command reaches the server, though its sender may be dead.
+    pub(crate) fn execute(&mut self, incarnation: u32, id: CommandId, task: &Task) -> Checked {
+        let orphan = incarnation != self.incarnation;
+        let is_policy = matches!(task, Task::Plan { .. });
+        if self.dropped.remove(&(incarnation, id)) || (orphan && is_policy) {
+            return Ok(());
+        }
+        let done = self.carry_out(task, orphan)?;
+        if orphan {
+            self.note(|| format!("the dead process's {task:?} is carried out"));
+            return Ok(());
+        }
+        if self.last_plan_spoilt && is_policy {
+            self.spoilt.insert(id);
+        }
+        let slow = self.rng.chance(self.scenario.faults.slow_answer);
+        let usual = if slow {
+            self.rng.between(1, 10_000)
+        } else {
+            self.rng.between(1, 20)
+        };
+        let at = self.now + usual + done.delay;
+        self.queue.push(
+            at,
+            Due::Answer {
+                incarnation,
+                id,
+                answer: done.answer,
+                snapshot: done.snapshot,
+            },
+        );
+        Ok(())
+    }
+
+    pub(crate) fn deliver_answer(&mut self, id: CommandId, answer: Answer, snapshot: Option<u64>) -> Checked {
+        let Some(task) = self.outstanding.remove(&id) else {
+            return Ok(());
+        };
+        if let Answer::Evict(answer) = &answer {
+            self.coverage.count("answer", crate::server::name(answer));
+        }
+        let spoilt = self.spoilt.remove(&id);
+        self.referee.answer(
+            self.now,
+            &task,
+            &answer,
+            &self.request,
+            spoilt,
+            &mut self.coverage,
+        );
+        let asked = (id, task);
+        let event = Event::Answer(id, answer);
+        self.hand_over(event, Some(&asked), snapshot)?;
+        if self.drain.is_some()
+            && !self.referee.finished
+            && self.may_crash(self.scenario.faults.crash_at_answer)
+        {
+            self.kill("after an answer");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn deliver(&mut self, event: Event, snapshot: Option<u64>) -> Checked {
+        self.hand_over(event, None, snapshot)
+    }
+
+    /// An order from outside. The door gives it again to a process that begins later.
+    pub(crate) fn deliver_order(&mut self, event: Event) -> Checked {
+        if let Event::Deadline(deadline) = event {
+            self.request.deadline = deadline;
+        }
+        if matches!(event, Event::Cancel { .. } | Event::Lost { .. }) {
+            self.stop.get_or_insert_with(|| event.clone());
+        }
+        if self.drain.is_none() {
+            self.order_later(1_000, event);
+            return Ok(());
+        }
+        self.hand_over(event, None, None)
+    }
+
+    fn order_later(&mut self, after: u64, event: Event) {
+        let order = crate::due::Disturbance::Order(self.episode, Box::new(event));
+        self.queue.push(self.now + after, Due::Disturb(order));
+    }
+
+    fn hand_over(
+        &mut self,
+        event: Event,
+        asked: Option<&(CommandId, Task)>,
+        snapshot: Option<u64>,
+    ) -> Checked {
+        let Some(drain) = &mut self.drain else {
+            return Ok(());
+        };
+        self.trace
+            .note(self.now - crate::world::START, || format!("{event:?}"));
+        let own = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
+        self.referee
+            .hear(self.now, &event, asked, snapshot, &self.cluster, own);
+        drain.handle_event(Time::from_millis(self.now), event);
+        self.settle()
+    }
+
+    pub(crate) fn timeout(&mut self) -> Checked {
+        if let Some(drain) = &mut self.drain {
+            self.trace
+                .note(self.now - crate::world::START, || String::from("timeout"));
+            drain.handle_timeout(Time::from_millis(self.now));
+        }
+        self.settle()
+    }
+
+    fn end_episode(&mut self) {
+        self.note(|| String::from("the drive ends"));
+        let drained = self
+            .drain
+            .take()
+            .is_some_and(|drain| matches!(drain.outcome(), Some(scupper_engine::Outcome::Drained)));
+        self.incarnation += 1;
+        if self.episode == 1 && drained && self.scenario.second.is_some() {
+            let at = self.now + self.rng.span(10_000, 600_000);
+            self.queue.push(at, Due::Episode);
+        } else {
+            self.over = true;
+        }
+    }
+}
+
+const fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Planning => "planning",
+        Phase::Preparing => "preparing",
+        Phase::Cordoning => "cordoning",
+        Phase::Holding => "holding",
+        Phase::Evicting => "evicting",
+        Phase::Verifying => "verifying",
+        Phase::RollingBack => "rolling back",
+        Phase::Uncordoning => "uncordoning",
+        Phase::Finished => "finished",
+    }
+}

@@ -1,0 +1,97 @@
+//! Everything that can be going to happen in a world.
+
+use scupper_engine::{Answer, CommandId, Event, Task, Uid};
+
+use crate::cluster::{Newborn, Owner};
+
+/// Something that happens at its time.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// The API server or a policy carries a command out.
+    Execute {
+        incarnation: u32,
+        id: CommandId,
+        task: Task,
+    },
+    /// Its answer arrives.
+    Answer {
+        incarnation: u32,
+        id: CommandId,
+        answer: Answer,
+        snapshot: Option<u64>,
+    },
+    /// A watch event arrives.
+    Watch {
+        incarnation: u32,
+        stream: Stream,
+        epoch: u32,
+        event: Event,
+        snapshot: Option<u64>,
+    },
+    /// A watch begins, with a list.
+    List { incarnation: u32, stream: Stream },
+    /// The cluster moves on by itself.
+    Chore(Chore),
+    /// Somebody does something.
+    Disturb(Disturbance),
+    /// The driver's process starts again.
+    Restart { incarnation: u32 },
+    /// The driver is asked for the next thing.
+    Episode,
+    /// Whoever waits for the drain has had enough.
+    Horizon { episode: u32 },
+}
+
+/// One of the three watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stream {
+    Node,
+    Pods,
+    Budgets,
+}
+
+/// What the cluster's own controllers and kubelets do.
+#[derive(Clone, Debug)]
+pub(crate) enum Chore {
+    /// A terminating pod's containers have ended.
+    Ended(Uid),
+    /// A pod's object goes.
+    Gone(Uid),
+    /// A pod's containers end by themselves.
+    Finished(Uid),
+    /// A controller makes a pod.
+    Born(Box<Newborn>),
+    /// The disruption controller looks at a budget.
+    Sync(String),
+    /// A replacement of a budget's pod is ready elsewhere.
+    Replaced(String),
+    /// A namespace's controller deletes its pods.
+    Sweep(String),
+}
+
+/// What somebody else does.
+#[derive(Clone, Debug)]
+pub(crate) enum Disturbance {
+    Cancel,
+    Lost,
+    /// So many milliseconds from then; `None`: no deadline any more.
+    Deadline(Option<u64>),
+    Pause,
+    Cordon(Owner),
+    Uncordon,
+    /// The node's version changes and nothing else does.
+    Touch,
+    /// Somebody removes our annotation.
+    Wipe,
+    NodeDeleted,
+    NodeReplaced,
+    Break(Stream),
+    Arrival(Box<Newborn>),
+    NamespaceDies(String),
+    DeletePod(u64),
+    BudgetRelaxed(String),
+    BudgetDeleted(String),
+    Crash,
+    /// An order that found no process, given again, in the episode of that number.
+    Order(u32, Box<Event>),
+}

@@ -1,0 +1,280 @@
+//! The state of a drain after each event, and how it ends, held against the invariants.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
+
+use scupper_engine::{
+    CommandId, Drain, HookPhase, Intent, Outcome, Reason, Request, Task, Time, Uid, Verdict,
+};
+
+use crate::cluster::{Cluster, Owner};
+use crate::coverage::Coverage;
+use crate::referee::Referee;
+use crate::scenario::Mood;
+use crate::violation::{Checked, broken};
+
+/// Between an outcome and the end: hooks that put back, and the node's last write.
+const WINDING_UP: u64 = 31_000;
+/// The same while no deadline presses: the last write may be tried for longer.
+const PATIENT: u64 = 320_000;
+
+impl Referee {
+    /// The engine has nothing more to say about what it just heard.
+    pub(crate) fn look(
+        &mut self,
+        now: u64,
+        drain: &Drain,
+        request: &Request,
+        truth: &Cluster,
+        outstanding: &BTreeMap<CommandId, Task>,
+        coverage: &mut Coverage,
+    ) -> Checked {
+        if self.decided.is_none()
+            && let Some(outcome) = drain.outcome()
+        {
+            self.decided = Some(now);
+            self.decision(outcome, request, truth)?;
+        }
+        self.ends_in_time(now, drain)?;
+        if !self.finished {
+            self.waiting(drain, request, coverage)?;
+            self.no_silence(now, drain, outstanding)?;
+        }
+        Ok(())
+    }
+
+    /// Invariants 3 and 6: what the outcome says must be true.
+    fn decision(&self, outcome: &Outcome, request: &Request, truth: &Cluster) -> Checked {
+        match outcome {
+            Outcome::Drained => self.drained(truth),
+            Outcome::Cancelled { .. } | Outcome::Lost { .. }
+                if self.knowledge.stopped.is_none() && !self.knowledge.node_told_gone && !self.rolls_back =>
+            {
+                broken(6, format!("it ends as {} and nobody said so", outcome.name()))
+            }
+            Outcome::Uncordoned { cordon_kept } if !cordon_kept => {
+                match truth.node.as_ref().map(|node| node.owner) {
+                    Some(Owner::Ours) => broken(5, "says that our cordon is lifted, and it is not"),
+                    _ => Ok(()),
+                }
+            }
+            Outcome::DeadlineExceeded { .. } if self.knowledge.deadline.is_none() => {
+                broken(6, "it ends by a deadline that it does not have")
+            }
+            _ if request.intent == Intent::Uncordon && matches!(outcome, Outcome::Blocked { .. }) => {
+                broken(6, "an uncordon cannot be blocked")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Invariant 3.
+    fn drained(&self, truth: &Cluster) -> Checked {
+        let Some(listed) = self.knowledge.fresh_list else {
+            return broken(3, "drained without a fresh list");
+        };
+        let leaves = |uid: &Uid| !matches!(self.plans.verdicts.get(uid), Some(Verdict::Keep));
+        for pod in truth.on_node().map(|truth| &truth.pod) {
+            let uid = &pod.id.uid;
+            let known = pod.created.as_millis() < listed || self.knowledge.there.contains_key(uid);
+            if known && leaves(uid) {
+                let said = self.plans.verdicts.get(uid);
+                return broken(
+                    3,
+                    format!("drained, and pod {uid} is there; the plan says {said:?}"),
+                );
+            }
+        }
+        let late = truth.gone.iter().find(|(uid, (pod, gone))| {
+            *gone > listed
+                && pod.node == crate::cluster::NODE
+                && self
+                    .plans
+                    .verdicts
+                    .get(*uid)
+                    .is_some_and(|verdict| verdict.leaves())
+        });
+        match late {
+            Some((uid, _)) => broken(
+                3,
+                format!("drained, and the last list was taken before {uid} was gone"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Invariant 6.
+    fn ends_in_time(&mut self, now: u64, drain: &Drain) -> Checked {
+        if self.decided.is_none() && self.knowledge.is_over(now) {
+            let stopped = self.knowledge.stopped;
+            return broken(
+                6,
+                format!("it is over (stopped at {stopped:?}) and there is no outcome"),
+            );
+        }
+        if self.decided.is_some() && drain.outcome().is_none() {
+            return broken(6, "an outcome was taken back");
+        }
+        let Some(decided) = self.decided.filter(|_| !self.finished) else {
+            return Ok(());
+        };
+        let deadline = self.knowledge.deadline.unwrap_or(u64::MAX).min(decided + PATIENT);
+        let latest = deadline
+            .max(decided + WINDING_UP)
+            .max(self.last_look + WINDING_UP);
+        if now > latest + 3_000 {
+            return broken(6, format!("decided at {decided} and not finished"));
+        }
+        Ok(())
+    }
+
+    fn waiting(&mut self, drain: &Drain, request: &Request, coverage: &mut Coverage) -> Checked {
+        let waiting = drain.waiting();
+        let mut named = BTreeSet::new();
+        for (pod, reason) in &waiting {
+            if !named.insert(&pod.uid) {
+                return broken(6, format!("pod {} waits for two reasons", pod.uid));
+            }
+            if self.knowledge.buried.contains(&pod.uid) {
+                return broken(
+                    6,
+                    format!("pod {} waits ({}) although it is gone", pod.uid, reason.name()),
+                );
+            }
+            let kind = discriminant(reason);
+            if !self.reasons.contains(&kind) {
+                self.reasons.push(kind);
+                coverage.count("reason", reason.name());
+            }
+        }
+        if request.intent == Intent::Drain && self.knowledge.heard_pods {
+            let forgotten = self.knowledge.there.keys().find(|uid| !named.contains(uid));
+            if let Some(uid) = forgotten {
+                return broken(6, format!("pod {uid} is there and has no reason"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariant 7: hooks are called again in time. Looked at before anything happens at this time.
+    pub(crate) fn punctual(&self, now: u64) -> Checked {
+        if self.knowledge.paused.is_some() || self.decided.is_some() || !self.knowledge.is_complete() {
+            return Ok(());
+        }
+        match self.hooks.overdue(now) {
+            Some(hook) => broken(7, format!("{hook:?} is not called again")),
+            None => Ok(()),
+        }
+    }
+
+    /// Invariant 7: whoever waits has asked for something or set a timer.
+    fn no_silence(&self, now: u64, drain: &Drain, outstanding: &BTreeMap<CommandId, Task>) -> Checked {
+        if self.knowledge.paused.is_some() || !self.knowledge.is_complete() {
+            return Ok(());
+        }
+        if !outstanding.is_empty()
+            || drain
+                .poll_timeout()
+                .is_some_and(|timer| timer > Time::from_millis(now))
+        {
+            return Ok(());
+        }
+        if self.decided.is_some() {
+            return broken(7, "it is decided, not finished, and waits for nothing");
+        }
+        let stuck = drain
+            .waiting()
+            .into_iter()
+            .find(|(_, reason)| needs_a_timer(reason));
+        match stuck.filter(|_| self.knowledge.is_cordoned()) {
+            Some((pod, reason)) => broken(
+                7,
+                format!("{} waits ({}) and no timer is set", pod.uid, reason.name()),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// The drive is over.
+    pub(crate) fn end(
+        &self,
+        drain: &Drain,
+        request: &Request,
+        truth: &Cluster,
+        circumstances: Circumstances,
+    ) -> Checked {
+        let outcome = drain.outcome();
+        let Circumstances {
+            mood,
+            requests,
+            writes_work,
+            mark_stands,
+        } = circumstances;
+        if mood != Mood::Wild && !outcome.is_some_and(Outcome::is_success) {
+            return broken(
+                8,
+                format!("nothing stood in the way, and yet it ended: {outcome:?}"),
+            );
+        }
+        if let (Some(requests), Intent::Drain) = (requests, request.intent) {
+            let leaving = self
+                .plans
+                .verdicts
+                .values()
+                .filter(|verdict| verdict.leaves())
+                .count();
+            let most = u32::try_from(leaving).unwrap_or(u32::MAX).saturating_add(3);
+            if requests > most {
+                return broken(6, format!("{requests} requests for {leaving} pods"));
+            }
+        }
+        let node = truth.node.as_ref();
+        let ours = node.is_some_and(|node| {
+            node.owner == Owner::Ours && node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon)
+        });
+        match outcome {
+            Some(Outcome::Uncordoned { .. }) if ours && mark_stands => {
+                broken(5, "an uncordon leaves our cordon")
+            }
+            Some(Outcome::Cancelled { .. })
+                if ours && mark_stands && writes_work && request.intent == Intent::Drain =>
+            {
+                broken(5, "a drain that was taken back leaves our cordon")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// In which world a drive ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    pub(crate) mood: Mood,
+    /// How many requests the API server got, where they are to be counted.
+    pub(crate) requests: Option<u32>,
+    /// Nobody has removed our mark.
+    pub(crate) mark_stands: bool,
+    /// Writes and watch of the node work in time, and the cordon is not an earlier drain's.
+    pub(crate) writes_work: bool,
+}
+
+/// Nothing that the world does by itself ends this wait.
+const fn needs_a_timer(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NotPlanned
+            | Reason::HookRunning {
+                phase: HookPhase::BeforeCordon | HookPhase::BeforeDrain | HookPhase::OnCancel,
+                ..
+            }
+            | Reason::EvictionRequested
+            | Reason::BudgetExhausted { .. }
+            | Reason::BudgetNotObserved { .. }
+            | Reason::MoreThanOneBudget { .. }
+            | Reason::Throttled { .. }
+            | Reason::EvictionRefused { .. }
+            | Reason::Forbidden { .. }
+            | Reason::Unreachable { .. }
+            | Reason::UidDisproved
+    )
+}

@@ -1,0 +1,137 @@
+//! Which hook steps were taken and answered, across crashes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Checkpoint, HookPhase, HookStep, StepOutcome, Subject};
+
+use crate::policies::HookId;
+use crate::violation::{Checked, broken};
+
+/// A hook may be called again no later than this after it asked for it: the host's bound and some lateness.
+const LATEST: u64 = 600_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct HookBook {
+    /// How often a step with this state was taken and how often it failed, in the whole episode.
+    taken: BTreeMap<(HookId, Vec<u8>), (u32, u32)>,
+    /// How often hooks have failed.
+    pub(crate) failed: BTreeMap<HookId, u8>,
+    /// Through, as far as the running process knows.
+    done: BTreeSet<HookId>,
+    /// Done by what an earlier process saved.
+    recalled: BTreeSet<HookId>,
+    /// The least state that may be handed to a hook that an earlier process saved.
+    saved: BTreeMap<HookId, Vec<u8>>,
+    /// Not through, and when it last answered.
+    waiting: BTreeMap<HookId, u64>,
+    in_flight: BTreeSet<HookId>,
+}
+
+fn id(step: &HookStep) -> HookId {
+    (step.policy.clone(), step.phase, step.subject.clone())
+}
+
+impl HookBook {
+    /// Another process begins.
+    pub(crate) fn restart(&mut self, checkpoint: Option<&Checkpoint>) {
+        self.done.clear();
+        self.waiting.clear();
+        self.in_flight.clear();
+        let done = checkpoint.into_iter().flat_map(|checkpoint| &checkpoint.done);
+        self.recalled = done.cloned().collect();
+        let open = checkpoint.into_iter().flat_map(|checkpoint| &checkpoint.hooks);
+        self.saved = open
+            .map(|hook| {
+                (
+                    (hook.policy.clone(), hook.phase, hook.subject.clone()),
+                    hook.state.clone(),
+                )
+            })
+            .collect();
+    }
+
+    /// A step is asked for.
+    pub(crate) fn ask(&mut self, step: &HookStep, crashes: u32) -> Checked {
+        let id = id(step);
+        if self.recalled.contains(&id) {
+            return broken(
+                8,
+                format!("{id:?} was saved as done and is called again after the restart"),
+            );
+        }
+        if self.done.contains(&id) {
+            return broken(8, format!("{id:?} is done and called again"));
+        }
+        if !self.in_flight.insert(id.clone()) {
+            return broken(8, format!("{id:?} is called while its last step runs"));
+        }
+        if let Some(saved) = self.saved.get(&id)
+            && step.state < *saved
+        {
+            return broken(8, format!("{id:?} is called with an older state than was saved"));
+        }
+        self.waiting.remove(&id);
+        let (taken, failed) = self.taken.entry((id.clone(), step.state.clone())).or_default();
+        *taken += 1;
+        if *taken > 1 + *failed + crashes {
+            return broken(
+                8,
+                format!("a step of {id:?} was taken {taken} times with {crashes} crashes"),
+            );
+        }
+        Ok(())
+    }
+
+    /// A policy has taken a step, whether the answer arrives or not.
+    pub(crate) fn executed(&mut self, step: &HookStep, outcome: &StepOutcome) {
+        if let StepOutcome::Failed { .. } = outcome {
+            let id = id(step);
+            let failed = self.failed.entry(id.clone()).or_default();
+            *failed = failed.saturating_add(1);
+            self.taken.entry((id, step.state.clone())).or_default().1 += 1;
+        }
+    }
+
+    /// An answer arrives.
+    pub(crate) fn answered(&mut self, now: u64, step: &HookStep, outcome: &StepOutcome) {
+        let id = id(step);
+        self.in_flight.remove(&id);
+        match outcome {
+            StepOutcome::Done => {
+                self.done.insert(id);
+            }
+            StepOutcome::Pending { state, .. } if state.len() > 1024 => {}
+            StepOutcome::Failed {
+                retry_after: None, ..
+            } => {}
+            _ => {
+                self.waiting.insert(id, now);
+            }
+        }
+    }
+
+    /// The process knows this hook to be through.
+    pub(crate) fn is_done(&self, policy: &str, phase: HookPhase, subject: &Subject) -> bool {
+        let id = (String::from(policy), phase, subject.clone());
+        self.done.contains(&id) || self.recalled.contains(&id)
+    }
+
+    /// Hooks that have waited longer for their next step than the host promises.
+    pub(crate) fn overdue(&self, now: u64) -> Option<&HookId> {
+        // Others lose their occasion when pods leave or come: a wave that is empty, a drain that is not at its end.
+        let steady = |id: &HookId| match id {
+            (_, _, Subject::Wave(_)) | (_, HookPhase::AfterDrain | HookPhase::OnCancel, _) => false,
+            (_, _, Subject::Node | Subject::Pod(_)) => true,
+        };
+        let late = self
+            .waiting
+            .iter()
+            .find(|(id, since)| now > **since + LATEST && steady(id));
+        late.map(|(id, _)| id)
+    }
+
+    /// A pod is gone: its hooks do not matter any more.
+    pub(crate) fn forget(&mut self, gone: impl Fn(&Subject) -> bool) {
+        self.waiting.retain(|(_, _, subject), _| !gone(subject));
+    }
+}

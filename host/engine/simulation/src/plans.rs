@@ -1,0 +1,189 @@
+//! What the planners have said: the verdicts that evictions are held against.
+//!
+//! The engine's own notice of its plan is only believed where no policy plans; there the verdicts are held against
+//! kubectl's rules by the pods' true nature.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Checkpoint, Plan, Pod, Settings, Uid, Verdict};
+
+use crate::violation::{Checked, broken};
+
+#[derive(Debug, Default)]
+pub(crate) struct Plans {
+    /// What the last planner of the chain said, waiting for the engine to adopt it.
+    answered: Option<Plan>,
+    pub(crate) verdicts: BTreeMap<Uid, Verdict>,
+    /// The first plan: its waves are in order.
+    first: Option<Plan>,
+    overdue: BTreeSet<String>,
+    /// Their controllers put them back too often: nobody waits for them.
+    chased_no_more: BTreeSet<Uid>,
+    /// The same by controller, from what an earlier process saved.
+    chased_no_more_of: BTreeSet<String>,
+    asked: BTreeSet<Uid>,
+}
+
+impl Plans {
+    /// Another process begins with what an earlier one saved.
+    pub(crate) fn resumed(checkpoint: Option<&Checkpoint>, settings: &Settings) -> Self {
+        let returns = checkpoint.into_iter().flat_map(|checkpoint| &checkpoint.returns);
+        let too_often = returns.filter(|(_, count)| **count > settings.max_returns);
+        Self {
+            chased_no_more_of: too_often.map(|(controller, _)| controller.clone()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The last planner has answered with a plan that holds.
+    pub(crate) fn answered(&mut self, plan: &Plan) {
+        for decision in &plan.decisions {
+            self.verdicts
+                .entry(decision.pod.clone())
+                .or_insert(decision.verdict);
+        }
+        self.answered = Some(plan.clone());
+    }
+
+    /// The engine says which plan it carries out.
+    pub(crate) fn adopted(
+        &mut self,
+        plan: &Plan,
+        planners: bool,
+        settings: &Settings,
+        pods: &BTreeMap<Uid, Pod>,
+    ) -> Checked {
+        for decision in &plan.decisions {
+            match self.verdicts.get(&decision.pod) {
+                Some(verdict) if *verdict != decision.verdict => {
+                    let said = (decision.verdict, verdict);
+                    return broken(
+                        1,
+                        format!("pod {}: engine and planners disagree: {said:?}", decision.pod),
+                    );
+                }
+                Some(_) => {}
+                None if planners => {
+                    return broken(
+                        1,
+                        format!("pod {} is in the plan but no planner was asked", decision.pod),
+                    );
+                }
+                None => {
+                    if let Some(pod) = pods.get(&decision.pod) {
+                        kubectl_would(pod, decision.verdict, settings)?;
+                    }
+                    self.verdicts.insert(decision.pod.clone(), decision.verdict);
+                }
+            }
+        }
+        if self.first.is_none() {
+            self.first = Some(if planners {
+                self.answered.clone().unwrap_or_default()
+            } else {
+                plan.clone()
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn keeps_coming_back(&mut self, uid: &Uid) {
+        self.chased_no_more.insert(uid.clone());
+    }
+
+    pub(crate) fn overdue(&mut self, wave: &str) {
+        self.overdue.insert(String::from(wave));
+    }
+
+    /// A pod is being asked to leave: the waves before its own must be empty or overdue, and its own have room.
+    pub(crate) fn ask(&mut self, uid: &Uid, there: &BTreeMap<Uid, Pod>) -> Checked {
+        let Some(plan) = &self.first else {
+            return broken(1, format!("pod {uid} is evicted before any plan was adopted"));
+        };
+        let waves = plan.waves.iter();
+        let Some(place) = waves.clone().position(|wave| wave.pods.contains(uid)) else {
+            return Ok(());
+        };
+        let late = waves
+            .clone()
+            .take(place)
+            .filter(|wave| !self.overdue.contains(&wave.name));
+        let holds = |other: &&Uid| {
+            there
+                .get(*other)
+                .is_some_and(|pod| !self.chased_no_more_of.contains(&controller(pod)))
+                && !self.chased_no_more.contains(*other)
+        };
+        if let Some(other) = late.flat_map(|wave| &wave.pods).find(holds) {
+            return broken(
+                7,
+                format!("pod {uid} is evicted while {other} of an earlier wave is there"),
+            );
+        }
+        self.asked.insert(uid.clone());
+        if let Some(wave) = waves.clone().nth(place)
+            && let Some(most) = wave.max_parallel
+        {
+            let leaving = wave
+                .pods
+                .iter()
+                .filter(|other| self.asked.contains(*other) && there.contains_key(*other));
+            let leaving = leaving.count();
+            if leaving > usize::try_from(most).unwrap_or(usize::MAX) {
+                return broken(
+                    7,
+                    format!("{leaving} pods of wave {} leave at once, not {most}", wave.name),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A pod was refused: it does not leave, for the time being.
+    pub(crate) fn refused(&mut self, uid: &Uid) {
+        self.asked.remove(uid);
+    }
+}
+
+/// Whose pod it is, as a checkpoint names it.
+fn controller(pod: &Pod) -> String {
+    let name = pod.controller.as_ref().map_or(&pod.id.name, |owner| &owner.name);
+    format!("{}/{name}", pod.id.namespace)
+}
+
+/// By a pod's nature alone, whether `kubectl drain` could have come to this verdict.
+fn kubectl_would(pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
+    if !verdict.leaves() {
+        return Ok(());
+    }
+    let uid = &pod.id.uid;
+    if verdict != Verdict::Evict {
+        return broken(
+            1,
+            format!("pod {uid}: kubectl's draft only evicts, not {verdict:?}"),
+        );
+    }
+    if settings.own_pod.as_ref().is_some_and(|own| own.uid == *uid) {
+        return broken(2, format!("the draft evicts the driver's own pod {uid}"));
+    }
+    if pod.is_mirror() {
+        return broken(1, format!("the draft evicts the mirror pod {uid}"));
+    }
+    if pod.is_finished() {
+        return Ok(());
+    }
+    let missing = pod.controller.as_ref().is_some_and(|owner| owner.missing);
+    if pod.is_daemon() && !missing {
+        return broken(2, format!("the draft evicts the DaemonSet pod {uid}"));
+    }
+    if (pod.controller.is_none() || missing) && !settings.filters.force {
+        return broken(
+            1,
+            format!("the draft evicts {uid}, which nothing brings back, without force"),
+        );
+    }
+    if pod.empty_dir && !settings.filters.delete_emptydir_data {
+        return broken(1, format!("the draft evicts {uid} and its emptyDir"));
+    }
+    Ok(())
+}

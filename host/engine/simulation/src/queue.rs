@@ -1,0 +1,57 @@
+//! What will happen, in the order of time; what was put in first comes first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::due::Due;
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Entry>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Reverse<(u64, u64)>,
+    due: Due,
+}
+
+impl Queue {
+    pub(crate) fn push(&mut self, at: u64, due: Due) {
+        self.count += 1;
+        self.heap.push(Entry {
+            at: Reverse((at, self.count)),
+            due,
+        });
+    }
+
+    /// When the next thing happens.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|entry| entry.at.0.0)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<(u64, Due)> {
+        self.heap.pop().map(|entry| (entry.at.0.0, entry.due))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}

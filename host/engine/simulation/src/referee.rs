@@ -1,0 +1,355 @@
+//! Holds what the engine does against the invariants, by the truth and by what the process has been told.
+
+use std::collections::BTreeMap;
+use std::mem::Discriminant;
+
+use scupper_engine::{
+    Answer, Checkpoint, CommandId, Event, EvictAnswer, HookPhase, HookStep, Intent, Notice, Phase,
+    PlanAnswer, PodRef, Reason, Request, StepOutcome, Subject, Task, Uid, Verdict,
+};
+
+use crate::cluster::{Cluster, NODE};
+use crate::coverage::Coverage;
+use crate::hookbook::HookBook;
+use crate::knowledge::Knowledge;
+use crate::plans::Plans;
+use crate::violation::{Checked, broken};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Referee {
+    pub(crate) knowledge: Knowledge,
+    pub(crate) plans: Plans,
+    pub(crate) hooks: HookBook,
+    /// Of this episode.
+    pub(crate) crashes: u32,
+    /// The engine has said that it is over.
+    pub(crate) finished: bool,
+    /// When an outcome was first seen.
+    pub(crate) decided: Option<u64>,
+    /// When this process began.
+    pub(crate) since: u64,
+    /// An event since then cannot have been looked at.
+    pub(crate) last_look: u64,
+    /// An earlier process was rolling back.
+    pub(crate) rolls_back: bool,
+    /// Reasons that were seen.
+    pub(crate) reasons: Vec<Discriminant<Reason>>,
+}
+
+impl Referee {
+    pub(crate) fn begin_episode(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Another process begins.
+    pub(crate) fn restart(&mut self, now: u64, request: &Request, checkpoint: Option<&Checkpoint>) {
+        self.knowledge = Knowledge::new(request.deadline);
+        self.plans = Plans::resumed(checkpoint, &request.settings);
+        self.hooks.restart(checkpoint);
+        self.finished = false;
+        self.decided = None;
+        self.since = now;
+        self.last_look = now;
+        self.rolls_back = checkpoint.is_some_and(|checkpoint| checkpoint.phase == Phase::RollingBack);
+    }
+
+    pub(crate) fn hear(
+        &mut self,
+        now: u64,
+        event: &Event,
+        asked: Option<&(CommandId, Task)>,
+        snapshot: Option<u64>,
+        truth: &Cluster,
+        own: Option<&Uid>,
+    ) {
+        let was_cordoned = self.knowledge.is_cordoned();
+        self.knowledge.hear(now, event, asked, snapshot, truth);
+        let there = &self.knowledge.there;
+        let deleting = &self.knowledge.deleting;
+        let cordoned = self.knowledge.is_cordoned();
+        self.hooks.forget(|subject| match subject {
+            // The driver's own pod may have been last for a moment only.
+            Subject::Pod(uid) if Some(uid) == own => true,
+            Subject::Pod(uid) => {
+                !there.contains_key(uid) || deleting.contains(uid) || !cordoned || !was_cordoned
+            }
+            _ => false,
+        });
+    }
+
+    /// An answer is about to be delivered.
+    pub(crate) fn answer(
+        &mut self,
+        now: u64,
+        task: &Task,
+        answer: &Answer,
+        request: &Request,
+        spoilt: bool,
+        coverage: &mut Coverage,
+    ) {
+        match (task, answer) {
+            (Task::Plan { policy, .. }, Answer::Plan(PlanAnswer::Plan(plan))) if !spoilt => {
+                let last = request.policies.iter().rev().find(|policy| policy.planner);
+                if last.is_some_and(|last| last.name == *policy) {
+                    self.plans.answered(plan);
+                }
+            }
+            (Task::Step(step), Answer::Step(outcome)) => {
+                coverage.count("hook", outcome_name(outcome));
+                self.hooks.answered(now, step, outcome);
+            }
+            (task, Answer::Evict(answer)) => {
+                if let Some(pod) = task.removes()
+                    && !matches!(
+                        answer,
+                        EvictAnswer::Accepted | EvictAnswer::NotFound | EvictAnswer::UidMismatch { .. }
+                    )
+                {
+                    self.plans.refused(&pod.uid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A command was picked up.
+    pub(crate) fn command(
+        &mut self,
+        now: u64,
+        task: &Task,
+        request: &Request,
+        truth: &Cluster,
+        outstanding: &BTreeMap<CommandId, Task>,
+    ) -> Checked {
+        if self.finished {
+            return broken(6, format!("{} after it has finished", task.name()));
+        }
+        match task {
+            Task::Evict { pod, .. } => self.removal(now, pod, Verdict::Evict, request, truth, outstanding),
+            Task::Delete { pod, .. } => self.removal(now, pod, Verdict::Delete, request, truth, outstanding),
+            Task::Step(step) => self.step(now, step, request),
+            Task::Cordon { checkpoint, .. } => {
+                if self.knowledge.is_over(now) {
+                    return broken(4, "cordons although it is over");
+                }
+                if checkpoint.id != request.id {
+                    return broken(5, "writes somebody else's checkpoint");
+                }
+                self.all_done(request, HookPhase::BeforeCordon, &Subject::Node)
+            }
+            Task::Uncordon { .. } => self.uncordon(now, request),
+            _ => Ok(()),
+        }
+    }
+
+    fn removal(
+        &mut self,
+        now: u64,
+        pod: &PodRef,
+        verdict: Verdict,
+        request: &Request,
+        truth: &Cluster,
+        outstanding: &BTreeMap<CommandId, Task>,
+    ) -> Checked {
+        let uid = &pod.uid;
+        self.removal_is_right(pod, verdict, truth)?;
+        self.removal_is_timely(now, uid)?;
+        if request.settings.own_pod.as_ref() == Some(pod) {
+            self.own_pod_is_last(uid)?;
+        }
+        let removals: Vec<&PodRef> = outstanding.values().filter_map(Task::removes).collect();
+        if removals.len() >= request.settings.max_in_flight {
+            return broken(
+                7,
+                format!(
+                    "pod {uid} is asked although {} requests are under way",
+                    removals.len()
+                ),
+            );
+        }
+        if removals.iter().any(|other| other.uid == *uid) {
+            return broken(
+                8,
+                format!("pod {uid} is asked while its last request is under way"),
+            );
+        }
+        if self.knowledge.deleting.contains(uid) {
+            return broken(
+                8,
+                format!("pod {uid} is asked to leave although its deletion was told"),
+            );
+        }
+        self.all_done(request, HookPhase::BeforeDrain, &Subject::Node)?;
+        self.all_done(request, HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))?;
+        self.plans.ask(uid, &self.knowledge.there)
+    }
+
+    /// Invariant 1, and the word of the plan.
+    fn removal_is_right(&self, pod: &PodRef, verdict: Verdict, truth: &Cluster) -> Checked {
+        let uid = &pod.uid;
+        let known = truth
+            .pods
+            .get(uid)
+            .map(|truth| &truth.pod)
+            .or_else(|| truth.gone.get(uid).map(|(pod, _)| pod));
+        let Some(known) = known else {
+            return broken(1, format!("{verdict:?} of {uid}, which never was"));
+        };
+        if known.id != *pod {
+            return broken(
+                1,
+                format!("{verdict:?} of {uid} by a name that is not its own: {pod}"),
+            );
+        }
+        if known.node != NODE {
+            return broken(1, format!("{verdict:?} of {uid}, which is on another node"));
+        }
+        if known.is_mirror() {
+            return broken(1, format!("{verdict:?} of the mirror pod {uid}"));
+        }
+        if self.knowledge.disproved.contains(uid) {
+            return broken(1, format!("{verdict:?} of {uid}, which was told to be gone"));
+        }
+        let said = self.plans.verdicts.get(uid).copied();
+        let finished = self.knowledge.finished.contains(uid);
+        match said {
+            Some(said) if said == verdict => Ok(()),
+            Some(Verdict::AwaitCompletion) if finished && verdict == Verdict::Evict => Ok(()),
+            _ if known.is_daemon() && !known.is_finished() => broken(
+                2,
+                format!("{verdict:?} of the DaemonSet pod {uid} against the plan, which says {said:?}"),
+            ),
+            said => broken(1, format!("{verdict:?} of {uid}, but the plan says {said:?}")),
+        }
+    }
+
+    /// Invariant 4.
+    fn removal_is_timely(&self, now: u64, uid: &Uid) -> Checked {
+        if self.knowledge.is_over(now) || self.decided.is_some() {
+            return broken(4, format!("pod {uid} is asked to leave although it is over"));
+        }
+        if self.knowledge.paused.is_some() {
+            return broken(
+                4,
+                format!("pod {uid} is asked to leave although the driver stops"),
+            );
+        }
+        if !self.knowledge.is_cordoned() {
+            return broken(
+                4,
+                format!("pod {uid} is asked to leave although the node is not cordoned"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Invariant 2.
+    fn own_pod_is_last(&self, own: &Uid) -> Checked {
+        let stays = |uid: &Uid| {
+            self.plans
+                .verdicts
+                .get(uid)
+                .is_some_and(|verdict| !verdict.leaves())
+        };
+        match self.knowledge.there.keys().find(|uid| *uid != own && !stays(uid)) {
+            Some(other) => broken(2, format!("the driver's own pod is asked while {other} is there")),
+            None => Ok(()),
+        }
+    }
+
+    fn step(&mut self, now: u64, step: &HookStep, request: &Request) -> Checked {
+        let wants = request.policies.iter().find(|policy| policy.name == step.policy);
+        if !wants.is_some_and(|policy| policy.phases.contains(&step.phase)) {
+            return broken(
+                7,
+                format!(
+                    "{:?} of {} is called, which it did not ask for",
+                    step.phase, step.policy
+                ),
+            );
+        }
+        let puts_back = step.phase == HookPhase::OnCancel;
+        if (self.knowledge.is_over(now) || self.decided.is_some()) && !puts_back {
+            return broken(4, format!("{:?} is called although it is over", step.phase));
+        }
+        if step.phase == HookPhase::AfterUncordon {
+            self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node)?;
+        }
+        self.hooks.ask(step, self.crashes)
+    }
+
+    /// Invariant 5: who asked for that? Whose cordon it is, the server checks.
+    fn uncordon(&mut self, now: u64, request: &Request) -> Checked {
+        if request.intent == Intent::Uncordon {
+            return self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node);
+        }
+        let cancelled = self.knowledge.stopped.is_some();
+        if !cancelled && !request.settings.uncordon_on_failure {
+            return broken(5, "lifts the cordon although it is to be kept after a failure");
+        }
+        if self.decided.is_none() && !self.knowledge.is_over(now) && !request.settings.uncordon_on_failure {
+            return broken(5, "lifts the cordon in the middle of a drain");
+        }
+        Ok(())
+    }
+
+    /// Every policy that wants this phase is through with it.
+    fn all_done(&self, request: &Request, phase: HookPhase, subject: &Subject) -> Checked {
+        // A node that somebody else had cordoned is not cordoned by us: there is nothing to do before it.
+        let policies = request
+            .policies
+            .iter()
+            .filter(|policy| policy.phases.contains(&phase));
+        match policies
+            .filter(|policy| !self.hooks.is_done(&policy.name, phase, subject))
+            .map(|p| &p.name)
+            .next()
+        {
+            Some(policy) => broken(7, format!("{policy} is not through with {phase} of {subject:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The engine tells something.
+    pub(crate) fn notice(&mut self, notice: &Notice, request: &Request) -> Checked {
+        if self.finished {
+            return broken(6, format!("tells something after it has finished: {notice:?}"));
+        }
+        match notice {
+            Notice::Planned(plan) => {
+                let planners = request.policies.iter().any(|policy| policy.planner);
+                self.plans
+                    .adopted(plan, planners, &request.settings, &self.knowledge.there)
+            }
+            Notice::WaveOverdue { name } => {
+                self.plans.overdue(name);
+                Ok(())
+            }
+            Notice::PodWaits {
+                pod,
+                reason: Reason::KeepsComingBack,
+            } => {
+                self.plans.keeps_coming_back(&pod.uid);
+                Ok(())
+            }
+            Notice::Finished { .. } => {
+                self.finished = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+const fn outcome_name(outcome: &StepOutcome) -> &'static str {
+    match outcome {
+        StepOutcome::Done => "Done",
+        StepOutcome::Pending { state, .. } if state.len() > 1024 => "Oversized",
+        StepOutcome::Pending { .. } => "Pending",
+        StepOutcome::Failed {
+            retry_after: Some(_), ..
+        } => "Failed, again",
+        StepOutcome::Failed { .. } => "Failed",
+    }
+}

@@ -1,0 +1,150 @@
+//! Runs worlds: one, one with its story, or many on several threads.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::coverage::Coverage;
+use crate::violation::{Broken, Violation};
+use crate::world::{START, World};
+
+/// A world that kept every promise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// A fingerprint of every command that the engine gave.
+    pub hash: u64,
+    /// What was met on the way.
+    pub coverage: Coverage,
+    /// How long it took, in its own milliseconds.
+    pub took: u64,
+    /// Requests of the last drive.
+    pub requests: u32,
+}
+
+/// What many worlds came to.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// How many ran.
+    pub worlds: u64,
+    /// How long they took together, in their own milliseconds.
+    pub took: u64,
+    /// What they met.
+    pub coverage: Coverage,
+    /// The violations that were found, by seed.
+    pub violations: Vec<Violation>,
+}
+
+/// Runs the world of this seed.
+pub fn run(seed: u64) -> Result<Report, Box<Violation>> {
+    play(seed, false).0
+}
+
+/// Runs the world of this seed and tells everything that happened in it.
+pub fn narrate(seed: u64) -> (Result<Report, Box<Violation>>, Vec<String>) {
+    play(seed, true)
+}
+
+fn play(seed: u64, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
+    let first = attempt(seed, whole, whole);
+    match first {
+        // Once more, for its story.
+        (Err(_), _) if !whole => attempt(seed, true, false),
+        first => first,
+    }
+}
+
+fn attempt(seed: u64, traced: bool, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
+    let mut world = World::new(seed, traced);
+    if whole {
+        world.trace.keep_all();
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| world.run()));
+    let result = match result {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(broken)) => Err(broken),
+        Err(panic) => Err(Broken {
+            invariant: 7,
+            message: format!("the engine panics: {}", words(panic.as_ref())),
+        }),
+    };
+    let story = world.trace.lines();
+    let report = match result {
+        Ok(()) => Ok(Report {
+            hash: world.trace.hash(),
+            took: world.now - START,
+            requests: world.requests,
+            coverage: world.coverage,
+        }),
+        Err(broken) => Err(Box::new(world.violated(seed, broken))),
+    };
+    (report, story)
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| String::from(*text));
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
+}
+
+/// When to stop before all worlds have been run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// At the first violation.
+    AtFirst,
+    /// At the first violation of this invariant.
+    AtInvariant(u8),
+    /// Never.
+    Never,
+}
+
+/// Runs the worlds of many seeds on so many threads.
+pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Tally {
+    let next = AtomicU64::new(seeds.start);
+    let stop = AtomicBool::new(false);
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1))
+            .map(|_| scope.spawn(|| work(&next, seeds.end, &stop, when)))
+            .collect();
+        workers
+            .into_iter()
+            .filter_map(|worker| worker.join().ok())
+            .collect()
+    });
+    let mut sum = Tally::default();
+    for tally in tallies {
+        sum.worlds += tally.worlds;
+        sum.took += tally.took;
+        sum.coverage.add(&tally.coverage);
+        sum.violations.extend(tally.violations);
+    }
+    sum.violations.sort_by_key(|violation| violation.seed);
+    sum
+}
+
+fn work(next: &AtomicU64, end: u64, stop: &AtomicBool, when: Stop) -> Tally {
+    let mut tally = Tally::default();
+    while !stop.load(Ordering::Relaxed) {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end {
+            break;
+        }
+        tally.worlds += 1;
+        match run(seed) {
+            Ok(report) => {
+                tally.took += report.took;
+                tally.coverage.add(&report.coverage);
+            }
+            Err(violation) => {
+                let enough = match when {
+                    Stop::AtFirst => true,
+                    Stop::AtInvariant(invariant) => violation.invariant == invariant,
+                    Stop::Never => false,
+                };
+                tally.violations.push(*violation);
+                stop.fetch_or(enough, Ordering::Relaxed);
+            }
+        }
+    }
+    tally
+}

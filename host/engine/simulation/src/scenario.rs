@@ -1,0 +1,281 @@
+//! What a seed makes: the cluster at the beginning, the policies, and everything that will go wrong.
+
+use scupper_engine::{Duration, Filters, HookPhase, Settings};
+
+use crate::cast::{self, Cast};
+use crate::cluster::Owner;
+use crate::due::{Disturbance, Stream};
+use crate::policies::{HookScript, PlannerScript, PolicyScript};
+use crate::rng::Rng;
+
+/// How the world means it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Nothing goes wrong, nobody interferes, no policy: requests are counted.
+    Calm,
+    /// Everything passes in time: the drain must end well.
+    Kind,
+    /// Anything may happen: it must end, and nothing may be broken.
+    Wild,
+}
+
+/// How often things go wrong, in a thousand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) throttled: u32,
+    pub(crate) refused: u32,
+    pub(crate) unreachable: u32,
+    pub(crate) forbidden: u32,
+    pub(crate) write_unavailable: u32,
+    pub(crate) write_rejected: u32,
+    pub(crate) list_unavailable: u32,
+    pub(crate) duplicate: u32,
+    pub(crate) reorder: u32,
+    pub(crate) slow_policy: u32,
+    pub(crate) late_timer: u32,
+    pub(crate) early_timer: u32,
+    pub(crate) slow_answer: u32,
+    /// How long watch events usually take.
+    pub(crate) watch_lag: u64,
+    pub(crate) crash_at_command: u32,
+    pub(crate) crash_at_answer: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) mood: Mood,
+    pub(crate) cordon: Owner,
+    pub(crate) settings: Settings,
+    /// From the beginning.
+    pub(crate) deadline: Option<u64>,
+    pub(crate) policies: Vec<PolicyScript>,
+    pub(crate) cast: Cast,
+    pub(crate) disturbances: Vec<(u64, Disturbance)>,
+    pub(crate) faults: Faults,
+    pub(crate) crashes: u32,
+    /// Whoever waits has had enough after so long.
+    pub(crate) patience: u64,
+    /// A second request follows the first.
+    pub(crate) second: Option<Second>,
+}
+
+/// What is asked for after the first drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Second {
+    Uncordon,
+    Drain,
+}
+
+const MINUTE: u64 = 60_000;
+
+impl Scenario {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        let mood = match rng.below(10) {
+            0 => Mood::Calm,
+            1..4 => Mood::Kind,
+            _ => Mood::Wild,
+        };
+        let settings = settings(rng, mood);
+        let cast = cast::cast(rng, mood);
+        let deadline = match mood {
+            Mood::Calm => None,
+            Mood::Kind => rng.chance(300).then_some(600 * MINUTE),
+            Mood::Wild => rng.chance(700).then(|| rng.span(4 * MINUTE, 30 * MINUTE)),
+        };
+        Self {
+            mood,
+            cordon: if mood != Mood::Calm && rng.chance(150) {
+                Owner::Others
+            } else {
+                Owner::Nobody
+            },
+            settings,
+            deadline,
+            policies: policies(rng, mood),
+            disturbances: disturbances(rng, mood, &cast),
+            cast,
+            faults: faults(rng, mood),
+            crashes: if mood == Mood::Calm {
+                0
+            } else {
+                u32::try_from(rng.below(4)).unwrap_or(0)
+            },
+            patience: if mood == Mood::Wild {
+                rng.between(2, 25) * MINUTE
+            } else {
+                180 * MINUTE
+            },
+            second: match rng.below(5) {
+                0 | 1 => Some(Second::Uncordon),
+                2 if mood != Mood::Calm => Some(Second::Drain),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn settings(rng: &mut Rng, mood: Mood) -> Settings {
+    let wild = mood == Mood::Wild;
+    Settings {
+        filters: Filters {
+            force: !wild || rng.chance(850),
+            ignore_daemonsets: !wild || rng.chance(950),
+            delete_emptydir_data: !wild || rng.chance(930),
+            skip_wait_for_delete_timeout: Duration::from_secs(if wild && rng.chance(200) { 10 } else { 0 }),
+        },
+        grace_seconds: rng.chance(200).then(|| rng.between(0, 60)),
+        max_in_flight: usize::try_from(if rng.chance(250) { rng.between(1, 3) } else { 32 }).unwrap_or(32),
+        own_pod: None,
+        uncordon_on_failure: rng.chance(300),
+        max_returns: if wild {
+            u32::try_from(rng.below(4)).unwrap_or(3)
+        } else {
+            3
+        },
+    }
+}
+
+fn faults(rng: &mut Rng, mood: Mood) -> Faults {
+    if mood == Mood::Calm {
+        return Faults {
+            watch_lag: 30,
+            ..Faults::default()
+        };
+    }
+    let wild = mood == Mood::Wild;
+    let watch_lag = if rng.chance(150) {
+        rng.between(1_000, 20_000)
+    } else {
+        30
+    };
+    let mut rate = |of: u32, most: u64| {
+        if rng.chance(of) {
+            u32::try_from(rng.between(5, most)).unwrap_or(0)
+        } else {
+            0
+        }
+    };
+    Faults {
+        throttled: rate(250, 300),
+        refused: rate(200, 250),
+        unreachable: rate(300, 300),
+        forbidden: rate(100, 200),
+        write_unavailable: rate(250, 300),
+        write_rejected: if wild { rate(60, 100) } else { 0 },
+        list_unavailable: rate(200, 500),
+        duplicate: rate(400, 300),
+        reorder: rate(400, 400),
+        slow_policy: rate(300, 200),
+        late_timer: rate(400, 300),
+        early_timer: rate(400, 200),
+        watch_lag,
+        slow_answer: rate(300, 200),
+        crash_at_command: rate(400, 150),
+        crash_at_answer: rate(400, 150),
+    }
+}
+
+fn policies(rng: &mut Rng, mood: Mood) -> Vec<PolicyScript> {
+    let count = match mood {
+        Mood::Calm => 0,
+        _ => [0, 0, 1, 1, 1, 2, 2, 3]
+            .get(usize::try_from(rng.below(8)).unwrap_or(0))
+            .copied()
+            .unwrap_or(0),
+    };
+    (0..count).map(|number| policy(rng, mood, number)).collect()
+}
+
+const PHASES: [HookPhase; 8] = [
+    HookPhase::BeforeCordon,
+    HookPhase::BeforeDrain,
+    HookPhase::BeforeWave,
+    HookPhase::BeforeEvict,
+    HookPhase::AfterDrain,
+    HookPhase::OnCancel,
+    HookPhase::BeforeUncordon,
+    HookPhase::AfterUncordon,
+];
+
+fn policy(rng: &mut Rng, mood: Mood, number: u32) -> PolicyScript {
+    let planner = rng.chance(600).then(|| PlannerScript::new(rng, mood));
+    let mut hooks = Vec::new();
+    for phase in PHASES {
+        if rng.chance(300) {
+            hooks.push((phase, HookScript::new(rng, mood)));
+        }
+    }
+    PolicyScript {
+        name: format!("policy-{number}"),
+        planner,
+        hooks,
+    }
+}
+
+fn disturbances(rng: &mut Rng, mood: Mood, cast: &Cast) -> Vec<(u64, Disturbance)> {
+    let count = match mood {
+        Mood::Calm => 0,
+        _ if rng.chance(300) => 0,
+        Mood::Kind => rng.between(1, 4),
+        Mood::Wild => rng.between(1, 6),
+    };
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let at = rng.span(20_000, 10 * MINUTE);
+        if mood == Mood::Wild && rng.chance(400) {
+            all.push((at, rough(rng)));
+        } else {
+            gentle(rng, mood, cast, at, &mut all);
+        }
+    }
+    all
+}
+
+/// What a drain survives.
+fn gentle(rng: &mut Rng, mood: Mood, cast: &Cast, at: u64, all: &mut Vec<(u64, Disturbance)>) {
+    let what = match rng.below(14) {
+        0 => Disturbance::Touch,
+        1 => Disturbance::Break(Stream::Pods),
+        2 => Disturbance::Break(Stream::Node),
+        3 => Disturbance::Break(Stream::Budgets),
+        4..7 => Disturbance::Arrival(Box::new(cast::late(rng, mood))),
+        7 | 12 => Disturbance::DeletePod(rng.next()),
+        13 => {
+            for _ in 0..4 {
+                all.push((at + rng.below(100), Disturbance::DeletePod(rng.next())));
+            }
+            Disturbance::DeletePod(rng.next())
+        }
+        8 => {
+            all.push((
+                at + rng.span(5_000, 3 * MINUTE),
+                Disturbance::Cordon(Owner::Others),
+            ));
+            Disturbance::Uncordon
+        }
+        9 => Disturbance::NamespaceDies(format!("ns{}", rng.below(3))),
+        10 => match cast.budgets.first() {
+            Some(budget) if rng.chance(500) => Disturbance::BudgetDeleted(budget.0.name.clone()),
+            Some(budget) => Disturbance::BudgetRelaxed(budget.0.name.clone()),
+            None => Disturbance::Crash,
+        },
+        _ => Disturbance::Crash,
+    };
+    all.push((at, what));
+}
+
+/// What a drain may fail by.
+fn rough(rng: &mut Rng) -> Disturbance {
+    match rng.below(14) {
+        0..3 => Disturbance::Cancel,
+        3..5 => Disturbance::Lost,
+        5 => Disturbance::Deadline(None),
+        6 | 7 => Disturbance::Deadline(Some(rng.span(20_000, 5 * MINUTE))),
+        8 => Disturbance::Pause,
+        9 => Disturbance::Uncordon,
+        10 => Disturbance::Cordon(Owner::Others),
+        11 => Disturbance::Wipe,
+        12 => Disturbance::NodeDeleted,
+        _ => Disturbance::NodeReplaced,
+    }
+}

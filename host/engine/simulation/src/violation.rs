@@ -1,0 +1,78 @@
+//! A promise that was broken.
+
+use std::fmt;
+
+/// Which promise was broken, where, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The world's seed.
+    pub seed: u64,
+    /// The invariant's number.
+    pub invariant: u8,
+    /// What was seen.
+    pub message: String,
+    /// Milliseconds since the world began.
+    pub at: u64,
+    /// The last things that happened before, when they were recorded.
+    pub trace: Vec<String>,
+}
+
+/// A promise that was broken, before it is known where.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) invariant: u8,
+    pub(crate) message: String,
+}
+
+/// What checking an invariant yields.
+pub(crate) type Checked = Result<(), Broken>;
+
+/// The promise does not hold.
+pub(crate) fn broken(invariant: u8, message: impl Into<String>) -> Checked {
+    Err(Broken {
+        invariant,
+        message: message.into(),
+    })
+}
+
+/// The invariants in a few words, by their number from 1.
+pub const INVARIANTS: [&str; 8] = [
+    "only pods that the plan names leave, each by its UID",
+    "the driver's own pod goes last or never, DaemonSet pods only when the plan says so",
+    "drained is said only when every leaving pod is gone",
+    "after cancel, deadline, loss or pause, and while uncordoned, nothing is evicted",
+    "only a cordon of ours is lifted",
+    "every drain ends in time, and every pod that is there has one reason",
+    "nothing waits without a timer, policies are obeyed within bounds, nothing panics or spins",
+    "after a crash the drain goes on, and nothing is done twice",
+];
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let promise = INVARIANTS
+            .get(usize::from(self.invariant).wrapping_sub(1))
+            .unwrap_or(&"");
+        writeln!(
+            f,
+            "seed {} breaks invariant {} ({promise})",
+            self.seed, self.invariant
+        )?;
+        writeln!(
+            f,
+            "at {}.{:03} s: {}",
+            self.at / 1000,
+            self.at % 1000,
+            self.message
+        )?;
+        for line in &self.trace {
+            writeln!(f, "  {line}")?;
+        }
+        write!(
+            f,
+            "replay: cargo run --release -p scupper-engine-simulation -- --seed {} --trace",
+            self.seed
+        )
+    }
+}
+
+impl std::error::Error for Violation {}

@@ -1,0 +1,308 @@
+//! A world: the truth, the driver in it, and a clock that jumps to whatever happens next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{CommandId, Drain, Event, Intent, Request, Settings, Task};
+
+use crate::cluster::Cluster;
+use crate::coverage::Coverage;
+use crate::due::{Due, Stream};
+use crate::queue::Queue;
+use crate::referee::Referee;
+use crate::rng::Rng;
+use crate::scenario::{Mood, Scenario};
+use crate::trace::Trace;
+use crate::violation::{Broken, Checked, broken};
+
+/// When worlds begin, so that no time is near zero.
+pub(crate) const START: u64 = 1_000_000_000;
+
+/// A world that has not ended after so many steps never will.
+const STEPS: u64 = 60_000;
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) now: u64,
+    pub(crate) rng: Rng,
+    pub(crate) scenario: Scenario,
+    pub(crate) cluster: Cluster,
+    pub(crate) queue: Queue,
+    pub(crate) coverage: Coverage,
+    pub(crate) trace: Trace,
+    pub(crate) referee: Referee,
+
+    pub(crate) drain: Option<Drain>,
+    pub(crate) request: Request,
+    pub(crate) settings: Settings,
+    pub(crate) incarnation: u32,
+    pub(crate) episode: u32,
+    pub(crate) crashes_left: u32,
+    /// Commands that were picked up and whose answers have not arrived.
+    pub(crate) outstanding: BTreeMap<CommandId, Task>,
+    /// Commands of dead processes that never reached the server.
+    pub(crate) dropped: BTreeSet<(u32, CommandId)>,
+    pub(crate) spoilt: BTreeSet<CommandId>,
+    pub(crate) last_plan_spoilt: bool,
+    pub(crate) streams: BTreeMap<Stream, Channel>,
+    pub(crate) plan_calls: BTreeMap<String, u32>,
+    /// Evictions and deletions that had an effect.
+    pub(crate) removed: u32,
+    /// Requests to the API server in this episode.
+    pub(crate) requests: u32,
+    pub(crate) own_gone: bool,
+    /// Somebody has removed our annotation: nobody knows any more whose cordon it is.
+    pub(crate) wiped: bool,
+    /// The node's watch was broken once.
+    pub(crate) node_watch_broke: bool,
+    /// The drain was taken back: every process hears of it.
+    pub(crate) stop: Option<Event>,
+    pub(crate) over: bool,
+    idle_timeouts: u32,
+}
+
+/// A watch of the running process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Channel {
+    pub(crate) live: bool,
+    pub(crate) epoch: u32,
+    /// When its last event arrives: the next one does not overtake it.
+    pub(crate) last: u64,
+    /// When its list arrives: nothing overtakes that.
+    pub(crate) begun: u64,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, traced: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let scenario = Scenario::new(&mut rng);
+        let settings = scenario.settings.clone();
+        let request = Request {
+            id: String::new(),
+            name: String::new(),
+            trigger: String::from("simulation"),
+            intent: Intent::Drain,
+            node: String::from(crate::cluster::NODE),
+            deadline: None,
+            settings: settings.clone(),
+            policies: scenario
+                .policies
+                .iter()
+                .map(crate::policies::PolicyScript::info)
+                .collect(),
+        };
+        let mut world = Self {
+            now: START,
+            rng,
+            cluster: Cluster::new(scenario.cordon),
+            queue: Queue::default(),
+            coverage: Coverage::default(),
+            trace: Trace::new(traced),
+            referee: Referee::default(),
+            drain: None,
+            request,
+            settings,
+            incarnation: 0,
+            episode: 0,
+            crashes_left: scenario.crashes,
+            outstanding: BTreeMap::new(),
+            dropped: BTreeSet::new(),
+            spoilt: BTreeSet::new(),
+            last_plan_spoilt: false,
+            streams: BTreeMap::new(),
+            plan_calls: BTreeMap::new(),
+            removed: 0,
+            requests: 0,
+            own_gone: false,
+            wiped: false,
+            node_watch_broke: false,
+            stop: None,
+            over: false,
+            idle_timeouts: 0,
+            scenario,
+        };
+        world.populate();
+        world
+    }
+
+    fn populate(&mut self) {
+        for (budget, elsewhere, recovers, lag) in self.scenario.cast.budgets.clone() {
+            let sync = crate::due::Chore::Sync(budget.name.clone());
+            self.queue.push(self.now + lag, Due::Chore(sync));
+            self.cluster.add_budget(budget, elsewhere, recovers, lag);
+        }
+        for part in self.scenario.cast.pods.clone() {
+            let Some(uid) = self.cluster.born(self.now, part.newborn) else {
+                continue;
+            };
+            if part.own {
+                self.settings.own_pod = self.cluster.pods.get(&uid).map(|truth| truth.pod.id.clone());
+            }
+            if part.terminating {
+                self.cluster.delete(self.now, &uid, None);
+            }
+        }
+        if self.scenario.mood == Mood::Kind {
+            for name in self.cluster.budgets.keys() {
+                let relaxed = crate::due::Disturbance::BudgetRelaxed(name.clone());
+                self.queue.push(self.now + 3_600_000, Due::Disturb(relaxed));
+            }
+        }
+        for (at, disturbance) in std::mem::take(&mut self.scenario.disturbances) {
+            self.queue.push(self.now + at, Due::Disturb(disturbance));
+        }
+        self.queue.push(self.now, Due::Episode);
+        self.publish();
+    }
+
+    /// Runs the world to its end.
+    pub(crate) fn run(&mut self) -> Checked {
+        for _ in 0..STEPS {
+            if self.over {
+                return Ok(());
+            }
+            self.tick()?;
+        }
+        broken(
+            7,
+            format!("the world does not come to its end within {STEPS} steps"),
+        )
+    }
+
+    fn tick(&mut self) -> Checked {
+        let timer = self
+            .drain
+            .as_ref()
+            .and_then(Drain::poll_timeout)
+            .map(scupper_engine::Time::as_millis);
+        let next = self.queue.next_at();
+        if self.drain.is_some() && self.rng.chance(self.scenario.faults.early_timer) {
+            self.coverage.count("watch", "early timer");
+            return self.wake(self.now);
+        }
+        let late = if self.rng.chance(self.scenario.faults.late_timer) {
+            self.coverage.count("watch", "late timer");
+            self.rng.between(1, 3_000)
+        } else {
+            0
+        };
+        match (timer.map(|timer| timer.max(self.now) + late), next) {
+            (Some(timer), Some(next)) if timer < next => self.wake(timer),
+            (Some(timer), None) => self.wake(timer),
+            (_, Some(_)) => match self.queue.pop() {
+                Some((at, due)) => {
+                    self.now = self.now.max(at);
+                    self.idle_timeouts = 0;
+                    self.happen(due)
+                }
+                None => Ok(()),
+            },
+            (None, None) => broken(7, "nothing will ever happen again, and the drain has not ended"),
+        }
+    }
+
+    fn wake(&mut self, at: u64) -> Checked {
+        if at <= self.now {
+            self.idle_timeouts += 1;
+            if self.idle_timeouts > 200 {
+                return broken(
+                    7,
+                    "the engine's timer stands still: handle_timeout does not move it",
+                );
+            }
+        }
+        self.now = self.now.max(at);
+        self.timeout()
+    }
+
+    fn happen(&mut self, due: Due) -> Checked {
+        if self.drain.is_some() {
+            self.referee.punctual(self.now)?;
+        }
+        match due {
+            Due::Execute {
+                incarnation,
+                id,
+                task,
+            } => self.execute(incarnation, id, &task)?,
+            Due::Answer {
+                incarnation,
+                id,
+                answer,
+                snapshot,
+            } if incarnation == self.incarnation => {
+                self.deliver_answer(id, answer, snapshot)?;
+            }
+            Due::Watch {
+                incarnation,
+                stream,
+                epoch,
+                event,
+                snapshot,
+            } if incarnation == self.incarnation => {
+                if self
+                    .streams
+                    .get(&stream)
+                    .is_some_and(|channel| channel.epoch == epoch)
+                {
+                    self.deliver(event, snapshot)?;
+                }
+            }
+            Due::List { incarnation, stream } if incarnation == self.incarnation => self.list(stream),
+            Due::Answer { .. } | Due::Watch { .. } | Due::List { .. } => {}
+            Due::Chore(chore) => self.cluster.chore(self.now, chore),
+            Due::Disturb(disturbance) => self.disturb(disturbance)?,
+            Due::Restart { incarnation } if incarnation == self.incarnation => self.start()?,
+            Due::Restart { .. } => {}
+            Due::Episode => self.begin_episode()?,
+            Due::Horizon { episode } if episode == self.episode => self.lose_patience()?,
+            Due::Horizon { .. } => {}
+        }
+        self.publish();
+        self.lose_own_pod();
+        Ok(())
+    }
+
+    /// The driver runs in a pod of its own: when that goes, so does the process, and another one takes over elsewhere.
+    fn lose_own_pod(&mut self) {
+        let Some(own) = &self.settings.own_pod else {
+            return;
+        };
+        if self.cluster.gone.contains_key(&own.uid) && !self.own_gone {
+            self.own_gone = true;
+            self.settings.own_pod = None;
+            self.request.settings.own_pod = None;
+            if self.drain.is_some() {
+                self.coverage.count("ending", "own pod evicted");
+                self.kill("its own pod is gone");
+            }
+        }
+    }
+
+    /// Whoever asked has waited long enough.
+    fn lose_patience(&mut self) -> Checked {
+        if self.scenario.mood != Mood::Wild {
+            let phase = self.drain.as_ref().map(Drain::phase);
+            return broken(
+                8,
+                format!("nothing stands in the way, and yet it does not end: {phase:?}"),
+            );
+        }
+        self.deliver_order(Event::Cancel {
+            reason: String::from("patience"),
+        })
+    }
+
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        self.trace.note(self.now - START, line);
+    }
+
+    pub(crate) fn violated(&self, seed: u64, broken: Broken) -> crate::Violation {
+        crate::Violation {
+            seed,
+            invariant: broken.invariant,
+            message: broken.message,
+            at: self.now - START,
+            trace: self.trace.lines(),
+        }
+    }
+}
