@@ -39,9 +39,10 @@ impl Drain {
     }
 
     fn make_cordon(&mut self) {
-        self.cordon_found = false;
-        if self.mark().is_some_and(|mark| mark.own_cordon) {
-            // We made it, before its answer came or although none did, and somebody has lifted it.
+        // Where our mark is, we made it, before its answer came or although none did, and somebody has lifted it.
+        // An answer that comes later is no news then.
+        self.cordon_found = self.mark().is_some_and(|mark| mark.own_cordon);
+        if self.cordon_found {
             self.cordon_unsure = None;
             self.memory.on_node = true;
             self.enter(Phase::Holding);
