@@ -29,7 +29,8 @@ pub(super) async fn run(store: Store, mut gate: Gate, lag: Duration) {
     while gate.open().await {
         latest.mark_unchanged();
         let all = next.is_some_and(|it| it <= Instant::now());
-        let touched = store.read(|table| touched(table, seen, all));
+        // What changes from here on, our own writes included, is for the next round.
+        let (touched, looked) = store.read(|table| (touched(table, seen, all), table.version));
         if !touched.is_empty() && lag > Duration::ZERO {
             sleep(lag).await;
             // It may have been paused meanwhile.
@@ -42,11 +43,11 @@ pub(super) async fn run(store: Store, mut gate: Gate, lag: Duration) {
                 .iter()
                 .filter_map(|it| count_namespace(table, it, &mut peaks))
                 .min();
-            seen = table.version;
             soonest
                 .map(|it| Instant::now() + it)
                 .or_else(|| next.filter(|_| !all))
         });
+        seen = looked;
         tokio::select! {
             biased;
             changed = latest.changed() => if changed.is_err() { return },
