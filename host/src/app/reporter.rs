@@ -1,7 +1,6 @@
 //! One drain's notices, fanned out: standard output, the log, node conditions and Events. It blocks nothing: what is
 //! to be written to the API server is written behind the drain, in order.
 
-use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -97,15 +96,8 @@ impl Reporter {
 }
 
 async fn write_all(cluster: Cluster, node: String, mut writes: mpsc::UnboundedReceiver<Entry>) {
-    let mut waiting = VecDeque::new();
     while let Some(write) = writes.recv().await {
-        waiting.push_back(write);
-        while let Ok(write) = writes.try_recv() {
-            waiting.push_back(write);
-        }
-        while let Some(write) = waiting.pop_front() {
-            write_one(&cluster, &node, &write).await;
-        }
+        write_one(&cluster, &node, &write).await;
     }
 }
 

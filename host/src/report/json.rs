@@ -3,12 +3,10 @@
 use scupper_engine::{Notice, Outcome, Plan, Pod, Reason, Request, Subject, Summary, Time};
 use serde_json::{Map, Value, json};
 
-use super::words::{hook_phase, phase};
-
 /// One notice of one drain.
 pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
     let (kind, fields) = match notice {
-        Notice::Phase(at) => ("phase", json!({ "phase": phase(*at) })),
+        Notice::Phase(at) => ("phase", json!({ "phase": at.to_string() })),
         Notice::Planned(plan) => ("plan", plan_to_json(plan)),
         Notice::Cordoned { ours } => ("cordoned", json!({ "ours": ours })),
         Notice::HookWaiting {
@@ -23,7 +21,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
                 .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }))
                 .collect();
             let fields = json!({
-                "policy": policy, "phase": hook_phase(*phase), "subject": subject_to_json(subject),
+                "policy": policy, "phase": phase.to_string(), "subject": subject_to_json(subject),
                 "progress": progress, "waitingFor": waiting,
             });
             ("hookWaiting", fields)
@@ -34,7 +32,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             subject,
         } => {
             let fields =
-                json!({ "policy": policy, "phase": hook_phase(*phase), "subject": subject_to_json(subject) });
+                json!({ "policy": policy, "phase": phase.to_string(), "subject": subject_to_json(subject) });
             ("hookDone", fields)
         }
         Notice::WaveStarted {

@@ -7,7 +7,7 @@ use scupper_engine::{
     Uid, Verdict, WaitingOn,
 };
 
-use super::words::{count, hook_phase, one_line};
+use super::words::{count, one_line};
 
 /// A hook that waits without anything new is mentioned again after so long.
 const REMIND: Duration = Duration::from_secs(15);
@@ -100,7 +100,7 @@ impl Progress {
                     "hook",
                     format!(
                         "{policy} is through with {}{on} after {}",
-                        hook_phase(*phase),
+                        phase,
                         now.since(line.first)
                     ),
                 )
@@ -231,7 +231,7 @@ impl Progress {
         };
         let head = format!(
             "{policy} holds the drain in {}{on}{since}: {}",
-            hook_phase(phase),
+            phase,
             one_line(progress)
         );
         let mut lines = vec![self.line(now, "hook", &head)];

@@ -1,42 +1,11 @@
 //! Small pieces of English that several reporters need.
 
-use scupper_engine::{HookPhase, Phase};
-
 /// `1 pod`, `2 pods`.
 pub(crate) fn count(n: usize, one: &str) -> String {
     if n == 1 {
         format!("1 {one}")
     } else {
         format!("{n} {one}s")
-    }
-}
-
-/// What a phase of a drain is called.
-pub(crate) const fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Planning => "planning",
-        Phase::Preparing => "preparing",
-        Phase::Cordoning => "cordoning",
-        Phase::Holding => "holding",
-        Phase::Evicting => "evicting",
-        Phase::Verifying => "verifying",
-        Phase::RollingBack => "rolling back",
-        Phase::Uncordoning => "uncordoning",
-        Phase::Finished => "finished",
-    }
-}
-
-/// What a hook's phase is called, as policy authors write it.
-pub(crate) const fn hook_phase(phase: HookPhase) -> &'static str {
-    match phase {
-        HookPhase::BeforeCordon => "before-cordon",
-        HookPhase::BeforeDrain => "before-drain",
-        HookPhase::BeforeWave => "before-wave",
-        HookPhase::BeforeEvict => "before-evict",
-        HookPhase::AfterDrain => "after-drain",
-        HookPhase::OnCancel => "on-cancel",
-        HookPhase::BeforeUncordon => "before-uncordon",
-        HookPhase::AfterUncordon => "after-uncordon",
     }
 }
 
