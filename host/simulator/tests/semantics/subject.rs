@@ -174,14 +174,20 @@ impl Subject {
         self.get(&self.pod_path(name)).await.is(200).body
     }
 
-    /// Makes a pod and waits until it runs and is ready.
+    /// Makes a pod and waits until it runs and is ready, and the server's cache says so too: what asks for version 0 is
+    /// answered from there, and a cache that lags tells the pod's way to readiness as changes.
     pub(crate) async fn runs(&self, name: &str) -> Value {
         self.runs_with(name, json!({})).await
     }
 
     pub(crate) async fn runs_with(&self, name: &str, annotations: Value) -> Value {
         self.made(pod(name, annotations)).await;
-        self.pod_is(name, |pod| ready(pod) == "True").await
+        let pod = self.pod_is(name, |pod| ready(pod) == "True").await;
+        let version = |pod: &Value| pod["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+        let cached = format!("{}?resourceVersion=0", self.pod_path(name));
+        self.becomes(&cached, |reply| version(&reply.body) >= version(&pod))
+            .await;
+        pod
     }
 
     pub(crate) async fn made(&self, pod: Value) {
