@@ -17,7 +17,7 @@ mod view;
 
 pub use cleanup::{CleanupOptions, cleanup};
 pub use error::AppError;
-pub use options::{PluginOptions, PoliciesOptions, PolicyOption};
+pub use options::{PluginOptions, PoliciesOptions};
 pub use own::own_pod_from_env;
 pub use plan::{PlanOptions, Planned, plan};
 pub use plugin::Plugin;

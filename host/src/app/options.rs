@@ -1,33 +1,19 @@
 //! What the rest of the program must be told, however it was said.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use scupper_engine::Settings;
 
 use crate::clock::Clock;
-use crate::policy::Grant;
+use crate::policy::PolicySpec;
 use crate::report::Format;
-
-/// One policy to load.
-#[derive(Clone, Debug)]
-pub struct PolicyOption {
-    /// The operator's name for it.
-    pub name: String,
-    /// The component.
-    pub file: PathBuf,
-    /// What it is given.
-    pub grants: Vec<Grant>,
-    /// Its configuration.
-    pub config: BTreeMap<String, String>,
-}
 
 /// The policies to load, in chain order.
 #[derive(Clone, Debug, Default)]
 pub struct PoliciesOptions {
     /// In chain order.
-    pub policies: Vec<PolicyOption>,
+    pub policies: Vec<PolicySpec>,
     /// Where compiled code is kept; `None`: a directory of this process that goes with it.
     pub cache: Option<PathBuf>,
 }

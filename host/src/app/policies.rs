@@ -11,7 +11,7 @@ use super::access::Access;
 use super::{AppError, PoliciesOptions};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::policy::{Limits, Policies, PolicySpec, Runtime, RuntimeOptions};
+use crate::policy::{Policies, Runtime, RuntimeOptions};
 
 /// The loaded policies, with what they need to live.
 pub(crate) struct Loaded {
@@ -40,25 +40,14 @@ pub(crate) async fn load(
         clock,
     })
     .map_err(AppError::Runtime)?;
-    let specs: Vec<_> = options.policies.iter().map(spec).collect();
     let access = Arc::new(Access::new(cluster.clone()));
-    let policies = Policies::load(&runtime, &specs, access)
+    let policies = Policies::load(&runtime, &options.policies, access)
         .await
         .map_err(AppError::Policies)?;
     Ok(Loaded {
         policies: Arc::new(policies),
         _cache: kept,
     })
-}
-
-fn spec(option: &super::PolicyOption) -> PolicySpec {
-    PolicySpec {
-        name: option.name.clone(),
-        file: option.file.clone(),
-        grants: option.grants.clone(),
-        config: option.config.clone(),
-        limits: Limits::default(),
-    }
 }
 
 fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), AppError> {

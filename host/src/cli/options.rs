@@ -1,13 +1,13 @@
 //! What was typed, checked and turned into what `app` works with. All that is wrong is told at once.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use scupper_engine::{Filters, Settings};
 
 use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
-use crate::app::{PluginOptions, PoliciesOptions, PolicyOption};
+use crate::app::{PluginOptions, PoliciesOptions};
+use crate::policy::PolicySpec;
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ fn drain(problems: &mut Problems, args: &DrainArgs, on_failure: OnFailure) -> Op
 }
 
 fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOptions> {
-    let mut policies: Vec<PolicyOption> = Vec::new();
+    let mut policies: Vec<PolicySpec> = Vec::new();
     for given in &args.policies {
         let Some((name, file)) = problems.check(policy(given)) else {
             continue;
@@ -96,11 +96,10 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOption
             ));
             continue;
         }
-        policies.push(PolicyOption {
+        policies.push(PolicySpec {
             name,
             file,
-            grants: Vec::new(),
-            config: BTreeMap::new(),
+            ..PolicySpec::default()
         });
     }
     for given in &args.grants {

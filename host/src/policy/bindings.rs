@@ -9,6 +9,8 @@ wasmtime::component::bindgen!({
     path: "../wit",
     imports: {
         "scupper:drain/cluster": async,
+        "scupper:drain/events": async,
+        "scupper:drain/http": async,
     },
     exports: { default: async },
     ownership: Borrowing { duplicate_if_necessary: true },

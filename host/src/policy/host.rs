@@ -10,7 +10,7 @@ use crate::clock::Clock;
 
 use super::bindings::scupper::drain::cluster::{self, Error};
 use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
-use super::bindings::scupper::drain::{config, log};
+use super::bindings::scupper::drain::{config, events, http, log};
 use super::log::Allowance;
 use super::meter::Meter;
 use super::{AccessError, Capability, ClusterAccess, Grant, grants, owned};
@@ -145,7 +145,9 @@ pub(super) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
     types::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     config::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
-    cluster::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
+    cluster::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    events::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    http::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
 }
 
 impl types::Host for Caller {}

@@ -10,7 +10,7 @@ const PACKAGE: &str = "scupper:drain/";
 pub(super) const VERSION: (u64, u64) = (0, 1);
 
 /// What a policy may import of it.
-const IMPORTS: [&str; 4] = ["types", "log", "config", "cluster"];
+const IMPORTS: [&str; 6] = ["types", "log", "config", "cluster", "events", "http"];
 
 /// The names at the top of a component.
 #[derive(Default)]

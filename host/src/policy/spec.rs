@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::Limits;
 use super::text::one_line;
+use super::{HttpGrant, Limits, SecretGrant};
 
 /// Bytes of a wrong grant that are shown.
 const SHOWN_BYTES: usize = 100;
@@ -20,12 +20,44 @@ pub struct PolicySpec {
     pub name: String,
     /// The component.
     pub file: PathBuf,
-    /// What it is given.
+    /// SHA-256 of the component in hex, when only that one may be loaded.
+    pub sha256: Option<String>,
+    /// What it is given, but for the grants that need more words.
     pub grants: Vec<Grant>,
+    /// Where it may send requests.
+    pub http: Vec<HttpGrant>,
+    /// What may be put into them.
+    pub secrets: Vec<SecretGrant>,
+    /// It may import the harmless part of WASI, which a plain standard library asks for.
+    pub wasi: bool,
     /// What it reads through `config`.
     pub config: BTreeMap<String, String>,
     /// What it may use.
     pub limits: Limits,
+    /// What becomes of a drain when it fails.
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of a drain when a policy fails: traps, overruns its limits, answers nonsense, or when its hook gives up.
+/// A planner's refusal is no failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnFailure {
+    /// When its planner fails.
+    pub planner: Remedy,
+    /// When its hooks fail.
+    pub hooks: Remedy,
+}
+
+/// What is done about a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remedy {
+    /// The drain is refused, or ends as failed.
+    Refuse,
+    /// The drain goes on without it: the draft stays as it was, the hook counts as done.
+    Ignore,
+    /// It is tried again until it succeeds or the drain's deadline passes.
+    #[default]
+    Hold,
 }
 
 /// Something a policy can be given.

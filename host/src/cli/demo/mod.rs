@@ -14,7 +14,8 @@ use scupper_simulator::slinky::{self, Happening};
 use super::args::DemoArgs;
 use super::commands::{fail, print};
 use super::exit::Exit;
-use crate::app::{AppError, Plugin, PluginOptions, PoliciesOptions, PolicyOption};
+use crate::app::{AppError, Plugin, PluginOptions, PoliciesOptions};
+use crate::policy::PolicySpec;
 use crate::report::Format;
 use scene::NODE;
 
@@ -133,11 +134,12 @@ async fn offered(cluster: &ApiServer) -> Result<(), DemoError> {
 }
 
 fn policies(args: &DemoArgs) -> PoliciesOptions {
-    let slurm = PolicyOption {
+    let slurm = PolicySpec {
         name: "slurm".to_owned(),
         file: args.slurm.clone(),
         grants: GRANT.parse().into_iter().collect(),
         config: BTreeMap::from([("poll-seconds".to_owned(), "1".to_owned())]),
+        ..PolicySpec::default()
     };
     PoliciesOptions {
         policies: vec![slurm],

@@ -1,0 +1,5 @@
+//! Secrets that policies use without seeing them.
+
+mod grant;
+
+pub use grant::{SecretGrant, SecretSource};
