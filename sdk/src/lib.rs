@@ -46,6 +46,7 @@ pub mod cluster;
 pub mod config;
 mod draft;
 mod export;
+pub mod http;
 pub mod log;
 mod objects;
 mod outcome;

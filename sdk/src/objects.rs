@@ -107,6 +107,31 @@ impl Grant {
     }
 }
 
+impl Grant {
+    /// To send requests of these methods (`GET,POST`) to URLs that begin like this: an origin, and whole segments of a
+    /// path.
+    ///
+    /// ```
+    /// # use scupper_sdk::Grant;
+    /// let grant = Grant::http("GET,POST", "https://nova.example.com:8774/v2.1/");
+    /// assert_eq!(grant.target, "GET,POST https://nova.example.com:8774/v2.1/");
+    /// ```
+    pub fn http(methods: &str, url: &str) -> Self {
+        Self {
+            capability: "http".to_owned(),
+            target: format!("{methods} {url}"),
+        }
+    }
+
+    /// To have this secret put into requests.
+    pub fn secret(name: &str) -> Self {
+        Self {
+            capability: "secret".to_owned(),
+            target: name.to_owned(),
+        }
+    }
+}
+
 impl Problem {
     /// What is wrong with the value of `key`, and what would be right.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {

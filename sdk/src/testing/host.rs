@@ -1,6 +1,6 @@
 //! The stand-in as a test sees it.
 
-use std::time::Duration;
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use super::{
     Planned,
@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     Call, Condition, Decision, Hooks, Outcome, Phase, Plan, Planner, Pod, Policy, Subject, Verdict, Wave,
-    export::glue, log::Level, outcome::milliseconds,
+    export::glue,
+    http::{Error, Request, Response},
+    log::Level,
+    outcome::milliseconds,
 };
 
 /// How much state the host keeps for a hook.
@@ -91,6 +94,34 @@ impl Host {
     /// The API server answers nothing but this error; `None`: it works again.
     pub fn outage(&self, message: Option<&str>) {
         state::with(|state| state.outage = message.map(str::to_owned));
+    }
+
+    /// Requests are answered like this. They are shown with the names of secrets, as the policy made them; whether the
+    /// policy wants what it asks for is checked before.
+    ///
+    /// ```
+    /// # use scupper_sdk::{*, http::{Request, Response}, testing::Host};
+    /// # struct Asks;
+    /// # impl Policy for Asks { fn describe() -> Description { description!("Asks").wants(Grant::http("GET", "https://jobs.example.com/")) } }
+    /// # impl Hooks for Asks {
+    /// #     fn phases() -> Vec<Phase> { vec![Phase::BeforeDrain] }
+    /// fn step(_call: &Call) -> Outcome {
+    ///     match Request::get("https://jobs.example.com/running").send() {
+    ///         Ok(response) if response.text() == "0" => Outcome::Done,
+    ///         Ok(response) => Outcome::pending(format!("{} jobs run", response.text())).into(),
+    ///         Err(error) => Outcome::failed(error.to_string()).into(),
+    ///     }
+    /// }
+    /// # }
+    /// let host = Host::new();
+    /// host.on_request(|request| {
+    ///     assert_eq!(request.url, "https://jobs.example.com/running");
+    ///     Ok(Response::new(200, "0"))
+    /// });
+    /// assert_eq!(host.step::<Asks>(Phase::BeforeDrain, Subject::Node), Outcome::Done);
+    /// ```
+    pub fn on_request(&self, answer: impl FnMut(&Request) -> Result<Response, Error> + 'static) {
+        state::with(|state| state.server = Some(Rc::new(RefCell::new(answer))));
     }
 
     /// Asks the planner, with a draft that evicts every pod but those of DaemonSets and mirror pods.

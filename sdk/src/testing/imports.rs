@@ -96,3 +96,60 @@ pub(crate) mod cluster {
         })
     }
 }
+
+pub(crate) mod http {
+    use crate::{
+        Grant,
+        bindings::imports::scupper::drain::http::{Error, HeaderValue, Request, Response},
+        testing::state,
+    };
+
+    pub(crate) fn send(request: &Request) -> Result<Response, Error> {
+        let grants = state::with(|state| state.grants.clone());
+        let grants = grants.ok_or_else(|| Error::NotGranted("only `step` may send".to_owned()))?;
+        check(request, &grants)?;
+        // The answer may ask the stand-in what time it is, so nothing is held while it is made.
+        let server = state::with(|state| state.server.clone());
+        let server =
+            server.ok_or_else(|| Error::Unreachable("nobody answers requests: `on_request`".to_owned()))?;
+        let answer = server.borrow_mut()(request)?;
+        Ok(answer)
+    }
+
+    /// What the policy asks for, it must want.
+    fn check(request: &Request, grants: &[Grant]) -> Result<(), Error> {
+        let method = request.method.to_string();
+        let wanted = of(grants, "http").any(|target| {
+            target.split_once(' ').is_some_and(|(methods, url)| {
+                methods.split(',').any(|known| known == method) && begins(&request.url, url)
+            })
+        });
+        if !wanted {
+            return Err(Error::NotGranted(format!("http {method} {}", request.url)));
+        }
+        let in_headers = request.headers.iter().filter_map(|header| match &header.value {
+            HeaderValue::Secret(text) => Some(&text.secret),
+            HeaderValue::Text(_) => None,
+        });
+        let in_fields = request.secret_fields.iter().map(|field| &field.secret);
+        let captured = request.captures.iter().map(|capture| &capture.secret);
+        let mut secrets = in_headers.chain(in_fields).chain(captured);
+        match secrets.find(|secret| of(grants, "secret").all(|name| name != secret.as_str())) {
+            Some(secret) => Err(Error::NotGranted(format!("secret {secret}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whole segments only: `https://example.com/a` begins neither `https://example.com/ab` nor `https://example.community`.
+    fn begins(url: &str, prefix: &str) -> bool {
+        let rest = url.strip_prefix(prefix.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    }
+
+    fn of<'a>(grants: &'a [Grant], capability: &'a str) -> impl Iterator<Item = &'a str> {
+        grants
+            .iter()
+            .filter(move |grant| grant.capability == capability)
+            .map(|grant| grant.target.as_str())
+    }
+}

@@ -1,8 +1,12 @@
 //! What the stand-in knows: one for each thread, so that tests may run side by side.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
-use crate::{Drain, Entry, Grant, Node, Phase, Pod, Subject, log::Level};
+use crate::{
+    Drain, Entry, Grant, Node, Phase, Pod, Subject,
+    http::{Error, Request, Response},
+    log::Level,
+};
 
 thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
@@ -10,6 +14,9 @@ thread_local! {
 
 /// The moment at which every test begins: 2027-01-15T08:00:00Z.
 const BEGINNING: u64 = 1_800_000_000_000;
+
+/// Whoever answers requests.
+pub(super) type Server = Rc<RefCell<dyn FnMut(&Request) -> Result<Response, Error>>>;
 
 pub(super) struct State {
     pub(super) config: BTreeMap<String, String>,
@@ -21,6 +28,8 @@ pub(super) struct State {
     pub(super) grants: Option<Vec<Grant>>,
     /// What the API server answers instead of doing anything.
     pub(super) outage: Option<String>,
+    /// Who answers requests; `None`: nobody.
+    pub(super) server: Option<Server>,
     /// What unfinished hooks left behind.
     pub(super) hooks: Vec<(Phase, Subject, Vec<u8>)>,
 }
@@ -50,6 +59,7 @@ impl Default for State {
             log: Vec::new(),
             grants: None,
             outage: None,
+            server: None,
             hooks: Vec::new(),
         }
     }
