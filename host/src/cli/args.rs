@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::policy::PolicyCommand;
+
 /// Drains Kubernetes nodes as your policies say.
 ///
 /// A policy is a sandboxed WebAssembly component that decides which pods leave, in which order, and what must happen
@@ -57,6 +59,9 @@ pub enum Command {
     Plan(PlanArgs),
     /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
     Cleanup(CleanupArgs),
+    /// Make policies, and look at those that there are.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Watch a drain on a simulated cluster. Needs no Kubernetes.
     Demo(DemoArgs),
     /// Compile one policy from standard input to standard output (the driver runs this as a child of its own).

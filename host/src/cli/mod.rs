@@ -7,6 +7,7 @@ mod commands;
 mod demo;
 mod exit;
 mod options;
+mod policy;
 
 pub use args::Args;
 pub use commands::main;

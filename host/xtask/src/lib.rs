@@ -2,9 +2,8 @@
 //!
 //! It is a library so that tests can make components too.
 
-mod component;
 pub mod policies;
 pub mod tidy;
 pub mod workspace;
 
-pub use component::encode;
+pub use scupper_builder::encode;

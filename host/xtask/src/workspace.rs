@@ -1,58 +1,19 @@
-//! What cargo knows about this workspace.
+//! Which packages of this workspace are policies.
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+pub use scupper_builder::Workspace;
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use scupper_builder::Package;
 
-/// The parts of `cargo metadata` that are used here.
-#[derive(Debug, Deserialize)]
-pub struct Workspace {
-    /// Where the top `Cargo.toml` is.
-    #[serde(rename = "workspace_root")]
-    pub root: PathBuf,
-    /// Where builds end, whatever `CARGO_TARGET_DIR` and the configuration say.
-    #[serde(rename = "target_directory")]
-    pub target: PathBuf,
-    packages: Vec<Package>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Package {
-    name: String,
-    manifest_path: PathBuf,
-}
-
-impl Workspace {
-    /// Asks cargo.
-    pub fn read() -> Result<Self> {
-        let output = cargo()
-            .args(["metadata", "--no-deps", "--format-version=1"])
-            .stderr(Stdio::inherit())
-            .output()
-            .context("start `cargo metadata`")?;
-        if !output.status.success() {
-            bail!("`cargo metadata` failed: {}", output.status);
-        }
-        serde_json::from_slice(&output.stdout).context("read the answer of `cargo metadata`")
-    }
-
-    /// The names of the packages that are policies: those under `plugins/` and `examples/policies/`.
-    pub fn policies(&self) -> Vec<&str> {
-        let folders = [self.root.join("plugins"), self.root.join("examples/policies")];
-        let in_folder = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
-        let policies = self
-            .packages
+/// Those under `plugins/` and `examples/policies/`.
+pub(crate) fn policies(workspace: &Workspace) -> Vec<&Package> {
+    let folders = [
+        workspace.root.join("plugins"),
+        workspace.root.join("examples/policies"),
+    ];
+    let is_policy = |package: &&Package| {
+        folders
             .iter()
-            .filter(|package| in_folder(&package.manifest_path));
-        policies.map(|package| package.name.as_str()).collect()
-    }
-}
-
-/// The cargo that runs us, or the one in the path.
-pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .any(|folder| package.manifest_path.starts_with(folder))
+    };
+    workspace.packages.iter().filter(is_policy).collect()
 }

@@ -1,0 +1,79 @@
+//! Asks cargo for the core modules.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::workspace::{Workspace, cargo};
+use crate::{BuildError, Package};
+
+/// Plain wasm: no operating system, so nothing of WASI is imported.
+pub const TARGET: &str = "wasm32-unknown-unknown";
+/// The profile that policies are built with.
+pub const PROFILE: &str = "policy";
+
+/// The profile, for a workspace that does not say what it is: small, as policies travel in ConfigMaps, and with names,
+/// so that a trap's backtrace says where.
+const OUR_PROFILE: [&str; 5] = [
+    "inherits='release'",
+    "opt-level='s'",
+    "lto=true",
+    "panic='abort'",
+    "strip='debuginfo'",
+];
+
+/// Builds the modules of these packages. Cargo tells on standard error what it does not like.
+pub fn compile(workspace: &Workspace, packages: &[&Package], profile: &str) -> Result<(), BuildError> {
+    let mut build = cargo();
+    build.current_dir(&workspace.root).args([
+        "build",
+        "--quiet",
+        "--lib",
+        "--target",
+        TARGET,
+        "--profile",
+        profile,
+    ]);
+    if profile == PROFILE && !workspace.defines_profile(PROFILE) {
+        for setting in OUR_PROFILE {
+            build.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
+        }
+    }
+    for package in packages {
+        package.check_cdylib()?;
+        build.args(["--package", &package.name]);
+    }
+    let status = build.status().map_err(BuildError::Start)?;
+    if status.success() {
+        Ok(())
+    } else if is_missing(TARGET) {
+        Err(BuildError::NoTarget)
+    } else {
+        Err(BuildError::Compile(status))
+    }
+}
+
+/// rustc names the folder of a target's libraries whether it is there or not.
+fn is_missing(target: &str) -> bool {
+    let rustc = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", target])
+        .stderr(Stdio::null())
+        .output();
+    rustc.is_ok_and(|answer| {
+        let folder = String::from_utf8_lossy(&answer.stdout);
+        answer.status.success() && !Path::new(folder.trim()).exists()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_target_is_noticed_and_one_that_is_there_is_not() {
+        assert!(
+            is_missing("wasm64-unknown-unknown"),
+            "nothing of this repository is built for it"
+        );
+        assert!(!is_missing(TARGET), "bring it with `rustup target add {TARGET}`");
+    }
+}

@@ -1,0 +1,88 @@
+//! From a core module, as rustc leaves it, to a component in a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use wit_component::{ComponentEncoder, DecodedWasm};
+
+use crate::BuildError;
+
+/// A policy as a file.
+#[derive(Debug)]
+pub struct Built {
+    /// Its package.
+    pub name: String,
+    /// The component.
+    pub file: PathBuf,
+    /// Its size in bytes.
+    pub size: usize,
+    /// What it is known by: SHA-256 in hex.
+    pub sha256: String,
+}
+
+/// Wraps a core module that carries its WIT world, and checks the result.
+pub fn encode(module: &[u8]) -> Result<Vec<u8>, BuildError> {
+    let encoded = ComponentEncoder::default()
+        .validate(true)
+        .module(module)
+        .and_then(|encoder| encoder.encode());
+    encoded.map_err(|error| BuildError::Encode(format!("{error:#}")))
+}
+
+/// Makes `OUT/NAME.wasm` of a module.
+pub fn component(name: &str, module: &Path, out: &Path) -> Result<Built, BuildError> {
+    let bytes = fs::read(module).map_err(|source| BuildError::Module {
+        path: module.to_owned(),
+        source,
+    })?;
+    let bytes = encode(&bytes)?;
+    if !exports_about(&bytes) {
+        return Err(BuildError::NoPolicy(name.to_owned()));
+    }
+    let file = out.join(format!("{name}.wasm"));
+    write_in_one(&file, &bytes).map_err(|source| BuildError::Write {
+        path: file.clone(),
+        source,
+    })?;
+    let digest = Sha256::digest(&bytes);
+    Ok(Built {
+        name: name.to_owned(),
+        file,
+        size: bytes.len(),
+        sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+    })
+}
+
+fn exports_about(component: &[u8]) -> bool {
+    let Ok(DecodedWasm::Component(resolve, world)) = wit_component::decode(component) else {
+        return false;
+    };
+    let mut exports = resolve
+        .worlds
+        .get(world)
+        .into_iter()
+        .flat_map(|world| world.exports.keys());
+    exports.any(|key| resolve.name_world_key(key).starts_with("scupper:drain/about@"))
+}
+
+/// A driver may be watching the file: it must never see half of it.
+fn write_in_one(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let beside = file.with_extension("wasm.new");
+    fs::write(&beside, bytes)?;
+    fs::rename(&beside, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_without_the_export_macro_is_no_policy() {
+        let component = encode(b"\0asm\x01\0\0\0").unwrap();
+        assert!(!exports_about(&component));
+    }
+}

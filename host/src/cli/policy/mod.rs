@@ -1,0 +1,18 @@
+//! `scupper policy`: what authors and operators do with policies. One file for each subcommand: options in, words and
+//! an exit code out.
+
+mod args;
+mod build;
+
+use std::process::ExitCode;
+
+pub(super) use args::PolicyCommand;
+
+use crate::report::Format;
+
+/// Does what was typed after `policy`.
+pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
+    match command {
+        PolicyCommand::Build(args) => build::run(args, format),
+    }
+}
