@@ -61,6 +61,9 @@ testbeds:
 	$(call say,the real API server and kubelet (the first time they are built from Go modules$(comma) 5 to 10 minutes))
 	@host/testbeds/kubernetes/kubernetes-testbed build
 	@host/testbeds/kubelet/real-kubelet fetch
+	@host/testbeds/tools openstack
+	$(call say,the real OpenStack (the first time its packages are fetched$(comma) 2 minutes))
+	@host/testbeds/openstack/openstack-testbed fetch
 
 .PHONY: lint
 lint: tools ## Formatting, clippy, docs, house rules, licences.

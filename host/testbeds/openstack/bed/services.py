@@ -1,0 +1,113 @@
+"""Starting the services, in their order."""
+
+import glob
+import os
+import socket
+
+from .configuration import python_env, rabbit_env
+from .processes import listening, run, spawn, wait_for
+from .state import COMPUTES, LIB
+
+
+def start_database(bed):
+    data = bed.path('db')
+    share = bed.sysroot('usr/share/mysql')
+    common = ['--no-defaults', '--lc-messages-dir=' + share,
+              '--character-sets-dir=' + share + '/charsets',
+              '--datadir=' + data, '--skip-networking', '--skip-log-bin',
+              '--socket=' + bed.path('db.sock'),
+              '--pid-file=' + bed.path('db.pid'), '--skip-grant-tables',
+              '--innodb-flush-log-at-trx-commit=0', '--innodb-doublewrite=0',
+              '--innodb-buffer-pool-size=256M', '--max-connections=500',
+              '--plugin-dir=' + bed.sysroot('usr/lib/mysql/plugin'),
+              '--performance-schema=OFF', '--tmpdir=' + bed.path('tmp')]
+    if os.getuid() == 0:
+        common.append('--user=root')
+    server = bed.sysroot('usr/sbin/mariadbd')
+    if not os.path.isdir(os.path.join(data, 'mysql')):
+        os.makedirs(data, exist_ok=True)
+        script = bed.path('tmp', 'bootstrap.sql')
+        with open(script, 'w') as out:
+            out.write('create database mysql;\nuse mysql;\n')
+            for part in ('system_tables', 'performance_tables',
+                         'system_tables_data'):
+                with open(os.path.join(share, 'mysql_%s.sql' % part)) as f:
+                    out.write(f.read())
+        with open(script) as f:
+            run(bed, [server] + common + ['--bootstrap'], stdin=f, env={
+                'LD_LIBRARY_PATH': ':'.join(
+                    glob.glob(bed.sysroot('usr/lib/*-linux-gnu*')))})
+    env = {'LD_LIBRARY_PATH': ':'.join(
+        glob.glob(bed.sysroot('usr/lib/*-linux-gnu*')))}
+    if spawn(bed, 'database', [server] + common, env=env):
+        def ready():
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(bed.path('db.sock'))
+                return bool(s.recv(1))
+        wait_for('the database', ready, 60, bed, 'database')
+
+
+def sql(bed, text):
+    script = ('import pymysql,sys\n'
+              'c=pymysql.connect(unix_socket=sys.argv[1],user="root",'
+              'autocommit=True).cursor()\n'
+              'for q in sys.argv[2].split(";"):\n'
+              '    if q.strip(): c.execute(q)\n')
+    run(bed, [bed.tool('python'), '-c', script, bed.path('db.sock'), text])
+
+
+def start_rabbit(bed):
+    os.makedirs(bed.path('rabbit'), exist_ok=True)
+    env = rabbit_env(bed)
+    epmd = glob.glob(bed.sysroot('usr/lib/erlang/erts-*/bin/epmd'))[0]
+    if spawn(bed, 'epmd', [epmd, '-address', '127.0.0.1', '-port',
+                           str(bed.port('epmd'))], env=env):
+        wait_for('epmd', lambda: listening(bed.port('epmd')), 20, bed, 'epmd')
+    script = glob.glob(bed.sysroot(
+        'usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server'))[0]
+    spawn(bed, 'rabbit', [script], env=env)
+
+
+def start_wsgi(bed, name, module):
+    spawn(bed, name, [bed.tool('python'), os.path.join(LIB, 'wsgi_run.py'),
+                      module, str(bed.port(name))], env=python_env(bed))
+
+
+def start_nova(bed, name):
+    conf = ['--config-file', bed.path('etc', 'nova.conf')]
+    env = python_env(bed)
+    if name == 'nova-api':
+        argv = [bed.tool('nova-api-os-compute')]
+    elif name in COMPUTES:
+        argv = [bed.tool('python'), os.path.join(LIB, 'nova_compute.py')]
+        conf += ['--config-file', bed.path('etc', name + '.conf')]
+    else:
+        argv = [bed.tool(name)]
+    if name not in COMPUTES:
+        conf += ['--config-file', bed.path('etc', 'nova-db.conf')]
+    return spawn(bed, name, argv + conf, env=env)
+
+
+def start_all_nova(bed):
+    """The compute services last: one that asks the conductor before it
+    listens waits ten seconds before it asks again."""
+    log = bed.path('log', 'nova-conductor.log')
+    seen = os.path.getsize(log) if os.path.exists(log) else 0
+    fresh = False
+    for name in ('nova-conductor', 'nova-api', 'nova-scheduler'):
+        fresh = start_nova(bed, name) or fresh
+
+    def ready():
+        with open(log, 'rb') as f:
+            f.seek(seen)
+            return b'Starting conductor node' in f.read()
+    if fresh:
+        wait_for('nova-conductor', ready, 120, bed, 'nova-conductor')
+        wait_for('rabbit', lambda: listening(bed.port('rabbit')), 60, bed,
+                 'rabbit')
+    for name in COMPUTES:
+        start_nova(bed, name)
+
+
+ORDER = ['database', 'epmd', 'rabbit', 'network', 'keystone', 'placement',
+         'glance', 'nova-conductor', 'nova-scheduler', 'nova-api'] + COMPUTES

@@ -1,0 +1,102 @@
+"""What is fetched once: Python packages in a virtual environment, Debian packages unpacked."""
+
+import fcntl
+import glob
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from .processes import run
+from .state import HERE, say
+
+RELEASE = {'nova': '31.3.1', 'keystone': '27.1.0',
+           'openstack-placement': '13.0.1', 'glance': '30.2.0'}
+DEBS = ['rabbitmq-server', 'mariadb-server-core', 'mariadb-client-core']
+
+
+def install(bed):
+    """Python packages in a virtual environment, Debian packages unpacked."""
+    os.makedirs(bed.software, exist_ok=True)
+    # Several testbeds may share the software, and begin at the same time.
+    with open(os.path.join(bed.software, '.lock'), 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install_locked(bed)
+
+
+def install_locked(bed):
+    stamp = os.path.join(bed.software, 'installed.json')
+    with open(os.path.join(HERE, 'constraints.txt')) as f:
+        want = {'release': RELEASE, 'debs': DEBS, 'constraints': f.read(),
+                'place': bed.software}
+    try:
+        with open(stamp) as f:
+            if json.load(f) == want:
+                return False
+    except (OSError, ValueError):
+        pass
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(install_python, bed),
+                pool.submit(install_debian, bed)]
+        for job in jobs:
+            job.result()
+    with open(stamp, 'w') as f:
+        json.dump(want, f)
+    return True
+
+
+def install_python(bed):
+    venv = os.path.join(bed.software, 'venv')
+    if not os.path.exists(os.path.join(venv, 'bin', 'python')):
+        run(bed, [sys.executable, '-m', 'venv', venv], log='install')
+    say('installing Python packages')
+    run(bed, [os.path.join(venv, 'bin', 'pip'), 'install', '-q',
+              '--disable-pip-version-check',
+              '-c', os.path.join(HERE, 'constraints.txt'),
+              'pymysql', 'waitress', 'setuptools'] +
+        ['%s==%s' % item for item in RELEASE.items()], log='install')
+
+
+def install_debian(bed):
+    say('unpacking Debian packages')
+    cache = os.path.join(bed.software, 'debs')
+    os.makedirs(os.path.join(cache, 'partial'), exist_ok=True)
+    base = ['-o', 'Dir::Cache::archives=' + cache, '-o', 'Debug::NoLocking=1']
+    run(bed, ['apt-get', 'install', '-y', '--no-install-recommends',
+              '--reinstall', '--download-only'] + base + DEBS,
+        env={'DEBIAN_FRONTEND': 'noninteractive'}, log='install')
+    # A package that the machine has already is not downloaded above, though
+    # the Erlang and MariaDB ones must all come from one place.
+    have = {os.path.basename(d).split('_')[0]
+            for d in glob.glob(os.path.join(cache, '*.deb'))}
+    out = subprocess.run(
+        ['apt-cache', 'depends', '--recurse', '--no-recommends',
+         '--no-suggests', '--no-conflicts', '--no-breaks', '--no-replaces',
+         '--no-enhances'] + DEBS, capture_output=True, text=True, check=True)
+    closure = {line.strip() for line in out.stdout.splitlines()
+               if line and not line.startswith((' ', '<'))}
+    missing = [p for p in sorted(closure - have)
+               if installed(p) and p.startswith(('erlang', 'mariadb',
+                                                 'libmariadb'))]
+    if missing:
+        subprocess.run(['apt-get', 'download'] + missing, cwd=cache,
+                       check=True, stdout=subprocess.DEVNULL)
+    root = bed.sysroot()
+    os.makedirs(root, exist_ok=True)
+    for deb in sorted(glob.glob(os.path.join(cache, '*.deb'))):
+        run(bed, ['dpkg-deb', '-x', deb, root], log='install')
+    # Debian's `erl` has its own place written into it.
+    for script in glob.glob(os.path.join(root, 'usr/lib/erlang/bin/erl')) + \
+            glob.glob(os.path.join(root, 'usr/lib/erlang/erts-*/bin/erl')):
+        with open(script) as f:
+            text = f.read()
+        with open(script, 'w') as f:
+            f.write(text.replace('ROOTDIR=/usr/lib/erlang', 'ROOTDIR=' +
+                                 os.path.join(root, 'usr/lib/erlang')))
+
+
+def installed(package):
+    res = subprocess.run(['dpkg-query', '-W', '-f', '${Status}', package],
+                         capture_output=True, text=True)
+    return res.stdout.startswith('install ok')
