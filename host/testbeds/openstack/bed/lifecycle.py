@@ -171,7 +171,9 @@ def cmd_down(bed, args):
         with ThreadPoolExecutor(len(group)) as pool:
             list(pool.map(lambda n: stop(bed, n), group))
     # Last: it may be the guard that does this.
-    if (record(bed, 'guard') or {}).get('pid') != os.getpid():
+    if (record(bed, 'guard') or {}).get('pid') == os.getpid():
+        os.unlink(bed.path('run', 'guard.json'))
+    else:
         stop(bed, 'guard')
     say('down in %.1f s' % (time.monotonic() - begun))
 
