@@ -7,13 +7,12 @@
 
 mod cluster;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use divan::Bencher;
 use scupper::clock::Clock;
-use scupper::policy::{DrainInfo, Limits, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, StepCall};
+use scupper::policy::{DrainInfo, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, StepCall};
 use scupper_engine::{HookPhase, HookStep, PlanAnswer, Settings, Subject, Time, check, draft};
 use tempfile::TempDir;
 
@@ -51,8 +50,7 @@ fn load(runtime: &Runtime, names: &[&str]) -> Policies {
         name: (*name).to_owned(),
         file: folder.join(format!("{name}.wasm")),
         grants: ["node-annotations:nodeset.slinky.slurm.net/".parse().unwrap()].into(),
-        config: BTreeMap::new(),
-        limits: Limits::default(),
+        ..PolicySpec::default()
     };
     let specs: Vec<_> = names.iter().map(spec).collect();
     TOKIO

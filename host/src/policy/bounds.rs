@@ -4,14 +4,16 @@ use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use tokio::time::timeout;
 
+use super::Limits;
 use super::cpu::CpuTime;
 use super::fault::CallFault;
 use super::ticker::Ticker;
+use super::usage::{Counters, Usage};
 
 /// The bounds of one call.
 pub(super) struct Bounds {
@@ -19,17 +21,33 @@ pub(super) struct Bounds {
     pub(super) cpu: Duration,
     /// Time on the wall, whatever it is spent on.
     pub(super) wall: Duration,
+    /// Bytes that one answer or one call of the host may carry.
+    pub(super) answer_bytes: usize,
+    /// Handles at once.
+    pub(super) handles: usize,
     /// CPU time spent so far.
     pub(super) spent: Arc<CpuTime>,
+    /// Everything else that was used so far.
+    pub(super) counters: Arc<Counters>,
+    began: Instant,
 }
 
 impl Bounds {
-    pub(super) fn new(cpu: Duration, wall: Duration) -> Self {
+    pub(super) fn new(limits: &Limits, cpu: Duration, wall: Duration) -> Self {
         Self {
             cpu,
             wall,
+            answer_bytes: limits.answer_bytes,
+            handles: limits.handles,
             spent: Arc::default(),
+            counters: Arc::default(),
+            began: Instant::now(),
         }
+    }
+
+    /// What the call used, once it is over.
+    pub(super) fn usage(&self) -> Usage {
+        self.counters.usage(self.spent.total(), self.began.elapsed())
     }
 
     /// Holds a call to them.
@@ -44,7 +62,7 @@ impl Bounds {
         // The store goes with the future: nothing that a panic left half done is used again.
         match AssertUnwindSafe(timeout(self.wall, counted)).catch_unwind().await {
             Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(error))) => Err(CallFault::of(&error)),
+            Ok(Ok(Err(error))) => Err(CallFault::of(&error, self)),
             Ok(Err(_elapsed)) => Err(CallFault::Wall(self.wall)),
             Err(_panic) => Err(CallFault::Panic),
         }

@@ -34,6 +34,11 @@ impl CpuTime {
         Duration::from_nanos(self.nanos())
     }
 
+    /// What the polls that are over have spent.
+    pub(super) fn total(&self) -> Duration {
+        Duration::from_nanos(self.spent.load(Ordering::Relaxed))
+    }
+
     fn nanos(&self) -> u64 {
         let poll = thread_nanos().saturating_sub(self.began.load(Ordering::Relaxed));
         self.spent.load(Ordering::Relaxed).saturating_add(poll)

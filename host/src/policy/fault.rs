@@ -6,9 +6,9 @@ use std::time::Duration;
 use thiserror::Error;
 use wasmtime::{Trap, WasmBacktrace};
 
-use super::limits::HOSTCALL_BYTES;
-use super::meter::Overrun;
+use super::bounds::Bounds;
 use super::text::one_line;
+use super::usage::CallResult;
 
 /// Bytes of what wasmtime says that are kept.
 const DETAIL_BYTES: usize = 400;
@@ -28,18 +28,38 @@ pub struct CallError {
     pub fault: CallFault,
 }
 
+/// A bound, passed.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Overrun {
+    /// Of all its memories together, in bytes.
+    #[error("it wanted more than its {} MiB of memory", .0 >> 20)]
+    Memory(usize),
+    /// Of all its tables together.
+    #[error("it wanted more than its {0} table elements")]
+    Tables(usize),
+    /// Of handles to resources.
+    #[error("it wanted more than its {0} handles")]
+    Handles(usize),
+    /// Of CPU time.
+    #[error("it used more than its {} ms of CPU time", .0.as_millis())]
+    Cpu(Duration),
+}
+
 /// How a call failed.
 #[derive(Debug, Error)]
 pub enum CallFault {
-    /// It passed a bound of its memory, tables or CPU time.
-    #[error("{0}")]
-    Overrun(String),
+    /// It passed a bound of its memory, tables, handles or CPU time.
+    #[error(transparent)]
+    Overrun(Overrun),
     /// It did not come back.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     Wall(Duration),
     /// Its answer is too long to be looked at.
-    #[error("one answer or one call of the host carried more than {} MiB", HOSTCALL_BYTES >> 20)]
-    TooMuchData,
+    #[error("one answer or one call of the host carried more than {} MiB", .0 >> 20)]
+    TooMuchData(usize),
+    /// It ended itself, which policies have no reason to do.
+    #[error("it called exit with code {0}: return an error instead")]
+    Exit(i32),
     /// It trapped.
     #[error("{trap}{frames}")]
     Trap {
@@ -65,9 +85,12 @@ pub struct Frames(Vec<String>);
 
 impl CallFault {
     /// Sorts what wasmtime says.
-    pub(super) fn of(error: &wasmtime::Error) -> Self {
+    pub(super) fn of(error: &wasmtime::Error, bounds: &Bounds) -> Self {
         if let Some(overrun) = error.downcast_ref::<Overrun>() {
-            return Self::Overrun(overrun.to_string());
+            return Self::Overrun(*overrun);
+        }
+        if let Some(wasmtime_wasi::I32Exit(code)) = error.downcast_ref() {
+            return Self::Exit(*code);
         }
         if let Some(trap) = error.downcast_ref::<Trap>() {
             return Self::Trap {
@@ -77,9 +100,29 @@ impl CallFault {
         }
         let text = format!("{:#}", error.root_cause());
         if text.contains("fuel allocated for hostcalls has been exhausted") {
-            return Self::TooMuchData;
+            return Self::TooMuchData(bounds.answer_bytes);
+        }
+        if text.contains("store handle limit exceeded") {
+            return Self::Overrun(Overrun::Handles(bounds.handles));
         }
         Self::Other(one_line(&text, DETAIL_BYTES))
+    }
+
+    /// The same in one word.
+    pub const fn result(&self) -> CallResult {
+        match self {
+            Self::Overrun(Overrun::Memory(_)) => CallResult::Memory,
+            Self::Overrun(Overrun::Tables(_)) => CallResult::Tables,
+            Self::Overrun(Overrun::Handles(_)) => CallResult::Handles,
+            Self::Overrun(Overrun::Cpu(_)) => CallResult::Cpu,
+            Self::Wall(_) => CallResult::Wall,
+            Self::TooMuchData(_) => CallResult::Data,
+            Self::Exit(_) => CallResult::Exit,
+            Self::Trap { .. } => CallResult::Trap,
+            Self::Answer(_) => CallResult::Answer,
+            Self::Other(_) => CallResult::Other,
+            Self::Panic => CallResult::Driver,
+        }
     }
 }
 

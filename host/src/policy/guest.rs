@@ -11,9 +11,9 @@ use super::bindings::exports::scupper::drain::{about, hooks, planner};
 use super::bounds::Bounds;
 use super::fault::{CallError, CallFault};
 use super::host::{Caller, Household, Reach};
-use super::limits::{HANDLES, HOSTCALL_BYTES};
 use super::meter::Meter;
 use super::ticker::Ticker;
+use super::usage::{CallResult, PolicyUsage};
 use super::view::{self, Lists, PlanLists};
 use super::{Capability, Limits, PlanCall, StepCall, answer};
 
@@ -76,7 +76,7 @@ impl Guest {
             let about = self.exports.about.load(&mut store, &instance)?;
             about.call_describe(&mut store).await.map(Ok)
         };
-        self.run("describe", &bounds, work).await
+        self.run("describe", &bounds, work, answered).await
     }
 
     /// Asks what is wrong with its configuration.
@@ -90,7 +90,7 @@ impl Guest {
                 .call_check_config(&mut store)
                 .await
         };
-        self.run("check-config", &bounds, work).await
+        self.run("check-config", &bounds, work, answered).await
     }
 
     /// Asks in which phases its hooks want to be called.
@@ -103,7 +103,7 @@ impl Guest {
             let (mut store, instance) = self.open(&bounds, None).await?;
             hooks.load(&mut store, &instance)?.call_phases(&mut store).await
         };
-        let phases = self.run("phases", &bounds, work).await?;
+        let phases = self.run("phases", &bounds, work, answered).await?;
         let mut phases: Vec<HookPhase> = phases.into_iter().map(answer::from_phase).collect();
         phases.sort_unstable();
         phases.dedup();
@@ -118,7 +118,7 @@ impl Guest {
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
-        let bounds = Bounds::new(self.limits.plan_cpu, self.limits.plan_wall);
+        let bounds = Bounds::new(&self.limits, self.limits.plan_cpu, self.limits.plan_wall);
         let work = async {
             let (mut store, instance) = self.open(&bounds, None).await?;
             let planner = planner.load(&mut store, &instance)?;
@@ -126,14 +126,13 @@ impl Guest {
             let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
             planner.call_make_plan(&mut store, drain, node, &pods, plan).await
         };
-        match self.run(FUNCTION, &bounds, work).await? {
-            Err(refusal) => Ok(Err(answer::message(refusal))),
-            Ok(plan) => {
-                let plan = answer::plan(plan, call.pods.len(), call.draft, &self.household.policy);
-                plan.map(Ok)
-                    .map_err(|broken| self.fault(FUNCTION, CallFault::Answer(broken)))
-            }
-        }
+        let judge = |answer| match answer {
+            Err(refusal) => Ok((Err(answer::message(refusal)), CallResult::Refused)),
+            Ok(plan) => answer::plan(plan, call.pods.len(), call.draft, &self.household.policy)
+                .map(|plan| (Ok(plan), CallResult::Ok))
+                .map_err(CallFault::Answer),
+        };
+        self.run(FUNCTION, &bounds, work, judge).await
     }
 
     /// Takes one step of a hook.
@@ -143,7 +142,7 @@ impl Guest {
             return Err(self.absent(FUNCTION));
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
-        let bounds = Bounds::new(self.limits.step_cpu, self.limits.step_wall);
+        let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
         let work = async {
             let (mut store, instance) = self.open(&bounds, Some(self.reach(call))).await?;
             let hooks = hooks.load(&mut store, &instance)?;
@@ -158,8 +157,23 @@ impl Guest {
             };
             hooks.call_step(&mut store, call).await
         };
-        let outcome = self.run(FUNCTION, &bounds, work).await?;
-        answer::outcome(outcome).map_err(|broken| self.fault(FUNCTION, CallFault::Answer(broken)))
+        let judge = |outcome| match answer::outcome(outcome) {
+            Ok(failed @ StepOutcome::Failed { .. }) => Ok((failed, CallResult::Failed)),
+            Ok(outcome) => Ok((outcome, CallResult::Ok)),
+            Err(broken) => Err(CallFault::Answer(broken)),
+        };
+        self.run(FUNCTION, &bounds, work, judge).await
+    }
+
+    /// How its calls have gone so far.
+    pub(super) fn usage(&self) -> PolicyUsage {
+        let Household {
+            policy,
+            digest,
+            account,
+            ..
+        } = &*self.household;
+        account.of(policy, digest, &self.limits)
     }
 
     fn reach(&self, call: &StepCall<'_>) -> Reach {
@@ -181,7 +195,7 @@ impl Guest {
         bounds: &Bounds,
         reach: Option<Reach>,
     ) -> wasmtime::Result<(Store<Caller>, Instance)> {
-        let meter = Meter::new(&self.limits, bounds.cpu, Arc::clone(&bounds.spent));
+        let meter = Meter::new(&self.limits, bounds);
         let mut store = Store::try_new(
             &self.engine,
             Caller::new(Arc::clone(&self.household), reach, meter),
@@ -189,27 +203,34 @@ impl Guest {
         store.limiter(|caller| &mut caller.meter);
         store.epoch_deadline_callback(|mut store| store.data_mut().meter.tick());
         store.set_epoch_deadline(1);
-        store.set_hostcall_fuel(HOSTCALL_BYTES);
-        store.set_max_component_handles(HANDLES);
+        store.set_hostcall_fuel(self.limits.answer_bytes);
+        store.set_max_component_handles(self.limits.handles);
         let instance = self.pre.instantiate_async(&mut store).await?;
         Ok((store, instance))
     }
 
-    async fn run<R>(
+    /// Runs a call within its bounds, has its answer judged, and keeps account of it.
+    async fn run<R, T>(
         &self,
         function: &'static str,
         bounds: &Bounds,
         work: impl Future<Output = wasmtime::Result<R>>,
-    ) -> Result<R, CallError> {
-        bounds
-            .hold(&self.ticker, work)
-            .await
+        judge: impl FnOnce(R) -> Result<(T, CallResult), CallFault>,
+    ) -> Result<T, CallError> {
+        let answer = bounds.hold(&self.ticker, work).await.and_then(judge);
+        let result = match &answer {
+            Ok((_, result)) => *result,
+            Err(fault) => fault.result(),
+        };
+        self.household.called(function, result, bounds.usage());
+        answer
+            .map(|(answer, _)| answer)
             .map_err(|fault| self.fault(function, fault))
     }
 
     /// The bounds of the calls while loading.
     fn probe(&self) -> Bounds {
-        Bounds::new(self.limits.probe_cpu, self.limits.plan_wall)
+        Bounds::new(&self.limits, self.limits.probe_cpu, self.limits.plan_wall)
     }
 
     fn absent(&self, function: &'static str) -> CallError {
@@ -226,4 +247,9 @@ impl Guest {
             fault,
         }
     }
+}
+
+/// Every answer will do.
+fn answered<R>(answer: R) -> Result<(R, CallResult), CallFault> {
+    Ok((answer, CallResult::Ok))
 }

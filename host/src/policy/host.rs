@@ -13,6 +13,8 @@ use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
 use super::bindings::scupper::drain::{config, events, http, log};
 use super::log::Allowance;
 use super::meter::Meter;
+use super::notice::{Observer, PolicyNotice};
+use super::usage::{Account, CallResult, Usage};
 use super::{AccessError, Capability, ClusterAccess, Grant, grants, owned};
 
 /// Writes to the cluster in one step. A hook that has more to do takes another step.
@@ -35,6 +37,12 @@ pub(super) struct Household {
     pub(super) clock: Clock,
     /// Its log lines.
     pub(super) log: Arc<Mutex<Allowance>>,
+    /// SHA-256 of its file, in hex.
+    pub(super) digest: String,
+    /// What its calls used.
+    pub(super) account: Arc<Account>,
+    /// Who hears of what it does.
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 /// One call, as the store's data.
@@ -66,7 +74,22 @@ impl Household {
             cluster: Arc::clone(&self.cluster),
             clock: self.clock,
             log: Arc::clone(&self.log),
+            digest: self.digest.clone(),
+            account: Arc::clone(&self.account),
+            observer: Arc::clone(&self.observer),
         }
+    }
+
+    /// A call is over.
+    pub(super) fn called(&self, function: &'static str, result: CallResult, usage: Usage) {
+        self.account.add(&usage);
+        self.observer.notice(PolicyNotice::Called {
+            policy: &self.policy,
+            digest: &self.digest,
+            function,
+            result,
+            usage,
+        });
     }
 }
 
@@ -158,7 +181,8 @@ impl log::Host for Caller {
             policy, clock, log, ..
         } = &*self.household;
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.write(policy, level, &message, clock.now());
+        let logged = log.write(policy, level, &message, clock.now());
+        self.meter.counters.line(logged);
     }
 }
 

@@ -8,12 +8,6 @@ pub(super) const TICK: Duration = Duration::from_millis(10);
 /// Wasm stack of a guest. The host's functions get the rest of the 2 MiB that a call has.
 pub(super) const WASM_STACK: usize = 512 * 1024;
 
-/// Bytes that one answer or one host call may carry out of a guest.
-pub(super) const HOSTCALL_BYTES: usize = 4 * 1024 * 1024;
-
-/// Handles to resources that a guest may hold.
-pub(super) const HANDLES: usize = 1000;
-
 /// Frames of a guest's backtrace that are kept.
 pub(super) const BACKTRACE_FRAMES: usize = 20;
 
@@ -47,6 +41,14 @@ pub struct Limits {
     pub plan_wall: Duration,
     /// Time on the wall for one hook step. It covers the time its calls to the cluster take.
     pub step_wall: Duration,
+    /// Bytes that one answer or one call of the host may carry out of the guest.
+    pub answer_bytes: usize,
+    /// Handles to resources that the guest may hold at once.
+    pub handles: usize,
+    /// Lines it may log in a minute, a twelfth of them at once.
+    pub log_lines_per_minute: u32,
+    /// Bytes it may log in a minute, a quarter of them at once.
+    pub log_bytes_per_minute: u32,
 }
 
 impl Default for Limits {
@@ -61,6 +63,13 @@ impl Default for Limits {
             step_cpu: Duration::from_secs(5),
             plan_wall: Duration::from_secs(5),
             step_wall: Duration::from_secs(30),
+            // A plan for 5000 pods has 2 MiB.
+            answer_bytes: 4 * 1024 * 1024,
+            // Our own interfaces have no resources; a standard library holds a dozen.
+            handles: 1000,
+            // What people can read, and what a log collector keeps for a whole fleet.
+            log_lines_per_minute: 600,
+            log_bytes_per_minute: 256 * 1024,
         }
     }
 }

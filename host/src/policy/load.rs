@@ -56,7 +56,7 @@ pub(super) async fn load(
     .await?;
     let component = compiled(runtime, wasm, &digest).await?;
     check_needs(&component, &spec.limits)?;
-    let mut guest = link(runtime, spec, cluster, &component)?;
+    let mut guest = link(runtime, spec, cluster, &component, &digest)?;
     let about = guest
         .describe()
         .await?
@@ -157,6 +157,7 @@ fn link(
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,
     component: &Component,
+    digest: &str,
 ) -> Result<Guest, LoadFault> {
     let pre = runtime
         .linker
@@ -169,7 +170,13 @@ fn link(
         grants: Vec::new(),
         cluster,
         clock: runtime.options.clock,
-        log: Arc::new(Mutex::new(Allowance::new(runtime.options.clock.now()))),
+        log: Arc::new(Mutex::new(Allowance::new(
+            &spec.limits,
+            runtime.options.clock.now(),
+        ))),
+        digest: digest.to_owned(),
+        account: Arc::default(),
+        observer: Arc::clone(&runtime.observer),
     };
     Ok(Guest {
         engine: runtime.engine.clone(),

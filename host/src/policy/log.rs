@@ -2,55 +2,50 @@
 
 use scupper_engine::Time;
 
+use super::Limits;
 use super::bindings::scupper::drain::log::Level;
+use super::bucket::Bucket;
 use super::text::one_line;
 
 /// Bytes of one line.
 const LINE_BYTES: usize = 1024;
 
-/// Lines a policy may write at once.
-const BURST: u64 = 50;
-
-/// How long one line takes to be earned back: ten a second.
-const MILLIS_PER_LINE: u64 = 100;
-
-/// A policy's allowance of log lines: a token bucket.
+/// A policy's allowance of log lines and of their bytes.
 pub(super) struct Allowance {
-    /// In thousandths of what a line costs, so that no earned time is lost between two lines.
-    earned: u64,
-    last: Time,
+    lines: Bucket,
+    bytes: Bucket,
     dropped: u64,
 }
 
 impl Allowance {
-    pub(super) const fn new(now: Time) -> Self {
+    pub(super) const fn new(limits: &Limits, now: Time) -> Self {
+        let (lines, bytes) = (
+            limits.log_lines_per_minute as u64,
+            limits.log_bytes_per_minute as u64,
+        );
         Self {
-            earned: BURST * MILLIS_PER_LINE,
-            last: now,
+            lines: Bucket::new(lines.div_ceil(12), lines, now),
+            bytes: Bucket::new(bytes.div_ceil(4), bytes, now),
             dropped: 0,
         }
     }
 
-    /// Whether a line may be written now.
-    fn take(&mut self, now: Time) -> bool {
-        let most = BURST * MILLIS_PER_LINE;
-        self.earned = self
-            .earned
-            .saturating_add(now.since(self.last).as_millis())
-            .min(most);
-        self.last = self.last.max(now);
-        let rest = self.earned.checked_sub(MILLIS_PER_LINE);
-        match rest {
-            Some(rest) => self.earned = rest,
-            None => self.dropped += 1,
+    /// Whether a line of so many bytes may be written now.
+    fn take(&mut self, bytes: usize, now: Time) -> bool {
+        let taken = self.bytes.has(bytes as u64, now) && self.lines.take(1, now);
+        if taken {
+            self.bytes.take(bytes as u64, now);
+        } else {
+            self.dropped += 1;
         }
-        rest.is_some()
+        taken
     }
 
     /// Writes a line, if there is one left.
-    pub(super) fn write(&mut self, policy: &str, level: Level, message: &str, now: Time) {
-        if !self.take(now) {
-            return;
+    pub(super) fn write(&mut self, policy: &str, level: Level, message: &str, now: Time) -> bool {
+        // Escaping is work: a flood must not cost more than its lines are worth.
+        if !self.take(message.len().min(LINE_BYTES), now) {
+            return false;
         }
         self.tell_dropped(policy);
         let line = one_line(message, LINE_BYTES);
@@ -60,6 +55,7 @@ impl Allowance {
             Level::Warn => tracing::warn!(target: "scupper::policy", policy, "{line}"),
             Level::Error => tracing::error!(target: "scupper::policy", policy, "{line}"),
         }
+        true
     }
 
     /// Says once how many lines were dropped.
@@ -80,22 +76,18 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_and_then_ten_a_second() {
-        let mut allowance = Allowance::new(at(0));
-        let burst = (0..1000).filter(|_| allowance.take(at(0))).count();
-        assert_eq!(burst as u64, BURST);
-        assert_eq!(allowance.dropped, 1000 - BURST);
-        let second = (0..1000).filter(|step| allowance.take(at(*step))).count();
-        assert_eq!(second, 9);
-        let hour = (0..1000).filter(|_| allowance.take(at(3_600_000))).count();
-        assert_eq!(hour as u64, BURST);
-    }
-
-    #[test]
-    fn a_clock_that_goes_back_earns_nothing() {
-        let mut allowance = Allowance::new(at(1000));
-        while allowance.take(at(1000)) {}
-        assert!(!allowance.take(at(0)));
-        assert!(!allowance.take(at(1000)));
+    fn lines_and_bytes_are_both_counted() {
+        let limits = Limits {
+            log_lines_per_minute: 120,
+            log_bytes_per_minute: 400,
+            ..Limits::default()
+        };
+        let mut allowance = Allowance::new(&limits, at(0));
+        assert_eq!((0..100).filter(|_| allowance.take(1, at(0))).count(), 10);
+        assert_eq!(allowance.dropped, 90);
+        // A minute later all lines are back, and the bytes are what bounds them.
+        assert_eq!((0..100).filter(|_| allowance.take(40, at(60_000))).count(), 2);
+        assert!(!allowance.take(40, at(60_000)));
+        assert!(allowance.take(20, at(60_000)));
     }
 }

@@ -3,22 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
 use wasmtime::{ResourceLimiter, UpdateDeadline};
 
 use super::Limits;
+use super::bounds::Bounds;
 use super::cpu::CpuTime;
-
-/// A guest's bound, passed.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub(super) enum Overrun {
-    #[error("it wanted more than its {} MiB of memory", .0 >> 20)]
-    Memory(usize),
-    #[error("it wanted more than its {0} table elements")]
-    Tables(usize),
-    #[error("it used more than its {} ms of CPU time", .0.as_millis())]
-    Cpu(Duration),
-}
+use super::fault::Overrun;
+use super::usage::Counters;
 
 /// Counts one store's use.
 pub(super) struct Meter {
@@ -28,6 +19,8 @@ pub(super) struct Meter {
     memories: usize,
     cpu: Duration,
     spent: Arc<CpuTime>,
+    /// What people are told of the call when it is over.
+    pub(super) counters: Arc<Counters>,
 }
 
 /// A sum with a bound.
@@ -38,14 +31,15 @@ struct Gauge {
 }
 
 impl Meter {
-    pub(super) const fn new(limits: &Limits, cpu: Duration, spent: Arc<CpuTime>) -> Self {
+    pub(super) fn new(limits: &Limits, bounds: &Bounds) -> Self {
         Self {
             memory: Gauge::new(limits.memory),
             tables: Gauge::new(limits.table_elements),
             instances: limits.instances,
             memories: limits.memories,
-            cpu,
-            spent,
+            cpu: bounds.cpu,
+            spent: Arc::clone(&bounds.spent),
+            counters: Arc::clone(&bounds.counters),
         }
     }
 
@@ -61,9 +55,9 @@ impl Meter {
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         let bound = self.memory.bound;
-        self.memory
-            .grow(now, wanted, most)
-            .ok_or_else(|| Overrun::Memory(bound).into())
+        let grown = self.memory.grow(now, wanted, most);
+        self.counters.memory(self.memory.used);
+        grown.ok_or_else(|| Overrun::Memory(bound).into())
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
@@ -73,9 +67,9 @@ impl ResourceLimiter for Meter {
 
     fn table_growing(&mut self, now: usize, wanted: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         let bound = self.tables.bound;
-        self.tables
-            .grow(now, wanted, most)
-            .ok_or_else(|| Overrun::Tables(bound).into())
+        let grown = self.tables.grow(now, wanted, most);
+        self.counters.tables(self.tables.used);
+        grown.ok_or_else(|| Overrun::Tables(bound).into())
     }
 
     fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
@@ -134,7 +128,8 @@ mod tests {
             table_elements: 10,
             ..Limits::default()
         };
-        Meter::new(&limits, Duration::from_secs(3600), Arc::default())
+        let hour = Duration::from_secs(3600);
+        Meter::new(&limits, &Bounds::new(&limits, hour, hour))
     }
 
     #[test]
@@ -142,6 +137,7 @@ mod tests {
         let mut meter = meter();
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(meter.memory_growing(0, 40, None).unwrap());
+        assert_eq!(meter.counters.usage(Duration::ZERO, Duration::ZERO).memory, 100);
         let error = meter.memory_growing(40, 41, None).unwrap_err();
         assert_eq!(error.downcast_ref(), Some(&Overrun::Memory(100)));
     }
@@ -167,9 +163,10 @@ mod tests {
 
     #[test]
     fn a_guest_yields_at_every_tick_until_its_time_is_over() {
-        let spent = Arc::new(CpuTime::default());
-        let mut meter = Meter::new(&Limits::default(), Duration::from_millis(20), Arc::clone(&spent));
-        let error = spent.count(|| {
+        let limits = Limits::default();
+        let bounds = Bounds::new(&limits, Duration::from_millis(20), Duration::from_secs(3600));
+        let mut meter = Meter::new(&limits, &bounds);
+        let error = bounds.spent.count(|| {
             loop {
                 match meter.tick() {
                     Ok(UpdateDeadline::YieldCustom(1, _)) => {}

@@ -6,7 +6,7 @@ use scupper_engine::{Duration, HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
 
 use super::error::{LoadError, LoadFault};
 use super::load::{self, Loaded};
-use super::{ClusterAccess, Grant, PlanCall, PolicySpec, Runtime, StepCall};
+use super::{ClusterAccess, Grant, PlanCall, PolicySpec, PolicyUsage, Runtime, StepCall};
 
 /// When a step that trapped or overran is tried again: a policy may fail because of what it was shown, and that
 /// changes. The drain's deadline ends it.
@@ -91,6 +91,11 @@ impl Policies {
             .iter()
             .map(|loaded| loaded.description.clone())
             .collect()
+    }
+
+    /// What their calls used so far, in chain order: right after loading, what it takes to ask who they are.
+    pub fn usage(&self) -> Vec<PolicyUsage> {
+        self.loaded.iter().map(|loaded| loaded.guest.usage()).collect()
     }
 
     /// Asks a policy's planner. Whatever the policy does, there is an answer within its wall time.

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use super::compiler::Compiler;
 use super::config;
 use super::host::{self, Caller};
+use super::notice::{Nobody, Observer};
 use super::ticker::Ticker;
 
 /// How the runtime is set up.
@@ -37,6 +38,8 @@ pub struct Runtime {
     pub(super) compiler: Compiler,
     /// Of the engine's version and configuration: native code made for another one is never looked at.
     pub(super) fingerprint: String,
+    /// Hears what policies do.
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 /// Why policies cannot run at all.
@@ -65,7 +68,15 @@ impl Runtime {
             fingerprint: fingerprint(&engine),
             engine,
             options,
+            observer: Arc::new(Nobody),
         })
+    }
+
+    /// The same, with somebody who hears what the policies loaded from now on do.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
     }
 }
 
