@@ -1,15 +1,18 @@
-//! Telling people: the engine's notices as lines for a terminal, as JSON, as node conditions and as Events.
+//! Telling people: the engine's notices as lines for a terminal, as JSON, as node conditions and as Events; and what is
+//! counted, as metrics.
 //!
 //! It consumes notices and can block nobody. It must not know the API server: what is to be written there it only
 //! computes.
 
 mod conditions;
 mod json;
+mod metrics;
 mod progress;
 mod sink;
 mod words;
 
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
 pub use json::{notice_to_json, planned_to_json};
+pub use metrics::{Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
 pub use progress::Progress;
 pub use sink::{Format, Sink};

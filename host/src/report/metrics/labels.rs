@@ -1,0 +1,51 @@
+//! The label sets. Each label has few values: the configured policies, the functions of `wit/`, words of closed lists.
+
+use prometheus_client::encoding::EncodeLabelSet;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Policy {
+    pub(super) policy: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Function {
+    pub(super) policy: String,
+    pub(super) function: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Call {
+    pub(super) policy: String,
+    pub(super) function: &'static str,
+    pub(super) result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Request {
+    pub(super) policy: String,
+    /// `2xx` and the like, or `none`.
+    pub(super) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Event {
+    pub(super) policy: String,
+    pub(super) result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Reload {
+    pub(super) policy: String,
+    pub(super) result: &'static str,
+    /// The step that failed; empty where none did.
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Info {
+    pub(super) policy: String,
+    pub(super) digest: String,
+    pub(super) version: String,
+    pub(super) state: &'static str,
+    pub(super) generation: u64,
+}

@@ -1,0 +1,180 @@
+//! What policies do and which of them are active, as numbers.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::labels;
+use super::registry::Metrics;
+
+/// One call of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyCall<'a> {
+    /// The operator's name for it.
+    pub policy: &'a str,
+    /// The exported function.
+    pub function: &'static str,
+    /// How it ended: a word of a closed list.
+    pub result: &'static str,
+    /// Time on the wall.
+    pub wall: Duration,
+    /// CPU time.
+    pub cpu: Duration,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Lines that were logged.
+    pub log_lines: u64,
+    /// Lines that were not.
+    pub log_lines_dropped: u64,
+    /// Bytes of responses.
+    pub response_bytes: u64,
+}
+
+/// One version of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyVersion<'a> {
+    /// The operator's name for it.
+    pub policy: &'a str,
+    /// SHA-256 of its file, in hex.
+    pub digest: &'a str,
+    /// Its own version; empty where it was not asked yet.
+    pub version: &'a str,
+    /// How many versions were tried before it, in this process.
+    pub generation: u64,
+}
+
+const ACTIVE: &str = "active";
+const REJECTED: &str = "rejected";
+
+/// Bytes of a policy's own version in a label.
+const VERSION_BYTES: usize = 64;
+
+impl Metrics {
+    /// A function of a policy was called and is over.
+    pub fn policy_called(&self, call: &PolicyCall<'_>) {
+        let policy = labels::Policy {
+            policy: call.policy.to_owned(),
+        };
+        let function = labels::Function {
+            policy: call.policy.to_owned(),
+            function: call.function,
+        };
+        let result = labels::Call {
+            policy: call.policy.to_owned(),
+            function: call.function,
+            result: call.result,
+        };
+        self.calls.get_or_create(&result).inc();
+        self.call_seconds
+            .get_or_create(&function)
+            .observe(call.wall.as_secs_f64());
+        self.cpu_seconds
+            .get_or_create(&function)
+            .observe(call.cpu.as_secs_f64());
+        let peak = self.peak_memory.get_or_create_owned(&policy);
+        let memory = i64::try_from(call.memory).unwrap_or(i64::MAX);
+        peak.inner()
+            .fetch_max(memory, std::sync::atomic::Ordering::Relaxed);
+        self.log_lines.get_or_create(&policy).inc_by(call.log_lines);
+        self.log_lines_dropped
+            .get_or_create(&policy)
+            .inc_by(call.log_lines_dropped);
+        self.response_bytes
+            .get_or_create(&policy)
+            .inc_by(call.response_bytes);
+    }
+
+    /// A policy made an HTTP request; `None`: there was no response.
+    pub fn policy_requested(&self, policy: &str, status: Option<u16>) {
+        let status = match status {
+            Some(100..=199) => "1xx",
+            Some(200..=299) => "2xx",
+            Some(300..=399) => "3xx",
+            Some(400..=499) => "4xx",
+            Some(500..=599) => "5xx",
+            Some(_) => "other",
+            None => "none",
+        };
+        let policy = policy.to_owned();
+        self.requests
+            .get_or_create(&labels::Request { policy, status })
+            .inc();
+    }
+
+    /// A policy wanted an Event emitted. `result`: a word of a closed list.
+    pub fn policy_emitted(&self, policy: &str, result: &'static str) {
+        let policy = policy.to_owned();
+        self.events.get_or_create(&labels::Event { policy, result }).inc();
+    }
+
+    /// A version of a policy is the active one from now on.
+    pub fn policy_activated(&self, version: &PolicyVersion<'_>) {
+        self.reloaded(version.policy, "activated", "");
+        self.hide(version.policy, REJECTED);
+        self.show(version, ACTIVE);
+        self.peak_memory.remove(&labels::Policy {
+            policy: version.policy.to_owned(),
+        });
+    }
+
+    /// A version of a policy is not used. `step`: the one that failed, a word of a closed list.
+    pub fn policy_rejected(&self, version: &PolicyVersion<'_>, step: &'static str) {
+        self.reloaded(version.policy, "rejected", step);
+        self.show(version, REJECTED);
+    }
+
+    /// The active version of a policy is given up; whoever takes its place is told by `policy_activated`. `reason`: a
+    /// word of a closed list.
+    pub fn policy_rolled_back(&self, version: &PolicyVersion<'_>, reason: &'static str) {
+        self.reloaded(version.policy, "rolled-back", reason);
+        self.show(version, REJECTED);
+    }
+
+    /// A policy is no longer configured: it has no version any more. Its counters stay, as counters never go back.
+    pub fn policy_removed(&self, policy: &str) {
+        self.hide(policy, ACTIVE);
+        self.hide(policy, REJECTED);
+        let policy = policy.to_owned();
+        self.peak_memory.remove(&labels::Policy { policy });
+    }
+
+    fn reloaded(&self, policy: &str, result: &'static str, reason: &'static str) {
+        let policy = policy.to_owned();
+        self.reloads
+            .get_or_create(&labels::Reload {
+                policy,
+                result,
+                reason,
+            })
+            .inc();
+    }
+
+    /// One series for each policy and state, whatever number of versions there are.
+    fn show(&self, version: &PolicyVersion<'_>, state: &'static str) {
+        let mut own = version.version.to_owned();
+        own.truncate(own.floor_char_boundary(VERSION_BYTES));
+        let info = labels::Info {
+            policy: version.policy.to_owned(),
+            digest: version.digest.to_owned(),
+            version: own,
+            state,
+            generation: version.generation,
+        };
+        self.hide(version.policy, state);
+        self.info.get_or_create(&info).set(1);
+        self.shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert((version.policy.to_owned(), state), info);
+    }
+
+    fn hide(&self, policy: &str, state: &'static str) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(info) = shown.remove(&(policy.to_owned(), state)) {
+            self.info.remove(&info);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "policies/tests.rs"]
+mod tests;

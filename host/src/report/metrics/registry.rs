@@ -1,0 +1,122 @@
+//! Every metric by name, with its unit and one sentence.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::labels;
+
+/// Seconds of a call: from a plan for a small node to a step that waited for its servers as long as it may.
+const CALL_SECONDS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0];
+
+/// Seconds of CPU time: policies compute for a millisecond.
+const CPU_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 2.5, 5.0];
+
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// Everything the driver counts. Clones count into the same.
+#[derive(Clone)]
+pub struct Metrics {
+    pub(super) calls: Family<labels::Call, Counter>,
+    pub(super) call_seconds: Histograms<labels::Function>,
+    pub(super) cpu_seconds: Histograms<labels::Function>,
+    pub(super) peak_memory: Family<labels::Policy, Gauge>,
+    pub(super) log_lines: Family<labels::Policy, Counter>,
+    pub(super) log_lines_dropped: Family<labels::Policy, Counter>,
+    pub(super) requests: Family<labels::Request, Counter>,
+    pub(super) response_bytes: Family<labels::Policy, Counter>,
+    pub(super) events: Family<labels::Event, Counter>,
+    pub(super) reloads: Family<labels::Reload, Counter>,
+    pub(super) info: Family<labels::Info, Gauge>,
+    /// The one series of `info` for each policy and state, so that the next one replaces it.
+    pub(super) shown: Arc<Mutex<HashMap<(String, &'static str), labels::Info>>>,
+    registry: Arc<Registry>,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(|| Histogram::new(CALL_SECONDS)),
+            cpu_seconds: Family::new_with_constructor(|| Histogram::new(CPU_SECONDS)),
+            peak_memory: Family::default(),
+            log_lines: Family::default(),
+            log_lines_dropped: Family::default(),
+            requests: Family::default(),
+            response_bytes: Family::default(),
+            events: Family::default(),
+            reloads: Family::default(),
+            info: Family::default(),
+            shown: Arc::default(),
+            registry: Arc::default(),
+        };
+        metrics.registry = Arc::new(metrics.registered());
+        metrics
+    }
+
+    fn registered(&self) -> Registry {
+        let mut all = Registry::with_prefix("scupper");
+        self.register_calls(&mut all);
+        let help = "Lines that policies wrote into the log";
+        all.register("policy_log_lines", help, self.log_lines.clone());
+        let help = "Lines of policies that were dropped, as they write too many";
+        all.register("policy_log_lines_dropped", help, self.log_lines_dropped.clone());
+        let help =
+            "HTTP requests of policies by the class of the response's status; none: there was no response";
+        all.register("policy_http_requests", help, self.requests.clone());
+        let help = "Bytes of the responses to HTTP requests of policies";
+        all.register_with_unit(
+            "policy_http_response",
+            help,
+            Unit::Bytes,
+            self.response_bytes.clone(),
+        );
+        let help = "Kubernetes Events that policies wanted emitted, by what became of them";
+        all.register("policy_events", help, self.events.clone());
+        let help =
+            "Versions of policies that were activated, rejected or rolled back, by the step that failed";
+        all.register("policy_reloads", help, self.reloads.clone());
+        let help = "Which version of a policy is in which state: active or rejected";
+        all.register("policy_info", help, self.info.clone());
+        all
+    }
+
+    fn register_calls(&self, all: &mut Registry) {
+        let help = "Calls of policies by exported function and by how they ended";
+        all.register("policy_calls", help, self.calls.clone());
+        let help = "Time on the wall of calls of policies";
+        all.register_with_unit(
+            "policy_call_duration",
+            help,
+            Unit::Seconds,
+            self.call_seconds.clone(),
+        );
+        let help = "CPU time of calls of policies, the host's work for them included";
+        all.register_with_unit("policy_call_cpu", help, Unit::Seconds, self.cpu_seconds.clone());
+        let help = "The most memory that one call of a policy used since its version was activated";
+        all.register_with_unit("policy_peak_memory", help, Unit::Bytes, self.peak_memory.clone());
+    }
+
+    /// All of it as OpenMetrics text.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            // Writing to a string cannot fail; half a text would look like a whole one.
+            Err(_never) => String::new(),
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
