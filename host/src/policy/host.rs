@@ -13,7 +13,7 @@ use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
 use super::bindings::scupper::drain::{config, events, http, log};
 use super::log::Allowance;
 use super::meter::Meter;
-use super::notice::{Observer, PolicyNotice};
+use super::observer::{Observation, Observer};
 use super::usage::{Account, CallResult, Usage};
 use super::{AccessError, Capability, ClusterAccess, Grant, grants, owned};
 
@@ -83,7 +83,7 @@ impl Household {
     /// A call is over.
     pub(super) fn called(&self, function: &'static str, result: CallResult, usage: Usage) {
         self.account.add(&usage);
-        self.observer.notice(PolicyNotice::Called {
+        self.observer.observe(Observation::Called {
             policy: &self.policy,
             digest: &self.digest,
             function,

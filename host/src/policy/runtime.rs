@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use super::compiler::Compiler;
 use super::config;
 use super::host::{self, Caller};
-use super::notice::{Nobody, Observer};
+use super::observer::{Nobody, Observer};
 use super::ticker::Ticker;
 
 /// How the runtime is set up.

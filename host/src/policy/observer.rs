@@ -5,7 +5,7 @@ use super::usage::{CallResult, Usage};
 
 /// Something a policy did.
 #[derive(Clone, Copy, Debug)]
-pub enum PolicyNotice<'a> {
+pub enum Observation<'a> {
     /// One of its functions was called and is over.
     Called {
         /// The policy.
@@ -53,14 +53,14 @@ pub enum EmitResult {
 /// Hears what policies do. It is called between two instructions of a guest, so it must not take its time.
 pub trait Observer: Send + Sync {
     /// A policy did something.
-    fn notice(&self, notice: PolicyNotice<'_>);
+    fn observe(&self, observation: Observation<'_>);
 }
 
 /// Nobody listens.
 pub(super) struct Nobody;
 
 impl Observer for Nobody {
-    fn notice(&self, _notice: PolicyNotice<'_>) {}
+    fn observe(&self, _observation: Observation<'_>) {}
 }
 
 impl EmitResult {
