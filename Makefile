@@ -57,13 +57,16 @@ test-real-kubelet: tools plugins testbeds ## Only what runs on the real kubelet.
 
 .PHONY: testbeds
 testbeds:
-	@host/testbeds/tools kubernetes kubelet
+	@host/testbeds/tools kubernetes kubelet slurm
 	$(call say,the real API server and kubelet (the first time they are built from Go modules$(comma) 5 to 10 minutes))
 	@host/testbeds/kubernetes/kubernetes-testbed build
 	@host/testbeds/kubelet/real-kubelet fetch
 	@host/testbeds/tools openstack
 	$(call say,the real OpenStack (the first time its packages are fetched$(comma) 2 minutes))
 	@host/testbeds/openstack/openstack-testbed fetch
+	$(call say,the real Slurm (from Debian's packages$(comma) which are unpacked and not installed))
+	@host/testbeds/slurm/slurm-testbed fetch
+	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
 
 .PHONY: lint
 lint: tools ## Formatting, clippy, docs, house rules, licences.
