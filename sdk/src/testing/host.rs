@@ -179,8 +179,10 @@ impl Host {
     /// # Panics
     /// When the step leaves more state behind than the host keeps.
     pub fn step<H: Hooks>(&self, phase: Phase, subject: Subject) -> Outcome {
+        // A policy may want what its configuration says, and ask the stand-in for that.
+        let wants = <H as Policy>::describe().wants;
         let call = state::with(|state| {
-            state.grants = Some(<H as Policy>::describe().wants);
+            state.grants = Some(wants);
             let at = state
                 .hooks
                 .iter()
