@@ -176,6 +176,7 @@ impl Asked {
                 return Ok(Answer::Object(201, self.shape.object(&made)));
             };
             let new = how.apply(&old, &body)?;
+            write::check_patched(kind, &key, &old, &new)?;
             let done = write::update(table, kind, &key, sub, new, dry)?;
             Ok(Answer::Object(200, self.shape.object(&done)))
         })

@@ -258,6 +258,21 @@ fn check_identity(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<()
     Ok(())
 }
 
+/// A patch that names another version or another UID. Unlike a whole object's, a patch's UID is no precondition but a
+/// field that cannot be changed: 422, and only for a patch of the version that is stored.
+pub(crate) fn check_patched(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<(), Failure> {
+    let version = text(new, "/metadata/resourceVersion");
+    if !version.is_empty() && version != text(old, "/metadata/resourceVersion") {
+        return Err(Failure::modified(kind, &key.name));
+    }
+    let uid = text(new, "/metadata/uid");
+    if uid.is_empty() || uid == text(old, "/metadata/uid") {
+        return Ok(());
+    }
+    let cause = Cause::invalid("metadata.uid", &uid.into(), "field is immutable");
+    Err(Failure::invalid(kind, &key.name, &[cause]))
+}
+
 fn keep_system_fields(new: &mut Value, old: &Value) {
     for field in [
         "uid",

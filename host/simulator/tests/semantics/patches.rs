@@ -16,6 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Nothing: patches::json_patch;
         Nothing: patches::json_patch_whose_test_fails;
         Nothing: patches::json_patch_over_a_version;
+        Nothing: patches::a_patch_of_another_uid;
         Nothing: patches::nothing_changes;
         Nothing: patches::a_status_patch_leaves_the_spec;
         Nothing: patches::a_main_patch_leaves_the_status;
@@ -172,6 +173,44 @@ async fn json_patch_over_a_version(on: Subject) {
         {"op": "replace", "path": "/metadata/labels/app", "value": "changed"},
     ]);
     on.ask("PATCH", &on.pod_path("a"), JSON, patch).await.is(409);
+}
+
+async fn a_patch_of_another_uid(on: Subject) {
+    let path = node(&on).await;
+    let made = on.get(&path).await.is(200);
+    let with_uid = |uid: Value, version: Value| {
+        json!({"metadata": {"uid": uid, "resourceVersion": version, "annotations": {"x": "1"}},
+            "spec": {"unschedulable": true}})
+    };
+    let other = with_uid(json!("other"), Value::Null);
+    let name = on.namespace.as_str();
+    let message =
+        format!("Node \"{name}\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable");
+    let cause = json!({"reason": "FieldValueInvalid", "field": "metadata.uid",
+        "message": "Invalid value: \"other\": field is immutable"});
+    let details = json!({"name": name, "kind": "Node", "causes": [cause]});
+    for how in ["application/merge-patch+json", STRATEGIC] {
+        let reply = on.ask("PATCH", &path, how, other.clone()).await;
+        reply.is_refusal(422, json!("Invalid"), &message, details.clone());
+    }
+    // The version is looked at first.
+    let reply = on.merge(&path, with_uid(json!("other"), json!("1"))).await;
+    let details = json!({"name": name, "kind": "nodes"});
+    reply.is_refusal(409, json!("Conflict"), &modified("nodes", name), details);
+    let now = on.get(&path).await.is(200);
+    assert_eq!(now.at("/metadata/annotations/x"), Value::Null);
+    assert_eq!(now.at("/spec/unschedulable"), Value::Null);
+    let own = with_uid(made.at("/metadata/uid"), Value::Null);
+    on.merge(&path, own.clone()).await.is(200);
+    on.delete(&path, Value::Null).await.is(200);
+    let reply = on.merge(&path, own).await;
+    let details = json!({"name": name, "kind": "nodes"});
+    reply.is_refusal(
+        404,
+        json!("NotFound"),
+        &format!("nodes \"{name}\" not found"),
+        details,
+    );
 }
 
 async fn nothing_changes(on: Subject) {
