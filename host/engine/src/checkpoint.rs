@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{HookPhase, Subject, Time};
+use crate::{HookPhase, Subject, Time, Uid};
 
 /// Where a drain stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,9 @@ pub enum Phase {
 /// What survives the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
+    /// The node it was written for: what it says of the cordon is not about another node of the same name. `None`: an
+    /// older build wrote it.
+    pub node: Option<Uid>,
     /// The request's id.
     pub id: String,
     /// The request's name.

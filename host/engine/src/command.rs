@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use crate::{Checkpoint, HookStep, Plan, PodRef};
+use crate::{Checkpoint, HookStep, Plan, PodRef, Uid};
 
 /// Ties an answer to its command. Never used twice within a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct Command {
     pub task: Task,
 }
 
-/// What to do.
+/// What to do. Every write of the node is for the node with this UID and must fail when another one has its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Ask a policy's planner. Its pods are those of the draft's decisions.
@@ -31,23 +31,35 @@ pub enum Task {
     Step(HookStep),
     /// Cordon the node and save the checkpoint, in one write that fails when the node has changed since `version`.
     Cordon {
+        /// The node's UID.
+        node: Uid,
         /// Says that the cordon is ours.
         checkpoint: Checkpoint,
         /// The node's resource version that this was decided on.
         version: String,
     },
     /// Save the checkpoint.
-    Save(Checkpoint),
+    Save {
+        /// The node's UID.
+        node: Uid,
+        /// What is saved.
+        checkpoint: Checkpoint,
+    },
     /// Lift the cordon, if the checkpoint on the node still says that it is ours, and remove or replace the
     /// checkpoint, in one write.
     Uncordon {
+        /// The node's UID.
+        node: Uid,
         /// What stays on the node; `None`: nothing.
         checkpoint: Option<Checkpoint>,
         /// The node's resource version that this was decided on.
         version: String,
     },
     /// Remove the checkpoint and leave the cordon as it is.
-    Forget,
+    Forget {
+        /// The node's UID.
+        node: Uid,
+    },
     /// Evict one pod, by its UID.
     Evict {
         /// The pod.
@@ -75,15 +87,26 @@ impl Task {
         }
     }
 
+    /// The node this writes.
+    pub fn written_node(&self) -> Option<&Uid> {
+        match self {
+            Self::Cordon { node, .. }
+            | Self::Save { node, .. }
+            | Self::Uncordon { node, .. }
+            | Self::Forget { node } => Some(node),
+            _ => None,
+        }
+    }
+
     /// All names of tasks, for reports.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Plan { .. } => "plan",
             Self::Step(_) => "step",
             Self::Cordon { .. } => "cordon",
-            Self::Save(_) => "save",
+            Self::Save { .. } => "save",
             Self::Uncordon { .. } => "uncordon",
-            Self::Forget => "forget",
+            Self::Forget { .. } => "forget",
             Self::Evict { .. } => "evict",
             Self::Delete { .. } => "delete",
             Self::ListPods => "list-pods",

@@ -59,12 +59,14 @@ pub enum Answer {
     },
     /// To the writes of the node: the node has changed since the version they were decided on. The watch tells how.
     WriteConflict,
+    /// To the writes of the node: there is no such node any more, or another one has its name.
+    NodeGone,
     /// To the writes of the node, and to [`Task::ListPods`](crate::Task::ListPods): it did not work; try again.
     Unavailable {
         /// Why.
         message: String,
     },
-    /// To the writes of the node: it will never work (no right, no such node).
+    /// To the writes of the node: it will never work (no right to, no room for it).
     Rejected {
         /// Why.
         message: String,

@@ -331,6 +331,23 @@ fn a_node_that_is_not_there_or_is_made_anew_ends_the_drain() {
 }
 
 #[test]
+fn a_write_that_finds_another_node_is_the_last_one() {
+    let lost = Outcome::Lost {
+        reason: "node node-1 was deleted or made anew".to_owned(),
+    };
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).answer("cordon", Answer::NodeGone);
+    host.does("").ends(&lost);
+    // Also when it is the last word of a drain that has ended otherwise.
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).written("cordon").skip();
+    host.hear(cancel()).does("uncordon at 101");
+    host.answer("uncordon", Answer::NodeGone).does("");
+    assert_eq!(host.drain.phase(), Phase::Finished);
+    assert_eq!(host.drain.outcome().map(Outcome::name), Some("Cancelled"));
+}
+
+#[test]
 fn the_first_outcome_stands_and_nothing_comes_after_the_end() {
     let mut host = Host::new(request());
     host.begin(&[pod("a")])

@@ -4,7 +4,7 @@ mod harness;
 
 use harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
-    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, StepOutcome, Subject,
+    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, StepOutcome, Subject, Uid,
 };
 
 const PHASES: [HookPhase; 4] = [
@@ -175,6 +175,22 @@ fn a_checkpoint_of_another_request_is_not_taken_up() {
     let mut checkpoint = left(Phase::Evicting, false);
     checkpoint.id = "another".to_owned();
     taken_up(request(), &checkpoint, &[pod("a")]).does("cordon at 100");
+}
+
+#[test]
+fn a_drain_is_not_taken_up_on_another_node_of_the_name() {
+    let checkpoint = left(Phase::Evicting, true);
+    assert_eq!(checkpoint.node, Some(node().uid));
+    let anew = Node {
+        uid: Uid("anew".to_owned()),
+        unschedulable: true,
+        ..node()
+    };
+    let mut host = Host::resume(request(), checkpoint);
+    host.begin_with(anew, &[pod("a")], &[]).does("");
+    host.ends(&Outcome::Lost {
+        reason: "node node-1 was deleted or made anew".to_owned(),
+    });
 }
 
 #[test]

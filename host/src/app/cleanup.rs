@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures::StreamExt;
-use scupper_engine::{Answer, Task};
+use scupper_engine::{Answer, Task, Uid};
 
 use super::AppError;
 use crate::cluster::{Change, Cluster, ConnectOptions, Scope, WriteError};
@@ -33,8 +33,8 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
     };
     let node = cluster.node(&options.node).await.map_err(unseen)?;
     let mut removed = Vec::new();
-    if node.is_some_and(|node| node.checkpoint.is_some()) {
-        forget(&cluster, &options.node).await?;
+    if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
+        forget(&cluster, &options.node, node.uid).await?;
         removed.push(format!("the annotation of node {}", options.node));
     }
     if cluster.lifecycle_served().await.map_err(unseen)? {
@@ -59,10 +59,10 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
     Ok(removed)
 }
 
-async fn forget(cluster: &Cluster, node: &str) -> Result<(), AppError> {
+async fn forget(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), AppError> {
     let what = format!("remove our annotation of node {node}");
-    match cluster.perform(node, &Task::Forget).await {
-        Answer::Written { .. } => Ok(()),
+    match cluster.perform(node, &Task::Forget { node: uid }).await {
+        Answer::Written { .. } | Answer::NodeGone => Ok(()),
         Answer::Rejected { message } => Err(AppError::Cleanup(WriteError::Rejected {
             what,
             code: 403,

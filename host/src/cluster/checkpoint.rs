@@ -31,6 +31,9 @@ pub(super) enum CheckpointFault {
     /// It names something that this build does not know.
     #[error("it has an unknown {0}")]
     Unknown(&'static str),
+    /// Somebody has copied it here.
+    #[error("it was written for another node of this name")]
+    OtherNode,
     /// It does not fit into an annotation.
     #[error("it takes {0} bytes, more than the {MAX_BYTES} that fit into the node's annotations")]
     TooLarge(usize),
@@ -44,6 +47,8 @@ struct Versioned {
 #[derive(Debug, Serialize, Deserialize)]
 struct Wire {
     v: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
     id: String,
     name: String,
     by: String,
@@ -96,6 +101,7 @@ struct WireDone {
 pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
     let wire = Wire {
         v: VERSION,
+        node: checkpoint.node.as_ref().map(|uid| uid.0.clone()),
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
         by: checkpoint.trigger.clone(),
@@ -129,6 +135,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         done_from_wire(group, &mut done)?;
     }
     Ok(Checkpoint {
+        node: wire.node.map(Uid),
         id: wire.id,
         name: wire.name,
         trigger: wire.by,

@@ -1,6 +1,6 @@
 //! The engine's tasks, carried out.
 
-use scupper_engine::{Answer, Checkpoint, Task};
+use scupper_engine::{Answer, Checkpoint, Task, Uid};
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -11,20 +11,31 @@ use super::wire::Object as _;
 use super::write::Merge;
 
 impl Cluster {
-    /// Carries out a task for the node, once. `Plan` and `Step` are the policy edge's business and are answered with
+    /// Carries out a task for the node, once. A write is for the node with the task's UID, not for another one of the name. `Plan` and `Step` are the policy edge's business and are answered with
     /// `Rejected`.
     pub async fn perform(&self, node: &str, task: &Task) -> Answer {
         match task {
-            Task::Cordon { checkpoint, version } => {
-                self.write_node(node, Some(checkpoint), Some((version, true)))
-                    .await
+            Task::Cordon {
+                node: uid,
+                checkpoint,
+                version,
+            } => {
+                let cordon = Some((version.as_str(), true));
+                self.write_node((node, uid), Some(checkpoint), cordon).await
             }
-            Task::Uncordon { checkpoint, version } => {
-                self.write_node(node, checkpoint.as_ref(), Some((version, false)))
-                    .await
+            Task::Uncordon {
+                node: uid,
+                checkpoint,
+                version,
+            } => {
+                let cordon = Some((version.as_str(), false));
+                self.write_node((node, uid), checkpoint.as_ref(), cordon).await
             }
-            Task::Save(checkpoint) => self.write_node(node, Some(checkpoint), None).await,
-            Task::Forget => self.write_node(node, None, None).await,
+            Task::Save {
+                node: uid,
+                checkpoint,
+            } => self.write_node((node, uid), Some(checkpoint), None).await,
+            Task::Forget { node: uid } => self.write_node((node, uid), None, None).await,
             Task::Evict { pod, grace_seconds } => Answer::Evict(self.evict(pod, *grace_seconds).await),
             Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds).await),
             Task::ListPods => match self.pods(node).await {
@@ -44,7 +55,7 @@ impl Cluster {
     /// checkpoint alike. The kubelet's heartbeats are such changes, too; they cost one more try.
     async fn write_node(
         &self,
-        node: &str,
+        (node, uid): (&str, &Uid),
         kept: Option<&Checkpoint>,
         cordon: Option<(&str, bool)>,
     ) -> Answer {
@@ -56,7 +67,7 @@ impl Cluster {
                 };
             }
         };
-        let patch = patch(note, cordon);
+        let patch = patch(uid, note, cordon);
         let path = format!("/api/v1/nodes/{}", escaped(node));
         match self.patch::<WireNode>(&path, Merge::Json, &patch).await {
             Ok(node) => Answer::Written {
@@ -67,13 +78,14 @@ impl Cluster {
     }
 }
 
+/// The UID cannot be changed, so the server refuses the patch when it is another node's.
 /// `spec.unschedulable` is removed rather than set to `false`, as `kubectl uncordon` leaves it.
-fn patch(note: Value, cordon: Option<(&str, bool)>) -> Value {
+fn patch(uid: &Uid, note: Value, cordon: Option<(&str, bool)>) -> Value {
     let annotations = json!({DRAIN_ANNOTATION: note});
     match cordon {
-        None => json!({"metadata": {"annotations": annotations}}),
+        None => json!({"metadata": {"uid": uid.0, "annotations": annotations}}),
         Some((version, cordon)) => json!({
-            "metadata": {"resourceVersion": version, "annotations": annotations},
+            "metadata": {"uid": uid.0, "resourceVersion": version, "annotations": annotations},
             "spec": {"unschedulable": if cordon { Value::Bool(true) } else { Value::Null }},
         }),
     }
@@ -82,6 +94,7 @@ fn patch(note: Value, cordon: Option<(&str, bool)>) -> Value {
 fn answer(fault: Fault) -> Answer {
     match fault {
         Fault::Refused(409, _) => Answer::WriteConflict,
+        fault if fault.is_of_another_uid() || fault.is_not_found() => Answer::NodeGone,
         Fault::Refused(408 | 429 | 500.., status) => Answer::Unavailable {
             message: status.message,
         },

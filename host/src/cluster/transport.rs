@@ -119,6 +119,12 @@ impl Fault {
         matches!(self, Self::Refused(404, status) if names_an_object(status))
     }
 
+    /// 422 to a patch that names another UID than the object's: the object that was meant is gone, and another one has
+    /// its name.
+    pub(super) fn is_of_another_uid(&self) -> bool {
+        matches!(self, Self::Refused(422, status) if status.message.contains("metadata.uid"))
+    }
+
     /// As the reader of `what` sees it.
     pub(super) fn read(self, what: &str) -> ReadError {
         let not_found = self.is_not_found();

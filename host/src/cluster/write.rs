@@ -71,12 +71,12 @@ impl Cluster {
             escaped(&pod.namespace),
             escaped(&pod.name)
         );
-        let written = self.patch::<MetaOnly>(&path, Merge::Json, &patch).await;
-        match written {
+        match self.patch::<MetaOnly>(&path, Merge::Json, &patch).await {
             Ok(_) => Ok(()),
-            Err(Fault::Refused(422, status)) if status.message.contains("metadata.uid") => {
-                Err(Fault::Refused(409, status).write(&what))
-            }
+            Err(fault) if fault.is_of_another_uid() => Err(WriteError::Conflict {
+                what,
+                message: fault.write("").to_string(),
+            }),
             Err(fault) => Err(fault.write(&what)),
         }
     }

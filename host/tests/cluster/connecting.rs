@@ -128,7 +128,14 @@ async fn refused_requests_are_not_repeated_by_the_client() {
         );
         assert_eq!(server.requests(), 1, "evictions answered {code}");
         assert!(matches!(
-            cluster.perform("n1", &Task::Forget).await,
+            cluster
+                .perform(
+                    "n1",
+                    &Task::Forget {
+                        node: Uid("u".into())
+                    }
+                )
+                .await,
             Answer::Unavailable { .. }
         ));
         assert_eq!(server.requests(), 2, "writes of the node answered {code}");

@@ -6,8 +6,13 @@ use serde_json::{Value, json};
 
 use crate::script::{Script, cluster, node, not_found, pod, status};
 
+fn uid() -> Uid {
+    Uid("u1".into())
+}
+
 fn checkpoint() -> Checkpoint {
     Checkpoint {
+        node: Some(uid()),
         id: "i".into(),
         name: "drain-n1".into(),
         trigger: "command".into(),
@@ -21,7 +26,7 @@ fn checkpoint() -> Checkpoint {
     }
 }
 
-const NOTE: &str = "{\"v\":1,\"id\":\"i\",\"name\":\"drain-n1\",\"by\":\"command\",\"phase\":\"cordoning\",\
+const NOTE: &str = "{\"v\":1,\"node\":\"u1\",\"id\":\"i\",\"name\":\"drain-n1\",\"by\":\"command\",\"phase\":\"cordoning\",\
                     \"started\":7,\"own_cordon\":true}";
 
 fn db0() -> PodRef {
@@ -34,6 +39,7 @@ fn db0() -> PodRef {
 
 fn cordon() -> Task {
     Task::Cordon {
+        node: uid(),
         checkpoint: checkpoint(),
         version: "12".into(),
     }
@@ -71,28 +77,35 @@ async fn patch_of(task: Task, wanted: Value) {
 async fn patches_of_the_node() {
     let kept = json!({"scupper.dev/drain": NOTE});
     let removed = json!({"scupper.dev/drain": null});
-    let both =
-        json!({"metadata": {"resourceVersion": "12", "annotations": kept}, "spec": {"unschedulable": true}});
+    let both = json!({"metadata": {"uid": "u1", "resourceVersion": "12", "annotations": kept}, "spec": {"unschedulable": true}});
     patch_of(cordon(), both).await;
     patch_of(
-        Task::Save(checkpoint()),
-        json!({"metadata": {"annotations": kept}}),
+        Task::Save {
+            node: uid(),
+            checkpoint: checkpoint(),
+        },
+        json!({"metadata": {"uid": "u1", "annotations": kept}}),
     )
     .await;
-    patch_of(Task::Forget, json!({"metadata": {"annotations": removed}})).await;
-    let lifted = json!({"metadata": {"resourceVersion": "12", "annotations": removed}, "spec": {"unschedulable": null}});
+    patch_of(
+        Task::Forget { node: uid() },
+        json!({"metadata": {"uid": "u1", "annotations": removed}}),
+    )
+    .await;
+    let lifted = json!({"metadata": {"uid": "u1", "resourceVersion": "12", "annotations": removed}, "spec": {"unschedulable": null}});
     patch_of(
         Task::Uncordon {
+            node: uid(),
             checkpoint: None,
             version: "12".into(),
         },
         lifted,
     )
     .await;
-    let lifted =
-        json!({"metadata": {"resourceVersion": "12", "annotations": kept}, "spec": {"unschedulable": null}});
+    let lifted = json!({"metadata": {"uid": "u1", "resourceVersion": "12", "annotations": kept}, "spec": {"unschedulable": null}});
     patch_of(
         Task::Uncordon {
+            node: uid(),
             checkpoint: Some(checkpoint()),
             version: "12".into(),
         },
@@ -111,7 +124,7 @@ async fn refused(task: Task, code: u16, words: &str) -> Answer {
 
 #[tokio::test]
 async fn refused_writes_of_the_node() {
-    for task in [cordon(), Task::Forget] {
+    for task in [cordon(), Task::Forget { node: uid() }] {
         assert_eq!(refused(task.clone(), 409, "changed").await, Answer::WriteConflict);
         for code in [400, 401, 403, 404, 422] {
             assert_eq!(
@@ -129,6 +142,19 @@ async fn refused_writes_of_the_node() {
                 "{code}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn writes_of_a_node_that_is_gone() {
+    for task in [cordon(), Task::Forget { node: uid() }] {
+        let answer = one(task.clone(), async |mut server: Script| {
+            server.next().await.answer(404, not_found("nodes", "n1"));
+            server
+        });
+        assert_eq!(answer.await, Answer::NodeGone);
+        let words = "Node \"n1\" is invalid: metadata.uid: Invalid value: \"u1\": field is immutable";
+        assert_eq!(refused(task, 422, words).await, Answer::NodeGone);
     }
 }
 

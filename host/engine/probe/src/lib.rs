@@ -27,6 +27,7 @@ pub extern "C" fn resume(now: u64) {
     let mut drain = DRAIN.lock().unwrap();
     let Some(old) = drain.take() else { return };
     let checkpoint = scupper_engine::Checkpoint {
+        node: None,
         id: old.request().id.clone(),
         name: String::new(),
         trigger: String::new(),

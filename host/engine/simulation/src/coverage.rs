@@ -122,6 +122,8 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "unavailable",
             "unavailable, yet done",
             "rejected",
+            "no node",
+            "another node",
             "after a crash",
         ],
     ),

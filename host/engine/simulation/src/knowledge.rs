@@ -41,8 +41,10 @@ pub(crate) struct Knowledge {
 }
 
 impl Knowledge {
-    pub(crate) fn new(deadline: Option<Time>) -> Self {
+    /// `node_uid`: the node that an earlier process has dealt with.
+    pub(crate) fn new(deadline: Option<Time>, node_uid: Option<Uid>) -> Self {
         Self {
+            node_uid,
             deadline: deadline.map(Time::as_millis),
             ..Self::default()
         }
@@ -132,6 +134,7 @@ impl Knowledge {
         truth: &Cluster,
     ) {
         match (task, answer) {
+            (_, Answer::NodeGone) => self.node_told_gone = true,
             (Task::Cordon { .. }, Answer::Written { version }) => self.wrote(version, true),
             (Task::Uncordon { .. }, Answer::Written { version }) => self.wrote(version, false),
             (Task::ListPods, Answer::Pods(pods)) => {

@@ -44,7 +44,7 @@ impl Referee {
 
     /// Another process begins.
     pub(crate) fn restart(&mut self, now: u64, request: &Request, checkpoint: Option<&Checkpoint>) {
-        self.knowledge = Knowledge::new(request.deadline);
+        self.knowledge = Knowledge::new(request.deadline, checkpoint.and_then(|mark| mark.node.clone()));
         self.plans = Plans::resumed(checkpoint, &request.settings);
         self.hooks.restart(checkpoint);
         self.finished = false;
@@ -124,6 +124,9 @@ impl Referee {
     ) -> Checked {
         if self.finished {
             return broken(6, format!("{} after it has finished", task.name()));
+        }
+        if task.written_node().is_some() && task.written_node() != self.knowledge.node_uid.as_ref() {
+            return broken(5, format!("{} of a node that is not its own", task.name()));
         }
         match task {
             Task::Evict { pod, .. } => self.removal(now, pod, Verdict::Evict, request, truth, outstanding),

@@ -184,16 +184,18 @@ impl World {
 
     fn apply_write(&mut self, task: &Task) -> Result<Answer, crate::violation::Broken> {
         let Some(node) = &self.cluster.node else {
-            self.coverage.count("node write", "rejected");
-            return Ok(Answer::Rejected {
-                message: String::from("no such node"),
-            });
+            self.coverage.count("node write", "no node");
+            return Ok(Answer::NodeGone);
         };
         if let Task::Cordon { version, .. } | Task::Uncordon { version, .. } = task
             && *version != node.version.to_string()
         {
             self.coverage.count("node write", "conflict");
             return Ok(Answer::WriteConflict);
+        }
+        if task.written_node().is_some_and(|uid| *uid != node.uid) {
+            self.coverage.count("node write", "another node");
+            return Ok(Answer::NodeGone);
         }
         let owner = node.owner;
         let mark = node.checkpoint.clone();
@@ -204,10 +206,6 @@ impl World {
             Task::Uncordon { .. } => self.check_uncordon(owner, mark.is_some_and(|mark| mark.own_cordon))?,
             _ => {}
         }
-        // A save names the node, not its UID: what it says of the cordon then stands on a node that was made anew,
-        // and nobody can tell it from the truth.
-        let node_uid = self.cluster.node.as_ref().map(|node| node.uid.clone());
-        let stray = self.referee.knowledge.node_uid.is_some() && self.referee.knowledge.node_uid != node_uid;
         let version = self.cluster.write_node(|node| match task {
             Task::Cordon { checkpoint, .. } => {
                 node.checkpoint = Some(checkpoint.clone());
@@ -216,10 +214,7 @@ impl World {
                     node.ever_ours = true;
                 }
             }
-            Task::Save(checkpoint) => {
-                node.ever_ours |= stray;
-                node.checkpoint = Some(checkpoint.clone());
-            }
+            Task::Save { checkpoint, .. } => node.checkpoint = Some(checkpoint.clone()),
             Task::Uncordon { checkpoint, .. } => {
                 node.checkpoint.clone_from(checkpoint);
                 node.owner = Owner::Nobody;

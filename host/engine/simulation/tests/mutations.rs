@@ -105,6 +105,20 @@ const MUTATIONS: &[Mutation] = &[
         replace: "let ours = true;",
     },
     Mutation {
+        invariant: 5,
+        breaks: "goes on with another node of the same name",
+        file: "drain/sight.rs",
+        find: "*self.uid.get_or_insert_with(|| node.uid.clone()) != node.uid",
+        replace: "*self.uid.insert(node.uid.clone()) != node.uid",
+    },
+    Mutation {
+        invariant: 5,
+        breaks: "takes a drain up on another node of the same name",
+        file: "drain/memory.rs",
+        find: "self.world.sight.expect(checkpoint.node);",
+        replace: "",
+    },
+    Mutation {
         invariant: 6,
         breaks: "runs past its deadline",
         file: "drain/ending.rs",

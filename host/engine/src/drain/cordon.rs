@@ -54,12 +54,13 @@ impl Drain {
             self.enter(Phase::Preparing);
             return;
         }
-        let Some(version) = self.version_to_write() else {
+        let Some((node, version)) = self.version_to_write() else {
             return;
         };
         let checkpoint = self.checkpoint(Phase::Holding, true);
         let revision = self.memory.revision();
         let task = Task::Cordon {
+            node,
             checkpoint: checkpoint.clone(),
             version: version.clone(),
         };

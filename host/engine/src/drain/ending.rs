@@ -87,13 +87,11 @@ impl Drain {
             // The mark stays with the cordon, so that a later uncordon knows it.
             if self.final_written {
                 self.finish();
-            } else if self.may_write() {
+            } else {
                 self.push_save(self.last_checkpoint());
             }
         } else if !is_cordon_ours && self.has_mark() {
-            if self.may_write() {
-                self.push_forget();
-            }
+            self.push_forget();
         } else {
             self.finish();
         }
@@ -101,7 +99,7 @@ impl Drain {
 
     /// What is on the node is known, or nothing of ours is.
     fn knows_node(&self) -> bool {
-        self.world.node().is_some() || !self.memory.on_node
+        self.world.node().is_some() || self.memory.node_gone || !self.memory.on_node
     }
 
     /// A cordon whose answer was lost may stand all the same: the watch tells soon.
@@ -161,7 +159,7 @@ impl Drain {
 
     /// The node, or our place on it, is not there any more: nothing can be written.
     pub(super) fn node_lost(&mut self) {
-        let known = self.world.node().is_some();
+        let known = self.world.sight.uid().is_some();
         self.memory.node_gone = true;
         let node = &self.request.node;
         let outcome = if known {

@@ -100,6 +100,7 @@ impl Drain {
             .keys()
             .map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
         Checkpoint {
+            node: self.world.sight.uid().cloned(),
             id: self.request.id.clone(),
             name: self.request.name.clone(),
             trigger: self.request.trigger.clone(),
@@ -130,6 +131,7 @@ impl Drain {
 
     /// Takes up what an earlier process left behind.
     pub(super) fn recall(&mut self, checkpoint: Checkpoint) {
+        self.world.sight.expect(checkpoint.node);
         self.started = checkpoint.started;
         self.summary.started = checkpoint.started;
         self.memory.own_cordon = checkpoint.own_cordon;

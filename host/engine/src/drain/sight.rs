@@ -2,11 +2,13 @@
 
 use alloc::string::String;
 
-use crate::{Checkpoint, Node};
+use crate::{Checkpoint, Node, Uid};
 
 /// What we know of the node.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
+    /// The one node that all of this is about.
+    uid: Option<Uid>,
     node: Option<Node>,
     /// The version of a write of ours that no event has shown, where versions cannot be compared, and whether it
     /// left the node cordoned.
@@ -33,6 +35,16 @@ impl Sight {
         self.node.as_ref()
     }
 
+    /// Which node it is; known before it was seen when an earlier process has said so.
+    pub(super) const fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
+    }
+
+    /// An earlier process has dealt with this node.
+    pub(super) fn expect(&mut self, uid: Option<Uid>) {
+        self.uid = uid;
+    }
+
     pub(super) fn is_cordoned(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.unschedulable)
     }
@@ -48,13 +60,13 @@ impl Sight {
         let Some(node) = node else {
             return NodeNews::Gone;
         };
-        if let Some(known) = &self.node {
-            if known.uid != node.uid {
-                return NodeNews::Gone;
-            }
-            if self.is_old(&node, known) {
-                return NodeNews::Old;
-            }
+        if *self.uid.get_or_insert_with(|| node.uid.clone()) != node.uid {
+            return NodeNews::Gone;
+        }
+        if let Some(known) = &self.node
+            && self.is_old(&node, known)
+        {
+            return NodeNews::Old;
         }
         self.unseen_write = None;
         self.saved

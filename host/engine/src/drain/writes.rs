@@ -7,7 +7,7 @@ use alloc::string::String;
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
-use crate::{Answer, Checkpoint, Notice, Outcome, Phase, Task, Time};
+use crate::{Answer, Checkpoint, Notice, Outcome, Phase, Task, Time, Uid};
 
 /// A write that is on its way.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl Drain {
             Phase::Cordoning => self.world.is_cordoned(),
             _ => self.closing.is_none(),
         };
-        if saves && !self.memory.is_all_saved() && self.may_write() {
+        if saves && !self.memory.is_all_saved() && self.node_to_write().is_some() {
             let phase = if self.phase == Phase::Cordoning {
                 Phase::Holding
             } else {
@@ -75,8 +75,14 @@ impl Drain {
     }
 
     pub(super) fn push_save(&mut self, checkpoint: Checkpoint) {
+        let Some(node) = self.node_to_write() else {
+            return;
+        };
         let revision = self.memory.revision();
-        let task = Task::Save(checkpoint.clone());
+        let task = Task::Save {
+            node,
+            checkpoint: checkpoint.clone(),
+        };
         self.outbox.push(
             task,
             Job::Write(Write::Save {
@@ -88,11 +94,12 @@ impl Drain {
 
     /// Lifts the cordon if no other write is under way; `keep` says what stays on the node.
     pub(super) fn push_uncordon(&mut self, keep: Option<Checkpoint>) {
-        let Some(version) = self.version_to_write() else {
+        let Some((node, version)) = self.version_to_write() else {
             return;
         };
         let revision = self.memory.revision();
         let task = Task::Uncordon {
+            node,
             checkpoint: keep.clone(),
             version: version.clone(),
         };
@@ -108,18 +115,23 @@ impl Drain {
     }
 
     pub(super) fn push_forget(&mut self) {
-        self.outbox.push(Task::Forget, Job::Write(Write::Forget));
+        if let Some(node) = self.node_to_write() {
+            self.outbox.push(Task::Forget { node }, Job::Write(Write::Forget));
+        }
     }
 
-    /// No write is under way, and the last one did not fail a moment ago.
-    pub(super) fn may_write(&self) -> bool {
-        !self.outbox.writes() && self.now >= self.writer.retry_at && !self.memory.node_gone
+    /// The UID of the node that may be written now: no write is under way, and the last one did not fail a moment ago.
+    fn node_to_write(&self) -> Option<Uid> {
+        let idle = !self.outbox.writes() && self.now >= self.writer.retry_at;
+        let uid = self.world.sight.uid();
+        uid.filter(|_| idle && !self.memory.node_gone).cloned()
     }
 
-    /// The node's version, unless a write that was decided on it has failed for that.
-    pub(super) fn version_to_write(&self) -> Option<String> {
+    /// The node and its version, unless a write that was decided on it has failed for that.
+    pub(super) fn version_to_write(&self) -> Option<(Uid, String)> {
         let version = self.world.sight.version()?;
-        (self.may_write() && self.writer.conflicting.as_ref() != Some(version)).then(|| version.clone())
+        let node = self.node_to_write()?;
+        (self.writer.conflicting.as_ref() != Some(version)).then(|| (node, version.clone()))
     }
 
     /// A write was answered.
@@ -138,6 +150,7 @@ impl Drain {
                     self.write_failed(&write, String::from("the node has changed meanwhile"));
                 }
             },
+            Answer::NodeGone => self.node_lost(),
             Answer::Unavailable { message } => self.write_failed(&write, message),
             _ => self.write_failed(&write, String::from("the answer was not one to a write")),
         }

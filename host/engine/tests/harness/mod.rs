@@ -231,7 +231,7 @@ impl Host {
 
 fn checkpoint(task: &Task) -> Option<Checkpoint> {
     match task {
-        Task::Cordon { checkpoint, .. } | Task::Save(checkpoint) => Some(checkpoint.clone()),
+        Task::Cordon { checkpoint, .. } | Task::Save { checkpoint, .. } => Some(checkpoint.clone()),
         Task::Uncordon { checkpoint, .. } => checkpoint.clone(),
         _ => None,
     }
@@ -265,8 +265,10 @@ fn line(task: &Task) -> String {
             )
         }
         Task::Cordon { version, .. } => format!("cordon at {version}"),
-        Task::Save(checkpoint) => format!("save {}, {}", checkpoint.phase, own(checkpoint)),
-        Task::Uncordon { checkpoint, version } => {
+        Task::Save { checkpoint, .. } => format!("save {}, {}", checkpoint.phase, own(checkpoint)),
+        Task::Uncordon {
+            checkpoint, version, ..
+        } => {
             let keeps = if checkpoint.is_some() {
                 ", keeps the checkpoint"
             } else {
@@ -274,7 +276,7 @@ fn line(task: &Task) -> String {
             };
             format!("uncordon at {version}{keeps}")
         }
-        Task::Forget => "forget".to_owned(),
+        Task::Forget { .. } => "forget".to_owned(),
         Task::Evict { pod, grace_seconds } => format!("evict {}{}", pod.uid, grace(grace_seconds)),
         Task::Delete { pod, grace_seconds } => format!("delete {}{}", pod.uid, grace(grace_seconds)),
         Task::ListPods => "list-pods".to_owned(),

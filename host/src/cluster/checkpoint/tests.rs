@@ -70,6 +70,7 @@ impl Numbers {
         };
         let policies = [self.text(), self.text()];
         Checkpoint {
+            node: (self.below(2) == 0).then(|| self.uid()),
             id: self.text(),
             name: self.text(),
             trigger: self.text(),
@@ -109,6 +110,7 @@ fn what_is_written_is_read() {
 
 fn plain() -> Checkpoint {
     Checkpoint {
+        node: Some(Uid("7a1f3c52-0000-4111-8222-933344445555".into())),
         id: "5d0e8f0e-1111-4222-8333-444455556666".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),
@@ -145,9 +147,22 @@ fn the_form_is_settled() {
     let text = encode(&plain()).unwrap();
     assert_eq!(
         text,
-        "{\"v\":1,\"id\":\"5d0e8f0e-1111-4222-8333-444455556666\",\"name\":\"drain-worker-1\",\
+        "{\"v\":1,\"node\":\"7a1f3c52-0000-4111-8222-933344445555\",\"id\":\"5d0e8f0e-1111-4222-8333-444455556666\",\"name\":\"drain-worker-1\",\
          \"by\":\"LifecycleEvent\",\"phase\":\"evicting\",\"started\":1790000000000,\"deadline\":1790000300000,\
          \"own_cordon\":true}"
+    );
+}
+
+#[test]
+fn an_older_one_that_names_no_node_is_read() {
+    let mut wire: serde_json::Value = serde_json::from_str(&encode(&plain()).unwrap()).unwrap();
+    wire.as_object_mut().unwrap().remove("node");
+    assert_eq!(
+        decode(&wire.to_string()),
+        Ok(Checkpoint {
+            node: None,
+            ..plain()
+        })
     );
 }
 

@@ -234,6 +234,12 @@ fn nodes() {
         "our own annotation is not shown"
     );
 
+    for (uid, is_read) in [("u", true), ("another", false)] {
+        let text = text.replacen("\"v\":1", &format!("\"v\":1,\"node\":\"{uid}\""), 1);
+        let (node, fault) = node(json!({"scupper.dev/drain": text}));
+        assert_eq!((node.checkpoint.is_some(), fault.is_none()), (is_read, is_read));
+    }
+
     let (foreign, fault) = node(json!({"scupper.dev/drain": "somebody else's"}));
     assert_eq!(foreign.checkpoint, None);
     assert!(fault.is_some(), "and it is reported");
