@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper::policy::{AccessError, ClusterAccess};
+use scupper::policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_engine::{Condition, Controller, Node, Pod, PodPhase, PodRef, Time, Uid};
 
 const CREATED: Time = Time::from_millis(1_780_000_000_000);
@@ -112,6 +112,10 @@ impl Nobody {
 }
 
 impl ClusterAccess for Nobody {
+    fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        async { Self::none() }.boxed()
+    }
+
     fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         async { Self::none() }.boxed()
     }

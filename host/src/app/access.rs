@@ -4,8 +4,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Answer, Node, Pod, PodRef, Task};
 
-use crate::cluster::{Cluster, WriteError};
-use crate::policy::{AccessError, ClusterAccess};
+use crate::cluster::{Cluster, KubernetesEvent, Severity, WriteError};
+use crate::policy::{AccessError, ClusterAccess, PolicyEvent};
 
 /// The cluster edge, for the policy edge.
 pub(crate) struct Access {
@@ -71,6 +71,29 @@ impl ClusterAccess for Access {
                 None => self.cluster.remove_pod_annotation(pod, key).await,
             };
             written.map_err(access_error)
+        }
+        .boxed()
+    }
+
+    fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        async move {
+            let kubernetes = KubernetesEvent {
+                node: event.node.to_owned(),
+                node_uid: None,
+                severity: if event.warning {
+                    Severity::Warning
+                } else {
+                    Severity::Normal
+                },
+                reason: event.reason.to_owned(),
+                action: "RunPolicy".to_owned(),
+                note: format!("policy {}: {}", event.policy, event.note),
+            };
+            let emitted = match event.pod {
+                Some(pod) => self.cluster.emit_about_pod(&kubernetes, pod).await,
+                None => self.cluster.emit(&kubernetes).await,
+            };
+            emitted.map_err(access_error)
         }
         .boxed()
     }

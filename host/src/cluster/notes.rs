@@ -1,6 +1,6 @@
-//! Kubernetes Events about the node, as `kubectl describe node` shows them.
+//! Kubernetes Events about the node and its pods, as `kubectl describe` shows them.
 
-use scupper_engine::Uid;
+use scupper_engine::{PodRef, Uid};
 use serde_json::{Value, json};
 
 use super::transport::cut;
@@ -52,25 +52,38 @@ impl Severity {
 impl Cluster {
     /// Emits a Kubernetes Event about a node.
     pub async fn emit(&self, event: &KubernetesEvent) -> Result<(), WriteError> {
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
-        let created = self
-            .create::<MetaOnly>(&path, &to_wire(event, &micros(self.now())))
-            .await;
+        let mut regarding = json!({"apiVersion": "v1", "kind": "Node", "name": event.node});
+        if let (Some(uid), Some(regarding)) = (&event.node_uid, regarding.as_object_mut()) {
+            regarding.insert("uid".to_owned(), json!(uid.0));
+        }
+        let wire = to_wire(event, (&event.node, NAMESPACE), &regarding, &micros(self.now()));
+        self.create_event(NAMESPACE, &wire, &format!("node {}", event.node))
+            .await
+    }
+
+    /// Emits a Kubernetes Event about a pod of the event's node.
+    pub async fn emit_about_pod(&self, event: &KubernetesEvent, pod: &PodRef) -> Result<(), WriteError> {
+        let PodRef { namespace, name, uid } = pod;
+        let regarding =
+            json!({"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid.0});
+        let wire = to_wire(event, (name, namespace), &regarding, &micros(self.now()));
+        self.create_event(namespace, &wire, &format!("pod {pod}")).await
+    }
+
+    async fn create_event(&self, namespace: &str, event: &Value, about: &str) -> Result<(), WriteError> {
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+        let created = self.create::<MetaOnly>(&path, event).await;
         created
             .map(|_| ())
-            .map_err(|fault| fault.write(&format!("emit an Event about node {}", event.node)))
+            .map_err(|fault| fault.write(&format!("emit an Event about {about}")))
     }
 }
 
-fn to_wire(event: &KubernetesEvent, now: &str) -> Value {
-    let mut regarding = json!({"apiVersion": "v1", "kind": "Node", "name": event.node});
-    if let (Some(uid), Some(regarding)) = (&event.node_uid, regarding.as_object_mut()) {
-        regarding.insert("uid".to_owned(), json!(uid.0));
-    }
+fn to_wire(event: &KubernetesEvent, (name, namespace): (&str, &str), regarding: &Value, now: &str) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": format!("{}-", event.node), "namespace": NAMESPACE},
+        "metadata": {"generateName": format!("{name}-"), "namespace": namespace},
         "eventTime": now,
         "type": event.severity.as_str(),
         "reason": cut(&event.reason, MAX_WORD),

@@ -28,6 +28,26 @@ pub trait ClusterAccess: Send + Sync {
         key: &'a str,
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>>;
+
+    /// Emits a Kubernetes Event.
+    fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>>;
+}
+
+/// A Kubernetes Event in a policy's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyEvent<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// Its node.
+    pub node: &'a str,
+    /// The pod it is about; `None`: the node.
+    pub pod: Option<&'a PodRef>,
+    /// Somebody should look.
+    pub warning: bool,
+    /// One word in CamelCase.
+    pub reason: &'a str,
+    /// One line.
+    pub note: &'a str,
 }
 
 /// Why the cluster could not be asked.

@@ -23,12 +23,24 @@ pub enum PrefixError {
         "`{0}` is no prefix of annotations: that is a domain, a slash and how names begin, such as example.com/"
     )]
     Form(String),
+    /// Nobody emits Events about it.
+    #[error("`{0}` is nothing to emit Events about: there are node and pods")]
+    Subject(String),
     /// The domain is the cluster's or the driver's own.
     #[error("annotations of `{0}` steer the cluster or this driver and are never granted")]
     Reserved(String),
 }
 
-/// Checks a prefix that an operator grants or a policy wants.
+/// Checks what an operator grants or a policy wants.
+pub(super) fn check(grant: &Grant) -> Result<(), PrefixError> {
+    match grant.capability {
+        Capability::NodeAnnotations | Capability::PodAnnotations => check_prefix(&grant.target),
+        Capability::Events if matches!(grant.target.as_str(), "node" | "pods") => Ok(()),
+        Capability::Events => Err(PrefixError::Subject(one_line(&grant.target, SHOWN_BYTES))),
+    }
+}
+
+/// Checks how keys of annotations begin.
 pub(super) fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
     let parts = prefix
         .split_once('/')

@@ -177,8 +177,12 @@ impl Guest {
     }
 
     fn reach(&self, call: &StepCall<'_>) -> Reach {
-        let annotates = |grant: &super::Grant| grant.capability == Capability::PodAnnotations;
-        let pods: Vec<PodRef> = match self.household.grants.iter().any(annotates) {
+        let of_pods = |grant: &super::Grant| match grant.capability {
+            Capability::PodAnnotations => true,
+            Capability::Events => grant.target == "pods",
+            Capability::NodeAnnotations => false,
+        };
+        let pods: Vec<PodRef> = match self.household.grants.iter().any(of_pods) {
             true => call.pods.iter().map(|pod| pod.id.clone()).collect(),
             false => Vec::new(),
         };

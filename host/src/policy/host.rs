@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use super::bindings::scupper::drain::cluster::{self, Error};
 use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
 use super::bindings::scupper::drain::{config, events, http, log};
+use super::events::Emitted;
 use super::log::Allowance;
 use super::meter::Meter;
 use super::observer::{Observation, Observer};
@@ -37,6 +38,8 @@ pub(super) struct Household {
     pub(super) clock: Clock,
     /// Its log lines.
     pub(super) log: Arc<Mutex<Allowance>>,
+    /// Its Events.
+    pub(super) events: Arc<Mutex<Emitted>>,
     /// SHA-256 of its file, in hex.
     pub(super) digest: String,
     /// What its calls used.
@@ -47,9 +50,9 @@ pub(super) struct Household {
 
 /// One call, as the store's data.
 pub(super) struct Caller {
-    household: Arc<Household>,
+    pub(super) household: Arc<Household>,
     /// `None`: the function is pure, and the cluster is closed to it.
-    reach: Option<Reach>,
+    pub(super) reach: Option<Reach>,
     pub(super) meter: Meter,
     writes: u32,
 }
@@ -60,7 +63,7 @@ pub(super) struct Reach {
     pub(super) node: String,
     /// The driver's own pod.
     pub(super) own_pod: Option<Uid>,
-    /// The pods it was shown, when it may annotate pods at all.
+    /// The pods it was shown, when it may do something to pods at all.
     pub(super) pods: Vec<PodRef>,
 }
 
@@ -74,6 +77,7 @@ impl Household {
             cluster: Arc::clone(&self.cluster),
             clock: self.clock,
             log: Arc::clone(&self.log),
+            events: Arc::clone(&self.events),
             digest: self.digest.clone(),
             account: Arc::clone(&self.account),
             observer: Arc::clone(&self.observer),

@@ -9,6 +9,7 @@ use wasmtime::component::Component;
 use super::bindings::exports::scupper::drain::about;
 use super::cache::Cache;
 use super::error::{ConfigProblem, LoadFault, MissingGrant, WantError};
+use super::events::Emitted;
 use super::guest::{Exports, Guest};
 use super::host::Household;
 use super::log::Allowance;
@@ -41,7 +42,7 @@ pub(super) async fn load(
     cluster: Arc<dyn ClusterAccess>,
 ) -> Result<Loaded, LoadFault> {
     for grant in &spec.grants {
-        grants::check_prefix(&grant.target).map_err(|source| LoadFault::Grant {
+        grants::check(grant).map_err(|source| LoadFault::Grant {
             grant: grant.clone(),
             source,
         })?;
@@ -174,6 +175,7 @@ fn link(
             &spec.limits,
             runtime.options.clock.now(),
         ))),
+        events: Arc::new(Mutex::new(Emitted::new(runtime.options.clock.now()))),
         digest: digest.to_owned(),
         account: Arc::default(),
         observer: Arc::clone(&runtime.observer),
@@ -201,7 +203,7 @@ fn wants(about: &about::Description, spec: &PolicySpec) -> Result<Vec<Grant>, Lo
             capability: want.capability.parse()?,
             target: want.target.clone(),
         };
-        grants::check_prefix(&grant.target)?;
+        grants::check(&grant)?;
         Ok(grant)
     };
     let named = |grant: &about::Grant| {

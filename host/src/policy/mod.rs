@@ -48,7 +48,7 @@ mod ticker;
 mod usage;
 mod view;
 
-pub use access::{AccessError, ClusterAccess};
+pub use access::{AccessError, ClusterAccess, PolicyEvent};
 pub use cache::CacheError;
 pub use call::{DrainInfo, PlanCall, StepCall};
 pub use child::compile_child;

@@ -67,6 +67,8 @@ pub enum Capability {
     NodeAnnotations,
     /// To set and remove annotations of the node's pods.
     PodAnnotations,
+    /// To emit Events.
+    Events,
 }
 
 /// A capability, and what of it.
@@ -74,7 +76,7 @@ pub enum Capability {
 pub struct Grant {
     /// What it allows.
     pub capability: Capability,
-    /// For annotations: the prefix of their keys.
+    /// For annotations: the prefix of their keys. For events: `node` or `pods`.
     pub target: String,
 }
 
@@ -85,7 +87,7 @@ pub enum GrantError {
     #[error("`{0}` is no grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
     Form(String),
     /// Nobody knows the capability.
-    #[error("there is no capability `{0}`; there are node-annotations and pod-annotations")]
+    #[error("there is no capability `{0}`; there are node-annotations, pod-annotations and events")]
     Capability(String),
 }
 
@@ -95,6 +97,7 @@ impl Capability {
         match self {
             Self::NodeAnnotations => "node-annotations",
             Self::PodAnnotations => "pod-annotations",
+            Self::Events => "events",
         }
     }
 }
@@ -106,6 +109,7 @@ impl FromStr for Capability {
         match text {
             "node-annotations" => Ok(Self::NodeAnnotations),
             "pod-annotations" => Ok(Self::PodAnnotations),
+            "events" => Ok(Self::Events),
             _ => Err(GrantError::Capability(one_line(text, SHOWN_BYTES))),
         }
     }

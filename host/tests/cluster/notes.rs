@@ -158,6 +158,41 @@ async fn events() {
 }
 
 #[tokio::test]
+async fn events_about_a_pod_stand_in_its_namespace() {
+    let (cluster, mut server) = cluster();
+    let event = KubernetesEvent {
+        node: "n1".into(),
+        node_uid: None,
+        severity: Severity::Normal,
+        reason: "JobsRunning".into(),
+        action: "RunPolicy".into(),
+        note: "policy slurm: 3 jobs run".into(),
+    };
+    let pod = PodRef {
+        namespace: "slurm".into(),
+        name: "gpu-0".into(),
+        uid: Uid("uid-gpu-0".into()),
+    };
+    let (written, ()) = tokio::join!(cluster.emit_about_pod(&event, &pod), async {
+        let call = server
+            .expect("POST", "/apis/events.k8s.io/v1/namespaces/slurm/events")
+            .await;
+        assert_eq!(
+            call.body["metadata"],
+            json!({"generateName": "gpu-0-", "namespace": "slurm"})
+        );
+        assert_eq!(
+            call.body["regarding"],
+            json!({"apiVersion": "v1", "kind": "Pod", "namespace": "slurm", "name": "gpu-0", "uid": "uid-gpu-0"})
+        );
+        assert_eq!(call.body["note"], "policy slurm: 3 jobs run");
+        call.answer(201, json!({"metadata": {"name": "gpu-0-x7"}}));
+    });
+    assert_eq!(written, Ok(()));
+    server.finish(cluster).await;
+}
+
+#[tokio::test]
 async fn a_node_that_is_there_or_not() {
     let (cluster, mut server) = cluster();
     let (found, ()) = tokio::join!(cluster.node("n1"), async {

@@ -7,6 +7,7 @@
 
 mod calls;
 mod compiling;
+mod events;
 mod files;
 #[path = "../support/guests.rs"]
 mod guests;
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 fn every_guest_has_a_test() {
     let tests = [
         include_str!("calls.rs"),
+        include_str!("events.rs"),
         include_str!("files.rs"),
         include_str!("hostile.rs"),
         include_str!("kept.rs"),

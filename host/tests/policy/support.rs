@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
     AccessError, Capability, ClusterAccess, DrainInfo, Grant, Limits, LoadError, LoadFault, PlanCall,
-    Policies, PolicySpec, Runtime, RuntimeOptions, StepCall,
+    Policies, PolicyEvent, PolicySpec, Runtime, RuntimeOptions, StepCall,
 };
 use scupper_engine::{
     Condition, Decision, HookPhase, HookStep, Node, Plan, PlanAnswer, Pod, PodPhase, PodRef, StepOutcome,
@@ -304,5 +304,21 @@ impl ClusterAccess for FakeCluster {
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
         self.write(Capability::PodAnnotations, &pod.to_string(), key, value)
+    }
+
+    fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        let PolicyEvent {
+            policy, reason, note, ..
+        } = event;
+        let kind = if event.warning { "warning" } else { "normal" };
+        let about = event
+            .pod
+            .map_or_else(|| event.node.to_owned(), ToString::to_string);
+        self.write(
+            Capability::Events,
+            &about,
+            kind,
+            Some(&format!("{policy} {reason} {note}")),
+        )
     }
 }
