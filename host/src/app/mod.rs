@@ -4,6 +4,7 @@ mod access;
 mod board;
 mod calls;
 mod cleanup;
+pub mod config;
 mod desk;
 mod drive;
 mod error;

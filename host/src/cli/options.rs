@@ -6,6 +6,7 @@ use std::time::Duration;
 use scupper_engine::{Filters, Settings};
 
 use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
+use crate::app::config::{self, is_policy_name};
 use crate::app::{PluginOptions, PoliciesOptions};
 use crate::policy::PolicySpec;
 
@@ -160,62 +161,15 @@ fn policy(given: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-fn is_policy_name(name: &str) -> bool {
-    (1..=40).contains(&name.len())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-}
-
-/// `90s`, `30m`, `1h30m`, `500ms`, as Kubernetes writes them.
+/// A duration as Kubernetes writes them.
 pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{flag} {text}: must be a duration such as 90s, 30m or 1h30m");
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let mut rest = text;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .filter(|end| *end > 0)
-            .ok_or_else(wrong)?;
-        let (number, tail) = rest.split_at(digits);
-        let unit = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit);
-        let millis = match unit {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            _ => return Err(wrong()),
-        };
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let span = number
-            .checked_mul(millis)
-            .map(Duration::from_millis)
-            .ok_or_else(wrong)?;
-        total = total.checked_add(span).ok_or_else(wrong)?;
-        rest = tail;
-    }
-    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+    config::duration(text)
+        .ok_or_else(|| format!("{flag} {text}: must be a duration such as 90s, 30m or 1h30m"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_read_as_kubernetes_writes_them() {
-        let seconds = |text| duration("--sla", text).map(|span| span.as_secs());
-        assert_eq!(seconds("90s"), Ok(90));
-        assert_eq!(seconds("30m0s"), Ok(1800));
-        assert_eq!(seconds("1h30m"), Ok(5400));
-        assert_eq!(seconds("0"), Ok(0));
-        for wrong in ["", "5", "m", "-5m", "5 m", "5d", "1.5h", "99999999999999999999s"] {
-            assert!(seconds(wrong).unwrap_err().contains("--sla"), "{wrong}");
-        }
-    }
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {

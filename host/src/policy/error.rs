@@ -1,5 +1,6 @@
 //! Why a policy is not loaded.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use super::compiler::CompileError;
 use super::fault::CallError;
 use super::grants::PrefixError;
 use super::source::SourceError;
-use super::{Grant, GrantError};
+use super::{Capability, Grant, GrantError, Said};
 
 /// A policy that is not loaded.
 #[derive(Debug, Error)]
@@ -43,6 +44,14 @@ pub enum LoadFault {
     /// Its file is no policy.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// The operator pinned another component.
+    #[error("its SHA-256 is {found}, and only {pinned} may be loaded: `sha256` says so")]
+    Pinned {
+        /// The digest that may be loaded.
+        pinned: String,
+        /// The file's.
+        found: String,
+    },
     /// It cannot be compiled.
     #[error("it cannot be compiled")]
     Compile(#[source] CompileError),
@@ -91,7 +100,7 @@ pub enum LoadFault {
         limit: usize,
     },
     /// It wants what it was not granted.
-    #[error("it wants more than it was granted; if that is as it should be, add {}", flags(.0))]
+    #[error("it wants more than it was granted; if that is as it should be, add {}", additions(.0))]
     NotGranted(Vec<MissingGrant>),
     /// It does not like its configuration.
     #[error("its configuration is wrong: {}", problems(.0))]
@@ -112,13 +121,15 @@ pub enum WantError {
     Prefix(#[from] PrefixError),
 }
 
-/// The flag that is missing.
+/// What is missing for a want.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingGrant {
     /// The policy.
     pub policy: String,
     /// What it wants.
     pub grant: Grant,
+    /// Where the operator would grant it.
+    pub said: Said,
 }
 
 /// One thing that is wrong with a configuration.
@@ -146,12 +157,27 @@ impl fmt::Display for MissingGrant {
     }
 }
 
-fn flags(missing: &[MissingGrant]) -> String {
-    missing
-        .iter()
-        .map(MissingGrant::to_string)
-        .collect::<Vec<_>>()
-        .join(" ")
+/// What to add, where the operator said the rest.
+fn additions(missing: &[MissingGrant]) -> String {
+    let in_file = missing.iter().any(|missing| missing.said == Said::File);
+    if in_file {
+        let lines = MissingGrant::yaml(missing);
+        return format!("under its `grants`: {}", lines.join("; "));
+    }
+    let flags: Vec<_> = missing.iter().map(MissingGrant::to_string).collect();
+    flags.join(" ")
+}
+
+impl MissingGrant {
+    /// The lines to add under `grants` in the configuration file, without indentation.
+    pub fn yaml(missing: &[Self]) -> Vec<String> {
+        let mut targets: BTreeMap<Capability, Vec<&str>> = BTreeMap::new();
+        for Self { grant, .. } in missing {
+            targets.entry(grant.capability).or_default().push(&grant.target);
+        }
+        let line = |(capability, targets): (_, Vec<&str>)| format!("{capability}: [{}]", targets.join(", "));
+        targets.into_iter().map(line).collect()
+    }
 }
 
 fn problems(problems: &[ConfigProblem]) -> String {

@@ -41,7 +41,7 @@ pub(super) fn check(grant: &Grant) -> Result<(), PrefixError> {
 }
 
 /// Checks how keys of annotations begin.
-pub(super) fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
+pub fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
     let parts = prefix
         .split_once('/')
         .filter(|(domain, name)| is_domain(domain) && begins_name(name));

@@ -47,11 +47,13 @@ pub(super) async fn load(
             source,
         })?;
     }
-    let file = spec.file.clone();
+    let (file, pin) = (spec.file.clone(), spec.sha256.clone());
     let (wasm, digest) = blocking(move || {
         let wasm = source::read(&file)?;
-        source::inspect(&wasm)?;
         let digest = sha256(&wasm);
+        // Before anybody looks into it: what was pinned is all that may even be parsed.
+        check_pin(&digest, pin)?;
+        source::inspect(&wasm)?;
         Ok((wasm, digest))
     })
     .await?;
@@ -81,6 +83,16 @@ pub(super) async fn load(
             .unwrap_or_default(),
     };
     Ok(Loaded { guest, description })
+}
+
+fn check_pin(digest: &str, pin: Option<String>) -> Result<(), LoadFault> {
+    match pin {
+        Some(pinned) if !pinned.eq_ignore_ascii_case(digest) => Err(LoadFault::Pinned {
+            pinned,
+            found: digest.to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The component as native code: kept from before, or made by the compiler's child.
@@ -221,6 +233,7 @@ fn wants(about: &about::Description, spec: &PolicySpec) -> Result<Vec<Grant>, Lo
     let flag = |grant: Grant| MissingGrant {
         policy: spec.name.clone(),
         grant,
+        said: spec.said,
     };
     Err(LoadFault::NotGranted(missing.into_iter().map(flag).collect()))
 }

@@ -36,6 +36,20 @@ pub struct PolicySpec {
     pub limits: Limits,
     /// What becomes of a drain when it fails.
     pub on_failure: OnFailure,
+    /// It takes part only on nodes that have all of these labels.
+    pub node_selector: BTreeMap<String, String>,
+    /// Where the operator said all this, so that an error can name what to add there.
+    pub said: Said,
+}
+
+/// Where an operator says what a policy is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    /// With flags.
+    #[default]
+    Flags,
+    /// In the configuration file.
+    File,
 }
 
 /// What becomes of a drain when a policy fails: traps, overruns its limits, answers nonsense, or when its hook gives up.

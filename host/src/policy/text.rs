@@ -6,7 +6,7 @@ use std::fmt::Write;
 const ELLIPSIS: char = '…';
 
 /// The text on one line, its control characters escaped, in at most `bytes` bytes.
-pub(super) fn one_line(text: &str, bytes: usize) -> String {
+pub(crate) fn one_line(text: &str, bytes: usize) -> String {
     if text.len() <= bytes && !text.chars().any(needs_escape) {
         return text.to_owned();
     }

@@ -1,0 +1,107 @@
+//! What is wrong with a configuration file.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::place::{At, Way};
+use super::read::MOST_BYTES;
+
+/// Problems that are told; who has more repairs these first.
+const TOLD: usize = 100;
+
+/// Why a configuration file cannot be used.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("the configuration {} cannot be read", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It is a directory, a pipe or a device.
+    #[error("the configuration {} is no regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// It is longer than any configuration.
+    #[error("the configuration {} has more than {} KiB, the most it may have", .0.display(), MOST_BYTES >> 10)]
+    TooLarge(PathBuf),
+    /// Something in it is wrong.
+    #[error("{}", told(file, problems))]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, in the order of the file. Never empty.
+        problems: Vec<Problem>,
+    },
+}
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Its line, from one.
+    pub line: usize,
+    /// Its column, in characters, from one.
+    pub column: usize,
+    /// Its field, such as `policies[0].grants.http`; empty: all of the file.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.line, self.column)?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+fn told(file: &Path, problems: &[Problem]) -> String {
+    let mut lines: Vec<String> = problems
+        .iter()
+        .take(TOLD)
+        .map(|problem| format!("{}:{problem}", file.display()))
+        .collect();
+    if let Some(more) = problems.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        lines.push(format!("{}: and {more} problems more", file.display()));
+    }
+    lines.join("\n")
+}
+
+/// Collects problems, so that all of them are told at once.
+#[derive(Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(&mut self, at: At, way: &Way, message: impl Into<String>) {
+        self.0.push(Problem {
+            line: at.line,
+            column: at.column,
+            field: way.to_string(),
+            message: message.into(),
+        });
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value, unless there is a problem.
+    pub(super) fn end<T>(mut self, file: &Path, value: T) -> Result<T, ConfigError> {
+        if self.0.is_empty() {
+            return Ok(value);
+        }
+        self.0.sort_by_key(|problem| (problem.line, problem.column));
+        Err(ConfigError::Wrong {
+            file: file.to_owned(),
+            problems: self.0,
+        })
+    }
+}

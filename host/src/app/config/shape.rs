@@ -1,0 +1,69 @@
+//! What a field may look like. The check and the published JSON Schema are both made of it, so they say the same.
+
+use super::rules::Rule;
+
+/// What a value may be.
+pub(super) enum Shape {
+    /// Text that follows a rule.
+    Text(&'static Rule),
+    /// A whole number.
+    Whole { least: i64, most: i64 },
+    /// `true` or `false`.
+    Bool,
+    /// Bytes, such as `64Mi`.
+    Quantity { least: u64, most: u64 },
+    /// A time, such as `1m30s`.
+    Duration { least_ms: u64, most_ms: u64 },
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A list of values of one shape.
+    List { of: &'static Self, most: usize },
+    /// Labels of a node: each text to text.
+    Labels,
+    /// Whatever a policy takes: keys of any name, values of any shape but nothing.
+    Anything,
+    /// A map with known keys.
+    Object(&'static Object),
+}
+
+/// A map with known keys.
+pub(super) struct Object {
+    pub(super) fields: &'static [Field],
+    /// Of these keys exactly one must be there.
+    pub(super) one_of: &'static [&'static str],
+}
+
+/// A key that may stand in a map.
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+    pub(super) required: bool,
+    /// For people who write it, in the schema and in errors.
+    pub(super) doc: &'static str,
+}
+
+impl Object {
+    pub(super) fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl Field {
+    pub(super) const fn new(name: &'static str, shape: Shape, doc: &'static str) -> Self {
+        Self {
+            name,
+            shape,
+            required: false,
+            doc,
+        }
+    }
+
+    pub(super) const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Self {
+        Self {
+            name,
+            shape,
+            required: true,
+            doc,
+        }
+    }
+}
