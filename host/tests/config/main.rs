@@ -1,6 +1,10 @@
 //! The configuration file: what it says reaches the policies, and everything that is wrong in it is told at once, each
 //! with its line, its column and its field.
-#![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by panicking")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests, which fail by panicking"
+)]
 
 mod hostile;
 mod valid;
