@@ -132,6 +132,8 @@ fn limits_that_are_not_said_stay_as_they_are() {
     let expected = Limits {
         memory: 128 << 20,
         table_elements: 1,
+        log_lines_per_minute: 12,
+        log_bytes_per_minute: 1024,
         step_cpu: Duration::from_secs(60),
         step_wall: Duration::from_millis(1500),
         ..Limits::default()

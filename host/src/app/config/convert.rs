@@ -239,7 +239,7 @@ fn limits(node: Option<&Node>) -> Limits {
         let Some(given) = node.and_then(|node| node.get(name)) else {
             continue;
         };
-        let number = given.text().and_then(units::quantity);
+        let number = given.count();
         match slot {
             Slot::Count(count) => *count = number.and_then(|number| number.try_into().ok()).unwrap_or(*count),
             Slot::Rate(rate) => *rate = number.and_then(|number| number.try_into().ok()).unwrap_or(*rate),
@@ -304,6 +304,12 @@ impl Node {
 
     fn whole(&self) -> Option<i64> {
         scalar::whole(self.text()?)
+    }
+
+    /// A number that may have a unit.
+    fn count(&self) -> Option<u64> {
+        let whole = self.whole().and_then(|number| number.try_into().ok());
+        whole.or_else(|| units::quantity(self.text()?))
     }
 
     fn boolean(&self) -> Option<bool> {

@@ -14,33 +14,28 @@ const LONGEST_CALL_MS: u64 = 10 * 60 * 1000;
 /// What can be said under `limits`.
 pub(super) static LIMITS: Object = Object {
     fields: &[
-        Field::new(
+        bytes(
             "memory",
-            Shape::Quantity {
-                least: 64 * KIB,
-                most: 4 * GIB,
-            },
+            64 * KIB,
+            4 * GIB,
             "Bytes of all memories of the policy together. Default 64Mi.",
         ),
-        Field::new(
+        count(
             "table-elements",
-            Shape::Whole {
-                least: 0,
-                most: 10_000_000,
-            },
+            0,
+            10_000_000,
             "Elements of all its tables together. Default 20000.",
         ),
-        Field::new(
+        count(
             "instances",
-            Shape::Whole {
-                least: 1,
-                most: 1_000,
-            },
+            1,
+            1_000,
             "Core instances in its component. Default 128.",
         ),
-        Field::new(
+        count(
             "memories",
-            Shape::Whole { least: 1, most: 100 },
+            1,
+            100,
             "Memories in its component, and the same number of tables for each core instance. Default 8.",
         ),
         time(
@@ -57,32 +52,37 @@ pub(super) static LIMITS: Object = Object {
             "wall-per-step",
             "Time on the wall for one step of a hook, the time that its requests take included. Default 30s.",
         ),
-        Field::new(
+        bytes(
             "answer",
-            Shape::Quantity {
-                least: KIB,
-                most: 64 * MIB,
-            },
+            KIB,
+            64 * MIB,
             "Bytes that one answer or one call of the driver may carry out of it. Default 4Mi.",
         ),
-        count("handles", 0, 100_000, "Handles to resources that it may hold at once. Default 1000."),
+        count(
+            "handles",
+            0,
+            100_000,
+            "Handles to resources that it may hold at once. Default 1000.",
+        ),
         count(
             "log-lines-per-minute",
             0,
             60_000,
             "Lines that it may log in a minute, a twelfth of them at once. Default 600.",
         ),
-        Field::new(
+        bytes(
             "log-bytes-per-minute",
-            Shape::Quantity {
-                least: 0,
-                most: 64 * MIB,
-            },
+            0,
+            64 * MIB,
             "Bytes that it may log in a minute, a quarter of them at once. Default 256Ki.",
         ),
     ],
     one_of: &[],
 };
+
+const fn bytes(name: &'static str, least: u64, most: u64, doc: &'static str) -> Field {
+    Field::new(name, Shape::Quantity { least, most }, doc)
+}
 
 const fn count(name: &'static str, least: i64, most: i64, doc: &'static str) -> Field {
     Field::new(name, Shape::Whole { least, most }, doc)
