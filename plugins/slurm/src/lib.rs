@@ -1,21 +1,16 @@
-//! Drains a node through Slurm, on clusters where Slinky's slurm-operator runs `slurmd` in pods.
+//! Drains a node through Slurm: a `slurmd` that ends takes its jobs with it, so Slurm gives the node no more jobs first,
+//! and what runs `slurmd` leaves when the last one has ended.
 //!
-//! The operator drains the Slurm node of each `slurmd` pod whose Kubernetes node is cordoned, and mirrors what Slurm
-//! says into the pod's conditions. This policy gives the operator a reason to pass on, waits until the conditions
-//! say that no job is left, and only then lets the pod go: a `slurmd` that ends takes its jobs with it.
-//!
-//! It talks to Kubernetes only. It needs no Slurm credential.
+//! There are two ways to ask Slurm: slurm-operator's annotations and conditions, or slurmrestd.
 
-mod reason;
+mod operator;
 mod settings;
-mod worker;
+mod slurmrestd;
 
 use scupper_sdk::{
-    Call, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem,
-    Subject, Timestamp, description,
+    Call, Description, Draft, Drain, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem, description,
 };
-use settings::{Hold, Settings};
-use worker::State;
+use settings::{Hold, Settings, Way};
 
 /// The wave in which the Slurm pods leave.
 const WAVE: &str = "slurm";
@@ -26,10 +21,18 @@ scupper_sdk::export!(Slurm with planner, hooks);
 
 impl Policy for Slurm {
     fn describe() -> Description {
-        description!("Drains the node in Slurm first, and lets Slurm pods go when their jobs have ended")
-            .wants(Grant::node_annotations("nodeset.slinky.slurm.net/"))
-            .state_version(1)
-            .config_schema(include_str!("../config.schema.json"))
+        let about =
+            description!("Drains the node in Slurm first, and lets Slurm pods go when their jobs have ended")
+                .state_version(2)
+                .config_schema(include_str!("../config.schema.json"));
+        match Settings::read() {
+            Ok(settings) if settings.way == Way::Slurmrestd => settings
+                .slurmrestd
+                .wants()
+                .into_iter()
+                .fold(about, Description::wants),
+            _ => about.wants(operator::wants()),
+        }
     }
 
     fn check_config() -> Vec<Problem> {
@@ -74,63 +77,11 @@ impl Hooks for Slurm {
             Err(problems) => return Outcome::failed(first_message(problems)).into(),
         };
         let workers: Vec<&Pod> = call.pods.iter().filter(|pod| settings.covers(pod)).collect();
-        let written = match call.phase {
-            // A node without Slurm pods is none of Slurm's business.
-            Phase::BeforeCordon if !workers.is_empty() => reason::give(call, &settings),
-            // The first step only: what somebody does to the annotation while we wait is their decision.
-            Phase::BeforeDrain if !workers.is_empty() && call.state.is_empty() => {
-                reason::give_late(call, &settings)
-            }
-            Phase::OnCancel => reason::take_back(call),
-            Phase::BeforeUncordon | Phase::AfterUncordon => reason::clear(call),
-            _ => Ok(()),
-        };
-        if let Err(error) = written {
-            return error.into();
-        }
-        match (call.phase, &call.subject) {
-            (Phase::BeforeDrain, _) if settings.hold == Hold::Node => wait(call, &settings, &workers),
-            (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => wait(call, &settings, &workers),
-            // The last look, whatever waves a policy after this one made, and however long a budget held the pod up.
-            (Phase::BeforeEvict, Subject::Pod(uid)) => {
-                let worker = workers.into_iter().find(|pod| pod.uid == *uid);
-                wait(call, &settings, &Vec::from_iter(worker))
-            }
-            _ => Outcome::Done,
+        match settings.way {
+            Way::Operator => operator::step(call, &settings, &workers),
+            Way::Slurmrestd => slurmrestd::step(call, &settings, &workers),
         }
     }
-}
-
-/// Done when all of these are drained in Slurm.
-fn wait(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
-    let waiting: Vec<(&Pod, State)> = workers
-        .iter()
-        .map(|pod| (*pod, State::of(pod)))
-        .filter(|(_, state)| *state != State::Drained)
-        .collect();
-    if waiting.is_empty() {
-        return Outcome::Done;
-    }
-    let began = began(call);
-    let drained = workers.len() - waiting.len();
-    let progress = format!("{drained} of {} Slurm nodes drained", workers.len());
-    let pending = Outcome::pending(progress)
-        .again_after(settings.poll)
-        .state(began.to_le_bytes());
-    let waiting = waiting.into_iter().fold(pending, |pending, (pod, state)| {
-        // A pod that was put back in the meantime has not been waited for any longer than it exists.
-        let since = began.max(pod.creation_timestamp);
-        pending.waiting_for(pod.full_name(), state.to_string(), Some(since))
-    });
-    waiting.into()
-}
-
-/// When this hook began to wait: kept in its state.
-fn began(call: &Call) -> Timestamp {
-    call.state
-        .as_slice()
-        .try_into()
-        .map_or(call.drain.now, Timestamp::from_le_bytes)
 }
 
 fn first_message(problems: Vec<Problem>) -> String {

@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use scupper_sdk::{Pod, Problem, config};
 
-const KEYS: [&str; 5] = ["hold", "label", "namespace", "poll-seconds", "reason"];
+use crate::slurmrestd::settings::{KEYS as SLURMRESTD, Slurmrestd};
+
+const KEYS: [&str; 6] = ["hold", "label", "namespace", "poll-seconds", "reason", "way"];
 
 /// How the operator configured the policy.
 pub(crate) struct Settings {
+    pub(crate) way: Way,
+    /// What that way needs besides; of the other way nothing is meant by it.
+    pub(crate) slurmrestd: Slurmrestd,
     pub(crate) hold: Hold,
     pub(crate) poll: Duration,
     /// What Slurm is told besides the name of the drain.
@@ -15,6 +20,15 @@ pub(crate) struct Settings {
     labels: Vec<(String, String)>,
     /// Empty: any.
     namespaces: Vec<String>,
+}
+
+/// How Slurm is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Through slurm-operator.
+    Operator,
+    /// Through slurmrestd.
+    Slurmrestd,
 }
 
 /// What waits for the jobs.
@@ -29,7 +43,20 @@ pub(crate) enum Hold {
 impl Settings {
     /// Reads the configuration, or says everything that is wrong with it.
     pub(crate) fn read() -> Result<Self, Vec<Problem>> {
-        let mut problems = config::unknown_keys(&KEYS);
+        let mut problems = config::unknown_keys(&[&KEYS[..], &SLURMRESTD].concat());
+        let way = way();
+        let slurmrestd = match way {
+            Ok(Way::Slurmrestd) => Slurmrestd::read(&mut problems),
+            Ok(Way::Operator) => {
+                problems.extend(other_ways_keys());
+                Slurmrestd::default()
+            }
+            Err(_) => Slurmrestd::default(),
+        };
+        let way = way.unwrap_or_else(|problem| {
+            problems.push(problem);
+            Way::Operator
+        });
         let hold = hold().unwrap_or_else(|problem| {
             problems.push(problem);
             Hold::Node
@@ -46,6 +73,8 @@ impl Settings {
         let namespaces = list(&config::get("namespace").unwrap_or_default());
         if problems.is_empty() {
             Ok(Self {
+                way,
+                slurmrestd,
                 hold,
                 poll,
                 reason,
@@ -66,6 +95,25 @@ impl Settings {
                 .iter()
                 .all(|(key, value)| pod.label(key) == Some(value))
     }
+}
+
+fn way() -> Result<Way, Problem> {
+    match config::get("way").as_deref() {
+        None | Some("operator") => Ok(Way::Operator),
+        Some("slurmrestd") => Ok(Way::Slurmrestd),
+        Some(other) => Err(Problem::new(
+            "way",
+            format!("`{other}`: write `operator` or `slurmrestd`"),
+        )),
+    }
+}
+
+/// A setting of a way that is not taken would do nothing.
+fn other_ways_keys() -> impl Iterator<Item = Problem> {
+    let keys = config::keys()
+        .into_iter()
+        .filter(|key| SLURMRESTD.contains(&key.as_str()));
+    keys.map(|key| Problem::new(key, "this is for `way` `slurmrestd` alone"))
 }
 
 fn hold() -> Result<Hold, Problem> {

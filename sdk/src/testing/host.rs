@@ -86,6 +86,23 @@ impl Host {
         });
     }
 
+    /// The drain must have ended so long from now.
+    pub fn deadline_in(&self, left: Duration) {
+        state::with(|state| {
+            state.drain.deadline = Some(state.drain.now.saturating_add(milliseconds(left)));
+        });
+    }
+
+    /// The node has this label.
+    pub fn label_node(&self, key: &str, value: &str) {
+        state::with(|state| state::set(&mut state.node.labels, key, value));
+    }
+
+    /// The node is called this.
+    pub fn node_named(&self, name: &str) {
+        state::with(|state| name.clone_into(&mut state.node.name));
+    }
+
     /// Time passes.
     pub fn advance(&self, by: Duration) {
         state::with(|state| state.drain.now = state.drain.now.saturating_add(milliseconds(by)));
@@ -198,13 +215,19 @@ impl Host {
             }
         });
         let outcome = glue::step::<H>(&call);
-        if let Outcome::Pending(pending) = &outcome {
-            let bytes = pending.state.len();
+        let keeps = match &outcome {
+            Outcome::Pending(pending) => Some(pending.state.clone()),
+            // What is tried again goes on from where it was.
+            Outcome::Failed(failure) if failure.retry_after.is_some() => Some(call.state),
+            Outcome::Failed(_) | Outcome::Done => None,
+        };
+        if let Some(kept) = keeps {
+            let bytes = kept.len();
             assert!(
                 bytes <= STATE_BYTES,
                 "the step leaves {bytes} bytes of state, the host keeps {STATE_BYTES}"
             );
-            state::with(|state| state.hooks.push((phase, subject, pending.state.clone())));
+            state::with(|state| state.hooks.push((phase, subject, kept)));
         }
         outcome
     }

@@ -1,9 +1,9 @@
 //! What the policy promises, tried without wasm and without a cluster.
 
 mod configuration;
-mod giving_reasons;
+mod operator;
 mod planning;
-mod waiting;
+mod slurmrestd;
 
 use scupper_sdk::{
     Pod,

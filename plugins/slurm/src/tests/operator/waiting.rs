@@ -7,8 +7,8 @@ use scupper_sdk::{
     testing::{Host, pod},
 };
 
-use super::{busy_host, slurmd};
 use crate::Slurm;
+use crate::tests::{busy_host, slurmd};
 
 fn step(host: &Host) -> Outcome {
     host.step::<Slurm>(Phase::BeforeDrain, Subject::Node)
@@ -192,7 +192,7 @@ fn what_has_ended_or_is_no_slurm_pod_holds_nothing() {
         pod("shop/cart").with_label("app.kubernetes.io/name", "cart"),
     ]);
     assert_eq!(step(&host), Outcome::Done);
-    assert_eq!(host.node_annotation(super::REASON), None);
+    assert_eq!(host.node_annotation(crate::tests::REASON), None);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use scupper_sdk::{Outcome, Phase, Subject, log::Level, testing::Host};
 
-use super::{REASON, busy_host};
 use crate::Slurm;
+use crate::tests::{REASON, busy_host};
 
 const OURS: &str = "[S] [Scupper] maintenance";
 const THEIRS: &str = "[T] [NVSentinel] 48 GPU:0 - XID error";

@@ -1,0 +1,156 @@
+//! Climbing the deadline ladder.
+//!
+//! A controller can hang for good when somebody cancels another user's job without the right to. So before each rung
+//! the token shows that it has the right, by draining the node once more for the reason that it is drained for; and on
+//! a node that somebody else drains no rung is climbed.
+
+use std::time::Duration;
+
+use scupper_sdk::{Call, log};
+
+use super::job::Job;
+use super::ladder::Action;
+use super::memory::Memory;
+use super::node::SlurmNode;
+use super::reason;
+use super::server::Server;
+use super::trouble::Trouble;
+use crate::settings::Settings;
+
+/// Jobs that one step signals or cancels.
+const AT_ONCE: usize = 8;
+/// How soon the next of them follow.
+const NEXT: Duration = Duration::from_millis(250);
+
+/// What became of it.
+#[derive(Debug, Default)]
+pub(crate) struct Climb {
+    /// For people.
+    pub(crate) said: Option<String>,
+    /// The next step is wanted this soon.
+    pub(crate) next: Option<Duration>,
+}
+
+/// Climbs the rung that is due, if one is.
+pub(crate) fn step(
+    call: &Call,
+    settings: &Settings,
+    memory: &mut Memory,
+    server: &Server<'_>,
+    nodes: &[SlurmNode],
+    jobs: &[Job],
+) -> Result<Climb, Trouble> {
+    let ladder = &settings.slurmrestd.ladder;
+    let (Some(rung), Some(deadline)) = (ladder.get(memory.rungs), call.drain.deadline) else {
+        return Ok(Climb::default());
+    };
+    let wait = rung.due(deadline).saturating_sub(call.drain.now);
+    if wait > 0 {
+        return Ok(Climb {
+            said: None,
+            next: Some(Duration::from_millis(wait)),
+        });
+    }
+    if !nodes.iter().all(|node| reason::is_of_this_drain(call, node)) {
+        let said = "the ladder is not climbed, as somebody else drains the node".to_owned();
+        return Ok(Climb {
+            said: Some(said),
+            next: None,
+        });
+    }
+    for node in nodes {
+        let text = reason::text(call, settings.reason.as_deref(), reason::says_down(node));
+        server.set_state(&node.name, "DRAIN", Some(&text))?;
+    }
+    let done = match &rung.action {
+        Action::Down => down(call, settings, server, nodes)?,
+        Action::Requeue => each(memory, jobs, |job| requeue(server, job))?,
+        Action::Cancel => each(memory, jobs, |job| server.cancel(job.id(), None).map(|()| true))?,
+        Action::Signal(name) => each(memory, jobs, |job| signal(server, job, name))?,
+    };
+    Ok(climbed(memory, &rung.action, done))
+}
+
+/// What a rung came to.
+enum Done {
+    /// It is climbed, for so many jobs.
+    All(usize),
+    /// More jobs follow.
+    Some,
+    /// Slurm cannot do it.
+    Cannot,
+}
+
+fn climbed(memory: &mut Memory, action: &Action, done: Done) -> Climb {
+    let said = match (&done, action) {
+        (Done::Some, _) => {
+            return Climb {
+                said: None,
+                next: Some(NEXT),
+            };
+        }
+        (Done::Cannot, _) => "this Slurm has no way to requeue a job".to_owned(),
+        (Done::All(count), Action::Signal(name)) => format!("SIG{name} sent to {count} jobs"),
+        (Done::All(count), Action::Requeue) => format!("{count} jobs put back into the queue"),
+        (Done::All(count), Action::Cancel) => format!("{count} jobs cancelled"),
+        (Done::All(_), Action::Down) => "the node was set down".to_owned(),
+    };
+    log::warn!("near the deadline: {said}");
+    memory.rungs = memory.rungs.saturating_add(1);
+    memory.job = 0;
+    Climb {
+        said: Some(said),
+        next: None,
+    }
+}
+
+/// Does it to one job after the other, in the order of their numbers, so that a later step knows where to go on.
+fn each(
+    memory: &mut Memory,
+    jobs: &[Job],
+    act: impl Fn(&Job) -> Result<bool, Trouble>,
+) -> Result<Done, Trouble> {
+    let mut due: Vec<&Job> = jobs
+        .iter()
+        .filter(|job| job.id() > 0 && !job.is_completing())
+        .collect();
+    due.sort_by_key(|job| job.id());
+    let all = due.len();
+    due.retain(|job| job.id() > memory.job);
+    for job in due.iter().take(AT_ONCE) {
+        if !act(job)? {
+            return Ok(Done::Cannot);
+        }
+        memory.job = job.id();
+    }
+    Ok(if due.len() > AT_ONCE {
+        Done::Some
+    } else {
+        Done::All(all)
+    })
+}
+
+/// One that has not begun to run cannot hear it.
+fn signal(server: &Server<'_>, job: &Job, name: &str) -> Result<bool, Trouble> {
+    if job.has("RUNNING") && !job.has("CONFIGURING") {
+        server.cancel(job.id(), Some(name))?;
+    }
+    Ok(true)
+}
+
+/// One that may not be requeued stays.
+fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, Trouble> {
+    match job.requeue {
+        Some(false) => Ok(true),
+        _ => server.requeue(job.id()),
+    }
+}
+
+/// It says so in the reason: what we set down we must lift again.
+fn down(call: &Call, settings: &Settings, server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, Trouble> {
+    let text = reason::text(call, settings.reason.as_deref(), true);
+    for node in nodes {
+        server.set_state(&node.name, "DOWN", Some(&text))?;
+    }
+    Ok(Done::All(0))
+}

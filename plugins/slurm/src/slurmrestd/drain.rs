@@ -1,0 +1,168 @@
+//! Draining in Slurm: taking the nodes out of service, and waiting until no job is left on them.
+//!
+//! Each step looks first and acts on what it sees, so it can be done twice, and a request whose answer was lost is
+//! settled by the next look.
+
+use std::time::Duration;
+
+use scupper_sdk::{Call, Outcome, Pending, log};
+
+use super::climb::{self, Climb};
+use super::job::Job;
+use super::memory::Memory;
+use super::node::{Load, SlurmNode};
+use super::server::Server;
+use super::trouble::Trouble;
+use super::{reason, words};
+use crate::settings::Settings;
+
+/// How soon after a change it is looked at again.
+const SOON: Duration = Duration::from_millis(250);
+
+/// What a hook is to reach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The nodes take no more jobs.
+    Draining,
+    /// And have none left.
+    Drained,
+}
+
+/// One step towards it.
+pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim) -> Outcome {
+    let mut memory = Memory::read(&call.state);
+    let mut server = Server::new(&settings.slurmrestd, memory.version);
+    // What has begun is seen through: a node that is missing for a moment, or a right that was lost, may come back.
+    let began = memory.drained;
+    let outcome = try_step(call, settings, names, aim, &mut memory, &mut server);
+    outcome.unwrap_or_else(|trouble| trouble.outcome(settings.poll, began))
+}
+
+fn try_step(
+    call: &Call,
+    settings: &Settings,
+    names: &[String],
+    aim: Aim,
+    memory: &mut Memory,
+    server: &mut Server<'_>,
+) -> Result<Outcome, Trouble> {
+    let Some(nodes) = find(server, settings, names)? else {
+        return Ok(Outcome::Done);
+    };
+    memory.version = server.version;
+    if let Some(outcome) = close(call, settings, memory, server, &nodes)? {
+        return Ok(outcome);
+    }
+    memory.drained = nodes.iter().all(SlurmNode::is_draining);
+    if aim == Aim::Draining {
+        return Ok(Outcome::Done);
+    }
+    let jobs = server.jobs_on(names)?;
+    if jobs.is_empty() && nodes.iter().all(|node| node.load() == Load::Free) {
+        return Ok(Outcome::Done);
+    }
+    let climbed = climb::step(call, settings, memory, server, &nodes, &jobs)?;
+    Ok(wait(call, settings, memory, &nodes, &jobs, &climbed))
+}
+
+/// The Slurm nodes of these names. `None`: there are none, and that is right.
+fn find(
+    server: &mut Server<'_>,
+    settings: &Settings,
+    names: &[String],
+) -> Result<Option<Vec<SlurmNode>>, Trouble> {
+    let all = server.nodes()?;
+    let mut found = Vec::new();
+    for name in names {
+        match all.iter().find(|node| node.name == *name) {
+            Some(node) => found.push(node.clone()),
+            None if settings.slurmrestd.ignores_unknown => {
+                log::info!("{name} is no node of Slurm; nothing to drain there")
+            }
+            None => {
+                return Err(Trouble::NoSuchNode(format!(
+                    "{name} is not among its {}",
+                    all.len()
+                )));
+            }
+        }
+    }
+    Ok(Some(found).filter(|found| !found.is_empty()))
+}
+
+/// Takes the nodes out of service that are in service. `None`: none was, and there is nothing left to do.
+fn close(
+    call: &Call,
+    settings: &Settings,
+    memory: &Memory,
+    server: &Server<'_>,
+    nodes: &[SlurmNode],
+) -> Result<Option<Outcome>, Trouble> {
+    let open: Vec<&SlurmNode> = nodes.iter().filter(|node| is_open(call, node)).collect();
+    if open.is_empty() {
+        return Ok(None);
+    }
+    let pending = |progress: &str| Outcome::pending(progress).state(memory.bytes());
+    let each = |pending: Pending, detail: &str| {
+        open.iter().fold(pending, |pending, node| {
+            pending.waiting_for(&node.name, detail, None)
+        })
+    };
+    if memory.drained && open.iter().any(|node| !node.is_draining()) {
+        // Whoever did that knows something. To drain it again would be a fight.
+        let waits = pending("somebody resumed a node in Slurm; drain it there again, or cancel this drain");
+        return Ok(Some(
+            each(waits.again_after(settings.poll), "takes jobs again").into(),
+        ));
+    }
+    if open.iter().any(|node| node.would_lose_jobs()) {
+        let waits = pending("a node is just starting; a drain now would kill the jobs it starts for");
+        return Ok(Some(
+            each(waits.again_after(settings.poll), "starts, with jobs").into(),
+        ));
+    }
+    let text = reason::text(call, settings.reason.as_deref(), false);
+    for node in &open {
+        server.set_state(&node.name, "DRAIN", Some(&text))?;
+        log::info!("Slurm was asked to drain {}", node.name);
+    }
+    let waits = pending("Slurm was asked to drain").again_after(SOON);
+    Ok(Some(each(waits, "to take no more jobs").into()))
+}
+
+/// It is to be drained by us: it takes jobs, or an earlier drain of ours left it. What somebody else drains, and why,
+/// stays as it is.
+fn is_open(call: &Call, node: &SlurmNode) -> bool {
+    if node.is_draining() {
+        return reason::is_of_this_node(call, node) && !reason::is_of_this_drain(call, node);
+    }
+    !node.is_out_of_service()
+}
+
+/// Not yet: for which jobs and nodes it waits.
+fn wait(
+    call: &Call,
+    settings: &Settings,
+    memory: &Memory,
+    nodes: &[SlurmNode],
+    jobs: &[Job],
+    climbed: &Climb,
+) -> Outcome {
+    let mut progress = words::progress(call, nodes, jobs);
+    if let Some(said) = &climbed.said {
+        progress = format!("{said}; {progress}");
+    }
+    let mut pending = Outcome::pending(progress)
+        .again_after(climbed.next.unwrap_or(settings.poll).min(settings.poll))
+        .state(memory.bytes());
+    for job in jobs {
+        pending = pending.waiting_for(words::job_name(job), words::job(call, job, nodes), job.started());
+    }
+    for node in nodes {
+        let jobs = jobs.iter().any(|job| job.may_run_on(&node.name));
+        if let Some(detail) = words::node(node, jobs) {
+            pending = pending.waiting_for(&node.name, detail, None);
+        }
+    }
+    pending.into()
+}

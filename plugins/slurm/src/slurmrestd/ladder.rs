@@ -1,0 +1,149 @@
+//! The deadline ladder: what may be done to jobs that still run shortly before the drain's deadline, rung by rung.
+//!
+//! No rung is there unless the operator put it there.
+
+use std::time::Duration;
+
+/// One rung.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rung {
+    /// So long before the deadline.
+    pub(crate) before: Duration,
+    pub(crate) action: Action,
+}
+
+/// What is done to the jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// They are sent a signal.
+    Signal(String),
+    /// They are put back into the queue, where Slurm has a way to (26.05).
+    Requeue,
+    /// The node is set down: jobs that may be requeued are, all others die.
+    Down,
+    /// They are cancelled.
+    Cancel,
+}
+
+/// Signals a job can be sent. One that ends it is no signal but a cancel.
+const SIGNALS: [&str; 8] = ["USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "ALRM", "CONT"];
+
+/// Reads `15m signal USR1, 5m signal TERM, 2m requeue, 1m cancel`.
+pub(crate) fn read(text: &str) -> Result<Vec<Rung>, String> {
+    let rungs = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let rungs: Vec<Rung> = rungs.map(rung).collect::<Result<_, _>>()?;
+    let mut pairs = rungs.iter().zip(rungs.iter().skip(1));
+    match pairs.find(|(first, second)| first.before <= second.before) {
+        Some((first, second)) => Err(format!(
+            "the rung {}s before the deadline must come before that of {}s",
+            second.before.as_secs(),
+            first.before.as_secs()
+        )),
+        None => Ok(rungs),
+    }
+}
+
+impl Rung {
+    /// When it is due, in milliseconds.
+    pub(crate) fn due(&self, deadline: u64) -> u64 {
+        deadline.saturating_sub(u64::try_from(self.before.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Action {
+    /// It needs the method DELETE.
+    pub(crate) const fn deletes(&self) -> bool {
+        matches!(self, Self::Signal(_) | Self::Cancel)
+    }
+}
+
+fn rung(text: &str) -> Result<Rung, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let wrong = || {
+        format!(
+            "`{text}`: write a time before the deadline and what to do then, such as `15m signal USR1` or `1m cancel`"
+        )
+    };
+    let (time, action) = words.split_first().ok_or_else(wrong)?;
+    let before = duration(time).ok_or_else(wrong)?;
+    let action = match action {
+        ["signal", name] => {
+            let name = name.strip_prefix("SIG").unwrap_or(name);
+            let known = SIGNALS.contains(&name);
+            known.then(|| Action::Signal(name.to_owned())).ok_or_else(|| {
+                format!(
+                    "`{name}`: there are {}; to end jobs write `cancel`",
+                    SIGNALS.join(", ")
+                )
+            })?
+        }
+        ["requeue"] => Action::Requeue,
+        ["down"] => Action::Down,
+        ["cancel"] => Action::Cancel,
+        _ => {
+            return Err(format!(
+                "`{text}`: there are `signal NAME`, `requeue`, `down` and `cancel`"
+            ));
+        }
+    };
+    Ok(Rung { before, action })
+}
+
+/// `90s`, `15m` or `2h`
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
+    Some(Duration::from_secs(number.checked_mul(seconds)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Action, read};
+
+    #[test]
+    fn rungs_are_read_in_order() {
+        let rungs = read("1h signal SIGUSR1, 5m signal TERM, 2m requeue, 90s down, 1m cancel").unwrap();
+        let actions: Vec<_> = rungs.iter().map(|rung| &rung.action).collect();
+        assert_eq!(
+            actions,
+            [
+                &Action::Signal("USR1".to_owned()),
+                &Action::Signal("TERM".to_owned()),
+                &Action::Requeue,
+                &Action::Down,
+                &Action::Cancel
+            ]
+        );
+        assert_eq!(rungs[0].before, Duration::from_secs(3600));
+        assert_eq!(rungs[3].due(1_000_000), 910_000);
+        assert_eq!(read(" "), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_would_be_right() {
+        for (text, words) in [
+            ("cancel", "`15m signal USR1`"),
+            ("5 cancel", "`15m signal USR1`"),
+            ("0m cancel", "`15m signal USR1`"),
+            ("m cancel", "`15m signal USR1`"),
+            ("ö cancel", "`15m signal USR1`"),
+            ("5m kill", "`down` and `cancel`"),
+            ("5m signal", "`signal NAME`"),
+            ("5m signal KILL", "write `cancel`"),
+            ("5m signal USR1&x=1", "write `cancel`"),
+            ("1m signal TERM, 5m cancel", "must come before"),
+            ("5m signal TERM, 5m cancel", "must come before"),
+        ] {
+            let problem = read(text).unwrap_err();
+            assert!(problem.contains(words), "{text}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What a hook remembers from one step to the next: few bytes, and nothing that Slurm itself can tell.
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a hook. One that cannot be read is as if there were none: all of it is found out again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Memory {
+    /// The version that slurmrestd serves.
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<u32>,
+    /// All Slurm nodes were seen draining: from then on one that is not was resumed by somebody.
+    #[serde(rename = "d", default)]
+    pub(crate) drained: bool,
+    /// So many rungs of the ladder are climbed.
+    #[serde(rename = "r", default)]
+    pub(crate) rungs: usize,
+    /// The next rung is climbed for jobs up to this one.
+    #[serde(rename = "j", default)]
+    pub(crate) job: u64,
+}
+
+impl Memory {
+    pub(crate) fn read(state: &[u8]) -> Self {
+        serde_json::from_slice(state).unwrap_or_default()
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}

@@ -1,0 +1,67 @@
+//! The way through slurmrestd: for clusters without slurm-operator, and for what it cannot say, such as which jobs run
+//! and when they end.
+
+mod climb;
+mod drain;
+mod hostlist;
+pub(crate) mod job;
+mod ladder;
+mod memory;
+mod naming;
+pub(crate) mod node;
+mod reason;
+mod server;
+pub(crate) mod settings;
+pub(crate) mod trouble;
+mod undrain;
+pub(crate) mod wire;
+mod words;
+
+use scupper_sdk::{Call, Outcome, Phase, Pod, Subject, log};
+
+use crate::WAVE;
+use crate::settings::{Hold, Settings};
+use drain::Aim;
+use naming::Naming;
+use undrain::Whose;
+
+/// One step of a hook.
+pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
+    let aim = match (call.phase, &call.subject) {
+        (Phase::OnCancel, _) => return undrain::step(call, settings, Whose::This),
+        // As long as the cordon is ours to lift, Slurm need not give jobs to the node before it takes pods.
+        (Phase::BeforeUncordon, _) if call.node.own_cordon => return Outcome::Done,
+        (Phase::BeforeUncordon | Phase::AfterUncordon, _) => {
+            return undrain::step(call, settings, Whose::Any);
+        }
+        (Phase::BeforeCordon, _) => Aim::Draining,
+        (Phase::BeforeDrain, _) if settings.hold == Hold::Node => Aim::Drained,
+        (Phase::BeforeDrain, _) => Aim::Draining,
+        (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => Aim::Drained,
+        (Phase::BeforeEvict, Subject::Pod(uid)) if workers.iter().any(|pod| pod.uid == *uid) => Aim::Drained,
+        _ => return Outcome::Done,
+    };
+    match names(call, settings, workers) {
+        Ok(names) if names.is_empty() => Outcome::Done,
+        Ok(names) => drain::step(call, settings, &names, aim),
+        Err(missing) if settings.slurmrestd.ignores_unknown => {
+            log::info!("{} is no node of Slurm: {missing}", call.node.name);
+            Outcome::Done
+        }
+        Err(missing) => Outcome::failed(format!(
+            "which Slurm node is {}? {missing}; set `slurm-node`, or `not-in-slurm` to `ignore`",
+            call.node.name
+        ))
+        .into(),
+    }
+}
+
+/// Before a pod is asked to leave its own Slurm node counts, where each has one.
+fn names(call: &Call, settings: &Settings, workers: &[&Pod]) -> Result<Vec<String>, String> {
+    let slurmrestd = &settings.slurmrestd;
+    if let (Naming::Pods, Subject::Pod(uid)) = (&slurmrestd.naming, &call.subject) {
+        let own = workers.iter().filter(|pod| pod.uid == *uid);
+        return Ok(own.map(|pod| naming::of_pod(&call.node, pod)).collect());
+    }
+    slurmrestd.naming.names(&slurmrestd.table, call, workers)
+}

@@ -1,0 +1,175 @@
+//! Requests to slurmrestd. It must not know why anything is asked.
+//!
+//! Nodes are read by `GET /nodes/` alone: `GET /node/NAME` tells what was true when somebody last listed all nodes.
+
+use std::time::Duration;
+
+use scupper_sdk::http::{Method, Request, Response};
+use serde_json::{Value, json};
+
+use super::job::Job;
+use super::node::SlurmNode;
+use super::settings::Slurmrestd;
+use super::trouble::Trouble;
+use super::wire::Body;
+
+/// The first version that can change a node, and the last one that is known.
+pub(crate) const OLDEST: u32 = 39;
+pub(crate) const NEWEST: u32 = 44;
+/// Versions that can read and not drain.
+const TOO_OLD: [u32; 4] = [38, 37, 36, 35];
+/// The version that can put a job back into the queue.
+const REQUEUES: u32 = 45;
+/// What the operator calls the token.
+pub(crate) const SECRET: &str = "token";
+/// With the controller away slurmrestd answers after some 10 s: to give up before that would hide why.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// A job that is unknown, and one that has ended: there is nothing left to cancel.
+const NO_JOB: [i64; 2] = [2017, 2021];
+
+/// One slurmrestd, for one step.
+pub(crate) struct Server<'a> {
+    settings: &'a Slurmrestd,
+    /// The version that it was found to serve.
+    pub(crate) version: Option<u32>,
+}
+
+impl<'a> Server<'a> {
+    pub(crate) const fn new(settings: &'a Slurmrestd, version: Option<u32>) -> Self {
+        Self { settings, version }
+    }
+
+    /// All nodes. Finds out the version on the way when it is not known or not served any more: the newest that answers.
+    pub(crate) fn nodes(&mut self) -> Result<Vec<SlurmNode>, Trouble> {
+        let known = (OLDEST..=NEWEST).rev();
+        let tried: Vec<u32> = match self.settings.version {
+            Some(version) => vec![version],
+            None => self.version.into_iter().chain(known).collect(),
+        };
+        for version in tried {
+            let response = self.get(version, "nodes/")?;
+            if response.status != 404 {
+                self.version = Some(version);
+                return read(&response)?.nodes.ok_or_else(|| absent("nodes"));
+            }
+        }
+        Err(match self.settings.version {
+            Some(version) => Trouble::NotServed(version),
+            None => self.why_none()?,
+        })
+    }
+
+    /// All jobs that may run on one of these nodes.
+    pub(crate) fn jobs_on(&self, nodes: &[String]) -> Result<Vec<Job>, Trouble> {
+        let version = self.version.unwrap_or(OLDEST);
+        // All: hidden partitions, too. Without the details of allocations, which are long and not needed.
+        let path = if version > OLDEST {
+            "jobs/?flags=ALL"
+        } else {
+            "jobs/"
+        };
+        let jobs = read(&self.get(version, path)?)?
+            .jobs
+            .ok_or_else(|| absent("jobs"))?;
+        let here = |job: &Job| nodes.iter().any(|node| job.may_run_on(node));
+        Ok(jobs.into_iter().filter(here).collect())
+    }
+
+    /// Changes a node's state, with a reason or leaving the reason it has.
+    pub(crate) fn set_state(&self, node: &str, state: &str, reason: Option<&str>) -> Result<(), Trouble> {
+        let mut body = json!({ "state": [state] });
+        if let (Some(reason), Some(fields)) = (reason, body.as_object_mut()) {
+            fields.insert("reason".to_owned(), Value::from(reason));
+        }
+        let request = self
+            .request(
+                Method::Post,
+                self.version.unwrap_or(OLDEST),
+                &format!("node/{}", escaped(node)),
+            )
+            .json_body(body.to_string());
+        read(&request.send()?).map(drop)
+    }
+
+    /// Cancels a job, or sends its processes a signal.
+    pub(crate) fn cancel(&self, job: u64, signal: Option<&str>) -> Result<(), Trouble> {
+        let query = signal.map_or_else(String::new, |signal| format!("?signal=SIG{signal}"));
+        let path = format!("job/{job}{query}");
+        let response = self
+            .request(Method::Delete, self.version.unwrap_or(OLDEST), &path)
+            .send()?;
+        let status = read(&response)?.status;
+        match status.into_iter().find(|status| status.error.code != 0) {
+            Some(status) if !NO_JOB.contains(&status.error.code) => Err(Trouble::Refused(format!(
+                "job {job}: {} ({})",
+                status.error.message, status.error.code
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a job back into the queue. `false`: this Slurm has no way to.
+    pub(crate) fn requeue(&self, job: u64) -> Result<bool, Trouble> {
+        let response = self.get(REQUEUES, &format!("job/{job}/requeue"))?;
+        // A job that has ended is a 404, too, with an error in it.
+        if response.status == 404 {
+            return Ok(
+                serde_json::from_slice::<Body>(&response.body).is_ok_and(|body| !body.errors.is_empty())
+            );
+        }
+        read(&response).map(|_body| true)
+    }
+
+    /// No version that can drain is served: is there one that cannot?
+    fn why_none(&self) -> Result<Trouble, Trouble> {
+        for version in TOO_OLD {
+            if self.get(version, "ping/")?.status != 404 {
+                return Ok(Trouble::TooOld(version));
+            }
+        }
+        Ok(Trouble::NoVersion)
+    }
+
+    fn get(&self, version: u32, path: &str) -> Result<Response, Trouble> {
+        Ok(self.request(Method::Get, version, path).send()?)
+    }
+
+    fn request(&self, method: Method, version: u32, path: &str) -> Request {
+        let url = format!("{}/slurm/v0.0.{version}/{path}", self.settings.url);
+        let request = Request::new(method, url)
+            .secret_header("X-SLURM-USER-TOKEN", SECRET)
+            .timeout(TIMEOUT);
+        match &self.settings.user {
+            Some(user) => request.header("X-SLURM-USER-NAME", user),
+            None => request,
+        }
+    }
+}
+
+/// The body of an answer that tells of no trouble. A 200 can.
+fn read(response: &Response) -> Result<Body, Trouble> {
+    let body = serde_json::from_slice::<Body>(&response.body);
+    let errors = body.as_ref().map_or(&[][..], |body| &body.errors);
+    if let Some(trouble) = Trouble::of(response.status, errors, &response.text()) {
+        return Err(trouble);
+    }
+    body.map_err(|error| Trouble::Unreadable(error.to_string()))
+}
+
+fn absent(what: &str) -> Trouble {
+    Trouble::Unreadable(format!("there are no `{what}` in it"))
+}
+
+/// A name as one segment of a path.
+fn escaped(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    name.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}

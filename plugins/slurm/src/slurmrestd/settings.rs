@@ -1,0 +1,129 @@
+//! The configuration of the way through slurmrestd.
+
+use scupper_sdk::{Grant, Problem, config};
+
+use super::ladder::{self, Rung};
+use super::naming::Naming;
+use super::server::{NEWEST, OLDEST, SECRET};
+
+/// The keys that only this way has.
+pub(crate) const KEYS: [&str; 7] = [
+    "api-version",
+    "ladder",
+    "not-in-slurm",
+    "slurm-node",
+    "slurm-node-table",
+    "url",
+    "user",
+];
+
+/// How the operator configured it.
+#[derive(Default)]
+pub(crate) struct Slurmrestd {
+    /// Without a slash at its end.
+    pub(crate) url: String,
+    pub(crate) user: Option<String>,
+    /// The operator's choice; `None`: it is found out.
+    pub(crate) version: Option<u32>,
+    pub(crate) naming: Naming,
+    pub(crate) table: Vec<(String, String)>,
+    /// A node that is not in Slurm is none of Slurm's business; else its drain is refused.
+    pub(crate) ignores_unknown: bool,
+    pub(crate) ladder: Vec<Rung>,
+}
+
+impl Slurmrestd {
+    /// Reads the configuration; what is wrong with it goes to `problems`.
+    pub(crate) fn read(problems: &mut Vec<Problem>) -> Self {
+        let mut told = |key: &str, message: String| problems.push(Problem::new(key, message));
+        let get = |key: &str| config::get(key).filter(|text| !text.trim().is_empty());
+        let url = get("url").unwrap_or_default();
+        let url = url.trim().trim_end_matches('/').to_owned();
+        if !is_url(&url) {
+            told(
+                "url",
+                format!("`{url}`: write where slurmrestd is, such as https://slurm.example.com:6820"),
+            );
+        }
+        let naming = get("slurm-node").map_or(Some(Naming::Name), |text| Naming::read(text.trim()));
+        let naming = naming.unwrap_or_else(|| {
+            let there_are = "there are name, short-name, label:KEY, annotation:KEY and pods";
+            told("slurm-node", there_are.to_owned());
+            Naming::Name
+        });
+        let table = get("slurm-node-table").map_or(Ok(Vec::new()), |text| table(&text));
+        let table = table.unwrap_or_else(|part| {
+            told(
+                "slurm-node-table",
+                format!("`{part}`: write NODE=SLURM-NODE,NODE=SLURM-NODE"),
+            );
+            Vec::new()
+        });
+        let version = get("api-version").filter(|text| text != "auto").and_then(|text| {
+            let version = text
+                .trim()
+                .strip_prefix("v0.0.")
+                .and_then(|number| number.parse().ok());
+            let known = version.filter(|version| (OLDEST..=NEWEST).contains(version));
+            if known.is_none() {
+                told(
+                    "api-version",
+                    format!("`{text}`: write auto, or v0.0.{OLDEST} to v0.0.{NEWEST}"),
+                );
+            }
+            known
+        });
+        let ignores_unknown = match get("not-in-slurm").as_deref() {
+            None | Some("refuse") => false,
+            Some("ignore") => true,
+            Some(other) => {
+                told("not-in-slurm", format!("`{other}`: write refuse or ignore"));
+                false
+            }
+        };
+        let ladder = ladder::read(&get("ladder").unwrap_or_default()).unwrap_or_else(|message| {
+            told("ladder", message);
+            Vec::new()
+        });
+        Self {
+            url,
+            user: get("user").map(|user| user.trim().to_owned()),
+            version,
+            naming,
+            table,
+            ignores_unknown,
+            ladder,
+        }
+    }
+
+    /// What this way asks the operator for. Without a rung that needs it, nothing can be deleted.
+    pub(crate) fn wants(&self) -> [Grant; 2] {
+        let deletes = self.ladder.iter().any(|rung| rung.action.deletes());
+        let methods = if deletes { "GET,POST,DELETE" } else { "GET,POST" };
+        [
+            Grant::http(methods, &format!("{}/slurm/", self.url)),
+            Grant::secret(SECRET),
+        ]
+    }
+}
+
+fn is_url(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    let plain = |rest: &str| !rest.contains(|c: char| c.is_whitespace() || matches!(c, '?' | '#' | '@'));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && plain(rest))
+}
+
+fn table(text: &str) -> Result<Vec<(String, String)>, String> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let (node, name) = part.split_once('=').ok_or_else(|| part.to_owned())?;
+            let (node, name) = (node.trim(), name.trim());
+            let full = !node.is_empty() && !name.is_empty();
+            full.then(|| (node.to_owned(), name.to_owned()))
+                .ok_or_else(|| part.to_owned())
+        })
+        .collect()
+}

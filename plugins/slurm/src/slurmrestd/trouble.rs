@@ -1,0 +1,145 @@
+//! What can be wrong with an answer of slurmrestd, and whether to ask again.
+
+use std::fmt;
+use std::time::Duration;
+
+use scupper_sdk::{Failure, Outcome, http};
+
+use super::server::{NEWEST, OLDEST};
+use super::wire::SlurmError;
+
+/// The caller has no right to do it.
+const NOT_ALLOWED: [i64; 2] = [2010, 2002];
+const NO_SUCH_NODE: i64 = 2018;
+const BAD_TOKEN: i64 = 1007;
+
+/// Why Slurm did not say or do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It serves no version of its API that can drain, but this one.
+    TooOld(u32),
+    /// It serves none that is known here.
+    NoVersion,
+    /// It does not serve the version that the operator named.
+    NotServed(u32),
+    /// The token is missing, wrong or has expired.
+    Token(String),
+    /// The token is good, and its user may not change nodes.
+    NotAllowed(String),
+    /// There is no such node in Slurm.
+    NoSuchNode(String),
+    /// The controller cannot be reached; slurmrestd can.
+    NoController(String),
+    /// No answer: what was asked for may have happened, or may yet.
+    Unsure(String),
+    /// It could not be sent, or not yet.
+    NotSent(String),
+    /// The operator's grants do not allow it.
+    NotGranted(String),
+    /// Any other error.
+    Refused(String),
+    /// It answered something that makes no sense.
+    Unreadable(String),
+}
+
+impl Trouble {
+    /// The trouble that an answer with this status tells of; `None`: it tells of none.
+    pub(crate) fn of(status: u16, errors: &[SlurmError], text: &str) -> Option<Self> {
+        let first = errors.first();
+        let number = first.map_or(0, |error| error.error_number);
+        let told = first.map_or_else(|| line(text), said);
+        match (status, number) {
+            (200..=299, _) if errors.is_empty() => None,
+            (401, _) | (511, _) | (_, BAD_TOKEN) => Some(Self::Token(told)),
+            (_, number) if NOT_ALLOWED.contains(&number) => Some(Self::NotAllowed(told)),
+            (_, NO_SUCH_NODE) => Some(Self::NoSuchNode(told)),
+            (502, _) => Some(Self::NoController(told)),
+            (504, _) => Some(Self::Unsure(told)),
+            _ => Some(Self::Refused(format!("{status}: {told}"))),
+        }
+    }
+
+    /// Nothing that Slurm will do by itself helps: a person must.
+    fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Self::TooOld(_)
+                | Self::NoVersion
+                | Self::NotServed(_)
+                | Self::NotAllowed(_)
+                | Self::NoSuchNode(_)
+                | Self::NotGranted(_)
+        )
+    }
+
+    /// The step fails with it. `again`: what was begun is to be seen through, so the next step tries again whatever it
+    /// is.
+    pub(crate) fn outcome(&self, poll: Duration, again: bool) -> Outcome {
+        let failure: Failure = Outcome::failed(self.to_string());
+        if self.is_final() && !again {
+            failure.into()
+        } else {
+            failure.retry_after(poll).into()
+        }
+    }
+}
+
+impl From<http::Error> for Trouble {
+    fn from(error: http::Error) -> Self {
+        let text = error.to_string();
+        match error {
+            http::Error::NotGranted(_) | http::Error::Invalid(_) => Self::NotGranted(text),
+            http::Error::NoSecret(_) => Self::Token(text),
+            http::Error::Unreachable(_) | http::Error::TooMany(_) => Self::NotSent(text),
+            http::Error::Broken(_) | http::Error::Timeout(_) => Self::Unsure(text),
+            http::Error::TooLarge(_) => Self::Unreadable(text),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooOld(newest) => write!(
+                f,
+                "slurmrestd serves v0.0.{newest} at most, which cannot drain a node: Slurm 23.02 or later can \
+                 (v0.0.{OLDEST}); or set `way` to `operator`"
+            ),
+            Self::NoVersion => write!(
+                f,
+                "slurmrestd serves no version from v0.0.{OLDEST} to v0.0.{NEWEST}: is `url` that of slurmrestd?"
+            ),
+            Self::NotServed(version) => write!(
+                f,
+                "slurmrestd does not serve v0.0.{version}, which `api-version` names; without it the newest is found"
+            ),
+            Self::Token(told) => write!(f, "Slurm does not take the token: {told}"),
+            Self::NotAllowed(told) => write!(
+                f,
+                "the token's user may not change nodes, only Slurm's operators may: {told}"
+            ),
+            Self::NoSuchNode(told) => write!(f, "no such node in Slurm: {told}"),
+            Self::NoController(told) => write!(f, "Slurm's controller cannot be reached: {told}"),
+            Self::Unsure(told) => write!(f, "no answer, so it is looked at again: {told}"),
+            Self::NotSent(told) | Self::NotGranted(told) => f.write_str(told),
+            Self::Refused(told) => write!(f, "Slurm refuses: {told}"),
+            Self::Unreadable(told) => write!(f, "the answer of slurmrestd cannot be read: {told}"),
+        }
+    }
+}
+
+fn said(error: &SlurmError) -> String {
+    let parts = [&error.error, &error.description];
+    let parts: Vec<_> = parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| line(part))
+        .collect();
+    format!("{} ({})", parts.join(", "), error.error_number)
+}
+
+/// The first line, and not all of a long one.
+fn line(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    first.chars().filter(|c| !c.is_control()).take(200).collect()
+}

@@ -1,0 +1,47 @@
+//! Putting nodes back into service that we took out of it, and no others.
+
+use scupper_sdk::{Call, Outcome, log};
+
+use super::node::SlurmNode;
+use super::reason;
+use super::server::Server;
+use super::trouble::Trouble;
+use crate::settings::Settings;
+
+/// Whose drains are lifted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// This very drain's: it was cancelled.
+    This,
+    /// Any of this Kubernetes node's: the uncordon has another name than the drain had.
+    Any,
+}
+
+/// Lifts them. The nodes are found by their reasons: after a drain there may be no pods left to tell their names.
+pub(crate) fn step(call: &Call, settings: &Settings, whose: Whose) -> Outcome {
+    try_step(call, settings, whose).unwrap_or_else(|trouble| trouble.outcome(settings.poll, true))
+}
+
+fn try_step(call: &Call, settings: &Settings, whose: Whose) -> Result<Outcome, Trouble> {
+    let mut server = Server::new(&settings.slurmrestd, None);
+    let nodes = server.nodes()?;
+    let ours = nodes.iter().filter(|node| match whose {
+        Whose::This => reason::is_of_this_drain(call, node),
+        Whose::Any => reason::is_of_this_node(call, node),
+    });
+    for node in ours {
+        server.set_state(&node.name, state(node), None)?;
+        log::info!("Slurm gives jobs to {} again", node.name);
+    }
+    Ok(Outcome::Done)
+}
+
+/// `UNDRAIN` lifts the drain alone. `RESUME` would also revive a node that is down, so it is only for one that is down
+/// because we set it down.
+fn state(node: &SlurmNode) -> &'static str {
+    if reason::says_down(node) && node.has("DOWN") && !node.has("NOT_RESPONDING") {
+        "RESUME"
+    } else {
+        "UNDRAIN"
+    }
+}

@@ -1,0 +1,99 @@
+//! Reading what slurmrestd answers, whichever version of its API it speaks.
+//!
+//! A field is a string in one version and a list of strings in the next, a number here and `{set, infinite, number}`
+//! there. What is not understood reads as absent; what that means is for the others to say.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::job::Job;
+use super::node::SlurmNode;
+
+/// The body of an answer. A list is absent where the answer has none, which is not the same as empty.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Body {
+    pub(crate) nodes: Option<Vec<SlurmNode>>,
+    pub(crate) jobs: Option<Vec<Job>>,
+    #[serde(default, deserialize_with = "errors")]
+    pub(crate) errors: Vec<SlurmError>,
+    /// What became of each job that was to be cancelled.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) status: Vec<Cancelled>,
+}
+
+/// One of `errors`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct SlurmError {
+    #[serde(default, alias = "errno", deserialize_with = "lenient")]
+    pub(crate) error_number: i64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) error: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) description: String,
+}
+
+/// One of `status`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Cancelled {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) error: CancelError,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct CancelError {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) code: i64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) message: String,
+}
+
+/// The value, or its default where the field has another form.
+pub(crate) fn lenient<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: serde::de::DeserializeOwned + Default,
+{
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// Errors of whatever form: one that cannot be read is one all the same.
+fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SlurmError>, D::Error> {
+    let one = |value: &Value| {
+        serde_json::from_value(value.clone()).unwrap_or_else(|_not_an_object| SlurmError {
+            error: value.to_string(),
+            ..SlurmError::default()
+        })
+    };
+    Ok(match Value::deserialize(from)? {
+        Value::Null => Vec::new(),
+        Value::Array(values) => values.iter().map(one).collect(),
+        other => vec![one(&other)],
+    })
+}
+
+/// A word or a list of words, in capitals.
+pub(crate) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(word) => vec![word.to_ascii_uppercase()],
+        Value::Array(words) => words
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_ascii_uppercase)
+            .collect(),
+        _ => Vec::new(),
+    })
+}
+
+/// A number, or one that says whether it is set. Infinite and unset are both no number.
+pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value = Value::deserialize(from)?;
+    let is = |key: &str| value.get(key).and_then(Value::as_bool);
+    Ok(match &value {
+        Value::Number(number) => number.as_u64(),
+        Value::Object(_) if is("set") != Some(false) && is("infinite") != Some(true) => {
+            value.get("number").and_then(Value::as_u64)
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,4 @@
+//! The way through slurm-operator.
+
+mod giving_reasons;
+mod waiting;

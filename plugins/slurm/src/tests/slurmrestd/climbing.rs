@@ -1,0 +1,274 @@
+//! The deadline ladder.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::fake::{Fake, NODE, OURS, error, not_found, ok};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const NOTHING: [String; 0] = [];
+
+/// A drain with half an hour left, one job, and this ladder.
+fn climber(ladder: &str) -> Fake {
+    let fake = Fake::busy();
+    fake.host.config("ladder", ladder);
+    fake.host.deadline_in(30 * MINUTE);
+    fake.waits();
+    fake.requests();
+    fake
+}
+
+/// What was changed by the steps since.
+fn changes(fake: &Fake) -> Vec<String> {
+    let requests = fake.requests();
+    requests
+        .into_iter()
+        .filter(|line| !line.starts_with("GET nodes/") && !line.starts_with("GET jobs/"))
+        .collect()
+}
+
+fn proof() -> String {
+    format!("POST node/node-1 DRAIN {OURS}")
+}
+
+#[test]
+fn without_a_ladder_nothing_is_done_to_jobs() {
+    let fake = climber("");
+    fake.host.advance(29 * MINUTE);
+    fake.waits();
+    assert_eq!(changes(&fake), NOTHING);
+}
+
+#[test]
+fn without_a_deadline_no_rung_is_due() {
+    let fake = Fake::busy();
+    fake.host.config("ladder", "15m cancel");
+    fake.waits();
+    fake.host.advance(1000 * MINUTE);
+    fake.requests();
+    fake.waits();
+    assert_eq!(changes(&fake), NOTHING);
+}
+
+#[test]
+fn each_rung_is_climbed_once_and_in_its_time() {
+    let fake = climber("15m signal USR1, 5m signal TERM, 1m cancel");
+    fake.host.advance(14 * MINUTE);
+    fake.waits();
+    assert_eq!(changes(&fake), NOTHING);
+    fake.host.advance(MINUTE);
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("SIGUSR1 sent to 1 jobs; 1 job on node-1")
+    );
+    assert_eq!(
+        changes(&fake),
+        [proof(), "DELETE job/4711?signal=SIGUSR1".to_owned()]
+    );
+    fake.waits();
+    assert_eq!(changes(&fake), NOTHING);
+    fake.host.advance(10 * MINUTE);
+    fake.waits();
+    assert_eq!(
+        changes(&fake),
+        [proof(), "DELETE job/4711?signal=SIGTERM".to_owned()]
+    );
+    fake.host.advance(4 * MINUTE);
+    fake.waits();
+    assert_eq!(changes(&fake), [proof(), "DELETE job/4711".to_owned()]);
+    // Cancelled is not gone.
+    assert!(matches!(fake.settle(), Outcome::Pending(_)));
+    assert_eq!(changes(&fake), NOTHING);
+    fake.job(4711, &["CANCELLED"], NODE);
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn it_is_back_in_time_for_the_next_rung() {
+    let fake = climber("15m cancel");
+    fake.host.advance(15 * MINUTE - Duration::from_secs(2));
+    let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
+        panic!("it has a job")
+    };
+    assert_eq!(waits.again_after, 2_000);
+}
+
+#[test]
+fn rungs_that_were_missed_follow_one_by_one() {
+    let fake = climber("15m signal USR1, 5m cancel");
+    fake.host.advance(29 * MINUTE);
+    fake.waits();
+    assert_eq!(
+        changes(&fake),
+        [proof(), "DELETE job/4711?signal=SIGUSR1".to_owned()]
+    );
+    fake.waits();
+    assert_eq!(changes(&fake), [proof(), "DELETE job/4711".to_owned()]);
+}
+
+#[test]
+fn many_jobs_are_told_in_several_steps() {
+    let fake = climber("5m signal USR1");
+    for id in 1..=20 {
+        fake.job(id, &["RUNNING"], NODE);
+    }
+    fake.host.advance(25 * MINUTE);
+    let mut told = 0;
+    loop {
+        let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
+            panic!("they run")
+        };
+        let deletes = changes(&fake)
+            .iter()
+            .filter(|line| line.starts_with("DELETE"))
+            .count();
+        assert!(deletes <= 8, "{deletes}");
+        told += deletes;
+        if waits.progress.starts_with("SIGUSR1 sent to 21 jobs") {
+            break;
+        }
+        assert_eq!(waits.again_after, 250);
+    }
+    assert_eq!(told, 21);
+}
+
+#[test]
+fn who_cannot_hear_a_signal_is_sent_none() {
+    let fake = climber("5m signal USR1");
+    fake.job(1, &["SUSPENDED"], NODE);
+    fake.job(2, &["COMPLETED", "COMPLETING"], NODE);
+    fake.job(3, &["RUNNING", "CONFIGURING"], NODE);
+    fake.raw_job(json!({"job_state": ["RUNNING"], "nodes": NODE}));
+    fake.host.advance(25 * MINUTE);
+    fake.waits();
+    assert_eq!(
+        changes(&fake),
+        [proof(), "DELETE job/4711?signal=SIGUSR1".to_owned()]
+    );
+}
+
+#[test]
+fn a_requeue_needs_a_slurm_that_can() {
+    let fake = climber("5m requeue");
+    fake.host.advance(25 * MINUTE);
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("this Slurm has no way to requeue a job; 1 job")
+    );
+    assert_eq!(changes(&fake), [proof(), "GET job/4711/requeue".to_owned()]);
+    fake.waits();
+    assert_eq!(changes(&fake), NOTHING, "told once");
+
+    let fake = climber("5m requeue");
+    fake.serves(&[42, 43, 44, 45]);
+    fake.job(4712, &["SUSPENDED"], NODE);
+    fake.raw_job(json!({"job_id": 5, "job_state": ["RUNNING"], "nodes": NODE, "requeue": false}));
+    // One has ended meanwhile.
+    fake.fault("GET job/4711", false, || {
+        Ok(error(404, 2017, "Invalid job id specified"))
+    });
+    fake.host.advance(25 * MINUTE);
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("3 jobs put back into the queue")
+    );
+    assert_eq!(
+        changes(&fake),
+        [
+            proof(),
+            "GET job/4711/requeue".to_owned(),
+            "GET job/4712/requeue".to_owned()
+        ]
+    );
+}
+
+#[test]
+fn a_node_that_the_ladder_set_down_is_resumed_and_no_other() {
+    const DOWN: &str = "scupper: node=node-1 drain=uid-of-maintenance down: maintenance";
+    let fake = climber("5m down");
+    fake.host.advance(25 * MINUTE);
+    assert_eq!(
+        fake.waits().progress.split(';').next(),
+        Some("the node was set down")
+    );
+    assert_eq!(changes(&fake), [proof(), format!("POST node/node-1 DOWN {DOWN}")]);
+    assert_eq!(
+        (fake.state(NODE), fake.reason(NODE).as_str()),
+        (vec!["DOWN".to_owned(), "DRAIN".to_owned()], DOWN)
+    );
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(
+        (changes(&fake), fake.state(NODE)),
+        (
+            vec!["POST node/node-1 RESUME null".to_owned()],
+            vec!["IDLE".to_owned()]
+        )
+    );
+
+    // Down by itself, or silent: what it is, is not ours to change.
+    for (state, reason) in [
+        (
+            ["DOWN", "DRAIN", "NOT_RESPONDING"],
+            format!("{DOWN} : Not responding"),
+        ),
+        (["DOWN", "DRAIN", ""], OURS.to_owned()),
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &state, &reason);
+        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        assert_eq!(changes(&fake), ["POST node/node-1 UNDRAIN null"]);
+    }
+}
+
+#[test]
+fn the_rungs_after_a_node_was_set_down_keep_that_in_mind() {
+    let fake = climber("5m down, 1m cancel");
+    fake.host.advance(29 * MINUTE);
+    fake.waits();
+    fake.job(9, &["COMPLETING"], NODE);
+    fake.job(10, &["RUNNING"], NODE);
+    changes(&fake);
+    fake.waits();
+    let down = "POST node/node-1 DRAIN scupper: node=node-1 drain=uid-of-maintenance down: maintenance";
+    assert_eq!(changes(&fake), [down, "DELETE job/10"]);
+}
+
+#[test]
+fn an_answer_that_was_lost_is_asked_for_again() {
+    let fake = climber("5m signal USR1");
+    fake.host.advance(25 * MINUTE);
+    fake.fault("DELETE", true, || Ok(error(504, 5004, "Socket timed out")));
+    fake.fails(Phase::BeforeDrain, false, "no answer");
+    changes(&fake);
+    fake.waits();
+    assert_eq!(
+        changes(&fake),
+        [proof(), "DELETE job/4711?signal=SIGUSR1".to_owned()]
+    );
+}
+
+#[test]
+fn a_job_that_slurm_will_not_touch_yet_is_tried_again() {
+    let fake = climber("5m cancel");
+    fake.host.advance(25 * MINUTE);
+    let later = json!({"status": [{"error": {"code": 2020, "message": "Job can not be altered now"}}]});
+    fake.fault("DELETE", false, move || Ok(ok(later)));
+    fake.fails(Phase::BeforeDrain, false, "Job can not be altered now (2020)");
+    changes(&fake);
+    fake.waits();
+    assert_eq!(changes(&fake), [proof(), "DELETE job/4711".to_owned()]);
+    // One that is over in the meantime has nothing left to cancel.
+    let fake = climber("5m cancel");
+    fake.host.advance(25 * MINUTE);
+    let over = json!({"status": [{"error": {"code": 2021, "message": "already completed"}}]});
+    fake.fault("DELETE", false, move || Ok(ok(over)));
+    assert!(fake.waits().progress.starts_with("1 jobs cancelled"));
+    fake.fault("DELETE", false, || Ok(not_found()));
+}

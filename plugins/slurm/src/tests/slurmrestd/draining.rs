@@ -1,0 +1,257 @@
+//! Taking the node out of service, waiting, and what is said meanwhile.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase, Subject, http::Response};
+
+use super::fake::{Fake, NODE, OURS};
+use crate::Slurm;
+use crate::tests::slurmd;
+
+#[test]
+fn a_drain_from_the_first_look_to_the_last_job() {
+    let fake = Fake::busy();
+    assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Pending(_)));
+    assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
+    let before_cordon = fake.requests();
+    assert_eq!(
+        before_cordon,
+        [
+            "GET nodes/",
+            "GET nodes/",
+            "GET nodes/",
+            format!("POST node/node-1 DRAIN {OURS}").as_str(),
+            "GET nodes/"
+        ]
+    );
+    let waits = fake.waits();
+    assert_eq!(waits.progress, "1 job on node-1, by its time limit over in 1h 0m");
+    assert_eq!((waits.again_after, waits.waiting_for.len()), (5_000, 1));
+    let job = &waits.waiting_for[0];
+    assert_eq!(job.what, "job 4711");
+    assert_eq!(
+        job.detail,
+        "train of alice: running, over by its time limit in 1h 0m"
+    );
+    assert_eq!(job.since, Some(fake.host.now()));
+
+    fake.requests();
+    fake.waits();
+    assert_eq!(
+        fake.requests(),
+        ["GET nodes/", "GET jobs/?flags=ALL"],
+        "two requests a poll"
+    );
+
+    fake.job(4711, &["COMPLETED", "COMPLETING"], NODE);
+    fake.node(NODE, &["IDLE", "DRAIN", "COMPLETING"], OURS);
+    assert!(matches!(fake.settle(), Outcome::Pending(_)), "its epilog runs");
+    fake.job(4711, &["COMPLETED"], NODE);
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn several_jobs_have_an_earliest_and_a_latest_end() {
+    let fake = Fake::busy();
+    fake.job(4712, &["RUNNING"], "node-[1-9]");
+    fake.host.advance(Duration::from_secs(1800));
+    fake.job(4713, &["RUNNING"], NODE);
+    fake.job(4714, &["RUNNING"], "node-2");
+    let waits = fake.waits();
+    assert_eq!(
+        waits.progress,
+        "3 jobs on node-1, by their time limits over in 30m 0s to 1h 0m"
+    );
+    fake.job(4712, &["SUSPENDED"], "node-[1-9]");
+    assert_eq!(fake.waits().progress, "3 jobs on node-1");
+}
+
+#[test]
+fn a_new_process_goes_on_where_the_old_one_was() {
+    let fake = Fake::busy();
+    fake.waits();
+    let named = fake.host.now();
+    // The same drain, another process: hooks begin anew where their state was not saved.
+    fake.host.drain_named("maintenance");
+    fake.requests();
+    fake.waits();
+    let again = fake.requests();
+    assert!(again.iter().all(|line| line.starts_with("GET ")), "{again:?}");
+    assert_eq!(fake.host.now(), named);
+}
+
+#[test]
+fn what_an_earlier_drain_left_is_taken_over() {
+    let fake = Fake::new();
+    fake.node(
+        NODE,
+        &["IDLE", "DRAIN"],
+        "scupper: node=node-1 drain=uid-of-last-week: last-week",
+    );
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.reason(NODE), OURS);
+}
+
+#[test]
+fn who_resumes_the_node_meanwhile_is_not_fought() {
+    let fake = Fake::busy();
+    fake.waits();
+    fake.node(NODE, &["MIXED"], OURS);
+    fake.requests();
+    let waits = fake.waits();
+    assert!(
+        waits.progress.starts_with("somebody resumed a node in Slurm"),
+        "{}",
+        waits.progress
+    );
+    fake.no_jobs();
+    fake.node(NODE, &["IDLE"], OURS);
+    assert!(matches!(fake.settle(), Outcome::Pending(_)), "it takes jobs");
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+    fake.node(NODE, &["IDLE", "DRAIN"], "theirs");
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn a_node_that_starts_for_a_job_is_not_drained_yet() {
+    for power in ["POWERING_UP", "POWERED_DOWN"] {
+        let fake = Fake::busy();
+        fake.node(NODE, &["ALLOCATED", power], "");
+        assert!(fake.waits().progress.contains("would kill the jobs"));
+        assert_eq!(fake.state(NODE), ["ALLOCATED", power]);
+        fake.node(NODE, &["ALLOCATED"], "");
+        fake.waits();
+        assert_eq!(fake.state(NODE), ["ALLOCATED", "DRAIN"]);
+    }
+}
+
+#[test]
+fn a_node_that_somebody_took_down_stays_as_it_is() {
+    for state in [&["DOWN"][..], &["IDLE", "FAIL"]] {
+        let fake = Fake::new();
+        fake.node(NODE, state, "bad disk");
+        assert_eq!(fake.settle(), Outcome::Done);
+        assert_eq!(
+            (fake.state(NODE), fake.reason(NODE).as_str()),
+            (state.iter().map(|word| (*word).to_owned()).collect(), "bad disk")
+        );
+    }
+    // What the controller says of a silent node is nobody's decision.
+    let fake = Fake::new();
+    fake.node(NODE, &["DOWN", "NOT_RESPONDING"], "Not responding");
+    assert_eq!(
+        fake.waits().waiting_for[0].detail,
+        "does not respond: what ran there may still run"
+    );
+    assert_eq!(fake.reason(NODE), OURS);
+}
+
+#[test]
+fn plain_pods_may_leave_meanwhile_when_the_operator_says_so() {
+    let fake = Fake::busy();
+    fake.host.config("hold", "slurm-pods");
+    fake.host.pods([slurmd("worker-0", &[])]);
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert!(fake.state(NODE).contains(&"DRAIN".to_owned()));
+    let wave = |name: &str| {
+        fake.host
+            .step::<Slurm>(Phase::BeforeWave, Subject::Wave(name.to_owned()))
+    };
+    assert_eq!(wave("all"), Outcome::Done);
+    assert!(matches!(wave("slurm"), Outcome::Pending(_)));
+    let uid = fake.host.pod("slurm/worker-0").unwrap().uid;
+    let evict = || {
+        fake.host
+            .step::<Slurm>(Phase::BeforeEvict, Subject::Pod(uid.clone()))
+    };
+    assert!(matches!(evict(), Outcome::Pending(_)));
+    fake.no_jobs();
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    assert_eq!((wave("slurm"), evict()), (Outcome::Done, Outcome::Done));
+}
+
+#[test]
+fn where_each_pod_is_a_slurm_node_its_own_one_counts() {
+    let fake = Fake::new();
+    fake.host.config("slurm-node", "pods");
+    fake.host.config("hold", "slurm-pods");
+    fake.host.pods([slurmd("worker-0", &[]), slurmd("worker-1", &[])]);
+    fake.node("worker-0", &["IDLE", "DRAIN"], OURS);
+    fake.node("worker-1", &["MIXED", "DRAIN"], OURS);
+    fake.job(1, &["RUNNING"], "worker-1");
+    let evict = |name: &str| {
+        let uid = fake.host.pod(name).unwrap().uid;
+        fake.host.step::<Slurm>(Phase::BeforeEvict, Subject::Pod(uid))
+    };
+    assert_eq!(evict("slurm/worker-0"), Outcome::Done);
+    assert!(matches!(evict("slurm/worker-1"), Outcome::Pending(_)));
+}
+
+#[test]
+fn the_version_is_found_out_once() {
+    let fake = Fake::busy();
+    fake.waits();
+    fake.requests();
+    fake.waits();
+    assert_eq!(fake.requests().len(), 2);
+    // Another slurmrestd answers from now on.
+    fake.serves(&[42, 43, 44]);
+    fake.waits();
+    fake.serves(&[39, 40]);
+    fake.waits();
+    fake.requests();
+    fake.waits();
+    assert_eq!(fake.requests(), ["GET nodes/", "GET jobs/?flags=ALL"]);
+    fake.serves(&[39]);
+    fake.waits();
+    fake.requests();
+    fake.waits();
+    assert_eq!(fake.requests(), ["GET nodes/", "GET jobs/"]);
+}
+
+#[test]
+fn the_operator_can_name_the_version() {
+    let fake = Fake::busy();
+    fake.host.config("api-version", "v0.0.41");
+    fake.waits();
+    assert_eq!(
+        fake.requests()
+            .iter()
+            .filter(|line| *line == "GET nodes/")
+            .count(),
+        2
+    );
+    fake.serves(&[42, 43, 44]);
+    fake.fails(Phase::BeforeCordon, true, "does not serve v0.0.41");
+}
+
+#[test]
+fn a_server_that_is_none_is_named() {
+    let fake = Fake::new();
+    fake.serves(&[]);
+    fake.fails(Phase::BeforeCordon, true, "no version from v0.0.39 to v0.0.44");
+    for (status, body) in [
+        (200, "<html>"),
+        (200, ""),
+        (200, "[]"),
+        (200, "null"),
+        (200, "{}"),
+        (302, ""),
+        (200, r#"{"nodes":{}}"#),
+    ] {
+        let fake = Fake::new();
+        fake.serves(&[44]);
+        fake.fault("GET nodes/", false, move || Ok(Response::new(status, body)));
+        fake.fails(Phase::BeforeCordon, false, "");
+        assert_eq!(fake.state(NODE), ["IDLE"], "{body}");
+    }
+}
+
+#[test]
+fn more_of_the_reason_is_the_operators() {
+    let fake = Fake::new();
+    fake.host.config("reason", "ask\nops");
+    fake.settle();
+    assert_eq!(fake.reason(NODE), format!("{OURS}: ask ops"));
+}

@@ -1,0 +1,297 @@
+//! A slurmrestd in memory, with the habits that the real one was seen to have.
+
+use std::{cell::RefCell, collections::VecDeque, rc::Rc};
+
+use scupper_sdk::{
+    Outcome, Pending, Phase, Subject,
+    http::{Error, HeaderValue, Method, Request, Response},
+    testing::Host,
+};
+use serde_json::{Value, json};
+
+use crate::Slurm;
+
+/// Where it is.
+pub(super) const URL: &str = "http://slurm.example.com:6820";
+/// What Slurm calls the node unless a test says otherwise: the same as Kubernetes.
+pub(super) const NODE: &str = "node-1";
+/// The reason of the test's drain.
+pub(super) const OURS: &str = "scupper: node=node-1 drain=uid-of-maintenance: maintenance";
+
+/// What one request comes to instead of what it should.
+pub(super) type Fault = Box<dyn FnOnce() -> Result<Response, Error>>;
+
+#[derive(Default)]
+struct Slurmrestd {
+    served: Vec<u32>,
+    nodes: Vec<Value>,
+    jobs: Vec<Value>,
+    /// Each request in one line.
+    requests: Vec<String>,
+    timeouts: Vec<Option<u64>>,
+    /// For the requests that begin like this, in order. `true`: it has its effect all the same.
+    faults: VecDeque<(&'static str, bool, Fault)>,
+}
+
+/// A test's Slurm and its host.
+pub(super) struct Fake {
+    pub(super) host: Host,
+    slurm: Rc<RefCell<Slurmrestd>>,
+}
+
+impl Fake {
+    /// Slurm 24.11 with the node, idle, and another one.
+    pub(super) fn new() -> Self {
+        let slurm = Slurmrestd {
+            served: vec![40, 41, 42],
+            ..Slurmrestd::default()
+        };
+        let fake = Self {
+            host: Host::new(),
+            slurm: Rc::new(RefCell::new(slurm)),
+        };
+        fake.node(NODE, &["IDLE"], "");
+        fake.node("node-2", &["ALLOCATED"], "");
+        let slurm = Rc::clone(&fake.slurm);
+        fake.host
+            .on_request(move |request| slurm.borrow_mut().handle(request));
+        fake.host.config("way", "slurmrestd");
+        fake.host.config("url", URL);
+        fake
+    }
+
+    /// One with a job on the node.
+    pub(super) fn busy() -> Self {
+        let fake = Self::new();
+        fake.node(NODE, &["MIXED"], "");
+        fake.job(4711, &["RUNNING"], NODE);
+        fake
+    }
+
+    pub(super) fn serves(&self, versions: &[u32]) {
+        self.slurm.borrow_mut().served = versions.to_vec();
+    }
+
+    /// The node has this state and reason now.
+    pub(super) fn node(&self, name: &str, state: &[&str], reason: &str) {
+        let mut slurm = self.slurm.borrow_mut();
+        slurm.nodes.retain(|node| node["name"] != name);
+        slurm
+            .nodes
+            .push(json!({"name": name, "state": state, "reason": reason}));
+    }
+
+    /// A job of alice that began when the test did and ends an hour later.
+    pub(super) fn job(&self, id: u64, state: &[&str], nodes: &str) {
+        let began = self.host.now() / 1000;
+        let set = |number: u64| json!({"set": true, "infinite": false, "number": number});
+        let job = json!({
+            "job_id": id, "job_state": state, "nodes": nodes, "name": "train", "user_name": "alice",
+            "start_time": set(began), "end_time": set(began + 3600), "requeue": true,
+        });
+        let mut slurm = self.slurm.borrow_mut();
+        slurm.jobs.retain(|other| other["job_id"] != id);
+        slurm.jobs.push(job);
+    }
+
+    /// A job as this JSON has it.
+    pub(super) fn raw_job(&self, job: Value) {
+        self.slurm.borrow_mut().jobs.push(job);
+    }
+
+    /// All jobs are over, and nobody remembers them.
+    pub(super) fn no_jobs(&self) {
+        self.slurm.borrow_mut().jobs.clear();
+    }
+
+    pub(super) fn state(&self, name: &str) -> Vec<String> {
+        let slurm = self.slurm.borrow();
+        let node = slurm.nodes.iter().find(|node| node["name"] == name).unwrap();
+        let words = node["state"].as_array().unwrap().iter();
+        words.map(|word| word.as_str().unwrap().to_owned()).collect()
+    }
+
+    pub(super) fn reason(&self, name: &str) -> String {
+        let slurm = self.slurm.borrow();
+        let node = slurm.nodes.iter().find(|node| node["name"] == name).unwrap();
+        node["reason"].as_str().unwrap().to_owned()
+    }
+
+    /// The next request that begins like this comes to something else, with its effect or without.
+    pub(super) fn fault(
+        &self,
+        begins: &'static str,
+        has_effect: bool,
+        answer: impl FnOnce() -> Result<Response, Error> + 'static,
+    ) {
+        let fault = (begins, has_effect, Box::new(answer) as Fault);
+        self.slurm.borrow_mut().faults.push_back(fault);
+    }
+
+    /// The requests since this was asked last.
+    pub(super) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.slurm.borrow_mut().requests)
+    }
+
+    pub(super) fn timeouts(&self) -> Vec<Option<u64>> {
+        self.slurm.borrow().timeouts.clone()
+    }
+
+    pub(super) fn step(&self, phase: Phase) -> Outcome {
+        self.host.step::<Slurm>(phase, Subject::Node)
+    }
+
+    /// Takes steps of `before-drain` until one has nothing left to ask for.
+    #[track_caller]
+    pub(super) fn settle(&self) -> Outcome {
+        for _ in 0..20 {
+            match self.step(Phase::BeforeDrain) {
+                Outcome::Pending(pending) if pending.again_after < 1_000 => {}
+                outcome => return outcome,
+            }
+        }
+        panic!("it comes to no rest: {:#?}", self.requests())
+    }
+
+    /// It waits, and says so.
+    #[track_caller]
+    pub(super) fn waits(&self) -> Pending {
+        match self.settle() {
+            Outcome::Pending(pending) => pending,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// It failed, for good or not, with these words.
+    #[track_caller]
+    pub(super) fn fails(&self, phase: Phase, for_good: bool, words: &str) {
+        match self.step(phase) {
+            Outcome::Failed(failure) => {
+                assert_eq!(failure.retry_after.is_none(), for_good, "{failure:?}");
+                assert!(failure.message.contains(words), "{words}: {failure:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Slurmrestd {
+    fn handle(&mut self, request: &Request) -> Result<Response, Error> {
+        check(request);
+        let rest = request.url.strip_prefix(&format!("{URL}/slurm/v0.0.")).unwrap();
+        let (version, path) = rest.split_once('/').unwrap();
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let mut line = format!("{} {path}", request.method);
+        if request.method == Method::Post {
+            line.push_str(&format!(" {} {}", body["state"][0], body["reason"]).replace('"', ""));
+        }
+        self.requests.push(line.clone());
+        self.timeouts.push(request.timeout);
+        let at = self
+            .faults
+            .iter()
+            .position(|(begins, _, _)| line.starts_with(begins));
+        if let Some((_, has_effect, answer)) = at.and_then(|at| self.faults.remove(at)) {
+            if has_effect {
+                self.answer(request.method, version, path, &body);
+            }
+            return answer();
+        }
+        Ok(self.answer(request.method, version, path, &body))
+    }
+
+    fn answer(&mut self, method: Method, version: &str, path: &str, body: &Value) -> Response {
+        if !self.served.iter().any(|served| served.to_string() == version) {
+            return not_found();
+        }
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let (what, name) = path.split_once('/').unwrap_or((path, ""));
+        match (method, what, name) {
+            (Method::Get, "nodes", "") => ok(json!({"nodes": self.nodes})),
+            (Method::Get, "jobs", "") => ok(json!({"jobs": self.jobs})),
+            (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
+            (Method::Post, "node", name) => self.update(name, body),
+            (Method::Delete, "job", id) => self.cancel(id.parse().unwrap(), query),
+            (Method::Get, "job", id) => ok(json!({"requeued": id})),
+            _ => not_found(),
+        }
+    }
+
+    fn update(&mut self, name: &str, body: &Value) -> Response {
+        let Some(node) = self.nodes.iter_mut().find(|node| node["name"] == name) else {
+            return error(500, 2018, "Invalid node name specified");
+        };
+        // As the real one: the reason is changed even where the state is refused.
+        if let Some(reason) = body.get("reason") {
+            node["reason"] = reason.clone();
+        }
+        let state = node["state"].as_array_mut().unwrap();
+        match body["state"][0].as_str() {
+            Some("DRAIN") if !state.contains(&json!("DRAIN")) => state.push(json!("DRAIN")),
+            Some("DRAIN") => {}
+            Some("UNDRAIN") => state.retain(|word| word != "DRAIN"),
+            Some("DOWN") => {
+                state.retain(|word| word == "DRAIN");
+                state.insert(0, json!("DOWN"));
+                self.jobs.clear();
+            }
+            Some("RESUME") if state.contains(&json!("DRAIN")) || state.contains(&json!("DOWN")) => {
+                *state = vec![json!("IDLE")];
+            }
+            _ => return error(500, 2028, "Invalid node state specified"),
+        }
+        ok(json!({}))
+    }
+
+    fn cancel(&mut self, id: u64, query: &str) -> Response {
+        let Some(job) = self.jobs.iter_mut().find(|job| job["job_id"] == id) else {
+            return ok(json!({"status": [{"error": {"code": 2017, "message": "Invalid job id specified"}}]}));
+        };
+        if query.is_empty() {
+            job["job_state"] = json!(["CANCELLED", "COMPLETING"]);
+        }
+        ok(json!({"status": []}))
+    }
+}
+
+/// What every request must be like.
+fn check(request: &Request) {
+    let mut tokens = 0;
+    for header in &request.headers {
+        match (&*header.name.to_ascii_lowercase(), &header.value) {
+            ("x-slurm-user-token", HeaderValue::Secret(secret)) => {
+                assert_eq!((secret.secret.as_str(), secret.prefix.as_str()), ("token", ""));
+                tokens += 1;
+            }
+            ("x-slurm-user-name", HeaderValue::Text(_)) => {}
+            ("content-type", HeaderValue::Text(kind)) => assert_eq!(kind, "application/json"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(tokens, 1, "{request:?}");
+    let is_json = request
+        .headers
+        .iter()
+        .any(|header| header.name.eq_ignore_ascii_case("content-type"));
+    assert_eq!(is_json, !request.body.is_empty(), "{request:?}");
+}
+
+pub(super) fn ok(mut body: Value) -> Response {
+    let fields = body.as_object_mut().unwrap();
+    for empty in ["errors", "warnings"] {
+        fields.entry(empty).or_insert_with(|| json!([]));
+    }
+    Response::new(200, body.to_string())
+}
+
+pub(super) fn error(status: u16, number: i64, text: &str) -> Response {
+    let body = json!({"errors": [{"description": "", "error_number": number, "error": text, "source": ""}]});
+    Response::new(status, body.to_string())
+}
+
+pub(super) fn not_found() -> Response {
+    Response::new(
+        404,
+        "Unable find requested URL. Please view /openapi/v3 for API reference.",
+    )
+}

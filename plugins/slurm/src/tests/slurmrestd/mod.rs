@@ -1,0 +1,10 @@
+//! The way through slurmrestd.
+
+mod climbing;
+mod configuration;
+mod draining;
+mod fake;
+mod naive;
+mod recorded;
+mod traps;
+mod undraining;

@@ -1,0 +1,225 @@
+//! What a simple policy for Slurm gets wrong, by number.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase, Verdict, http, testing::pod};
+use serde_json::json;
+
+use super::fake::{Fake, NODE, OURS, error, ok};
+use crate::Slurm;
+use crate::tests::slurmd;
+
+#[test]
+fn naive_01_the_drain_flag_is_not_the_end_of_the_drain() {
+    for state in [
+        &["ALLOCATED", "DRAIN"][..],
+        &["MIXED", "DRAIN"],
+        &["IDLE", "DRAIN", "COMPLETING"],
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, state, OURS);
+        assert!(matches!(fake.settle(), Outcome::Pending(_)), "{state:?}");
+    }
+}
+
+#[test]
+fn naive_02_no_answer_no_list_and_an_empty_one_are_not_idle() {
+    let drained = || {
+        let fake = Fake::new();
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        fake
+    };
+    assert_eq!(drained().settle(), Outcome::Done);
+    for body in [
+        json!({}),
+        json!({"nodes": null}),
+        json!({"nodes": []}),
+        json!({"nodes": [{}]}),
+    ] {
+        let fake = drained();
+        fake.serves(&[44]);
+        fake.fault("GET nodes/", false, move || Ok(ok(body)));
+        assert!(matches!(fake.step(Phase::BeforeDrain), Outcome::Failed(_)));
+    }
+    for body in [json!({}), json!({"jobs": null})] {
+        let fake = drained();
+        fake.fault("GET jobs/", false, move || Ok(ok(body)));
+        fake.fails(Phase::BeforeDrain, false, "there are no `jobs` in it");
+    }
+    for status in [204, 301, 400, 401, 403, 500, 502, 503, 504, 511] {
+        let fake = drained();
+        fake.fault("GET jobs/", false, move || Ok(http::Response::new(status, "")));
+        fake.fails(Phase::BeforeDrain, false, "");
+    }
+    for failure in [
+        http::Error::Unreachable("refused".to_owned()),
+        http::Error::TooLarge("8 MiB".to_owned()),
+        http::Error::TooMany("32".to_owned()),
+        http::Error::NoSecret("token".to_owned()),
+    ] {
+        let fake = drained();
+        fake.fault("GET jobs/", false, move || Err(failure));
+        fake.fails(Phase::BeforeDrain, false, "");
+    }
+}
+
+#[test]
+fn naive_03_the_name_in_kubernetes_need_not_be_the_name_in_slurm() {
+    let fake = Fake::new();
+    fake.host.config("slurm-node-table", "node-1=gpu-07");
+    fake.node("gpu-07", &["IDLE"], "");
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!((fake.state("gpu-07").len(), fake.state(NODE).len()), (2, 1));
+}
+
+#[test]
+fn naive_04_a_state_is_many_words_in_any_order_and_case() {
+    for state in [
+        &["drain", "idle"][..],
+        &["PLANNED", "DRAIN", "IDLE"],
+        &["Idle", "Drain"],
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, state, OURS);
+        assert_eq!(fake.settle(), Outcome::Done, "{state:?}");
+    }
+}
+
+#[test]
+fn naive_05_nodes_of_a_job_are_an_expression() {
+    for (nodes, is_here) in [
+        ("node-[1-3]", true),
+        ("node-[01-13]", false),
+        ("node-[10-12],node-11", false),
+        ("xnode-1", false),
+        ("a[0-999999999],node-[0-999999999]", true),
+        ("node-[", true),
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        fake.job(1, &["RUNNING"], nodes);
+        assert_eq!(fake.settle() != Outcome::Done, is_here, "{nodes}");
+    }
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    fake.job(1, &["RUNNING"], "");
+    assert!(
+        fake.waits().waiting_for[0]
+            .detail
+            .ends_with("Slurm does not say on which nodes")
+    );
+}
+
+#[test]
+fn naive_06_jobs_that_end_sleep_or_begin_count() {
+    for (state, words) in [
+        (
+            &["COMPLETED", "COMPLETING"][..],
+            "train of alice: completed+completing",
+        ),
+        (&["SUSPENDED"], "train of alice: suspended"),
+        (&["CONFIGURING"], "train of alice: configuring"),
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        fake.job(1, state, NODE);
+        assert_eq!(fake.waits().waiting_for[0].detail, words);
+    }
+}
+
+#[test]
+fn naive_07_a_server_that_cannot_drain_is_named_and_not_asked_to() {
+    let fake = Fake::new();
+    fake.serves(&[36, 37, 38]);
+    fake.fails(
+        Phase::BeforeCordon,
+        true,
+        "serves v0.0.38 at most, which cannot drain a node: Slurm 23.02 or later can",
+    );
+    fake.fails(Phase::BeforeCordon, true, "set `way` to `operator`");
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+}
+
+#[test]
+fn naive_08_a_drain_has_a_reason() {
+    let fake = Fake::new();
+    fake.settle();
+    assert_eq!(fake.reason(NODE), OURS);
+    let posts: Vec<_> = fake
+        .requests()
+        .into_iter()
+        .filter(|line| line.starts_with("POST"))
+        .collect();
+    assert_eq!(posts, [format!("POST node/node-1 DRAIN {OURS}")]);
+}
+
+#[test]
+fn naive_09_undrain_revives_no_node() {
+    let fake = Fake::new();
+    fake.node(NODE, &["DOWN", "DRAIN"], OURS);
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["DOWN"]);
+}
+
+#[test]
+fn naive_10_an_admins_drain_outlives_a_cancel() {
+    let fake = Fake::busy();
+    fake.waits();
+    // Taken over by a person after we had drained it.
+    fake.node(NODE, &["MIXED", "DRAIN"], "bad disk");
+    assert!(matches!(fake.settle(), Outcome::Pending(_)));
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(
+        (fake.state(NODE), fake.reason(NODE).as_str()),
+        (vec!["MIXED".to_owned(), "DRAIN".to_owned()], "bad disk")
+    );
+}
+
+#[test]
+fn naive_11_pods_with_jobs_are_neither_deleted_nor_first() {
+    let fake = Fake::new();
+    fake.host.pods([slurmd("worker-0", &[]), pod("shop/cart")]);
+    let plan = fake.host.plan::<Slurm>().unwrap();
+    assert_eq!(plan.waves(), ["all: shop/cart", "slurm: slurm/worker-0"]);
+    assert_eq!(plan.verdict("slurm/worker-0"), Some(Verdict::Evict));
+}
+
+#[test]
+fn naive_12_cancelled_is_not_gone() {
+    let fake = Fake::busy();
+    fake.host.config("ladder", "5m cancel");
+    fake.host.deadline_in(Duration::from_secs(200));
+    assert!(matches!(fake.settle(), Outcome::Pending(_)));
+    assert!(fake.requests().contains(&"DELETE job/4711".to_owned()));
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    assert!(matches!(fake.settle(), Outcome::Pending(_)), "it is completing");
+}
+
+#[test]
+fn naive_13_a_pod_that_was_put_back_is_another_one() {
+    let fake = Fake::new();
+    fake.host.config("slurm-node", "pods");
+    fake.host.pods([slurmd("worker-0", &[])]);
+    fake.node("worker-0", &["IDLE"], "");
+    assert_eq!(fake.settle(), Outcome::Done);
+    // The same name, and in Slurm the same node: it is drained already, and not once more.
+    fake.host
+        .pods([slurmd("worker-0", &[]).replaced_at(fake.host.now())]);
+    fake.requests();
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+}
+
+#[test]
+fn naive_21_the_token_is_a_name_and_a_bad_one_may_become_good() {
+    for (status, number, text) in [
+        (511, 1007, "Protocol authentication error"),
+        (401, 0, "Authentication failure"),
+    ] {
+        let fake = Fake::busy();
+        fake.waits();
+        fake.fault("GET nodes/", false, move || Ok(error(status, number, text)));
+        fake.fails(Phase::BeforeDrain, false, "Slurm does not take the token");
+        fake.waits();
+    }
+}

@@ -1,0 +1,309 @@
+//! What a real slurmrestd was seen to do, by number. Those that only a real one can show are tried there as well.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase, http};
+use serde_json::json;
+
+use super::fake::{Fake, NODE, OURS, error, ok};
+
+/// A node by its state, and no jobs: is it drained?
+fn is_drained(state: &[&str]) -> bool {
+    let fake = Fake::new();
+    fake.node(NODE, state, OURS);
+    fake.settle() == Outcome::Done
+}
+
+#[test]
+fn trap_01_the_view_of_a_single_node_is_stale_and_never_asked_for() {
+    let fake = Fake::busy();
+    fake.step(Phase::BeforeCordon);
+    fake.waits();
+    fake.step(Phase::OnCancel);
+    fake.step(Phase::AfterUncordon);
+    let requests = fake.requests();
+    assert!(requests.iter().any(|line| line == "GET nodes/"));
+    assert!(
+        !requests.iter().any(|line| line.starts_with("GET node/")),
+        "{requests:?}"
+    );
+}
+
+#[test]
+fn trap_02_idle_and_drain_does_not_mean_that_no_job_is_there() {
+    for state in [
+        &["SUSPENDED"][..],
+        &["RUNNING"],
+        &["CONFIGURING"],
+        &["RUNNING", "CONFIGURING"],
+        &["RUNNING", "STOPPED"],
+        &["COMPLETED", "COMPLETING"],
+        &["CANCELLED", "COMPLETING"],
+        &["PENDING", "COMPLETING"],
+        &["RUNNING", "RESIZING"],
+        &["SOMETHING_NEW"],
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        fake.job(1, state, NODE);
+        assert_eq!(fake.waits().waiting_for[0].what, "job 1", "{state:?}");
+    }
+    for state in [
+        &["COMPLETED"][..],
+        &["CANCELLED"],
+        &["NODE_FAIL"],
+        &["PENDING"],
+        &["FAILED", "SOMETHING_NEW"],
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        fake.job(1, state, NODE);
+        assert_eq!(fake.settle(), Outcome::Done, "{state:?}");
+    }
+}
+
+#[test]
+fn trap_03_a_silent_node_proves_nothing() {
+    assert!(!is_drained(&["DOWN", "DRAIN", "NOT_RESPONDING"]));
+    assert!(!is_drained(&["IDLE", "DRAIN", "NOT_RESPONDING"]));
+    assert!(is_drained(&["DOWN", "DRAIN"]));
+}
+
+#[test]
+fn trap_04_resume_is_never_sent_without_a_look() {
+    // Not drained any more: nothing is sent at all.
+    let fake = Fake::busy();
+    fake.node(NODE, &["MIXED"], OURS);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+    // Somebody was quicker: the refusal is settled by the next look.
+    let fake = Fake::new();
+    fake.settle();
+    fake.fault("POST", true, || {
+        Ok(error(500, 2028, "Invalid node state specified"))
+    });
+    fake.fails(Phase::OnCancel, false, "2028");
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+}
+
+#[test]
+fn trap_05_a_reason_outlives_its_drain_and_grows() {
+    // The flag and how the reason begins, together.
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE"], OURS);
+    assert!(matches!(fake.step(Phase::BeforeDrain), Outcome::Pending(_)));
+    assert_eq!(
+        fake.state(NODE),
+        ["IDLE", "DRAIN"],
+        "the reason alone is no drain"
+    );
+
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], &format!("{OURS} : Not responding"));
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert!(
+        fake.requests().iter().all(|line| line.starts_with("GET ")),
+        "it is ours as it is"
+    );
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+
+    // A foreign one on a node in service says nothing: it is left over.
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE"], "bad disk");
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.reason(NODE), OURS);
+}
+
+#[test]
+fn trap_06_a_drain_replaces_the_reason_so_a_foreign_one_is_not_drained_again() {
+    let fake = Fake::busy();
+    fake.node(NODE, &["MIXED", "DRAIN"], "bad disk");
+    fake.waits();
+    assert_eq!(fake.reason(NODE), "bad disk");
+    fake.no_jobs();
+    fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
+    assert_eq!(fake.settle(), Outcome::Done);
+    for phase in [Phase::OnCancel, Phase::BeforeUncordon, Phase::AfterUncordon] {
+        assert_eq!(fake.step(phase), Outcome::Done);
+    }
+    assert_eq!(
+        (fake.state(NODE).len(), fake.reason(NODE).as_str()),
+        (2, "bad disk")
+    );
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+    // And a change of state that may be refused carries no reason, which would be taken all the same.
+    let fake = Fake::new();
+    fake.settle();
+    fake.step(Phase::OnCancel);
+    assert!(
+        fake.requests()
+            .contains(&"POST node/node-1 UNDRAIN null".to_owned())
+    );
+}
+
+#[test]
+fn trap_07_no_answer_means_look_again_then_repeat() {
+    for answer in [
+        || Ok(error(504, 5004, "Socket timed out on send/recv operation")),
+        || Err(http::Error::Timeout("20 s".to_owned())),
+        || Err(http::Error::Broken("closed".to_owned())),
+    ] {
+        for has_effect in [true, false] {
+            let fake = Fake::new();
+            fake.fault("POST", has_effect, answer);
+            fake.fails(Phase::BeforeDrain, false, "no answer, so it is looked at again");
+            fake.requests();
+            assert_eq!(fake.settle(), Outcome::Done);
+            let posts = fake
+                .requests()
+                .iter()
+                .filter(|line| line.starts_with("POST"))
+                .count();
+            assert_eq!(posts, usize::from(!has_effect), "{has_effect}");
+        }
+    }
+}
+
+#[test]
+fn trap_08_slow_refusals_are_waited_for() {
+    let fake = Fake::busy();
+    fake.waits();
+    assert!(
+        fake.timeouts()
+            .iter()
+            .all(|limit| limit.is_some_and(|limit| limit >= 15_000))
+    );
+    fake.fault("GET nodes/", false, || {
+        Ok(error(
+            502,
+            1800,
+            "Unable to contact slurm controller (connect failure)",
+        ))
+    });
+    fake.requests();
+    fake.fails(Phase::BeforeDrain, false, "Slurm's controller cannot be reached");
+    assert_eq!(fake.requests().len(), 1, "one slow request a step");
+    fake.waits();
+}
+
+#[test]
+fn trap_09_ping_is_not_believed() {
+    let fake = Fake::busy();
+    fake.waits();
+    fake.step(Phase::OnCancel);
+    assert!(!fake.requests().iter().any(|line| line.contains("ping")));
+}
+
+#[test]
+fn trap_10_nobody_is_cancelled_by_a_token_without_the_right() {
+    let due = |fake: &Fake| {
+        fake.host.config("ladder", "10m signal USR1, 5m cancel");
+        fake.host.deadline_in(Duration::from_secs(60));
+    };
+    // The token shows its right by a drain right before; one that has lost it cancels nothing.
+    let fake = Fake::busy();
+    fake.waits();
+    due(&fake);
+    fake.requests();
+    fake.fault("POST", false, || Ok(error(500, 2010, "Invalid user id")));
+    fake.fails(Phase::BeforeDrain, false, "only Slurm's operators may");
+    assert!(!fake.requests().iter().any(|line| line.starts_with("DELETE")));
+    // On a node that somebody else drains, nothing shows it.
+    let fake = Fake::busy();
+    fake.node(NODE, &["MIXED", "DRAIN"], "bad disk");
+    due(&fake);
+    let waits = fake.waits();
+    assert!(
+        waits
+            .progress
+            .starts_with("the ladder is not climbed, as somebody else drains"),
+        "{}",
+        waits.progress
+    );
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+    // A drain that its user may not make ends before anything changes.
+    let fake = Fake::busy();
+    due(&fake);
+    fake.fault("POST", false, || Ok(error(500, 2010, "Invalid user id")));
+    fake.fails(Phase::BeforeCordon, true, "only Slurm's operators may");
+}
+
+#[test]
+fn trap_11_a_200_is_no_proof() {
+    let failure =
+        json!({"errors": [{"description": "Failure to query node", "error_number": 0, "error": "No error"}]});
+    for begins in ["GET nodes/", "GET jobs/", "POST"] {
+        let fake = Fake::new();
+        fake.serves(&[44]);
+        let body = failure.clone();
+        fake.fault(begins, false, move || Ok(ok(body)));
+        fake.step(Phase::BeforeDrain);
+        let outcome = fake.step(Phase::BeforeDrain);
+        assert_ne!(outcome, Outcome::Done, "{begins}");
+        assert_eq!(fake.settle(), Outcome::Done);
+    }
+}
+
+#[test]
+fn trap_12_every_body_is_plain_json_and_no_other_has_a_type() {
+    // The stand-in checks each request; here all kinds of them are made.
+    let fake = Fake::busy();
+    fake.host
+        .config("ladder", "10m signal USR1, 9m requeue, 8m cancel, 7m down");
+    fake.host.deadline_in(Duration::from_secs(60));
+    for _ in 0..8 {
+        fake.step(Phase::BeforeDrain);
+    }
+    fake.step(Phase::OnCancel);
+    let requests = fake.requests();
+    for begins in [
+        "GET nodes/",
+        "GET jobs/",
+        "GET job/",
+        "DELETE",
+        "POST node/node-1 DRAIN",
+        "POST node/node-1 DOWN",
+        "POST node/node-1 RESUME",
+    ] {
+        assert!(
+            requests.iter().any(|line| line.starts_with(begins)),
+            "{begins}: {requests:#?}"
+        );
+    }
+}
+
+#[test]
+fn trap_13_nothing_is_asked_for_since_a_time() {
+    let fake = Fake::busy();
+    fake.waits();
+    fake.waits();
+    assert!(!fake.requests().iter().any(|line| line.contains("update_time")));
+    fake.fault("GET nodes/", false, || Ok(http::Response::new(304, "")));
+    fake.fails(Phase::BeforeDrain, false, "304");
+}
+
+#[test]
+fn trap_14_a_job_that_waits_for_the_node_is_not_waited_for() {
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    fake.raw_job(json!({"job_id": 1, "job_state": ["PENDING"], "nodes": "", "required_nodes": NODE, "state_reason": "ReqNodeNotAvail"}));
+    fake.raw_job(json!({"job_id": 2, "job_state": ["PENDING"], "nodes": "", "state_reason": "BeginTime"}));
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn trap_15_a_controller_that_was_just_started_knows_nothing_yet() {
+    assert!(!is_drained(&["UNKNOWN", "DRAIN"]));
+    let fake = Fake::busy();
+    fake.waits();
+    fake.node(NODE, &["UNKNOWN", "DRAIN"], OURS);
+    fake.no_jobs();
+    fake.requests();
+    assert_eq!(
+        fake.waits().waiting_for[0].detail,
+        "its state is not known: unknown+drain"
+    );
+    // The drain has survived; nothing is sent again, and no end is set by which it would end by itself.
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+}

@@ -1,0 +1,106 @@
+//! Putting back, and nothing but what is ours.
+
+use scupper_sdk::{Outcome, Phase};
+
+use super::fake::{Fake, NODE, OURS, error};
+
+#[test]
+fn cancel_undrains_what_this_drain_drained() {
+    let fake = Fake::busy();
+    fake.waits();
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["MIXED"]);
+    fake.requests();
+    // A crash may have it done once more.
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+}
+
+#[test]
+fn cancel_leaves_what_is_not_this_drains() {
+    for reason in [
+        "bad disk",
+        "",
+        "scupper: node=node-1 drain=uid-of-other: other",
+        "scupper: node=node-1 drain=uid-of-maintenance2: maintenance2",
+        "scupper: node=node-11 drain=uid-of-maintenance: maintenance",
+        " scupper: node=node-1 drain=uid-of-maintenance: maintenance",
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &["IDLE", "DRAIN"], reason);
+        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"], "{reason}");
+        assert_eq!(fake.reason(NODE), reason);
+    }
+}
+
+#[test]
+fn uncordon_undrains_whatever_drain_of_ours_it_was() {
+    let fake = Fake::new();
+    fake.settle();
+    fake.node("node-2", &["IDLE", "DRAIN"], "bad disk");
+    fake.host.drain_named("maintenance-complete");
+    fake.host.cordon(true);
+    assert_eq!(fake.step(Phase::BeforeUncordon), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"], "the cordon still stands");
+    fake.host.uncordon();
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(
+        (fake.state(NODE), fake.state("node-2")),
+        (
+            vec!["IDLE".to_owned()],
+            vec!["IDLE".to_owned(), "DRAIN".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn where_the_cordon_is_not_ours_it_is_undrained_before() {
+    let fake = Fake::new();
+    fake.settle();
+    fake.host.cordon(false);
+    assert_eq!(fake.step(Phase::BeforeUncordon), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}
+
+#[test]
+fn slurm_nodes_are_found_again_when_their_pods_are_gone() {
+    let fake = Fake::new();
+    fake.host.config("slurm-node", "pods");
+    fake.node("worker-0", &["IDLE", "DRAIN"], OURS);
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(fake.state("worker-0"), ["IDLE"]);
+}
+
+#[test]
+fn a_very_long_name_is_known_again() {
+    let fake = Fake::new();
+    let long = "n".repeat(253);
+    fake.host.node_named(&long);
+    fake.node(&long, &["IDLE"], "");
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.reason(&long).chars().count(), 256);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(&long), ["IDLE"]);
+    let fake = Fake::new();
+    fake.host.drain_named(&"d".repeat(253));
+    fake.settle();
+    assert_eq!(fake.reason(NODE).chars().count(), 256);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}
+
+#[test]
+fn when_slurm_is_away_it_is_tried_again() {
+    let fake = Fake::new();
+    fake.settle();
+    for begins in ["GET nodes/", "POST "] {
+        for number in [1800, 2010] {
+            fake.fault(begins, false, move || Ok(error(502, number, "away")));
+            fake.fails(Phase::OnCancel, false, "away");
+        }
+    }
+    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}
