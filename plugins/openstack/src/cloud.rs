@@ -1,0 +1,290 @@
+//! The session with one cloud: logs in, renews the token, asks Nova. It never holds the token: the host captures it
+//! from Keystone's answer and puts it into requests by its name.
+
+use std::time::Duration;
+
+use scupper_sdk::Timestamp;
+use scupper_sdk::http::{Error, Method, Request, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::clock;
+use crate::keystone::Token;
+use crate::nova::{Version, ask};
+use crate::settings::{Compute, Settings};
+use crate::trouble::{Trouble, told};
+
+/// The name of the secret that the host captures.
+pub(crate) const TOKEN: &str = "token";
+/// The header it is captured from.
+const SUBJECT: &str = "X-Subject-Token";
+/// Of the 64 requests that a step may send, these are kept for the end.
+const REQUESTS: u32 = 56;
+/// One request; a step has 30 s in all.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// A step that has gone on for so long by Nova's clock asks for no more.
+const STEP: u64 = 15_000;
+
+/// What is worth keeping between steps. Nothing of it is secret, and all of it can be had again by a login.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+pub(crate) struct Session {
+    #[serde(rename = "u")]
+    compute: String,
+    #[serde(rename = "m")]
+    minor: u32,
+    /// When the token is renewed, by the clock of the host.
+    #[serde(rename = "t")]
+    renew_at: Timestamp,
+    /// Whose migrations are ours.
+    #[serde(rename = "w")]
+    user: String,
+}
+
+/// The cloud, for one step.
+pub(crate) struct Cloud<'a> {
+    settings: &'a Settings,
+    pub(crate) session: Option<Session>,
+    /// The host's clock at the beginning of the step.
+    now: Timestamp,
+    /// Nova's clock at its first and at its last answer.
+    clock: Option<(Timestamp, Timestamp)>,
+    logged_in: bool,
+    requests: u32,
+}
+
+/// An answer that is not the same trouble for everybody.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    pub(crate) words: String,
+}
+
+impl Answer {
+    pub(crate) const fn is_success(&self) -> bool {
+        matches!(self.status, 200..300)
+    }
+}
+
+impl<'a> Cloud<'a> {
+    pub(crate) const fn new(settings: &'a Settings, session: Option<Session>, now: Timestamp) -> Self {
+        Self {
+            settings,
+            session,
+            now,
+            clock: None,
+            logged_in: false,
+            requests: 0,
+        }
+    }
+
+    /// Which microversion is spoken.
+    pub(crate) fn version(&mut self) -> Result<Version, Trouble> {
+        self.ready().map(|session| Version(session.minor))
+    }
+
+    /// The user that this policy is in the cloud.
+    pub(crate) fn user(&mut self) -> Result<String, Trouble> {
+        self.ready().map(|session| session.user)
+    }
+
+    /// What time it is for Nova, or for the host when Nova does not say.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.map_or(self.now, |(_, last)| last)
+    }
+
+    /// A moment of the host's clock on Nova's.
+    pub(crate) fn on_nova_clock(&self, at: Timestamp) -> Timestamp {
+        let first = self.clock.map_or(self.now, |(first, _)| first);
+        (at + first).saturating_sub(self.now)
+    }
+
+    /// `GET`, whose answer must be there.
+    pub(crate) fn get(&mut self, path: &str) -> Result<Vec<u8>, Trouble> {
+        let answer = self.ask(Method::Get, path, None)?;
+        if answer.is_success() {
+            return Ok(answer.body);
+        }
+        let words = format!("Nova, GET {path}: {} {}", answer.status, answer.words);
+        Err(Trouble::stop(words))
+    }
+
+    /// Any request to Nova. 400, 404 and 409 are answers like others.
+    pub(crate) fn ask(&mut self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
+        self.ready()?;
+        let whom = format!("Nova, {method} {}", path.split('?').next().unwrap_or(path));
+        let mut response = self.try_once(method, path, body)?;
+        if response.as_ref().is_none_or(|response| response.status == 401) && !self.logged_in {
+            self.login()?;
+            response = self.try_once(method, path, body)?;
+        }
+        let response = response.ok_or_else(|| Trouble::wait(format!("{whom}: the token was not kept")))?;
+        if response.status == 401 {
+            // Another login would not help, and this would never end.
+            return Err(Trouble::stop(format!(
+                "{whom}: 401 with a new token: the access rules of the application credential do not have it, or Nova does not believe this Keystone"
+            )));
+        }
+        if let Some(trouble) = Trouble::of_status(&whom, &response) {
+            return Err(trouble);
+        }
+        Ok(Answer {
+            status: response.status,
+            words: told(&response),
+            body: response.body,
+        })
+    }
+
+    /// Gives the token back. What comes of it does not matter: it ends by itself.
+    pub(crate) fn logout(&mut self) {
+        if self.session.take().is_some() {
+            let request = Request::delete(self.tokens_url())
+                .secret_header("X-Auth-Token", TOKEN)
+                .secret_header(SUBJECT, TOKEN)
+                .timeout(TIMEOUT);
+            request.send().ok();
+        }
+    }
+
+    fn ready(&mut self) -> Result<Session, Trouble> {
+        if let Some(session) = self.session.clone().filter(|session| self.now < session.renew_at) {
+            return Ok(session);
+        }
+        self.login()?;
+        self.session.clone().ok_or(Trouble::NextStep)
+    }
+
+    /// `None`: the host has no token any more, as after a restart.
+    fn try_once(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Option<Response>, Trouble> {
+        let Some(session) = self.session.clone() else {
+            return Err(Trouble::NextStep);
+        };
+        let version = format!("2.{}", session.minor);
+        let mut request = Request::new(method, format!("{}{path}", session.compute))
+            .secret_header("X-Auth-Token", TOKEN)
+            .header("Accept", "application/json")
+            .header("OpenStack-API-Version", format!("compute {version}"))
+            .header("X-OpenStack-Nova-API-Version", version);
+        if let Some(body) = body {
+            request = request.json_body(body.to_string());
+        }
+        match self.send(&request) {
+            Ok(response) => Ok(Some(response)),
+            Err(Some(Error::NoSecret(_))) => Ok(None),
+            Err(error) => Err(trouble("Nova", error)),
+        }
+    }
+
+    fn login(&mut self) -> Result<(), Trouble> {
+        let credential = &self.settings.credential;
+        let request = Request::post(self.tokens_url())
+            .header("Accept", "application/json")
+            .json_body(credential.body().to_string())
+            .secret_field(credential.pointer(), credential.secret())
+            .capture(SUBJECT, TOKEN);
+        let response = self.send(&request).map_err(|error| trouble("Keystone", error))?;
+        match response.status {
+            401 => {
+                return Err(Trouble::stop(format!(
+                    "Keystone refuses the credential, and is not asked again lest the account is locked: {}",
+                    told(&response)
+                )));
+            }
+            400 | 404 | 409 => {
+                return Err(Trouble::stop(format!(
+                    "Keystone, POST {}: {} {}; look at `auth-url`",
+                    self.tokens_url(),
+                    response.status,
+                    told(&response)
+                )));
+            }
+            _ => {}
+        }
+        if let Some(trouble) = Trouble::of_status("Keystone, POST /auth/tokens", &response) {
+            return Err(trouble);
+        }
+        let token = Token::read(&response.body)
+            .map_err(|error| Trouble::stop(format!("Keystone's answer cannot be read: {error}")))?;
+        // The first clock of this step was Keystone's; only Nova's counts.
+        self.clock = None;
+        self.logged_in = true;
+        let compute = self.compute(&token)?;
+        let known = self
+            .session
+            .take()
+            .filter(|session| session.compute == compute && session.user == token.user());
+        let minor = match known {
+            Some(session) => session.minor,
+            None => self.negotiate(&compute)?.0,
+        };
+        self.session = Some(Session {
+            compute,
+            minor,
+            renew_at: self.now.saturating_add(token.good_for()),
+            user: token.user().to_owned(),
+        });
+        Ok(())
+    }
+
+    fn compute(&self, token: &Token) -> Result<String, Trouble> {
+        let Compute::Catalogue { begins } = &self.settings.compute else {
+            return Ok(self.settings.compute.url().to_owned());
+        };
+        let region = self.settings.region.as_deref();
+        let url = token
+            .catalog
+            .compute(region, self.settings.interface)
+            .map_err(Trouble::Stop)?;
+        let rest = url.strip_prefix(begins.as_str());
+        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return Ok(url);
+        }
+        Err(Trouble::stop(format!(
+            "the catalogue says that Nova is at {url}, which does not begin with `compute-url` {begins}; correct that and the grant, or set `compute-endpoint-override`"
+        )))
+    }
+
+    fn negotiate(&mut self, compute: &str) -> Result<Version, Trouble> {
+        let url = ask::version_url(compute);
+        let request = Request::get(&url)
+            .secret_header("X-Auth-Token", TOKEN)
+            .header("Accept", "application/json")
+            .timeout(TIMEOUT);
+        let response = self.send(&request).map_err(|error| trouble("Nova", error))?;
+        if let Some(trouble) = Trouble::of_status(&format!("Nova, GET {url}"), &response) {
+            return Err(trouble);
+        }
+        if !response.is_success() {
+            let words = told(&response);
+            return Err(Trouble::stop(format!("Nova, GET {url}: {} {words}", response.status)));
+        }
+        Version::choose(&response.body).map_err(Trouble::Stop)
+    }
+
+    fn send(&mut self, request: &Request) -> Result<Response, Option<Error>> {
+        let late = self.clock.is_some_and(|(first, last)| last >= first + STEP);
+        if late || self.requests >= REQUESTS {
+            return Err(None);
+        }
+        self.requests += 1;
+        let response = request.clone().timeout(TIMEOUT).send().map_err(Some)?;
+        if let Some(date) = response.header("date").and_then(clock::http_date) {
+            let first = self.clock.map_or(date, |(first, _)| first);
+            self.clock = Some((first, date.max(first)));
+        }
+        Ok(response)
+    }
+
+    fn tokens_url(&self) -> String {
+        format!("{}/auth/tokens", self.settings.auth_url)
+    }
+}
+
+/// `None`: the step has used up what it may.
+fn trouble(whom: &str, error: Option<Error>) -> Trouble {
+    error.map_or(Trouble::NextStep, |error| Trouble::of_error(whom, &error))
+}

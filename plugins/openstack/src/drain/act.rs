@@ -1,0 +1,78 @@
+//! Doing what was decided. An answer is no result: what came of it is seen at the next look.
+
+use scupper_sdk::http::Method;
+use scupper_sdk::log;
+use serde_json::Value;
+
+use super::decide::Act;
+use crate::cloud::{Answer, Cloud};
+use crate::ledger::Ledger;
+use crate::nova::{Servers, State, ask, shown};
+use crate::trouble::Trouble;
+
+/// Does one thing.
+pub(super) fn perform(cloud: &mut Cloud<'_>, act: &Act, ledger: &mut Ledger) -> Result<(), Trouble> {
+    match act {
+        Act::Live(server) => begin(cloud, server, &ask::live(), ledger),
+        Act::Cold(server) => begin(cloud, server, &ask::cold(), ledger),
+        Act::Confirm(server) => {
+            let answer = cloud.ask(Method::Post, &ask::action(server), Some(&ask::confirm()))?;
+            refused_softly("confirming the move of", server, &answer);
+            Ok(())
+        }
+        Act::Abort { server, migration } => {
+            let path = ask::server_migration(server, *migration);
+            let answer = cloud.ask(Method::Delete, &path, None)?;
+            refused_softly("aborting the migration of", server, &answer);
+            Ok(())
+        }
+        Act::Force { server, migration } => {
+            let path = ask::server_migration_action(server, *migration);
+            let answer = cloud.ask(Method::Post, &path, Some(&ask::force()))?;
+            refused_softly("completing by force the migration of", server, &answer);
+            Ok(())
+        }
+    }
+}
+
+/// Begins a migration. When Nova does not, the server's own fields say whether that passes: the code of the answer is
+/// the same for both.
+fn begin(cloud: &mut Cloud<'_>, server: &str, body: &Value, ledger: &mut Ledger) -> Result<(), Trouble> {
+    let answer = cloud.ask(Method::Post, &ask::action(server), Some(body))?;
+    if answer.is_success() {
+        ledger.forget_refusals(server);
+        return Ok(());
+    }
+    if answer.status == 404 {
+        return Ok(());
+    }
+    let again = cloud.ask(Method::Get, &ask::server(server), None)?;
+    if !again.is_success() {
+        return Ok(());
+    }
+    let now =
+        Servers::one(&again.body).map_err(|error| Trouble::wait(format!("Nova, a server: {error}")))?;
+    // Whatever it is now, the next look sees it; refused is what could be moved and is not.
+    if matches!(now.state(), State::Live | State::Stopped) {
+        ledger.refuse(server);
+        log::warn!(
+            "Nova does not begin to move {}: {} {}",
+            now.title(),
+            answer.status,
+            answer.words
+        );
+    }
+    Ok(())
+}
+
+/// It may have ended by itself in the meantime.
+fn refused_softly(what: &str, server: &str, answer: &Answer) {
+    if !answer.is_success() {
+        log::info!(
+            "{what} {}: {} {}",
+            shown("", server),
+            answer.status,
+            answer.words
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! What is to be done next, from what Nova says and the operator's choices: a pure function.
+//!
+//! A server is looked at by its own fields and by its migrations, never by the code of an answer: ACTIVE on the source
+//! is what every failure looks like, and a request that was accepted says nothing about how it ends.
+
+use scupper_sdk::Timestamp;
+
+use super::look::Picture;
+use crate::ledger::Ledger;
+use crate::nova::{Kind, Migration, Server, State, Version, shown};
+use crate::settings::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
+
+/// A migration that has just ended may still be moving the server's record.
+const JUST_ENDED: u64 = 10_000;
+
+/// Something to ask of Nova.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Live(String),
+    Cold(String),
+    Confirm(String),
+    Abort { server: String, migration: u64 },
+    Force { server: String, migration: u64 },
+}
+
+/// Why a server stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Its migrations failed; the reason is in Nova's records.
+    Failed { migration: u64, status: String },
+    /// It was aborted at its deadline.
+    Deadline,
+    /// Its migration is said to be completed, and it is still here.
+    CompletedHere { migration: u64 },
+    /// Nova does not begin a migration of it.
+    Refused,
+    /// Its state does not allow one.
+    State(String),
+    /// It has left, but its disk has not: the resize is not confirmed.
+    Unconfirmed,
+}
+
+/// Something that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) what: String,
+    pub(crate) detail: String,
+    pub(crate) since: Option<Timestamp>,
+}
+
+/// A server that stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stuck {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) why: Why,
+}
+
+/// What follows from a picture.
+#[derive(Debug, Default)]
+pub(crate) struct Decision {
+    pub(crate) acts: Vec<Act>,
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) stuck: Vec<Stuck>,
+    /// Those that the operator wants left alone.
+    pub(crate) left: Vec<String>,
+    /// Servers that are to leave and have not.
+    pub(crate) present: usize,
+    /// Servers that have left since the drain began.
+    pub(crate) gone: usize,
+    pub(crate) moving: usize,
+}
+
+impl Decision {
+    /// Nothing moves, nothing is to be moved.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.acts.is_empty() && self.waiting.is_empty() && self.moving == 0
+    }
+}
+
+/// Decides; the ledger learns what runs since when.
+pub(crate) fn decide(picture: &Picture, moves: &Moves, version: Version, ledger: &mut Ledger) -> Decision {
+    let mut judge = Judge {
+        picture,
+        moves,
+        version,
+        decision: Decision::default(),
+        candidates: Vec::new(),
+    };
+    for server in &picture.servers {
+        judge.server(server, ledger);
+    }
+    judge.elsewhere();
+    judge.begin();
+    let active = |id: &u64| {
+        let mut all = picture.migrations.iter();
+        all.any(|migration| migration.id == *id && migration.is_active())
+    };
+    ledger.running.retain(|id, _| active(id));
+    judge.decision
+}
+
+struct Judge<'a> {
+    picture: &'a Picture,
+    moves: &'a Moves,
+    version: Version,
+    decision: Decision,
+    candidates: Vec<(&'a Server, Act)>,
+}
+
+impl<'a> Judge<'a> {
+    fn server(&mut self, server: &'a Server, ledger: &mut Ledger) {
+        let host = &self.picture.host;
+        let of = self.picture.migrations_of(&server.id);
+        if let Some(migration) = of
+            .iter()
+            .find(|migration| migration.is_active() && migration.is_from(host))
+        {
+            self.decision.present += 1;
+            self.under_way(server, migration, ledger);
+            return;
+        }
+        let act = match server.state() {
+            State::Live => Act::Live(server.id.clone()),
+            State::Stopped if self.moves.stopped == Stopped::Cold => Act::Cold(server.id.clone()),
+            State::Stopped => return self.decision.left.push(format!("{}: shut off", server.title())),
+            State::Busy(task) => return self.busy(server, &task),
+            State::Unknown => {
+                self.decision.present += 1;
+                return self.wait(server, "unknown: its cell does not answer Nova".to_owned(), None);
+            }
+            State::Other(state) => {
+                let state = state_words(server, &state);
+                return if self.moves.others == Others::Ignore {
+                    self.decision.left.push(format!("{}: {state}", server.title()));
+                } else {
+                    self.decision.present += 1;
+                    self.stuck(server, Why::State(state));
+                };
+            }
+        };
+        self.decision.present += 1;
+        // What came back to this host after it had left begins anew.
+        let back = of
+            .iter()
+            .filter(|migration| migration.is_to(host) && migration.has_succeeded());
+        let back = back.map(|migration| migration.created()).max();
+        let attempts: Vec<&Migration> = of
+            .into_iter()
+            .filter(|migration| migration.is_from(host) && Some(migration.created()) > back)
+            .collect();
+        self.again(server, &attempts, act, ledger);
+    }
+
+    /// Whether a server that can be moved is to be moved now, later or not any more.
+    fn again(&mut self, server: &'a Server, attempts: &[&Migration], act: Act, ledger: &Ledger) {
+        let refusals = usize::try_from(ledger.refusals(&server.id)).unwrap_or(usize::MAX);
+        let Some(last) = attempts.first() else {
+            return if refusals >= self.moves.attempts {
+                self.stuck(server, Why::Refused);
+            } else {
+                self.candidates.push((server, act));
+            };
+        };
+        let age = self.picture.now.saturating_sub(last.changed());
+        if last.has_succeeded() {
+            return if age < JUST_ENDED {
+                self.wait(server, last.words(), Some(last.created()));
+            } else {
+                self.stuck(server, Why::CompletedHere { migration: last.id });
+            };
+        }
+        let took = last.changed().saturating_sub(last.created());
+        let overdue = ledger.overdue.contains(&last.id)
+            || (self.moves.on_deadline == OnDeadline::Abort && took >= self.moves.deadline);
+        if last.status == "cancelled" && overdue {
+            return self.stuck(server, Why::Deadline);
+        }
+        if attempts.len() + refusals >= self.moves.attempts {
+            let why = Why::Failed {
+                migration: last.id,
+                status: last.status.clone(),
+            };
+            return self.stuck(server, why);
+        }
+        let doublings = u32::try_from(attempts.len() - 1).unwrap_or(u32::MAX).min(10);
+        let pause = self.moves.retry_after.saturating_mul(1 << doublings);
+        if age < pause {
+            let detail = format!(
+                "{}; tried again in {} s",
+                last.words(),
+                (pause - age).div_ceil(1000)
+            );
+            return self.wait(server, detail, Some(last.changed()));
+        }
+        self.candidates.push((server, act));
+    }
+
+    fn under_way(&mut self, server: &Server, migration: &Migration, ledger: &mut Ledger) {
+        self.decision.moving += 1;
+        self.wait(server, migration.words(), Some(migration.created()));
+        if migration.status != "running" || migration.kind() != Kind::Live {
+            return;
+        }
+        let since = *ledger
+            .running
+            .entry(migration.id)
+            .or_insert(self.picture.now);
+        if self.picture.now.saturating_sub(since) < self.moves.deadline {
+            return;
+        }
+        let (server, id) = (server.id.clone(), migration.id);
+        match self.moves.on_deadline {
+            // As often as it takes: an abort that comes to nothing has no other sign.
+            OnDeadline::Abort => {
+                ledger.overdue.insert(id);
+                self.decision.acts.push(Act::Abort { server, migration: id });
+            }
+            OnDeadline::ForceComplete if ledger.overdue.insert(id) => {
+                self.decision.acts.push(Act::Force { server, migration: id });
+            }
+            OnDeadline::ForceComplete | OnDeadline::Wait => {}
+        }
+    }
+
+    fn busy(&mut self, server: &Server, task: &str) {
+        self.decision.present += 1;
+        if task.starts_with("migrating") || task.starts_with("resize_") {
+            self.decision.moving += 1;
+        }
+        self.wait(server, format!("Nova is at it: {task}"), None);
+    }
+
+    /// What is not in the list of servers though the host is not free of it, and what has left.
+    fn elsewhere(&mut self) {
+        let host = &self.picture.host;
+        let mut gone: Vec<&str> = Vec::new();
+        for migration in &self.picture.migrations {
+            let id = migration.instance_uuid.as_str();
+            if self.picture.has(id) {
+                continue;
+            }
+            if migration.is_to(host) && migration.is_active() {
+                self.incoming(migration);
+            } else if migration.is_from(host) && migration.has_succeeded() && !gone.contains(&id) {
+                gone.push(id);
+            }
+            let began_here = migration.created() >= self.picture.since && migration.kind() == Kind::Cold;
+            let ours = began_here && self.picture.is_ours(migration, true);
+            if migration.is_from(host)
+                && migration.is_unconfirmed()
+                && ours
+                && self.moves.stopped == Stopped::Cold
+            {
+                self.decision.acts.push(Act::Confirm(id.to_owned()));
+                self.away(migration, "moved, to be confirmed".to_owned());
+            } else if migration.is_from(host) && migration.is_active() {
+                self.away(migration, migration.words());
+            }
+        }
+        self.decision.gone = gone.len();
+    }
+
+    fn incoming(&mut self, migration: &Migration) {
+        self.away(migration, format!("comes here: {}", migration.words()));
+        let abortable = migration.status == "running"
+            || (self.version.aborts_queued()
+                && matches!(migration.status.as_str(), "queued" | "preparing"));
+        if self.moves.incoming == Incoming::Abort && migration.kind() == Kind::Live && abortable {
+            self.decision.acts.push(Act::Abort {
+                server: migration.instance_uuid.clone(),
+                migration: migration.id,
+            });
+        }
+    }
+
+    /// Begins as many as may be under way at once.
+    fn begin(&mut self) {
+        let key = |server: &Server| (server.size(), server.name.clone(), server.id.clone());
+        match self.moves.order {
+            Order::SmallestFirst => self.candidates.sort_by_key(|(server, _)| key(server)),
+            Order::LargestFirst => self
+                .candidates
+                .sort_by_key(|(server, _)| std::cmp::Reverse(key(server))),
+            Order::Name => self
+                .candidates
+                .sort_by_key(|(server, _)| (server.name.clone(), server.id.clone())),
+        }
+        let free = self.moves.parallel.saturating_sub(self.decision.moving);
+        for (at, (server, act)) in std::mem::take(&mut self.candidates).into_iter().enumerate() {
+            if at < free {
+                self.decision.acts.push(act);
+                self.wait(server, "is asked to move".to_owned(), None);
+            } else {
+                self.wait(server, "waits for its turn".to_owned(), None);
+            }
+        }
+    }
+
+    fn wait(&mut self, server: &Server, detail: String, since: Option<Timestamp>) {
+        self.decision.waiting.push(Waiting {
+            what: server.title(),
+            detail,
+            since,
+        });
+    }
+
+    fn away(&mut self, migration: &Migration, detail: String) {
+        self.decision.waiting.push(Waiting {
+            what: shown("", &migration.instance_uuid),
+            detail,
+            since: Some(migration.created()),
+        });
+    }
+
+    fn stuck(&mut self, server: &Server, why: Why) {
+        self.decision.stuck.push(Stuck {
+            id: server.id.clone(),
+            title: server.title(),
+            why,
+        });
+    }
+}
+
+fn state_words(server: &Server, state: &str) -> String {
+    match server.fault() {
+        Some(fault) => format!("{state}, cannot be migrated ({fault})"),
+        None => format!("{state}, cannot be migrated"),
+    }
+}

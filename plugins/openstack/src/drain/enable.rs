@@ -1,0 +1,46 @@
+//! Giving the host back: what a drain of this node disabled is enabled, and nothing else.
+
+use scupper_sdk::http::Method;
+use scupper_sdk::{Call, Outcome, log};
+
+use super::look::compute_services;
+use crate::cloud::Cloud;
+use crate::nova::{Mark, Service, ask};
+use crate::settings::Settings;
+use crate::trouble::Trouble;
+
+/// After the uncordon: waits until nova-compute is up, so that the first server that comes does not fail.
+pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, Trouble> {
+    let ours = ours(call, cloud)?;
+    if let Some(down) = ours.iter().find(|service| !service.is_up()) {
+        let progress = format!(
+            "waiting for nova-compute on {} to be up before it is enabled",
+            down.host
+        );
+        return Ok(Outcome::pending(progress).again_after(settings.poll).into());
+    }
+    for service in &ours {
+        put(service, cloud)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The services that bear the mark of this node, whatever the node is called in Nova by now.
+pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, Trouble> {
+    let mark = Mark::new(&call.node.name, &call.drain.id);
+    let mut all = compute_services(cloud, None)?;
+    all.retain(|service| !service.is_enabled() && mark.is_of_node(service.reason()));
+    Ok(all)
+}
+
+pub(super) fn put(service: &Service, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+    let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&ask::enable()))?;
+    if answer.is_success() || answer.status == 404 {
+        log::info!("enabled nova-compute on {}", service.host);
+        return Ok(());
+    }
+    Err(Trouble::wait(format!(
+        "enabling nova-compute on {}: {} {}",
+        service.host, answer.status, answer.words
+    )))
+}

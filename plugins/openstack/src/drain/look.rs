@@ -1,0 +1,171 @@
+//! What Nova says about a host at one moment.
+
+use scupper_sdk::Timestamp;
+use scupper_sdk::http::Method;
+
+use crate::clock;
+use crate::cloud::Cloud;
+use crate::nova::{Migration, Migrations, Server, Servers, Service, State, ask, services};
+use crate::trouble::Trouble;
+
+/// How often a listing begins again when the server it had come to is gone.
+const RESTARTS: usize = 3;
+/// For how many servers the progress in bytes is asked: one request each.
+const DETAILS: usize = 8;
+/// A drain's clock may be a little ahead of Nova's, whose times have whole seconds.
+const MARGIN: u64 = 2_000;
+
+/// A host, its servers, and what moves.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) host: String,
+    /// Nova's clock.
+    pub(crate) now: Timestamp,
+    /// When the drain began, by Nova's clock.
+    pub(crate) since: Timestamp,
+    pub(crate) servers: Vec<Server>,
+    /// Those of this host that changed since the drain began.
+    pub(crate) migrations: Vec<Migration>,
+    /// The user that this policy is.
+    pub(crate) user: String,
+}
+
+impl Picture {
+    /// Migrations first: one that ends in between is then followed by a server that has left, and not the other way
+    /// round, which would look like a failure.
+    pub(crate) fn take(cloud: &mut Cloud<'_>, host: &str, started: Timestamp) -> Result<Self, Trouble> {
+        let user = cloud.user()?;
+        let since = cloud.on_nova_clock(started).saturating_sub(MARGIN);
+        let mut migrations = migrations(cloud, host, Some(since))?;
+        let servers = servers(cloud, host)?;
+        details(cloud, &servers, &mut migrations)?;
+        Ok(Self {
+            host: host.to_owned(),
+            now: cloud.now(),
+            since,
+            servers,
+            migrations,
+            user,
+        })
+    }
+
+    /// The migrations of one server, the newest first.
+    pub(crate) fn migrations_of<'p>(&'p self, server: &str) -> Vec<&'p Migration> {
+        let mut of: Vec<_> = self
+            .migrations
+            .iter()
+            .filter(|migration| migration.instance_uuid == server)
+            .collect();
+        of.sort_by_key(|migration| std::cmp::Reverse((migration.created(), migration.id)));
+        of
+    }
+
+    /// It is ours as far as Nova can tell: before 2.80 it does not.
+    pub(crate) fn is_ours(&self, migration: &Migration, without_a_user: bool) -> bool {
+        match migration.user_id.as_deref() {
+            Some(user) if !self.user.is_empty() => user == self.user,
+            _ => without_a_user,
+        }
+    }
+
+    pub(crate) fn has(&self, server: &str) -> bool {
+        self.servers.iter().any(|known| known.id == server)
+    }
+}
+
+/// Compute services: all, or that of one host.
+pub(crate) fn compute_services(cloud: &mut Cloud<'_>, host: Option<&str>) -> Result<Vec<Service>, Trouble> {
+    let body = cloud.get(&ask::services(host))?;
+    services(&body).map_err(|error| {
+        Trouble::wait(format!(
+            "Nova's list of compute services cannot be read (a cell may be down): {error}"
+        ))
+    })
+}
+
+/// All servers on the host, of all tenants and from all pages.
+pub(crate) fn servers(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Server>, Trouble> {
+    for _ in 0..RESTARTS {
+        if let Some(servers) = all_pages(cloud, host)? {
+            return Ok(servers);
+        }
+    }
+    Err(Trouble::wait("servers come and go faster than they can be listed"))
+}
+
+/// `None`: the server behind which a page was to begin is gone.
+fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, Trouble> {
+    let mut servers = Servers::default();
+    let mut marker: Option<String> = None;
+    loop {
+        let path = ask::servers(host, marker.as_deref());
+        let answer = cloud.ask(Method::Get, &path, None)?;
+        if answer.status == 400 && marker.is_some() {
+            return Ok(None);
+        }
+        if !answer.is_success() {
+            let words = format!("Nova, GET /servers/detail: {} {}", answer.status, answer.words);
+            return Err(Trouble::Stop(words));
+        }
+        marker = servers
+            .take(&answer.body)
+            .map_err(|error| Trouble::wait(format!("Nova's list of servers cannot be read: {error}")))?;
+        if marker.is_none() {
+            return Ok(Some(servers.0));
+        }
+    }
+}
+
+/// The host's migrations, changed since then or all there ever were.
+pub(crate) fn migrations(
+    cloud: &mut Cloud<'_>,
+    host: &str,
+    since: Option<Timestamp>,
+) -> Result<Vec<Migration>, Trouble> {
+    let paged = cloud.version()?.has_changes_since();
+    let text = since.map(clock::to_iso);
+    let mut found = Migrations::default();
+    let mut marker: Option<String> = None;
+    loop {
+        let path = ask::migrations(host, paged, text.as_deref(), marker.as_deref());
+        let body = cloud.get(&path)?;
+        marker = found
+            .take(&body)
+            .map_err(|error| Trouble::wait(format!("Nova's list of migrations cannot be read: {error}")))?;
+        if marker.is_none() {
+            break;
+        }
+    }
+    let since = since.unwrap_or_default();
+    found.0.retain(|migration| migration.changed() >= since);
+    Ok(found.0)
+}
+
+/// Bytes of what runs, and migrations that began before the drain and are under way all the same.
+fn details(
+    cloud: &mut Cloud<'_>,
+    servers: &[Server],
+    migrations: &mut Vec<Migration>,
+) -> Result<(), Trouble> {
+    let moving = servers
+        .iter()
+        .filter(|server| matches!(server.state(), State::Busy(task) if task == "migrating"));
+    for server in moving.take(DETAILS) {
+        let answer = cloud.ask(Method::Get, &ask::server_migrations(&server.id), None)?;
+        let mut under_way = Migrations::default();
+        if !answer.is_success() || under_way.take(&answer.body).is_err() {
+            continue;
+        }
+        for detailed in under_way.0 {
+            match migrations.iter_mut().find(|known| known.id == detailed.id) {
+                Some(known) => {
+                    known.memory_total_bytes = detailed.memory_total_bytes;
+                    known.memory_processed_bytes = detailed.memory_processed_bytes;
+                    known.memory_remaining_bytes = detailed.memory_remaining_bytes;
+                }
+                None => migrations.push(detailed),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Emptying a host, and putting back what that changed. Every step begins with what Nova says and not with what the
+//! step before thought, so that a restart, a second driver's leftovers and a person's hand are no special cases.
+
+mod act;
+mod cancel;
+mod decide;
+mod enable;
+mod look;
+mod preflight;
+mod reasons;
+mod settle;
+mod step;
+
+pub(crate) use cancel::cancel;
+pub(crate) use enable::enable;
+pub(crate) use preflight::preflight;
+pub(crate) use step::empty;
+

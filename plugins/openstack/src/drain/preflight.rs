@@ -1,0 +1,111 @@
+//! What is looked at before anything is changed: the host, the other hosts, the rights, the servers' states.
+
+use scupper_sdk::{Call, Timestamp, log};
+
+use super::look::{compute_services, servers};
+use crate::cloud::Cloud;
+use crate::ledger::Ledger;
+use crate::nova::{Mark, Server, Service, State};
+use crate::settings::{Others, Settings, Stopped};
+use crate::trouble::Trouble;
+
+/// How many servers a refusal names.
+const NAMED: usize = 8;
+
+/// Whether the drain can begin, before the node is even cordoned. Changes nothing.
+pub(crate) fn preflight(call: &Call, settings: &Settings, ledger: &mut Ledger, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+    let service = service(call, settings, ledger, cloud)?;
+    let mark = Mark::new(&call.node.name, &call.drain.id);
+    check(settings, &service, &mark, ledger, cloud).map(drop)
+}
+
+/// The compute service of the node, by what the step before learned or from all of them.
+pub(super) fn service(
+    call: &Call,
+    settings: &Settings,
+    ledger: &mut Ledger,
+    cloud: &mut Cloud<'_>,
+) -> Result<Service, Trouble> {
+    if let Some(host) = ledger.host.clone() {
+        let found = compute_services(cloud, Some(&host))?;
+        if let Some(service) = found.into_iter().find(|service| service.host == host) {
+            return Ok(service);
+        }
+        ledger.host = None;
+    }
+    let all = compute_services(cloud, None)?;
+    let service = settings.mapping.find(&call.node, &all).map_err(Trouble::Stop)?;
+    ledger.host = Some(service.host.clone());
+    Ok(service.clone())
+}
+
+/// Looks once; where the drain has begun already there is nothing left to refuse.
+pub(super) fn check(
+    settings: &Settings,
+    service: &Service,
+    mark: &Mark,
+    ledger: &mut Ledger,
+    cloud: &mut Cloud<'_>,
+) -> Result<(), Trouble> {
+    if ledger.planned || mark.is_of_drain(service.reason()) {
+        ledger.planned = true;
+        return Ok(());
+    }
+    let host = &service.host;
+    let servers = servers(cloud, host)?;
+    let now: Timestamp = cloud.now();
+    let leaving = leaving(settings, &servers);
+    if settings.moves.others == Others::Fail {
+        refuse_immovable(host, &servers)?;
+    }
+    if leaving > 0 && !service.is_up() {
+        return Err(Trouble::wait(format!(
+            "nova-compute on {host} is down, and {leaving} servers are there: nothing can be migrated away from a dead host; that is for evacuation by your high-availability tool"
+        )));
+    }
+    if leaving > 0 {
+        let all = compute_services(cloud, None)?;
+        let others = all
+            .iter()
+            .filter(|other| other.host != *host && other.is_enabled() && other.is_up());
+        if others.count() == 0 {
+            return Err(Trouble::stop(format!(
+                "no other compute host is enabled and up, so the {leaving} servers on {host} have nowhere to go"
+            )));
+        }
+    }
+    log::info!("plan for {host} at {now}: {leaving} of {} servers leave", servers.len());
+    ledger.planned = true;
+    Ok(())
+}
+
+fn leaving(settings: &Settings, servers: &[Server]) -> usize {
+    let leaves = |server: &&Server| match server.state() {
+        State::Live | State::Busy(_) | State::Unknown => true,
+        State::Stopped => settings.moves.stopped == Stopped::Cold,
+        State::Other(_) => false,
+    };
+    servers.iter().filter(leaves).count()
+}
+
+fn refuse_immovable(host: &str, servers: &[Server]) -> Result<(), Trouble> {
+    let immovable: Vec<String> = servers
+        .iter()
+        .filter_map(|server| match server.state() {
+            State::Other(state) => Some(format!("{} is {state}", server.title())),
+            _ => None,
+        })
+        .collect();
+    if immovable.is_empty() {
+        return Ok(());
+    }
+    let mut named: Vec<String> = immovable.iter().take(NAMED).cloned().collect();
+    if immovable.len() > NAMED {
+        named.push(format!("and {} more", immovable.len() - NAMED));
+    }
+    Err(Trouble::stop(format!(
+        "{} servers on {host} cannot be migrated: {}; bring them to ACTIVE, or set `others` to `ignore`",
+        immovable.len(),
+        named.join("; ")
+    )))
+}

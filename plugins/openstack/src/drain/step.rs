@@ -1,0 +1,144 @@
+//! One step of emptying a host: `plan`, `disable`, `migrate`, `settle`, `done`, each as often as it is come to.
+
+use std::time::Duration;
+
+use scupper_sdk::http::Method;
+use scupper_sdk::{Call, Outcome, Pending, log};
+
+use super::act::perform;
+use super::decide::{Decision, Stuck, Waiting, decide};
+use super::look::Picture;
+use super::{preflight, reasons, settle};
+use crate::cloud::Cloud;
+use crate::ledger::Ledger;
+use crate::nova::{Mark, Service, ask};
+use crate::settings::Settings;
+use crate::trouble::Trouble;
+
+/// Between the two looks at an empty host.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// One step.
+pub(crate) fn empty(
+    call: &Call,
+    settings: &Settings,
+    ledger: &mut Ledger,
+    cloud: &mut Cloud<'_>,
+) -> Result<Outcome, Trouble> {
+    let mark = Mark::new(&call.node.name, &call.drain.id);
+    let service = preflight::service(call, settings, ledger, cloud)?;
+    preflight::check(settings, &service, &mark, ledger, cloud)?;
+    disable(&service, &mark, cloud)?;
+
+    let host = service.host.clone();
+    let picture = Picture::take(cloud, &host, call.drain.started)?;
+    let version = cloud.version()?;
+    let mut decision = decide(&picture, &settings.moves, version, ledger);
+    for act in &decision.acts {
+        perform(cloud, act, ledger)?;
+    }
+    if !decision.is_quiet() {
+        ledger.empty_since = None;
+        return Ok(going_on(&service, settings, &decision).into());
+    }
+    if decision.stuck.is_empty() {
+        return settle_down(call, settings, ledger, cloud, &service, &mut decision);
+    }
+    fail(cloud, &host, &decision, &decision.stuck, ledger)
+}
+
+/// No new servers from here on. A service that is disabled already stays as it is, unless a drain of ours did it.
+fn disable(service: &Service, mark: &Mark, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+    let reason = service.reason();
+    if !service.is_enabled() && !mark.is_of_node(reason) {
+        log::debug!("{} is disabled by somebody else: {reason}", service.host);
+        return Ok(());
+    }
+    if !service.is_enabled() && mark.is_of_drain(reason) {
+        return Ok(());
+    }
+    let body = ask::disable(mark.text());
+    let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
+    if answer.is_success() {
+        log::info!("disabled nova-compute on {}", service.host);
+        return Ok(());
+    }
+    Err(Trouble::wait(format!(
+        "disabling nova-compute on {}: {} {}",
+        service.host, answer.status, answer.words
+    )))
+}
+
+/// The list is empty: twice, with some time in between, and nothing else is on its way or left behind.
+fn settle_down(
+    call: &Call,
+    settings: &Settings,
+    ledger: &mut Ledger,
+    cloud: &mut Cloud<'_>,
+    service: &Service,
+    decision: &mut Decision,
+) -> Result<Outcome, Trouble> {
+    let host = &service.host;
+    if ledger.empty_since.is_some() {
+        for left in &decision.left {
+            log::info!("stays on {host}: {left}");
+        }
+        log::info!("{host} is empty: {} servers have left", decision.gone);
+        return Ok(Outcome::Done);
+    }
+    let rest = settle::rest(cloud, host, &settings.moves)?;
+    if !rest.waiting.is_empty() {
+        decision.waiting = rest.waiting;
+        return Ok(going_on(service, settings, decision).into());
+    }
+    if !rest.stuck.is_empty() {
+        return fail(cloud, host, decision, &rest.stuck, ledger);
+    }
+    for left in &rest.left {
+        log::info!("{host}: {left}");
+    }
+    ledger.empty_since = Some(call.drain.now);
+    let progress = format!(
+        "{}; looking once more whether {host} stays empty",
+        count(decision, host)
+    );
+    Ok(Outcome::pending(progress).again_after(SETTLE).into())
+}
+
+fn fail(
+    cloud: &mut Cloud<'_>,
+    host: &str,
+    decision: &Decision,
+    stuck: &[Stuck],
+    ledger: &mut Ledger,
+) -> Result<Outcome, Trouble> {
+    let all = decision.present + decision.gone;
+    let message = reasons::told(cloud, host, all, stuck, ledger)?;
+    Ok(Outcome::failed(message).into())
+}
+
+fn going_on(service: &Service, settings: &Settings, decision: &Decision) -> Pending {
+    let host = &service.host;
+    let mut progress = format!("{}, {} moving", count(decision, host), decision.moving);
+    if !decision.stuck.is_empty() {
+        progress.push_str(&format!(", {} cannot", decision.stuck.len()));
+    }
+    if !service.is_up() {
+        progress.push_str(&format!("; nova-compute on {host} is down, nothing moves until it is back"));
+    }
+    let stuck = decision.stuck.iter().map(|stuck| Waiting {
+        what: stuck.title.clone(),
+        detail: "cannot be moved; the reason follows when the others have left".to_owned(),
+        since: None,
+    });
+    let pending = Outcome::pending(progress).again_after(settings.poll);
+    let all = decision.waiting.iter().cloned().chain(stuck);
+    all.fold(pending, |pending, waiting| {
+        pending.waiting_for(waiting.what, waiting.detail, waiting.since)
+    })
+}
+
+fn count(decision: &Decision, host: &str) -> String {
+    let all = decision.present + decision.gone;
+    format!("{} of {all} servers have left {host}", decision.gone)
+}

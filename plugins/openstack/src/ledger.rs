@@ -1,0 +1,110 @@
+//! What a step leaves for the next. Nova is the memory; this is what it does not keep, and all of it may be lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_sdk::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::cloud::Session;
+
+/// What the host keeps.
+const BYTES: usize = 1024;
+
+/// The state of a hook.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Ledger {
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<Session>,
+    /// Nova's name of the node.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
+    /// The plan was found good; from then on things are changed.
+    #[serde(rename = "p", default, skip_serializing_if = "is_false")]
+    pub(crate) planned: bool,
+    /// When the host was first seen empty, by the clock of the host of this policy.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) empty_since: Option<Timestamp>,
+    /// When a migration was first seen running, by its id and Nova's clock.
+    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) running: BTreeMap<u64, Timestamp>,
+    /// Migrations that were over their deadline and aborted or forced.
+    #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) overdue: BTreeSet<u64>,
+    /// How often Nova refused to begin a migration, by the beginning of the server's id.
+    #[serde(rename = "n", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) refused: BTreeMap<String, u32>,
+}
+
+impl Ledger {
+    /// What cannot be read is as good as nothing.
+    pub(crate) fn read(state: &[u8]) -> Self {
+        serde_json::from_slice(state).unwrap_or_default()
+    }
+
+    /// At most what the host keeps: what is least missed goes first.
+    pub(crate) fn write(mut self) -> Vec<u8> {
+        loop {
+            let bytes = serde_json::to_vec(&self).unwrap_or_default();
+            if bytes.len() <= BYTES {
+                return bytes;
+            }
+            if self.refused.pop_first().is_some()
+                || self.overdue.pop_first().is_some()
+                || self.running.pop_first().is_some()
+            {
+                continue;
+            }
+            self.session = None;
+            self.host = None;
+        }
+    }
+
+    pub(crate) fn refusals(&self, server: &str) -> u32 {
+        self.refused.get(short(server)).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn refuse(&mut self, server: &str) {
+        *self.refused.entry(short(server).to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn forget_refusals(&mut self, server: &str) {
+        self.refused.remove(short(server));
+    }
+}
+
+fn short(server: &str) -> &str {
+    server.get(..8).unwrap_or(server)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_gets_longer_than_the_host_keeps_and_the_session_goes_last() {
+        let mut ledger = Ledger {
+            session: Some(Session::default()),
+            host: Some("compute-a".to_owned()),
+            ..Ledger::default()
+        };
+        for number in 0..200_u64 {
+            ledger.refuse(&format!("{number:08x}-0000"));
+            ledger.running.insert(number, 1_800_000_000_000);
+        }
+        let bytes = ledger.write();
+        assert!(bytes.len() <= BYTES);
+        let read = Ledger::read(&bytes);
+        assert!(read.session.is_some() && read.host.is_some() && !read.running.is_empty());
+    }
+
+    #[test]
+    fn what_another_version_left_is_as_good_as_nothing() {
+        assert!(Ledger::read(b"\x01\x02").host.is_none());
+        assert!(Ledger::read(b"").session.is_none());
+    }
+}

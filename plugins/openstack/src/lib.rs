@@ -1,0 +1,134 @@
+//! Drains a node's compute host in OpenStack: its nova-compute is disabled, its servers are migrated to other hosts,
+//! and after the maintenance it is enabled again.
+//!
+//! Nova is the memory. Every step begins with what Nova says; what a step hands to the next can be lost without harm.
+
+mod clock;
+mod cloud;
+mod drain;
+mod keystone;
+mod ledger;
+mod nova;
+mod settings;
+mod trouble;
+
+use std::time::Duration;
+
+use cloud::{Cloud, TOKEN};
+use ledger::Ledger;
+use scupper_sdk::{
+    Call, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
+    description,
+};
+use settings::Settings;
+use trouble::Trouble;
+
+/// The wave in which nova-compute pods leave.
+const WAVE: &str = "nova-compute";
+/// After what passes by itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// When a step has used up what it may.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+struct OpenStack;
+
+scupper_sdk::export!(OpenStack with planner, hooks);
+
+impl Policy for OpenStack {
+    /// What it wants depends on where the clouds are: nothing, as long as nobody has said so.
+    fn describe() -> Description {
+        let about = description!("Empties the node's compute host in OpenStack first, and enables it again afterwards")
+            .state_version(1)
+            .config_schema(include_str!("../config.schema.json"));
+        let Ok(settings) = Settings::read() else {
+            return about;
+        };
+        about
+            .wants(Grant::http(
+                "POST,DELETE",
+                &format!("{}/auth/tokens", settings.auth_url),
+            ))
+            .wants(Grant::http("GET,POST,PUT,DELETE", settings.compute.url()))
+            .wants(Grant::secret(settings.credential.secret()))
+            .wants(Grant::secret(TOKEN))
+    }
+
+    fn check_config() -> Vec<Problem> {
+        Settings::read().err().unwrap_or_default()
+    }
+}
+
+impl Planner for OpenStack {
+    /// nova-compute leaves last: without it nothing is migrated away any more, and nothing is aborted.
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let settings = Settings::read().map_err(first_message)?;
+        for pod in draft.leaving() {
+            if settings.is_nova_compute(pod) {
+                draft.move_to_wave(pod, WAVE);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Hooks for OpenStack {
+    fn phases() -> Vec<Phase> {
+        vec![
+            Phase::BeforeCordon,
+            Phase::BeforeDrain,
+            Phase::OnCancel,
+            Phase::AfterUncordon,
+        ]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        let settings = match Settings::read() {
+            Ok(settings) => settings,
+            Err(problems) => return Outcome::failed(first_message(problems)).into(),
+        };
+        let mut ledger = Ledger::read(&call.state);
+        let mut cloud = Cloud::new(&settings, ledger.session.take(), call.drain.now);
+        let outcome = match call.phase {
+            Phase::BeforeCordon => {
+                drain::preflight(call, &settings, &mut ledger, &mut cloud).map(|()| Outcome::Done)
+            }
+            Phase::BeforeDrain => drain::empty(call, &settings, &mut ledger, &mut cloud),
+            Phase::OnCancel => drain::cancel(call, &settings, &mut ledger, &mut cloud),
+            Phase::AfterUncordon => drain::enable(call, &settings, &mut cloud),
+            _ => Ok(Outcome::Done),
+        };
+        let mut outcome = outcome.unwrap_or_else(in_words);
+        match &mut outcome {
+            Outcome::Done => cloud.logout(),
+            Outcome::Pending(pending) => {
+                ledger.session = cloud.session.take();
+                pending.state = ledger.write();
+            }
+            Outcome::Failed(_) => {}
+        }
+        outcome
+    }
+}
+
+/// What passes by itself is waited for: the drain's own deadline bounds it.
+fn in_words(trouble: Trouble) -> Outcome {
+    match trouble {
+        Trouble::Wait { words, after } => Outcome::pending(words)
+            .again_after(after.unwrap_or(PATIENCE))
+            .into(),
+        Trouble::Stop(words) => Outcome::failed(words).into(),
+        Trouble::NextStep => Outcome::pending("goes on in the next step")
+            .again_after(AT_ONCE)
+            .into(),
+    }
+}
+
+fn first_message(problems: Vec<Problem>) -> String {
+    let first = problems.into_iter().next();
+    first.map_or_else(String::new, |problem| {
+        format!("configuration `{}`: {}", problem.key, problem.message)
+    })
+}
+
+#[cfg(test)]
+mod tests;

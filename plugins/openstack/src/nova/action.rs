@@ -1,0 +1,78 @@
+//! Instance actions: the only place where Nova says why a migration came to nothing.
+
+use serde::Deserialize;
+
+/// One action of a server; its events only when it was asked for by itself.
+#[derive(Clone, Debug, Deserialize)]
+struct Action {
+    action: String,
+    request_id: String,
+    #[serde(default)]
+    start_time: String,
+    #[serde(default)]
+    events: Vec<Event>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Event {
+    event: String,
+    #[serde(default)]
+    result: Option<String>,
+    #[serde(default)]
+    details: Option<String>,
+    #[serde(default)]
+    traceback: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct All {
+    #[serde(rename = "instanceActions")]
+    actions: Vec<Action>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    #[serde(rename = "instanceAction")]
+    action: Action,
+}
+
+/// The request id of the newest migration among a server's actions.
+pub(crate) fn newest(body: &[u8]) -> Option<String> {
+    let all: All = serde_json::from_slice(body).ok()?;
+    let moves = all
+        .actions
+        .into_iter()
+        .filter(|action| matches!(action.action.as_str(), "live-migration" | "migrate"));
+    moves
+        .max_by(|a, b| a.start_time.cmp(&b.start_time))
+        .map(|action| action.request_id)
+}
+
+/// Nova's own reason, from one action with its events. A migration that fails half way leaves none behind: every event
+/// is a success then.
+pub(crate) fn cause(body: &[u8]) -> Option<String> {
+    let one: One = serde_json::from_slice(body).ok()?;
+    let failed = |event: &&Event| event.result.as_deref() == Some("Error");
+    // The last one that failed: those before it only pass it on.
+    let event = one.action.events.iter().find(failed)?;
+    let with_details = one
+        .action
+        .events
+        .iter()
+        .filter(failed)
+        .find_map(|event| event.details.clone());
+    let text = with_details
+        .or_else(|| event.traceback.as_deref().and_then(last_line))
+        .unwrap_or_else(|| format!("{} failed, and Nova tells no details", event.event));
+    Some(one_line(&text))
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let mut lines = text.lines().rev().map(str::trim);
+    lines.find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}

@@ -1,0 +1,169 @@
+//! Paths and bodies of requests.
+
+use serde_json::{Value, json};
+
+/// Servers on a page: small enough for one answer to stay below a megabyte.
+const SERVERS: u32 = 200;
+const MIGRATIONS: u32 = 500;
+
+/// All compute services, or that of one host.
+pub(crate) fn services(host: Option<&str>) -> String {
+    match host {
+        Some(host) => format!("/os-services?binary=nova-compute&host={}", escaped(host)),
+        None => "/os-services?binary=nova-compute".to_owned(),
+    }
+}
+
+pub(crate) fn service(id: &str) -> String {
+    format!("/os-services/{}", escaped(id))
+}
+
+/// Without `all_tenants` Nova answers with an empty list when the servers are other projects'.
+pub(crate) fn servers(host: &str, marker: Option<&str>) -> String {
+    let mut path = format!(
+        "/servers/detail?all_tenants=1&host={}&limit={SERVERS}&sort_key=uuid&sort_dir=asc",
+        escaped(host)
+    );
+    push_marker(&mut path, marker);
+    path
+}
+
+/// Those whose source or destination the host is; since 2.59 only those changed since then, and in pages.
+pub(crate) fn migrations(host: &str, paged: bool, since: Option<&str>, marker: Option<&str>) -> String {
+    let mut path = format!("/os-migrations?host={}", escaped(host));
+    if paged {
+        path.push_str(&format!("&limit={MIGRATIONS}"));
+        if let Some(since) = since {
+            path.push_str(&format!("&changes-since={}", escaped(since)));
+        }
+        push_marker(&mut path, marker);
+    }
+    path
+}
+
+pub(crate) fn server(id: &str) -> String {
+    format!("/servers/{id}")
+}
+
+pub(crate) fn action(id: &str) -> String {
+    format!("/servers/{id}/action")
+}
+
+pub(crate) fn server_migrations(id: &str) -> String {
+    format!("/servers/{id}/migrations")
+}
+
+pub(crate) fn server_migration(id: &str, migration: u64) -> String {
+    format!("/servers/{id}/migrations/{migration}")
+}
+
+pub(crate) fn server_migration_action(id: &str, migration: u64) -> String {
+    format!("/servers/{id}/migrations/{migration}/action")
+}
+
+pub(crate) fn actions(id: &str) -> String {
+    format!("/servers/{id}/os-instance-actions")
+}
+
+pub(crate) fn one_action(id: &str, request: &str) -> String {
+    format!("/servers/{id}/os-instance-actions/{}", escaped(request))
+}
+
+/// The host must be there, as null: the scheduler chooses.
+pub(crate) fn live() -> Value {
+    json!({"os-migrateLive": {"host": null, "block_migration": "auto"}})
+}
+
+pub(crate) fn cold() -> Value {
+    json!({"migrate": null})
+}
+
+pub(crate) fn confirm() -> Value {
+    json!({"confirmResize": null})
+}
+
+pub(crate) fn force() -> Value {
+    json!({"force_complete": null})
+}
+
+pub(crate) fn disable(reason: &str) -> Value {
+    json!({"status": "disabled", "disabled_reason": reason})
+}
+
+pub(crate) fn enable() -> Value {
+    json!({"status": "enabled"})
+}
+
+/// Where the version document is: a project's id may follow the version in the endpoint.
+pub(crate) fn version_url(compute: &str) -> String {
+    for version in ["/v2.1", "/v2"] {
+        if let Some((before, after)) = compute.rsplit_once(version)
+            && (after.is_empty() || after.starts_with('/'))
+        {
+            return format!("{before}{version}/");
+        }
+    }
+    format!("{compute}/")
+}
+
+fn push_marker(path: &mut String, marker: Option<&str>) {
+    if let Some(marker) = marker {
+        path.push_str(&format!("&marker={}", escaped(marker)));
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tenant_is_asked_for_and_the_host_is_escaped() {
+        assert_eq!(
+            servers("a b&c", Some("id-1")),
+            "/servers/detail?all_tenants=1&host=a%20b%26c&limit=200&sort_key=uuid&sort_dir=asc&marker=id-1"
+        );
+    }
+
+    #[test]
+    fn before_2_59_migrations_have_neither_pages_nor_since() {
+        assert_eq!(
+            migrations("h", false, Some("2026-11-21T13:49:58Z"), None),
+            "/os-migrations?host=h"
+        );
+        assert_eq!(
+            migrations("h", true, Some("2026-11-21T13:49:58Z"), Some("m")),
+            "/os-migrations?host=h&limit=500&changes-since=2026-11-21T13:49:58Z&marker=m"
+        );
+    }
+
+    #[test]
+    fn the_host_of_a_live_migration_is_null_and_there() {
+        assert_eq!(live().pointer("/os-migrateLive/host"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn the_version_document_is_above_the_project() {
+        for (compute, url) in [
+            ("http://n:8774/v2.1", "http://n:8774/v2.1/"),
+            ("http://n/compute/v2.1/abc", "http://n/compute/v2.1/"),
+            ("http://n/v2/abc", "http://n/v2/"),
+            ("http://n/v2.1x", "http://n/v2.1x/"),
+            ("http://n/compute", "http://n/compute/"),
+        ] {
+            assert_eq!(version_url(compute), url);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Who disabled a compute service: the owner's mark in `disabled_reason`. What has no mark of ours is not ours.
+
+/// What Nova keeps of a reason.
+const CHARACTERS: usize = 255;
+
+/// `scupper: node=<name> drain=<id>`
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    head: String,
+    whole: String,
+}
+
+impl Mark {
+    pub(crate) fn new(node: &str, drain: &str) -> Self {
+        let head = format!("scupper: node={node} drain=");
+        let cut = |text: &str| text.chars().take(CHARACTERS).collect::<String>();
+        Self {
+            whole: cut(&format!("{head}{drain}")),
+            head: cut(&head),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.whole
+    }
+
+    /// A drain of this node wrote it, this one or one before.
+    pub(crate) fn is_of_node(&self, reason: &str) -> bool {
+        reason.starts_with(&self.head)
+    }
+
+    /// This very drain wrote it.
+    pub(crate) fn is_of_drain(&self, reason: &str) -> bool {
+        reason == self.whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_reason_is_not_ours_nor_is_one_of_the_hypervisor_driver() {
+        let mark = Mark::new("node-1", "d1");
+        for reason in [
+            "",
+            "AUTO: Connection to libvirt lost: 1",
+            "kernel update",
+            "scupper: node=node-10 drain=d1",
+            "x scupper: node=node-1 drain=d1",
+        ] {
+            assert!(!mark.is_of_node(reason) && !mark.is_of_drain(reason), "{reason}");
+        }
+    }
+
+    #[test]
+    fn the_mark_of_another_drain_of_the_node_is_ours_to_lift() {
+        let other = Mark::new("node-1", "d2");
+        let mark = Mark::new("node-1", "d1");
+        assert!(mark.is_of_node(other.text()) && !mark.is_of_drain(other.text()));
+        assert!(mark.is_of_drain(mark.text()));
+    }
+
+    #[test]
+    fn a_very_long_node_name_is_cut_and_known_again() {
+        let node = "n".repeat(253);
+        let mark = Mark::new(&node, "d1");
+        assert_eq!(mark.text().chars().count(), CHARACTERS);
+        assert!(mark.is_of_node(mark.text()) && mark.is_of_drain(mark.text()));
+    }
+}

@@ -1,0 +1,150 @@
+//! Migrations: `GET /os-migrations`, and `GET /servers/{id}/migrations` for those under way.
+
+use scupper_sdk::Timestamp;
+use serde::Deserialize;
+
+use super::server::{Link, marker};
+use crate::clock;
+
+/// One migration, as far as a drain looks at it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Migration {
+    pub(crate) id: u64,
+    #[serde(default, alias = "server_uuid")]
+    pub(crate) instance_uuid: String,
+    #[serde(default)]
+    pub(crate) source_compute: Option<String>,
+    #[serde(default)]
+    pub(crate) dest_compute: Option<String>,
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default)]
+    migration_type: Option<String>,
+    #[serde(default)]
+    created_at: Option<String>,
+    #[serde(default)]
+    updated_at: Option<String>,
+    #[serde(default)]
+    pub(crate) user_id: Option<String>,
+    #[serde(default)]
+    pub(crate) memory_total_bytes: Option<u64>,
+    #[serde(default)]
+    pub(crate) memory_processed_bytes: Option<u64>,
+    #[serde(default)]
+    pub(crate) memory_remaining_bytes: Option<u64>,
+}
+
+/// What kind of move it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Live,
+    /// A cold migration by an administrator.
+    Cold,
+    /// A resize by the server's owner, an evacuation.
+    Other,
+}
+
+/// Where a migration can stand that is not over, whatever its kind.
+const ACTIVE: [&str; 9] = [
+    "accepted",
+    "queued",
+    "preparing",
+    "running",
+    "post-migrating",
+    "pre-migrating",
+    "migrating",
+    "confirming",
+    "reverting",
+];
+
+impl Migration {
+    pub(crate) fn kind(&self) -> Kind {
+        match self.migration_type.as_deref() {
+            // Those of a server's own list are live ones, and do not always say so.
+            Some("live-migration") | None => Kind::Live,
+            Some("migration") => Kind::Cold,
+            Some(_) => Kind::Other,
+        }
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        ACTIVE.contains(&self.status.as_str())
+    }
+
+    /// The server has left by it.
+    pub(crate) fn has_succeeded(&self) -> bool {
+        matches!(
+            (self.kind(), self.status.as_str()),
+            (_, "completed" | "confirmed") | (Kind::Cold | Kind::Other, "finished")
+        )
+    }
+
+    /// A cold migration or a resize that is neither confirmed nor reverted: its disk is still at the source.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.status == "finished" && self.kind() != Kind::Live
+    }
+
+    pub(crate) fn is_from(&self, host: &str) -> bool {
+        self.source_compute.as_deref() == Some(host)
+    }
+
+    pub(crate) fn is_to(&self, host: &str) -> bool {
+        self.dest_compute.as_deref() == Some(host) && !self.is_from(host)
+    }
+
+    pub(crate) fn created(&self) -> Timestamp {
+        self.created_at
+            .as_deref()
+            .and_then(clock::iso)
+            .unwrap_or_default()
+    }
+
+    /// When it was last changed.
+    pub(crate) fn changed(&self) -> Timestamp {
+        let updated = self.updated_at.as_deref().and_then(clock::iso);
+        updated.unwrap_or_else(|| self.created())
+    }
+
+    /// Where it stands, with bytes if Nova says.
+    pub(crate) fn words(&self) -> String {
+        const MIB: u64 = 1024 * 1024;
+        let to = self.dest_compute.as_deref().filter(|dest| !dest.is_empty());
+        let to = to.map_or_else(String::new, |dest| format!(" to {dest}"));
+        let what = if self.kind() == Kind::Live { "live" } else { "cold" };
+        let mut words = format!("{what} migration{to} {}", self.status);
+        if let Some(total) = self.memory_total_bytes.filter(|total| *total > 0) {
+            let done = self.memory_processed_bytes.unwrap_or_default() / MIB;
+            let left = self.memory_remaining_bytes.unwrap_or_default() / MIB;
+            words.push_str(&format!(
+                ": {done} MiB moved of {} MiB, {left} MiB left",
+                total / MIB
+            ));
+        }
+        words
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    migrations: Vec<Migration>,
+    #[serde(default)]
+    migrations_links: Vec<Link>,
+}
+
+/// A listing that is read page by page.
+#[derive(Debug, Default)]
+pub(crate) struct Migrations(pub(crate) Vec<Migration>);
+
+impl Migrations {
+    /// Takes one page, and says behind which migration the next one begins.
+    pub(crate) fn take(&mut self, body: &[u8]) -> Result<Option<String>, serde_json::Error> {
+        let page: Page = serde_json::from_slice(body)?;
+        let next = marker(&page.migrations_links);
+        for migration in page.migrations {
+            if self.0.iter().all(|known| known.id != migration.id) {
+                self.0.push(migration);
+            }
+        }
+        Ok(next)
+    }
+}

@@ -1,0 +1,18 @@
+//! Nova: what is asked, and what its answers say. It sends nothing, so all of it is tested on recorded answers.
+
+mod action;
+pub(crate) mod ask;
+mod mapping;
+mod mark;
+mod migration;
+mod server;
+mod service;
+mod version;
+
+pub(crate) use action::{cause, newest};
+pub(crate) use mapping::Mapping;
+pub(crate) use mark::Mark;
+pub(crate) use migration::{Kind, Migration, Migrations};
+pub(crate) use server::{Server, Servers, State, shown};
+pub(crate) use service::{Service, services};
+pub(crate) use version::Version;

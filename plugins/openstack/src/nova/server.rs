@@ -1,0 +1,142 @@
+//! Servers: `GET /servers/detail`, page by page.
+
+use serde::Deserialize;
+
+/// One server, as far as a drain looks at it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Server {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default, rename = "OS-EXT-STS:vm_state")]
+    pub(crate) vm_state: Option<String>,
+    #[serde(default, rename = "OS-EXT-STS:task_state")]
+    pub(crate) task_state: Option<String>,
+    #[serde(default)]
+    flavor: Flavor,
+    #[serde(default)]
+    fault: Option<Fault>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Flavor {
+    #[serde(default)]
+    ram: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Fault {
+    #[serde(default)]
+    message: String,
+}
+
+/// What can be done with a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It can be migrated live: active or paused.
+    Live,
+    /// It is shut off.
+    Stopped,
+    /// Something is being done to it.
+    Busy(String),
+    /// Neither: suspended, in rescue, in error, resized.
+    Other(String),
+    /// Its cell does not answer: nothing is known about it.
+    Unknown,
+}
+
+impl Server {
+    pub(crate) fn state(&self) -> State {
+        let Some(vm_state) = &self.vm_state else {
+            return State::Unknown;
+        };
+        if self.status == "UNKNOWN" {
+            return State::Unknown;
+        }
+        if let Some(task) = &self.task_state {
+            return State::Busy(task.clone());
+        }
+        match vm_state.as_str() {
+            "active" | "paused" => State::Live,
+            "stopped" => State::Stopped,
+            other => State::Other(other.to_owned()),
+        }
+    }
+
+    /// Its memory in MiB; 0 where Nova does not say.
+    pub(crate) const fn size(&self) -> u64 {
+        self.flavor.ram
+    }
+
+    /// Why it is in error.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.as_ref().map(|fault| fault.message.as_str())
+    }
+
+    pub(crate) fn title(&self) -> String {
+        shown(&self.name, &self.id)
+    }
+}
+
+/// As people find it: the name, and enough of the id.
+pub(crate) fn shown(name: &str, id: &str) -> String {
+    if name.is_empty() {
+        return format!("server {id}");
+    }
+    format!("server {name} ({})", id.get(..8).unwrap_or(id))
+}
+
+#[derive(Deserialize)]
+struct Page {
+    servers: Vec<Server>,
+    #[serde(default)]
+    servers_links: Vec<Link>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Link {
+    rel: String,
+    #[serde(default)]
+    href: String,
+}
+
+#[derive(Deserialize)]
+struct One {
+    server: Server,
+}
+
+/// A listing that is read page by page.
+#[derive(Debug, Default)]
+pub(crate) struct Servers(pub(crate) Vec<Server>);
+
+impl Servers {
+    /// Takes one page, and says behind which server the next one begins.
+    pub(crate) fn take(&mut self, body: &[u8]) -> Result<Option<String>, serde_json::Error> {
+        let page: Page = serde_json::from_slice(body)?;
+        let next = marker(&page.servers_links);
+        for server in page.servers {
+            // Pages may overlap when servers come and go between them.
+            if self.0.iter().all(|known| known.id != server.id) {
+                self.0.push(server);
+            }
+        }
+        Ok(next)
+    }
+
+    /// `GET /servers/{id}`
+    pub(crate) fn one(body: &[u8]) -> Result<Server, serde_json::Error> {
+        serde_json::from_slice::<One>(body).map(|one| one.server)
+    }
+}
+
+/// The marker of the next page. All else in the link is Nova's own idea of its address, which may be none of ours.
+pub(super) fn marker(links: &[Link]) -> Option<String> {
+    let next = links.iter().find(|link| link.rel == "next")?;
+    let query = next.href.split_once('?')?.1;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(key, _)| *key == "marker")
+        .map(|(_, value)| value.to_owned())
+}

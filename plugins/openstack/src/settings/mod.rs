@@ -1,0 +1,150 @@
+//! The configuration: the keys of `clouds.yaml` for who and where, and our own for how.
+
+mod identity;
+mod moves;
+mod reading;
+
+use std::time::Duration;
+
+use scupper_sdk::{Pod, Problem, config};
+
+use crate::keystone::{Credential, Interface};
+use crate::nova::Mapping;
+pub(crate) use moves::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
+use reading::Reader;
+
+const KEYS: [&str; 40] = [
+    "auth-url",
+    "auth-type",
+    "username",
+    "user-id",
+    "user-domain-name",
+    "user-domain-id",
+    "project-name",
+    "project-id",
+    "project-domain-name",
+    "project-domain-id",
+    "application-credential-id",
+    "application-credential-name",
+    "region-name",
+    "interface",
+    "compute-url",
+    "compute-endpoint-override",
+    "host-table",
+    "host-annotation",
+    "host-label",
+    "parallel",
+    "order",
+    "stopped",
+    "others",
+    "incoming",
+    "attempts",
+    "retry-seconds",
+    "server-deadline-seconds",
+    "on-deadline",
+    "rollback",
+    "poll-seconds",
+    "nova-compute-label",
+    // What belongs elsewhere, for better words than "no such key".
+    "password",
+    "application-credential-secret",
+    "token",
+    "cacert",
+    "verify",
+    "region",
+    "cert",
+    "key",
+    "profile",
+];
+
+/// How the operator configured the policy.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Ends in `/v3`.
+    pub(crate) auth_url: String,
+    pub(crate) credential: Credential,
+    pub(crate) region: Option<String>,
+    pub(crate) interface: Interface,
+    pub(crate) compute: Compute,
+    pub(crate) mapping: Mapping,
+    pub(crate) moves: Moves,
+    /// Enable the service again when the drain ended without being done.
+    pub(crate) rollback: bool,
+    pub(crate) poll: Duration,
+    labels: Vec<(String, String)>,
+}
+
+/// Where Nova may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Compute {
+    /// Where the catalogue says, which must begin like this.
+    Catalogue { begins: String },
+    /// There, whatever the catalogue says.
+    Override(String),
+}
+
+impl Compute {
+    /// What the policy wants to send requests to.
+    pub(crate) fn url(&self) -> &str {
+        match self {
+            Self::Catalogue { begins } => begins,
+            Self::Override(url) => url,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the configuration, or says everything that is wrong with it.
+    pub(crate) fn read() -> Result<Self, Vec<Problem>> {
+        let mut reader = Reader::new(config::unknown_keys(&KEYS));
+        reader.misplaced();
+        let auth_url = reader.url("auth-url").map(|url| {
+            if url.ends_with("/v3") {
+                url
+            } else {
+                format!("{url}/v3")
+            }
+        });
+        let settings = Self {
+            auth_url: auth_url.unwrap_or_default(),
+            credential: identity::credential(&mut reader),
+            region: reader.text("region-name"),
+            interface: reader.choice(
+                "interface",
+                &[
+                    ("public", Interface::Public),
+                    ("internal", Interface::Internal),
+                    ("admin", Interface::Admin),
+                    // As older files write it.
+                    ("publicURL", Interface::Public),
+                    ("internalURL", Interface::Internal),
+                    ("adminURL", Interface::Admin),
+                ],
+            ),
+            compute: identity::compute(&mut reader),
+            mapping: Mapping {
+                table: reader.pairs("host-table", "node-1=compute-1,node-2=compute-2", ""),
+                annotation: reader.text("host-annotation"),
+                label: reader.text("host-label"),
+            },
+            moves: Moves::read(&mut reader),
+            rollback: reader.choice("rollback", &[("enable", true), ("stay-disabled", false)]),
+            poll: Duration::from_secs(reader.number("poll-seconds", 3, 1..=300)),
+            labels: reader.pairs(
+                "nova-compute-label",
+                "application=nova,component=compute",
+                "application=nova,component=compute",
+            ),
+        };
+        reader.finish().map(|()| settings)
+    }
+
+    /// It is a nova-compute pod: it must not leave before the servers have.
+    pub(crate) fn is_nova_compute(&self, pod: &Pod) -> bool {
+        !self.labels.is_empty()
+            && self
+                .labels
+                .iter()
+                .all(|(key, value)| pod.label(key) == Some(value))
+    }
+}

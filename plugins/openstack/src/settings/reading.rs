@@ -1,0 +1,114 @@
+//! Reading single keys, and collecting what is wrong with them. It must not know what a key means.
+
+use std::ops::RangeInclusive;
+
+use scupper_sdk::{Problem, config};
+
+/// Reads keys and remembers problems, so that all of them are told at once.
+pub(super) struct Reader(Vec<Problem>);
+
+impl Reader {
+    pub(super) fn new(problems: Vec<Problem>) -> Self {
+        Self(problems)
+    }
+
+    pub(super) fn finish(self) -> Result<(), Vec<Problem>> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0) }
+    }
+
+    pub(super) fn problem(&mut self, key: &str, message: impl Into<String>) {
+        self.0.push(Problem::new(key, message.into()));
+    }
+
+    /// What `clouds.yaml` has and this configuration does not.
+    pub(super) fn misplaced(&mut self) {
+        let secret = "no secret belongs into the configuration: give it as a secret of this name";
+        let grant = "the certificates that an origin is believed by stand beside its grant";
+        for (key, message) in [
+            ("password", secret),
+            ("application-credential-secret", secret),
+            ("token", "the token is made by Keystone: grant its capture"),
+            ("cacert", grant),
+            ("verify", grant),
+            ("cert", grant),
+            ("key", grant),
+            ("region", "write `region-name`"),
+            ("profile", "write `auth-url` and the other keys themselves"),
+        ] {
+            if config::get(key).is_some() {
+                self.problem(key, message);
+            }
+        }
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        config::get(key)
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+    }
+
+    /// A URL that must be there, without a slash at its end.
+    pub(super) fn url(&mut self, key: &str) -> Option<String> {
+        let Some(url) = self.text(key) else {
+            self.problem(key, "it is missing: write a URL such as https://cloud.example.com:5000");
+            return None;
+        };
+        let rest = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"));
+        let odd = |c: char| c.is_whitespace() || "?#@".contains(c);
+        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
+            self.problem(
+                key,
+                format!("`{url}`: write a URL such as https://cloud.example.com:5000"),
+            );
+            return None;
+        }
+        Some(url.trim_end_matches('/').to_owned())
+    }
+
+    /// One of these words; the first when none is given.
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> T {
+        #[expect(clippy::indexing_slicing, reason = "there is no choice without choices")]
+        let default = choices[0].1;
+        let Some(text) = self.text(key) else { return default };
+        if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
+            return *value;
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        self.problem(key, format!("`{text}`: write one of {}", words.join(", ")));
+        default
+    }
+
+    pub(super) fn number(&mut self, key: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
+        match config::parse(key, default) {
+            Ok(number) if range.contains(&number) => number,
+            Ok(number) => {
+                let (from, to) = range.into_inner();
+                self.problem(key, format!("`{number}`: write a number from {from} to {to}"));
+                default
+            }
+            Err(problem) => {
+                self.0.push(problem);
+                default
+            }
+        }
+    }
+
+    /// `a=b,c=d`
+    pub(super) fn pairs(&mut self, key: &str, example: &str, default: &str) -> Vec<(String, String)> {
+        let text = self.text(key).unwrap_or_else(|| default.to_owned());
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let pairs: Option<Vec<_>> = parts
+            .map(|part| {
+                let (left, right) = part.split_once('=')?;
+                let (left, right) = (left.trim(), right.trim());
+                (!left.is_empty() && !right.is_empty()).then(|| (left.to_owned(), right.to_owned()))
+            })
+            .collect();
+        pairs.unwrap_or_else(|| {
+            self.problem(key, format!("`{text}`: write pairs such as {example}"));
+            Vec::new()
+        })
+    }
+}

@@ -1,0 +1,275 @@
+//! The way from a full host to an empty one.
+
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::nova::{Cloud, HOST};
+use super::{pending, step, waits};
+
+const MARK: &str = "scupper: node=node-1 drain=uid-of-maintenance";
+
+fn actions(cloud: &Cloud) -> usize {
+    cloud.with(|state| {
+        let posts = state.asked.iter().filter(|asked| asked.ends_with("/action"));
+        posts.count()
+    })
+}
+
+/// Steps until it is through; what moves completes between steps.
+fn drained(host: &Host, cloud: &Cloud) -> usize {
+    for steps in 1..50 {
+        match step(host, Phase::BeforeDrain) {
+            Outcome::Done => return steps,
+            Outcome::Pending(_) => {
+                cloud.pass(1);
+                cloud.end_all("completed");
+            }
+            Outcome::Failed(failure) => panic!("{failure:?}"),
+        }
+    }
+    panic!("no end in sight");
+}
+
+#[test]
+fn five_servers_leave_two_at_a_time_and_the_service_is_disabled_first() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    for id in ["s1", "s2", "s3", "s4", "s5"] {
+        cloud.server(id, if id == "s5" { "paused" } else { "active" });
+    }
+    let first = pending(&host);
+    assert_eq!(actions(&cloud), 2);
+    assert_eq!(cloud.service(HOST)["disabled_reason"], json!(MARK));
+    assert_eq!(first.progress, "0 of 5 servers have left compute-a, 0 moving");
+    let disabled = cloud.with(|state| state.asked.iter().position(|asked| asked.starts_with("PUT")));
+    let moved = cloud.with(|state| state.asked.iter().position(|asked| asked.ends_with("/action")));
+    assert!(disabled < moved);
+    // While two are under way no third is begun.
+    let second = pending(&host);
+    assert_eq!((actions(&cloud), second.waiting_for.len()), (2, 5));
+    assert_eq!(second.progress, "0 of 5 servers have left compute-a, 2 moving");
+    drained(&host, &cloud);
+    assert_eq!(actions(&cloud), 5);
+    assert!(cloud.with(|state| state.servers.iter().all(|server| server["host"] == "compute-b")));
+}
+
+#[test]
+fn the_body_of_a_live_migration_has_a_null_host_and_auto() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    let wanted = json!({"os-migrateLive": {"host": null, "block_migration": "auto"}});
+    assert!(cloud.with(|state| state.bodies.contains(&wanted)));
+}
+
+#[test]
+fn all_pages_are_read_and_only_the_marker_of_a_link_is_used() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.page = 2);
+    for id in ["s1", "s2", "s3", "s4", "s5"] {
+        cloud.server(id, "active");
+    }
+    assert_eq!(pending(&host).waiting_for.len(), 5);
+    assert!(cloud.count("GET /servers/detail?all_tenants=1&host=compute-a") >= 3);
+}
+
+#[test]
+fn a_marker_whose_server_is_gone_begins_the_listing_again() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.page = 1);
+    cloud.server("s1", "active");
+    cloud.server("s2", "active");
+    let (inner, mut once) = (cloud.clone(), true);
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            if once && request.url.contains("marker=s1") {
+                once = false;
+                inner.with(|state| state.servers.retain(|server| server["id"] != "s1"));
+            }
+            None
+        });
+    });
+    assert_eq!(waits(&pending(&host)).len(), 1);
+}
+
+#[test]
+fn an_empty_list_is_believed_the_second_time() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    let first = pending(&host);
+    assert!(first.progress.contains("looking once more"), "{first:?}");
+    // A server that came in between is moved like any other.
+    cloud.server("late", "active");
+    assert_eq!(pending(&host).waiting_for.len(), 1);
+    drained(&host, &cloud);
+    assert_eq!(actions(&cloud), 1);
+}
+
+#[test]
+fn an_incoming_live_migration_keeps_an_empty_host_from_being_drained() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.migration(7, "late", "compute-b", HOST, "running", "live-migration");
+    let waiting = pending(&host);
+    assert_eq!(waits(&waiting).len(), 1);
+    assert!(waits(&waiting)[0].contains("comes here"), "{waiting:?}");
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+    host.config("incoming", "abort");
+    pending(&host);
+    assert_eq!(cloud.count("DELETE /servers/late/migrations/7"), 1);
+}
+
+#[test]
+fn an_incoming_one_from_before_the_drain_is_seen_when_the_list_is_empty() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.migration(7, "late", "compute-b", HOST, "running", "live-migration");
+    cloud.with(|state| {
+        state.migrations[0]["updated_at"] = json!("2026-01-01T00:00:00.000000");
+        state.migrations[0]["created_at"] = json!("2026-01-01T00:00:00.000000");
+    });
+    cloud.server("late", "active");
+    cloud.set("late", "host", json!("compute-b"));
+    cloud.set("late", "OS-EXT-STS:task_state", json!("migrating"));
+    assert_eq!(waits(&pending(&host)).len(), 1);
+}
+
+#[test]
+fn a_restart_does_not_begin_a_second_migration_of_the_same_server() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    // The state is lost, and the token with it.
+    let host = Host::new();
+    let again = Cloud::new(&host);
+    again.with(|state| {
+        std::mem::swap(&mut state.servers, &mut cloud.0.borrow_mut().servers);
+        std::mem::swap(&mut state.migrations, &mut cloud.0.borrow_mut().migrations);
+        std::mem::swap(&mut state.services, &mut cloud.0.borrow_mut().services);
+    });
+    for _ in 0..3 {
+        pending(&host);
+    }
+    assert_eq!(actions(&again), 0);
+    // It was disabled by this drain already.
+    assert_eq!(again.count("PUT"), 0);
+    again.end_all("completed");
+    drained(&host, &again);
+    assert_eq!(again.with(|state| state.migrations.len()), 1);
+}
+
+#[test]
+fn a_server_that_is_deleted_meanwhile_has_left() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.with(|state| {
+        state.servers.clear();
+        state.migrations[0]["status"] = json!("error");
+    });
+    drained(&host, &cloud);
+}
+
+#[test]
+fn any_task_is_waited_for_and_not_disturbed() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    cloud.set("s1", "OS-EXT-STS:task_state", json!("powering-off"));
+    assert!(waits(&pending(&host))[0].contains("powering-off"));
+    assert_eq!(actions(&cloud), 0);
+    cloud.set("s1", "OS-EXT-STS:task_state", json!(null));
+    pending(&host);
+    assert_eq!(actions(&cloud), 1);
+}
+
+#[test]
+fn a_server_of_a_cell_that_is_down_is_unknown_and_never_drained() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.servers = vec![json!({"id": "s1", "status": "UNKNOWN", "tenant_id": "t", "host": HOST})];
+    });
+    for _ in 0..3 {
+        assert!(waits(&pending(&host))[0].contains("unknown"));
+    }
+    assert_eq!(actions(&cloud), 0);
+}
+
+#[test]
+fn shut_off_servers_are_left_or_moved_cold_and_confirmed() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "stopped");
+    drained(&host, &cloud);
+    assert_eq!(actions(&cloud), 0);
+
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "stopped");
+    host.config("stopped", "cold");
+    pending(&host);
+    assert!(cloud.with(|state| state.bodies.contains(&json!({"migrate": null}))));
+    cloud.end_all("finished");
+    cloud.set("s1", "host", json!("compute-b"));
+    cloud.set("s1", "OS-EXT-STS:vm_state", json!("resized"));
+    pending(&host);
+    assert!(cloud.with(|state| state.bodies.contains(&json!({"confirmResize": null}))));
+    drained(&host, &cloud);
+}
+
+#[test]
+fn a_cold_move_of_somebody_else_is_not_confirmed_for_them() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("stopped", "cold");
+    host.config("others", "ignore");
+    cloud.migration(7, "s1", HOST, "compute-b", "finished", "migration");
+    cloud.with(|state| state.migrations[0]["user_id"] = json!("somebody"));
+    cloud.server("s1", "resized");
+    cloud.set("s1", "host", json!("compute-b"));
+    drained(&host, &cloud);
+    assert_eq!(actions(&cloud), 0);
+}
+
+#[test]
+fn the_smallest_go_first_unless_the_operator_says_otherwise() {
+    for (order, first) in [("smallest-first", "small"), ("largest-first", "large"), ("name", "large")] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("order", order);
+        host.config("parallel", "1");
+        cloud.server("small", "active");
+        cloud.server("large", "active");
+        cloud.set("large", "flavor", json!({"ram": 80_000}));
+        pending(&host);
+        assert_eq!(cloud.count(&format!("POST /servers/{first}/action")), 1, "{order}");
+        assert_eq!(actions(&cloud), 1, "{order}");
+    }
+}
+
+#[test]
+fn before_2_59_there_are_no_pages_of_migrations_and_it_drains_all_the_same() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.newest = "2.53");
+    cloud.server("s1", "active");
+    drained(&host, &cloud);
+    assert_eq!(cloud.count("GET /os-migrations?host=compute-a&"), 0);
+    assert!(cloud.count("GET /os-migrations?host=compute-a") > 0);
+}
+
+#[test]
+fn a_drained_host_costs_a_handful_of_requests() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    drained(&host, &cloud);
+    let asked = cloud.with(|state| state.asked.len());
+    assert!(asked <= 16, "{:?}", cloud.with(|state| state.asked.clone()));
+}

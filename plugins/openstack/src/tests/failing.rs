@@ -1,0 +1,287 @@
+//! What does not work, and how it is told.
+
+use std::time::Duration;
+
+use scupper_sdk::http::{Error, Method, Response};
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::nova::{Cloud, HOST};
+use super::{failed, pending, step, waits};
+
+/// One attempt only.
+fn once(host: &Host) {
+    host.config("attempts", "1");
+}
+
+#[test]
+fn the_reason_is_novas_own_from_the_instance_action() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    once(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.end_all("error");
+    cloud.with(|state| {
+        state.events = json!([
+            {"event": "conductor_live_migrate_instance", "result": "Error", "details": "No valid host was found."},
+            {"event": "compute_check", "result": "Success", "details": null},
+        ]);
+    });
+    let message = failed(&host, Phase::BeforeDrain);
+    assert_eq!(
+        message,
+        "1 of 1 servers stay on compute-a: server vm-s1 (s1): No valid host was found."
+    );
+}
+
+#[test]
+fn one_that_failed_half_way_has_only_successful_events_and_is_a_failure_all_the_same() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    once(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.end_all("failed");
+    cloud.with(|state| state.events = json!([{"event": "compute_live_migration", "result": "Success"}]));
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(
+        message.contains("migration 1 is failed") && message.contains("req-1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_failure_is_tried_again_after_a_pause_and_not_for_ever() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("attempts", "2");
+    host.config("retry-seconds", "5");
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.end_all("error");
+    assert!(waits(&pending(&host))[0].contains("tried again in 5 s"));
+    assert_eq!(cloud.count("POST /servers/s1/action"), 1);
+    cloud.pass(6);
+    pending(&host);
+    assert_eq!(cloud.count("POST /servers/s1/action"), 2);
+    cloud.end_all("error");
+    failed(&host, Phase::BeforeDrain);
+    // However often it is asked again.
+    failed(&host, Phase::BeforeDrain);
+    assert_eq!(cloud.count("POST /servers/s1/action"), 2);
+}
+
+#[test]
+fn others_go_on_while_one_cannot() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    once(&host);
+    host.config("parallel", "1");
+    cloud.server("s1", "active");
+    cloud.server("s2", "active");
+    pending(&host);
+    cloud.end_all("failed");
+    let going_on = pending(&host);
+    assert!(going_on.progress.contains("1 cannot"), "{going_on:?}");
+    assert_eq!(cloud.count("POST /servers/s2/action"), 1);
+    cloud.end_all("completed");
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.starts_with("1 of 2 servers stay"), "{message}");
+}
+
+#[test]
+fn completed_with_the_host_unchanged_needs_an_operator() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.end_all("completed");
+    cloud.set("s1", "host", json!(HOST));
+    // The record may follow a moment later.
+    pending(&host);
+    cloud.pass(11);
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.contains("an operator must look"), "{message}");
+}
+
+#[test]
+fn a_409_for_a_vm_state_or_a_device_is_not_repeated_for_ever_and_has_novas_words() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("attempts", "2");
+    cloud.server("s1", "active");
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            let refused = request.method == Method::Post && request.url.ends_with("/action");
+            refused.then(|| {
+                Ok(Response::new(
+                    409,
+                    r#"{"conflictingRequest": {"message": "not supported for vTPM"}}"#,
+                ))
+            })
+        });
+    });
+    pending(&host);
+    pending(&host);
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.contains("not supported for vTPM"), "{message}");
+    assert_eq!(cloud.count("POST /servers/s1/action"), 3);
+}
+
+#[test]
+fn a_409_for_a_task_passes() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    once(&host);
+    cloud.server("s1", "active");
+    let (inner, mut first) = (cloud.clone(), true);
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            if first && request.method == Method::Post && request.url.ends_with("/action") {
+                first = false;
+                inner.set("s1", "OS-EXT-STS:task_state", json!("rebooting"));
+            }
+            None
+        });
+    });
+    pending(&host);
+    cloud.set("s1", "OS-EXT-STS:task_state", json!(null));
+    pending(&host);
+    assert_eq!(cloud.with(|state| state.migrations.len()), 1);
+}
+
+#[test]
+fn at_its_deadline_a_migration_is_aborted_and_told() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("server-deadline-seconds", "5");
+    cloud.server("s1", "active");
+    pending(&host);
+    pending(&host);
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+    cloud.pass(6);
+    pending(&host);
+    assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.contains("aborted at its deadline"), "{message}");
+    assert_eq!(cloud.count("POST /servers/s1/action"), 1);
+}
+
+#[test]
+fn a_migration_that_is_to_be_forced_is_forced_once() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("server-deadline-seconds", "5");
+    host.config("on-deadline", "force-complete");
+    cloud.server("s1", "active");
+    pending(&host);
+    pending(&host);
+    cloud.pass(6);
+    pending(&host);
+    pending(&host);
+    assert_eq!(cloud.count("POST /servers/s1/migrations/1/action"), 1);
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+}
+
+#[test]
+fn too_many_requests_and_overload_are_waited_out_as_long_as_they_say() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    let answers = [
+        (429, Some("7"), 7_000),
+        (503, None, 5_000),
+        (502, Some("0"), 1_000),
+        (500, Some("9999"), 300_000),
+    ];
+    for (status, after, pause) in answers {
+        cloud.with(|state| {
+            state.instead = Box::new(move |request| {
+                let nova = request.url.contains("/servers/detail");
+                let response = Response::new(status, "busy");
+                nova.then(|| {
+                    Ok(match after {
+                        Some(after) => response.with_header("Retry-After", after),
+                        None => response,
+                    })
+                })
+            });
+        });
+        let waiting = pending(&host);
+        assert_eq!(waiting.again_after, pause, "{status}");
+        assert!(waiting.progress.contains(&status.to_string()), "{waiting:?}");
+    }
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn a_lost_answer_to_a_post_does_not_begin_a_second_migration() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    let (inner, mut first) = (cloud.clone(), true);
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            if !first || request.method != Method::Post || !request.url.ends_with("/action") {
+                return None;
+            }
+            first = false;
+            inner.migration(1, "s1", HOST, "compute-b", "running", "live-migration");
+            inner.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
+            Some(Err(Error::Broken("connection reset".to_owned())))
+        });
+    });
+    assert!(pending(&host).progress.contains("connection reset"));
+    pending(&host);
+    assert_eq!(cloud.count("POST /servers/s1/action"), 1);
+    assert_eq!(cloud.with(|state| state.migrations.len()), 1);
+}
+
+#[test]
+fn a_step_asks_no_more_than_it_may_and_the_next_goes_on() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.page = 1);
+    for number in 0..80 {
+        cloud.server(&format!("s{number:02}"), "active");
+    }
+    let before = cloud.with(|state| state.asked.len());
+    let waiting = pending(&host);
+    assert!(cloud.with(|state| state.asked.len()) - before <= 64);
+    assert!(Duration::from_millis(waiting.again_after) <= Duration::from_secs(1));
+}
+
+#[test]
+fn a_403_is_permanent_and_names_the_rule() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            let body = r#"{"forbidden": {"code": 403, "message": "Policy doesn't allow os_compute_api:os-services:list to be performed."}}"#;
+            request
+                .url
+                .contains("os-services")
+                .then(|| Ok(Response::new(403, body)))
+        });
+    });
+    for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
+        let message = failed(&host, phase);
+        assert!(message.contains("os_compute_api:os-services:list"), "{message}");
+    }
+}
+
+#[test]
+fn a_dead_source_is_told_while_it_is_waited_for() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.with(|state| state.services[0]["state"] = json!("down"));
+    let waiting = pending(&host);
+    assert!(
+        waiting.progress.contains("nova-compute on compute-a is down"),
+        "{waiting:?}"
+    );
+    assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+}

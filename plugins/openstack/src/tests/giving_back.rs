@@ -1,0 +1,147 @@
+//! The mark of ownership, cancelling and enabling.
+
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::nova::{Cloud, HOST};
+use super::{pending, step};
+
+fn disabled_by(cloud: &Cloud, reason: &str) {
+    cloud.with(|state| {
+        state.services[0]["status"] = json!("disabled");
+        state.services[0]["disabled_reason"] = json!(reason);
+    });
+}
+
+#[test]
+fn a_foreign_reason_and_one_of_the_hypervisor_driver_survive_untouched() {
+    for reason in ["kernel update", "AUTO: Connection to libvirt lost: 1", ""] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        disabled_by(&cloud, reason);
+        cloud.server("s1", "active");
+        pending(&host);
+        cloud.end_all("completed");
+        pending(&host);
+        assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+        assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+        assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+        assert_eq!(cloud.count("PUT"), 0, "{reason}");
+        assert_eq!(cloud.service(HOST)["disabled_reason"], json!(reason));
+    }
+}
+
+#[test]
+fn the_mark_of_an_earlier_drain_of_the_node_is_taken_over() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, "scupper: node=node-1 drain=earlier");
+    pending(&host);
+    let reason = cloud.service(HOST)["disabled_reason"].clone();
+    assert_eq!(reason, json!("scupper: node=node-1 drain=uid-of-maintenance"));
+}
+
+#[test]
+fn after_the_uncordon_ours_is_enabled_though_the_uncordon_is_another_drain() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    host.drain_named("maintenance-complete");
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn the_service_of_another_node_is_not_ours() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, "scupper: node=node-10 drain=x");
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "disabled");
+}
+
+#[test]
+fn after_the_uncordon_it_waits_until_nova_compute_is_up() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, "scupper: node=node-1 drain=x");
+    cloud.with(|state| state.services[0]["state"] = json!("down"));
+    assert!(matches!(step(&host, Phase::AfterUncordon), Outcome::Pending(_)));
+    assert_eq!(cloud.count("PUT"), 0);
+    cloud.with(|state| state.services[0]["state"] = json!("up"));
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn cancel_aborts_what_is_under_way_and_enables_again() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+    assert_eq!(cloud.with(|state| state.servers[0]["host"].clone()), json!(HOST));
+}
+
+#[test]
+fn cancel_leaves_the_migrations_of_others_alone() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    cloud.migration(7, "s1", HOST, "compute-b", "running", "live-migration");
+    cloud.with(|state| state.migrations[0]["user_id"] = json!("somebody"));
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+}
+
+#[test]
+fn what_is_accepted_or_queued_before_2_65_is_aborted_when_it_runs() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.newest = "2.64");
+    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    for status in ["accepted", "queued", "preparing", "post-migrating"] {
+        cloud.with(|state| state.migrations.clear());
+        cloud.migration(7, "s1", HOST, "compute-b", status, "live-migration");
+        assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)), "{status}");
+        assert_eq!(cloud.count("DELETE /servers"), 0, "{status}");
+    }
+    cloud.with(|state| state.migrations[0]["status"] = json!("running"));
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.count("DELETE /servers"), 1);
+}
+
+#[test]
+fn cancel_does_not_wait_for_an_abort_that_a_dead_source_cannot_do() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.with(|state| state.services[0]["state"] = json!("down"));
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    let warned = host.log().into_iter().any(|(_, line)| line.contains("cannot be aborted"));
+    assert!(warned);
+}
+
+#[test]
+fn by_choice_a_failed_drain_leaves_the_service_disabled() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("rollback", "stay-disabled");
+    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "disabled");
+}
+
+#[test]
+fn cancelling_what_never_began_is_nothing() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("host-table", "node-1=compute-z");
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.count("PUT"), 0);
+}

@@ -1,0 +1,128 @@
+//! Tokens: where they come from, how long they last, and that nobody sees them.
+
+use std::time::Duration;
+
+use scupper_sdk::http::{HeaderValue, Response};
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+
+use super::nova::Cloud;
+use super::{failed, pending, step};
+
+#[test]
+fn one_login_serves_many_steps_and_is_renewed_before_it_ends() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    for _ in 0..5 {
+        pending(&host);
+    }
+    assert_eq!(cloud.with(|state| state.logins), 1);
+    host.advance(Duration::from_secs(3545));
+    pending(&host);
+    assert_eq!(cloud.with(|state| state.logins), 2);
+}
+
+#[test]
+fn a_token_that_nova_refuses_is_replaced_once() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    let mut times = 0;
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            times += usize::from(request.url.contains("os-services"));
+            (times == 1).then(|| Ok(Response::new(401, "revoked")))
+        });
+    });
+    pending(&host);
+    assert_eq!(cloud.with(|state| state.logins), 2);
+}
+
+#[test]
+fn a_401_with_a_new_token_is_an_access_rule_and_ends_at_once() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            request
+                .url
+                .contains("os-services")
+                .then(|| Ok(Response::new(401, "")))
+        });
+    });
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.contains("access rules"), "{message}");
+    assert!(cloud.with(|state| state.logins) <= 2);
+}
+
+#[test]
+fn a_wrong_password_is_tried_once() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            let body = r#"{"error": {"code": 401, "message": "The request you have made requires authentication."}}"#;
+            request
+                .url
+                .contains("keystone")
+                .then(|| Ok(Response::new(401, body)))
+        });
+    });
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(
+        message.contains("refuses the credential") && message.contains("requires authentication"),
+        "{message}"
+    );
+    assert_eq!(cloud.with(|state| state.asked.len()), 1);
+}
+
+#[test]
+fn secrets_go_by_name_and_the_token_is_captured() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            if request.url.contains("keystone") && !request.body.is_empty() {
+                assert_eq!(request.secret_fields.len(), 1);
+                assert_eq!(request.secret_fields[0].secret, "application-credential-secret");
+                assert_eq!(request.captures[0].secret, "token");
+            } else {
+                let token = request.headers.iter().find(|header| header.name == "X-Auth-Token");
+                assert!(matches!(&token.unwrap().value, HeaderValue::Secret(text) if text.secret == "token"));
+            }
+            None
+        });
+    });
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+}
+
+#[test]
+fn the_token_is_given_back_at_the_end() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.count("DELETE /auth/tokens"), 1);
+}
+
+#[test]
+fn between_regions_it_does_not_guess_and_a_wrong_one_is_told() {
+    for (region, words) in [("", "one, two"), ("three", "`three`"), ("two", "compute-url")] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("region-name", region);
+        let message = failed(&host, Phase::BeforeDrain);
+        assert!(message.contains(words), "{region}: {message}");
+        assert_eq!(cloud.count("GET"), 0);
+    }
+}
+
+#[test]
+fn an_old_nova_is_refused_with_its_version() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.newest = "2.42");
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.contains("2.42") && message.contains("2.53"), "{message}");
+}

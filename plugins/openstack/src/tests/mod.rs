@@ -1,0 +1,45 @@
+//! What the policy promises, tried against a cloud in memory: no wasm, no cluster. The same against a real Nova is in
+//! `host/tests/real_openstack`.
+
+mod configuration;
+mod emptying;
+mod failing;
+mod giving_back;
+mod logging_in;
+mod nova;
+mod planning;
+mod refusing;
+
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Pending, Phase, Subject};
+
+use crate::OpenStack;
+
+/// One step of a phase.
+fn step(host: &Host, phase: Phase) -> Outcome {
+    host.step::<OpenStack>(phase, Subject::Node)
+}
+
+/// One step of emptying, which must not be through.
+fn pending(host: &Host) -> Pending {
+    match step(host, Phase::BeforeDrain) {
+        Outcome::Pending(pending) => pending,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One step of a phase that must fail for good.
+fn failed(host: &Host, phase: Phase) -> String {
+    match step(host, phase) {
+        Outcome::Failed(failure) if failure.retry_after.is_none() => failure.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is waited for, in lines.
+fn waits(pending: &Pending) -> Vec<String> {
+    let waiting = pending.waiting_for.iter();
+    waiting
+        .map(|waiting| format!("{}: {}", waiting.what, waiting.detail))
+        .collect()
+}

@@ -1,0 +1,129 @@
+//! What is refused before anything is changed.
+
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::nova::{Cloud, HOST};
+use super::{failed, pending, step};
+
+#[track_caller]
+fn unchanged(cloud: &Cloud) {
+    assert_eq!(cloud.count("PUT"), 0);
+    assert_eq!(cloud.count("POST /servers"), 0);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn a_host_that_nova_does_not_know_is_refused_and_not_taken_for_an_empty_one() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("host-table", "node-1=compute-z");
+    for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
+        let message = failed(&host, phase);
+        assert!(
+            message.contains("no compute service `compute-z`") && message.contains("compute-a, compute-b"),
+            "{message}"
+        );
+    }
+    unchanged(&cloud);
+}
+
+#[test]
+fn a_node_finds_its_host_by_annotation_label_short_and_long_name() {
+    for (key, value, nova) in [
+        ("host-annotation", "example.com/nova", "compute-a"),
+        ("host-table", "", "node-1"),
+        ("host-table", "", "node-1.example.com"),
+    ] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("host-table", "");
+        host.config(key, value);
+        host.annotate_node("example.com/nova", "compute-a");
+        cloud.with(|state| state.services[0]["host"] = json!(nova));
+        let outcome = step(&host, Phase::BeforeCordon);
+        assert_eq!(outcome, Outcome::Done, "{key} {value} {nova}");
+    }
+}
+
+#[test]
+fn two_hosts_of_one_short_name_are_not_guessed_between() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("host-table", "");
+    cloud.with(|state| {
+        state.services[0]["host"] = json!("node-1.rack-1");
+        state.services[1]["host"] = json!("node-1.rack-2");
+    });
+    let message = failed(&host, Phase::BeforeCordon);
+    assert!(message.contains("more than one"), "{message}");
+}
+
+#[test]
+fn servers_with_nowhere_to_go_are_told_first() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    for (key, value) in [("status", json!("disabled")), ("state", json!("down"))] {
+        cloud.with(|state| state.services[1][key] = value);
+        let message = failed(&host, Phase::BeforeDrain);
+        assert!(message.contains("no other compute host"), "{message}");
+    }
+    unchanged(&cloud);
+}
+
+#[test]
+fn a_dead_host_is_for_evacuation_and_an_empty_one_is_drained() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| state.services[0]["state"] = json!("down"));
+    cloud.server("s1", "active");
+    assert!(pending(&host).progress.contains("evacuation"));
+    unchanged(&cloud);
+    cloud.with(|state| state.servers.clear());
+    pending(&host);
+    assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+}
+
+#[test]
+fn servers_that_cannot_be_moved_are_named_unless_they_are_ignored() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    for state in ["suspended", "rescued", "error", "resized"] {
+        cloud.server(state, state);
+    }
+    let message = failed(&host, Phase::BeforeCordon);
+    assert!(
+        message.contains("4 servers") && message.contains("suspended"),
+        "{message}"
+    );
+    unchanged(&cloud);
+    host.config("others", "ignore");
+    pending(&host);
+    assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+    assert_eq!(cloud.count("POST /servers"), 0);
+}
+
+#[test]
+fn a_resize_that_is_not_confirmed_leaves_its_disk_behind() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.migration(7, "s1", HOST, "compute-b", "finished", "resize");
+    cloud.server("s1", "resized");
+    cloud.set("s1", "host", json!("compute-b"));
+    let message = failed(&host, Phase::BeforeDrain);
+    assert!(message.contains("not confirmed"), "{message}");
+    // The record of one that is gone, or was confirmed by hand, means nothing.
+    cloud.set("s1", "OS-EXT-STS:vm_state", json!("active"));
+    assert!(pending(&host).progress.contains("looking once more"));
+}
+
+#[test]
+fn the_preflight_before_the_cordon_changes_nothing() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    unchanged(&cloud);
+}
