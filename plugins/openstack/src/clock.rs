@@ -23,11 +23,7 @@ pub(crate) fn http_date(text: &str) -> Option<Timestamp> {
     let month = MONTHS.iter().position(|month| *month == name)?;
     let year = words.next()?.parse().ok()?;
     let mut clock = words.next()?.split(':').map(str::parse::<i64>);
-    let (hour, minute, second) = (
-        clock.next()?.ok()?,
-        clock.next()?.ok()?,
-        clock.next()?.ok()?,
-    );
+    let (hour, minute, second) = (clock.next()?.ok()?, clock.next()?.ok()?, clock.next()?.ok()?);
     moment(
         year,
         i64::try_from(month).ok()? + 1,

@@ -109,7 +109,12 @@ impl<'a> Cloud<'a> {
     }
 
     /// Any request to Nova. 400, 404 and 409 are answers like others.
-    pub(crate) fn ask(&mut self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
+    pub(crate) fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Trouble> {
         self.ready()?;
         let whom = format!("Nova, {method} {}", path.split('?').next().unwrap_or(path));
         let mut response = self.try_once(method, path, body)?;
@@ -260,7 +265,10 @@ impl<'a> Cloud<'a> {
         }
         if !response.is_success() {
             let words = told(&response);
-            return Err(Trouble::stop(format!("Nova, GET {url}: {} {words}", response.status)));
+            return Err(Trouble::stop(format!(
+                "Nova, GET {url}: {} {words}",
+                response.status
+            )));
         }
         Version::choose(&response.body).map_err(Trouble::Stop)
     }

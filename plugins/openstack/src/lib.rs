@@ -37,9 +37,11 @@ scupper_sdk::export!(OpenStack with planner, hooks);
 impl Policy for OpenStack {
     /// What it wants depends on where the clouds are: nothing, as long as nobody has said so.
     fn describe() -> Description {
-        let about = description!("Empties the node's compute host in OpenStack first, and enables it again afterwards")
-            .state_version(1)
-            .config_schema(include_str!("../config.schema.json"));
+        let about = description!(
+            "Empties the node's compute host in OpenStack first, and enables it again afterwards"
+        )
+        .state_version(1)
+        .config_schema(include_str!("../config.schema.json"));
         let Ok(settings) = Settings::read() else {
             return about;
         };

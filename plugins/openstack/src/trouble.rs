@@ -11,10 +11,7 @@ const SHOWN: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// It passes by itself: look again.
-    Wait {
-        words: String,
-        after: Option<Duration>,
-    },
+    Wait { words: String, after: Option<Duration> },
     /// It stays until somebody changes something.
     Stop(String),
     /// This step has used up what one step may; the next goes on.

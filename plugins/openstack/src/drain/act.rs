@@ -50,8 +50,7 @@ fn begin(cloud: &mut Cloud<'_>, server: &str, body: &Value, ledger: &mut Ledger)
     if !again.is_success() {
         return Ok(());
     }
-    let now =
-        Servers::one(&again.body).map_err(|error| Trouble::wait(format!("Nova, a server: {error}")))?;
+    let now = Servers::one(&again.body).map_err(|error| Trouble::wait(format!("Nova, a server: {error}")))?;
     // Whatever it is now, the next look sees it; refused is what could be moved and is not.
     if matches!(now.state(), State::Live | State::Stopped) {
         ledger.refuse(server);
@@ -68,11 +67,6 @@ fn begin(cloud: &mut Cloud<'_>, server: &str, body: &Value, ledger: &mut Ledger)
 /// It may have ended by itself in the meantime.
 fn refused_softly(what: &str, server: &str, answer: &Answer) {
     if !answer.is_success() {
-        log::info!(
-            "{what} {}: {} {}",
-            shown("", server),
-            answer.status,
-            answer.words
-        );
+        log::info!("{what} {}: {} {}", shown("", server), answer.status, answer.words);
     }
 }

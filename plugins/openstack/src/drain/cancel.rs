@@ -64,9 +64,8 @@ pub(crate) fn cancel(
 
 /// A cold move that has come to its end is confirmed rather than left half done.
 fn is_open(migration: &Migration, picture: &Picture) -> bool {
-    let confirmable = migration.kind() == Kind::Cold
-        && migration.is_unconfirmed()
-        && migration.created() >= picture.since;
+    let confirmable =
+        migration.kind() == Kind::Cold && migration.is_unconfirmed() && migration.created() >= picture.since;
     migration.is_active() || confirmable
 }
 

@@ -202,10 +202,7 @@ impl<'a> Judge<'a> {
         if migration.status != "running" || migration.kind() != Kind::Live {
             return;
         }
-        let since = *ledger
-            .running
-            .entry(migration.id)
-            .or_insert(self.picture.now);
+        let since = *ledger.running.entry(migration.id).or_insert(self.picture.now);
         if self.picture.now.saturating_sub(since) < self.moves.deadline {
             return;
         }
@@ -214,10 +211,16 @@ impl<'a> Judge<'a> {
             // As often as it takes: an abort that comes to nothing has no other sign.
             OnDeadline::Abort => {
                 ledger.overdue.insert(id);
-                self.decision.acts.push(Act::Abort { server, migration: id });
+                self.decision.acts.push(Act::Abort {
+                    server,
+                    migration: id,
+                });
             }
             OnDeadline::ForceComplete if ledger.overdue.insert(id) => {
-                self.decision.acts.push(Act::Force { server, migration: id });
+                self.decision.acts.push(Act::Force {
+                    server,
+                    migration: id,
+                });
             }
             OnDeadline::ForceComplete | OnDeadline::Wait => {}
         }
@@ -264,8 +267,7 @@ impl<'a> Judge<'a> {
     fn incoming(&mut self, migration: &Migration) {
         self.away(migration, format!("comes here: {}", migration.words()));
         let abortable = migration.status == "running"
-            || (self.version.aborts_queued()
-                && matches!(migration.status.as_str(), "queued" | "preparing"));
+            || (self.version.aborts_queued() && matches!(migration.status.as_str(), "queued" | "preparing"));
         if self.moves.incoming == Incoming::Abort && migration.kind() == Kind::Live && abortable {
             self.decision.acts.push(Act::Abort {
                 server: migration.instance_uuid.clone(),
@@ -289,6 +291,7 @@ impl<'a> Judge<'a> {
         let free = self.moves.parallel.saturating_sub(self.decision.moving);
         for (at, (server, act)) in std::mem::take(&mut self.candidates).into_iter().enumerate() {
             if at < free {
+                self.decision.moving += 1;
                 self.decision.acts.push(act);
                 self.wait(server, "is asked to move".to_owned(), None);
             } else {

@@ -90,7 +90,9 @@ pub(crate) fn servers(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Server>, 
             return Ok(servers);
         }
     }
-    Err(Trouble::wait("servers come and go faster than they can be listed"))
+    Err(Trouble::wait(
+        "servers come and go faster than they can be listed",
+    ))
 }
 
 /// `None`: the server behind which a page was to begin is gone.

@@ -15,4 +15,3 @@ pub(crate) use cancel::cancel;
 pub(crate) use enable::enable;
 pub(crate) use preflight::preflight;
 pub(crate) use step::empty;
-

@@ -13,7 +13,12 @@ use crate::trouble::Trouble;
 const NAMED: usize = 8;
 
 /// Whether the drain can begin, before the node is even cordoned. Changes nothing.
-pub(crate) fn preflight(call: &Call, settings: &Settings, ledger: &mut Ledger, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+pub(crate) fn preflight(
+    call: &Call,
+    settings: &Settings,
+    ledger: &mut Ledger,
+    cloud: &mut Cloud<'_>,
+) -> Result<(), Trouble> {
     let service = service(call, settings, ledger, cloud)?;
     let mark = Mark::new(&call.node.name, &call.drain.id);
     check(settings, &service, &mark, ledger, cloud).map(drop)
@@ -74,7 +79,10 @@ pub(super) fn check(
             )));
         }
     }
-    log::info!("plan for {host} at {now}: {leaving} of {} servers leave", servers.len());
+    log::info!(
+        "plan for {host} at {now}: {leaving} of {} servers leave",
+        servers.len()
+    );
     ledger.planned = true;
     Ok(())
 }

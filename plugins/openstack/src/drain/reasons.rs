@@ -37,7 +37,10 @@ pub(super) fn told(
         lines.push(format!("and {} more", stuck.len() - NAMED));
     }
     let (count, all) = (stuck.len(), all.max(stuck.len()));
-    Ok(format!("{count} of {all} servers stay on {host}: {}", lines.join("; ")))
+    Ok(format!(
+        "{count} of {all} servers stay on {host}: {}",
+        lines.join("; ")
+    ))
 }
 
 fn words(cloud: &mut Cloud<'_>, server: &Stuck, ledger: &mut Ledger) -> Result<Option<String>, Trouble> {

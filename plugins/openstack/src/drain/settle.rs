@@ -32,12 +32,7 @@ pub(super) fn rest(cloud: &mut Cloud<'_>, host: &str, moves: &Moves) -> Result<R
 }
 
 /// Nova's records outlive what they are about, so the server itself is asked.
-fn one(
-    cloud: &mut Cloud<'_>,
-    migration: &Migration,
-    moves: &Moves,
-    rest: &mut Rest,
-) -> Result<(), Trouble> {
+fn one(cloud: &mut Cloud<'_>, migration: &Migration, moves: &Moves, rest: &mut Rest) -> Result<(), Trouble> {
     let id = &migration.instance_uuid;
     let answer = cloud.ask(Method::Get, &ask::server(id), None)?;
     if answer.status == 404 {

@@ -124,7 +124,9 @@ fn going_on(service: &Service, settings: &Settings, decision: &Decision) -> Pend
         progress.push_str(&format!(", {} cannot", decision.stuck.len()));
     }
     if !service.is_up() {
-        progress.push_str(&format!("; nova-compute on {host} is down, nothing moves until it is back"));
+        progress.push_str(&format!(
+            "; nova-compute on {host} is down, nothing moves until it is back"
+        ));
     }
     let stuck = decision.stuck.iter().map(|stuck| Waiting {
         what: stuck.title.clone(),

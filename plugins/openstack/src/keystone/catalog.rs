@@ -99,9 +99,7 @@ mod tests {
     use super::*;
 
     fn catalog() -> Catalog {
-        let endpoint = |interface: &str, region: &str, url: &str| {
-            serde_json::json!({"interface": interface, "region_id": region, "region": region, "url": url})
-        };
+        let endpoint = |interface: &str, region: &str, url: &str| serde_json::json!({"interface": interface, "region_id": region, "region": region, "url": url});
         let catalog = serde_json::json!([
             {"type": "identity", "endpoints": [endpoint("public", "one", "https://keystone/v3")]},
             {"type": "compute", "endpoints": [

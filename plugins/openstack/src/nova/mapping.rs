@@ -41,7 +41,9 @@ impl Mapping {
         }
         let alike: Vec<_> = services
             .iter()
-            .filter(|service| is_short_of(&service.host, &node.name) || is_short_of(&node.name, &service.host))
+            .filter(|service| {
+                is_short_of(&service.host, &node.name) || is_short_of(&node.name, &service.host)
+            })
             .collect();
         one(&alike).ok_or_else(|| {
             format!(
@@ -79,10 +81,7 @@ fn one<'s>(found: &[&'s Service]) -> Option<&'s Service> {
 
 /// `compute-1` is short for `compute-1.example.com`. Two long names are never alike.
 fn is_short_of(short: &str, long: &str) -> bool {
-    !short.contains('.')
-        && long
-            .strip_prefix(short)
-            .is_some_and(|rest| rest.starts_with('.'))
+    !short.contains('.') && long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn count(number: usize) -> &'static str {

@@ -66,9 +66,8 @@ mod tests {
     use super::*;
 
     fn choose(newest: &str, oldest: &str) -> Result<Version, String> {
-        let body = format!(
-            r#"{{"version": {{"id": "v2.1", "version": "{newest}", "min_version": "{oldest}"}}}}"#
-        );
+        let body =
+            format!(r#"{{"version": {{"id": "v2.1", "version": "{newest}", "min_version": "{oldest}"}}}}"#);
         Version::choose(body.as_bytes())
     }
 

@@ -48,7 +48,11 @@ pub(super) fn credential(reader: &mut Reader) -> Credential {
 /// `user-id`, or `username` with a domain; the same for projects.
 fn named(reader: &mut Reader, what: &str) -> Named {
     let id = format!("{what}-id");
-    let name_key = if what == "user" { "username" } else { "project-name" };
+    let name_key = if what == "user" {
+        "username"
+    } else {
+        "project-name"
+    };
     if let Some(id) = reader.text(&id) {
         return Named::Id(id);
     }

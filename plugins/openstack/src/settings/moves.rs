@@ -72,7 +72,10 @@ impl Moves {
             ),
             stopped: reader.choice("stopped", &[("leave", Stopped::Leave), ("cold", Stopped::Cold)]),
             others: reader.choice("others", &[("fail", Others::Fail), ("ignore", Others::Ignore)]),
-            incoming: reader.choice("incoming", &[("wait", Incoming::Wait), ("abort", Incoming::Abort)]),
+            incoming: reader.choice(
+                "incoming",
+                &[("wait", Incoming::Wait), ("abort", Incoming::Abort)],
+            ),
             attempts: usize::try_from(reader.number("attempts", 3, 1..=10)).unwrap_or(1),
             retry_after: seconds(reader.number("retry-seconds", 10, 1..=3600)),
             deadline: seconds(reader.number("server-deadline-seconds", 1800, 1..=86_400)),

@@ -50,7 +50,10 @@ impl Reader {
     /// A URL that must be there, without a slash at its end.
     pub(super) fn url(&mut self, key: &str) -> Option<String> {
         let Some(url) = self.text(key) else {
-            self.problem(key, "it is missing: write a URL such as https://cloud.example.com:5000");
+            self.problem(
+                key,
+                "it is missing: write a URL such as https://cloud.example.com:5000",
+            );
             return None;
         };
         let rest = url
@@ -71,7 +74,9 @@ impl Reader {
     pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> T {
         #[expect(clippy::indexing_slicing, reason = "there is no choice without choices")]
         let default = choices[0].1;
-        let Some(text) = self.text(key) else { return default };
+        let Some(text) = self.text(key) else {
+            return default;
+        };
         if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
             return *value;
         }

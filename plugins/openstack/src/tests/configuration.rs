@@ -88,7 +88,11 @@ fn all_that_is_missing_is_told_at_once() {
 #[test]
 fn a_password_and_a_named_credential_are_as_good() {
     for pairs in [
-        &[("application-credential-id", ""), ("user-id", "u"), ("project-id", "p")][..],
+        &[
+            ("application-credential-id", ""),
+            ("user-id", "u"),
+            ("project-id", "p"),
+        ][..],
         &[
             ("application-credential-id", ""),
             ("application-credential-name", "n"),

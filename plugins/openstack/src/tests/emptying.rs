@@ -22,7 +22,7 @@ fn drained(host: &Host, cloud: &Cloud) -> usize {
         match step(host, Phase::BeforeDrain) {
             Outcome::Done => return steps,
             Outcome::Pending(_) => {
-                cloud.pass(1);
+                cloud.pass(host, 1);
                 cloud.end_all("completed");
             }
             Outcome::Failed(failure) => panic!("{failure:?}"),
@@ -41,7 +41,7 @@ fn five_servers_leave_two_at_a_time_and_the_service_is_disabled_first() {
     let first = pending(&host);
     assert_eq!(actions(&cloud), 2);
     assert_eq!(cloud.service(HOST)["disabled_reason"], json!(MARK));
-    assert_eq!(first.progress, "0 of 5 servers have left compute-a, 0 moving");
+    assert_eq!(first.progress, "0 of 5 servers have left compute-a, 2 moving");
     let disabled = cloud.with(|state| state.asked.iter().position(|asked| asked.starts_with("PUT")));
     let moved = cloud.with(|state| state.asked.iter().position(|asked| asked.ends_with("/action")));
     assert!(disabled < moved);
@@ -240,7 +240,11 @@ fn a_cold_move_of_somebody_else_is_not_confirmed_for_them() {
 
 #[test]
 fn the_smallest_go_first_unless_the_operator_says_otherwise() {
-    for (order, first) in [("smallest-first", "small"), ("largest-first", "large"), ("name", "large")] {
+    for (order, first) in [
+        ("smallest-first", "small"),
+        ("largest-first", "large"),
+        ("name", "large"),
+    ] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
         host.config("order", order);
@@ -249,7 +253,11 @@ fn the_smallest_go_first_unless_the_operator_says_otherwise() {
         cloud.server("large", "active");
         cloud.set("large", "flavor", json!({"ram": 80_000}));
         pending(&host);
-        assert_eq!(cloud.count(&format!("POST /servers/{first}/action")), 1, "{order}");
+        assert_eq!(
+            cloud.count(&format!("POST /servers/{first}/action")),
+            1,
+            "{order}"
+        );
         assert_eq!(actions(&cloud), 1, "{order}");
     }
 }

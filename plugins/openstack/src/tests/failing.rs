@@ -63,7 +63,7 @@ fn a_failure_is_tried_again_after_a_pause_and_not_for_ever() {
     cloud.end_all("error");
     assert!(waits(&pending(&host))[0].contains("tried again in 5 s"));
     assert_eq!(cloud.count("POST /servers/s1/action"), 1);
-    cloud.pass(6);
+    cloud.pass(&host, 6);
     pending(&host);
     assert_eq!(cloud.count("POST /servers/s1/action"), 2);
     cloud.end_all("error");
@@ -101,7 +101,7 @@ fn completed_with_the_host_unchanged_needs_an_operator() {
     cloud.set("s1", "host", json!(HOST));
     // The record may follow a moment later.
     pending(&host);
-    cloud.pass(11);
+    cloud.pass(&host, 11);
     let message = failed(&host, Phase::BeforeDrain);
     assert!(message.contains("an operator must look"), "{message}");
 }
@@ -161,7 +161,7 @@ fn at_its_deadline_a_migration_is_aborted_and_told() {
     pending(&host);
     pending(&host);
     assert_eq!(cloud.count("DELETE /servers"), 0);
-    cloud.pass(6);
+    cloud.pass(&host, 6);
     pending(&host);
     assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
     let message = failed(&host, Phase::BeforeDrain);
@@ -178,7 +178,7 @@ fn a_migration_that_is_to_be_forced_is_forced_once() {
     cloud.server("s1", "active");
     pending(&host);
     pending(&host);
-    cloud.pass(6);
+    cloud.pass(&host, 6);
     pending(&host);
     pending(&host);
     assert_eq!(cloud.count("POST /servers/s1/migrations/1/action"), 1);

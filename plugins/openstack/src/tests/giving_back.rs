@@ -107,7 +107,10 @@ fn what_is_accepted_or_queued_before_2_65_is_aborted_when_it_runs() {
     for status in ["accepted", "queued", "preparing", "post-migrating"] {
         cloud.with(|state| state.migrations.clear());
         cloud.migration(7, "s1", HOST, "compute-b", status, "live-migration");
-        assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)), "{status}");
+        assert!(
+            matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)),
+            "{status}"
+        );
         assert_eq!(cloud.count("DELETE /servers"), 0, "{status}");
     }
     cloud.with(|state| state.migrations[0]["status"] = json!("running"));
@@ -123,7 +126,10 @@ fn cancel_does_not_wait_for_an_abort_that_a_dead_source_cannot_do() {
     pending(&host);
     cloud.with(|state| state.services[0]["state"] = json!("down"));
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
-    let warned = host.log().into_iter().any(|(_, line)| line.contains("cannot be aborted"));
+    let warned = host
+        .log()
+        .into_iter()
+        .any(|(_, line)| line.contains("cannot be aborted"));
     assert!(warned);
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use scupper_sdk::http::{Error, Method, Request, Response};
 use scupper_sdk::testing::Host;
@@ -12,6 +13,8 @@ pub(super) const COMPUTE: &str = "http://nova:8774/v2.1";
 pub(super) const HOST: &str = "compute-a";
 /// The cloud's clock is 40 s ahead of the test's, which begins at 2027-01-15T08:00:00Z.
 const AHEAD: u64 = 40;
+
+type Instead = Box<dyn FnMut(&Request) -> Option<Result<Response, Error>>>;
 
 /// What the cloud is like, and what was asked of it.
 pub(super) struct State {
@@ -24,7 +27,7 @@ pub(super) struct State {
     pub(super) asked: Vec<String>,
     pub(super) bodies: Vec<Value>,
     /// What is answered instead, for as long as it answers something.
-    pub(super) instead: Box<dyn FnMut(&Request) -> Option<Result<Response, Error>>>,
+    pub(super) instead: Instead,
     /// Servers on a page.
     pub(super) page: usize,
     pub(super) seconds: u64,
@@ -89,7 +92,10 @@ impl Cloud {
                 }
                 migration["status"] = json!(status);
                 migration["updated_at"] = json!(now);
-                let (id, dest) = (migration["instance_uuid"].clone(), migration["dest_compute"].clone());
+                let (id, dest) = (
+                    migration["instance_uuid"].clone(),
+                    migration["dest_compute"].clone(),
+                );
                 for server in &mut state.servers {
                     if server["id"] == id {
                         server["OS-EXT-STS:task_state"] = Value::Null;
@@ -119,7 +125,8 @@ impl Cloud {
         });
     }
 
-    pub(super) fn pass(&self, seconds: u64) {
+    pub(super) fn pass(&self, host: &Host, seconds: u64) {
+        host.advance(Duration::from_secs(seconds));
         self.with(|state| state.seconds += seconds);
     }
 
@@ -145,7 +152,10 @@ impl Cloud {
 
     fn answer(&self, request: &Request) -> Result<Response, Error> {
         let url = request.url.clone();
-        let path = url.trim_start_matches(AUTH).trim_start_matches(COMPUTE).to_owned();
+        let path = url
+            .trim_start_matches(AUTH)
+            .trim_start_matches(COMPUTE)
+            .to_owned();
         self.with(|state| state.asked.push(format!("{} {path}", request.method)));
         let mut instead = self.with(|state| std::mem::replace(&mut state.instead, Box::new(|_| None)));
         let other = instead(request);
@@ -174,7 +184,8 @@ impl Cloud {
             state.token = true;
             state.logins += 1;
         });
-        let endpoint = |region: &str, url: &str| json!({"interface": "public", "region_id": region, "url": url});
+        let endpoint =
+            |region: &str, url: &str| json!({"interface": "public", "region_id": region, "url": url});
         let token = json!({"token": {
             "issued_at": "2027-01-15T08:00:00.000000Z", "expires_at": "2027-01-15T09:00:00.000000Z",
             "user": {"id": "u1"},
@@ -197,9 +208,10 @@ impl Cloud {
             (Method::Get, ["os-services"]) => (200, self.services(query)),
             (Method::Put, ["os-services", id]) => self.put_service(id, body),
             (Method::Get, ["servers", "detail"]) => self.page(query),
-            (Method::Get, ["os-migrations"]) => {
-                (200, json!({"migrations": self.with(|state| state.migrations.clone())}))
-            }
+            (Method::Get, ["os-migrations"]) => (
+                200,
+                json!({"migrations": self.with(|state| state.migrations.clone())}),
+            ),
             (Method::Get, ["servers", id]) => self.one(id),
             (Method::Post, ["servers", id, "action"]) => self.action(id, body),
             (Method::Get, ["servers", _, "os-instance-actions"]) => (
@@ -258,14 +270,18 @@ impl Cloud {
             Some(marker) => match here.iter().position(|server| server["id"] == marker) {
                 Some(at) => at + 1,
                 None => {
-                    return (400, json!({"badRequest": {"message": format!("marker [{marker}] not found")}}));
+                    return (
+                        400,
+                        json!({"badRequest": {"message": format!("marker [{marker}] not found")}}),
+                    );
                 }
             },
         };
         let mut answer = json!({"servers": here.iter().skip(from).take(page).collect::<Vec<_>>()});
         if here.len() > from + page {
             let last = here[from + page - 1]["id"].as_str().unwrap();
-            let href = format!("http://10.9.9.9:8774/v2.1/servers/detail?all_tenants=1&marker={last}&limit=1");
+            let href =
+                format!("http://10.9.9.9:8774/v2.1/servers/detail?all_tenants=1&marker={last}&limit=1");
             answer["servers_links"] = json!([{"rel": "next", "href": href}]);
         }
         (200, answer)
@@ -276,7 +292,7 @@ impl Cloud {
             let mut all = state.servers.iter();
             all.find(|server| server["id"] == id).cloned()
         });
-        found.map_or((404, json!({})), |server| (200, json!({"server": server})))
+        found.map_or_else(|| (404, json!({})), |server| (200, json!({"server": server})))
     }
 
     /// A live migration begins when the server is active and nothing is done to it.
