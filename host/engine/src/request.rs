@@ -1,9 +1,10 @@
 //! What somebody wants done to a node, whatever door the wish came through.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Duration, HookPhase, PodRef, Time};
+use crate::{Duration, HookPhase, Node, PodRef, Time};
 
 /// What is to become of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct Request {
 }
 
 /// A loaded policy, as far as the engine cares.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyInfo {
     /// The operator's name for it.
     pub name: String,
@@ -44,6 +45,16 @@ pub struct PolicyInfo {
     pub planner: bool,
     /// The phases its `hooks` want to be called in.
     pub phases: Vec<HookPhase>,
+    /// It takes part only on a node that has all of these labels when it is first seen.
+    pub node_selector: BTreeMap<String, String>,
+}
+
+impl PolicyInfo {
+    /// Whether it takes part in drains of this node.
+    pub fn is_for(&self, node: &Node) -> bool {
+        let mut selector = self.node_selector.iter();
+        selector.all(|(key, value)| node.labels.get(key) == Some(value))
+    }
 }
 
 /// How pods are chosen and evicted.

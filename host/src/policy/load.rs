@@ -77,6 +77,7 @@ pub(super) async fn load(
         digest,
         grants: wants,
         phases,
+        node_selector: spec.node_selector.clone(),
         planner: guest.exports.planner.is_some(),
         config_schema: Some(about.config_schema)
             .filter(|schema| schema.len() <= SCHEMA_BYTES)

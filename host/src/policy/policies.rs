@@ -1,5 +1,6 @@
 //! The loaded policies: an immutable set that is made once and swapped as a whole.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use scupper_engine::{Duration, HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
@@ -39,6 +40,8 @@ pub struct Description {
     pub grants: Vec<Grant>,
     /// The phases its hooks are called in.
     pub phases: Vec<HookPhase>,
+    /// The labels of the nodes on which it takes part; empty: all nodes.
+    pub node_selector: BTreeMap<String, String>,
     /// It plans.
     pub planner: bool,
     /// A JSON schema of its configuration; empty: it takes none.
@@ -78,6 +81,7 @@ impl Policies {
             name: policy.name.clone(),
             planner: policy.planner,
             phases: policy.phases.clone(),
+            node_selector: policy.node_selector.clone(),
         };
         self.loaded
             .iter()

@@ -19,6 +19,7 @@ impl PolicyScript {
             name: self.name.clone(),
             planner: self.planner.is_some(),
             phases: self.hooks.iter().map(|(phase, _)| *phase).collect(),
+            ..PolicyInfo::default()
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What each event changes in the state. What follows from it is decided afterwards, by looking at the state.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 
 use super::Drain;
 use super::allowance::BudgetKey;
 use super::outbox::Job;
 use super::sight::NodeNews;
-use crate::{Answer, Budget, CommandId, Event, EvictAnswer, Node, Outcome, Phase, StepOutcome};
+use crate::{Answer, Budget, CommandId, Event, EvictAnswer, Node, Outcome, Phase, PolicyInfo, StepOutcome};
 
 impl Drain {
     pub(super) fn apply(&mut self, event: Event) {
@@ -32,7 +33,12 @@ impl Drain {
     }
 
     fn apply_node(&mut self, node: Option<Node>) {
-        match self.world.sight.apply(node) {
+        let first = self.world.node().is_none();
+        let news = self.world.sight.apply(node);
+        if first {
+            self.select_policies();
+        }
+        match news {
             NodeNews::Old => {}
             NodeNews::Fresh => self.settle_cordon(),
             NodeNews::Gone => self.node_lost(),
@@ -41,6 +47,18 @@ impl Drain {
                 self.settle_cordon();
             }
         }
+    }
+
+    /// Policies for other nodes have no part in this drain. It is settled once, so that a change of a label does not
+    /// take away half a chain, and a policy of which hooks have begun in an earlier process goes on.
+    fn select_policies(&mut self) {
+        let Some(node) = self.world.node() else {
+            return;
+        };
+        let hooks = self.hooks.keys().chain(self.memory.done.keys());
+        let begun: BTreeSet<String> = hooks.map(|key| key.policy.clone()).collect();
+        let takes_part = |policy: &PolicyInfo| policy.is_for(node) || begun.contains(&policy.name);
+        self.request.policies.retain(takes_part);
     }
 
     /// Whoever lifted it, a cordon that comes back later is not ours.

@@ -358,15 +358,15 @@ pub fn planner(name: &str) -> PolicyInfo {
     PolicyInfo {
         name: name.to_owned(),
         planner: true,
-        phases: Vec::new(),
+        ..PolicyInfo::default()
     }
 }
 
 pub fn hooks(name: &str, phases: &[HookPhase]) -> PolicyInfo {
     PolicyInfo {
         name: name.to_owned(),
-        planner: false,
         phases: phases.to_vec(),
+        ..PolicyInfo::default()
     }
 }
 
