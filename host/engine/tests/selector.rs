@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use harness::{Host, hooks, node, planner, pod, request};
 use scupper_engine::{Checkpoint, Event, HookPhase, Node, Phase, PolicyInfo, Request, Subject};
 
+type Labels = &'static [(&'static str, &'static str)];
+
 fn labels(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     labels.iter().map(owned).collect()
@@ -28,7 +30,7 @@ fn labelled(given: &[(&str, &str)]) -> Node {
 
 #[test]
 fn a_policy_takes_part_where_every_label_is_there() {
-    let rows: &[(&[(&str, &str)], &[(&str, &str)], bool)] = &[
+    let rows: &[(Labels, Labels, bool)] = &[
         (&[], &[], true),
         (&[], &[("gpu", "true")], true),
         (&[("gpu", "true")], &[("gpu", "true"), ("zone", "a")], true),
