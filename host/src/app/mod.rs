@@ -1,6 +1,7 @@
 //! The composition root: the only room that names every other one. It starts things, wires them and ends them.
 
 mod access;
+pub mod author;
 mod board;
 mod calls;
 mod cleanup;

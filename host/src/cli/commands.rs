@@ -23,8 +23,10 @@ pub fn main() -> ExitCode {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
         return crate::policy::compile_child();
     }
-    // The demo tells its story itself.
-    let quiet = matches!(args.command, Command::Demo(_)) && args.log == super::args::DEFAULT_LOG;
+    // These tell their story themselves.
+    let tells = matches!(&args.command, Command::Demo(_))
+        || matches!(&args.command, Command::Policy(command) if command.is_quiet());
+    let quiet = tells && args.log == super::args::DEFAULT_LOG;
     log_to_stderr(if quiet { "warn" } else { &args.log });
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -259,6 +261,16 @@ fn wrong_options(error: &OptionsError) -> ExitCode {
 
 /// One error with all its causes: `error: could not load the policies: policy slurm: …`.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
+    let text = chain(error);
+    let mut stderr = std::io::stderr().lock();
+    for line in text.lines() {
+        writeln!(stderr, "error: {line}").unwrap_or_default();
+    }
+    exit.into()
+}
+
+/// An error and its causes.
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -269,11 +281,7 @@ pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
         }
         source = cause.source();
     }
-    let mut stderr = std::io::stderr().lock();
-    for line in text.lines() {
-        writeln!(stderr, "error: {line}").unwrap_or_default();
-    }
-    exit.into()
+    text
 }
 
 /// A reader that has gone away, as `head` does, is no error.

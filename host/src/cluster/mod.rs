@@ -17,6 +17,7 @@ mod client;
 mod conditions;
 mod connect;
 mod daemonsets;
+mod decode;
 mod error;
 mod evict;
 mod feed;
@@ -39,6 +40,7 @@ mod write;
 pub use client::{Cluster, ConnectOptions};
 pub use conditions::NodeCondition;
 pub use connect::ConnectError;
+pub use decode::{DecodeError, Object, decode};
 pub use error::{ReadError, WriteError};
 pub use lifecycle::{
     LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope, TransitionChange,

@@ -7,8 +7,38 @@ use clap::Subcommand;
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
+    /// Begin a new policy: a crate that builds, and whose tests and scenarios pass.
+    New(NewArgs),
     /// Build the crate of a policy into a component.
     Build(BuildArgs),
+    /// Play the scenarios of a policy: a drain on a cluster in memory, in a time of its own. Needs no Kubernetes.
+    Test(TestArgs),
+}
+
+impl PolicyCommand {
+    /// It says itself what is worth knowing; the log would only repeat it.
+    pub(in crate::cli) const fn is_quiet(&self) -> bool {
+        matches!(self, Self::Test(_))
+    }
+}
+
+/// `scupper policy new`
+#[derive(Debug, clap::Args)]
+pub struct NewArgs {
+    /// Its name, which is the crate's, too.
+    pub name: String,
+    /// It plans: which pods leave, and in which order. That is what it does unless you say otherwise.
+    #[arg(long)]
+    pub planner: bool,
+    /// It acts around a drain, and can hold it up.
+    #[arg(long)]
+    pub hooks: bool,
+    /// It plans and acts.
+    #[arg(long)]
+    pub both: bool,
+    /// The folder in which the crate's own folder is made.
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// `scupper policy build`
@@ -24,4 +54,18 @@ pub struct BuildArgs {
     /// Where the component goes [default: `policies` in the target directory].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+/// `scupper policy test`
+#[derive(Debug, clap::Args)]
+pub struct TestArgs {
+    /// Crates, whose scenarios are in `scenarios/`, folders of scenarios, or single ones.
+    #[arg(default_value = ".", value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The component that the scenarios are about. Without it the crates that they are in are built.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Tell the whole story of every drain.
+    #[arg(long)]
+    pub story: bool,
 }

@@ -3,6 +3,8 @@
 
 mod args;
 mod build;
+mod new;
+mod test;
 
 use std::process::ExitCode;
 
@@ -13,6 +15,8 @@ use crate::report::Format;
 /// Does what was typed after `policy`.
 pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
     match command {
+        PolicyCommand::New(args) => new::run(args, format),
         PolicyCommand::Build(args) => build::run(args, format),
+        PolicyCommand::Test(args) => test::run(args, format).await,
     }
 }

@@ -1,0 +1,275 @@
+//! Nodes, pods and budgets in short: what is not said is as it usually is.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{
+    Budget, Condition, Controller, Deletion, Node, Pod, PodPhase, PodRef, Selector, Time, Uid, UnhealthyPods,
+};
+use serde::Deserialize;
+
+use super::words::{Span, text_or};
+
+type Texts = BTreeMap<String, String>;
+/// What is to change: null takes away.
+type Changes = BTreeMap<String, Option<String>>;
+
+/// What is said of a pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct PodFields {
+    /// `namespace/name`
+    pub(super) name: String,
+    labels: Changes,
+    annotations: Changes,
+    conditions: BTreeMap<String, ConditionForm>,
+    /// `KIND/NAME`, or an empty text for none.
+    controller: Option<String>,
+    phase: Option<String>,
+    ready: Option<bool>,
+    priority: Option<i32>,
+    priority_class: Option<String>,
+    grace_period: Option<Span>,
+    empty_dir: Option<bool>,
+    host_network: Option<bool>,
+    hostname: Option<String>,
+    finalizers: Option<Vec<String>>,
+    /// A static pod's copy in the API.
+    mirror: bool,
+    /// The driver runs in it.
+    pub(super) driver: bool,
+    /// How long it takes to end once it is asked to; its grace period at most. A second, if nothing else is said.
+    pub(super) ends_after: Option<Span>,
+}
+
+text_or! {
+    /// A pod: its name, or more.
+    PodForm, PodFields, |name| PodFields { name, ..PodFields::default() }
+}
+
+/// What is said of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct NodeFields {
+    pub(super) name: String,
+    labels: Changes,
+    annotations: Changes,
+    conditions: BTreeMap<String, ConditionForm>,
+    cordoned: Option<bool>,
+}
+
+text_or! {
+    /// A node: its name, or more.
+    NodeForm, NodeFields, |name| NodeFields { name, ..NodeFields::default() }
+}
+
+/// A condition: its status, or more.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ConditionFields {
+    status: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ConditionForm(ConditionFields);
+
+impl<'de> Deserialize<'de> for ConditionForm {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // An unquoted `True` is a boolean, and means the status all the same.
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "a status such as \"True\", or a map with status, reason and message"
+        )]
+        enum Any {
+            Bool(bool),
+            Text(String),
+            Fields(ConditionFields),
+        }
+        let status = |status: String| ConditionFields {
+            status,
+            ..ConditionFields::default()
+        };
+        Ok(Self(match Any::deserialize(from)? {
+            Any::Bool(true) => status("True".to_owned()),
+            Any::Bool(false) => status("False".to_owned()),
+            Any::Text(text) => status(text),
+            Any::Fields(fields) => fields,
+        }))
+    }
+}
+
+/// A disruption budget.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BudgetForm {
+    /// `namespace/name`
+    name: String,
+    /// Labels; without them it selects every pod of its namespace.
+    #[serde(default)]
+    selector: Texts,
+    /// `status.disruptionsAllowed`
+    allowed: i32,
+}
+
+/// `namespace/name`, taken apart.
+pub(super) fn split(name: &str) -> Result<(String, String), String> {
+    match name.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(format!("`{name}` is no namespace/name")),
+    }
+}
+
+impl PodFields {
+    /// A running, ready pod of a ReplicaSet, but for what is said.
+    pub(super) fn pod(&self, node: &str, uid: String, now: Time) -> Result<Pod, String> {
+        let (namespace, name) = split(&self.name)?;
+        let mut pod = Pod {
+            controller: Some(controller("ReplicaSet", &name)),
+            id: PodRef {
+                namespace,
+                name,
+                uid: Uid(uid),
+            },
+            node: node.to_owned(),
+            labels: Texts::new(),
+            annotations: Texts::new(),
+            phase: PodPhase::Running,
+            ready: true,
+            conditions: Vec::new(),
+            priority: 0,
+            priority_class: String::new(),
+            grace_seconds: 30,
+            created: now,
+            deletion: None::<Deletion>,
+            finalizers: Vec::new(),
+            empty_dir: false,
+            host_network: false,
+            hostname: String::new(),
+        };
+        if self.mirror {
+            let key = scupper_engine::MIRROR_ANNOTATION.to_owned();
+            pod.annotations.insert(key, "mirror".to_owned());
+        }
+        self.change(&mut pod, now)?;
+        Ok(pod)
+    }
+
+    /// Changes what is said, and nothing else.
+    pub(super) fn change(&self, pod: &mut Pod, now: Time) -> Result<(), String> {
+        change(&mut pod.labels, &self.labels);
+        change(&mut pod.annotations, &self.annotations);
+        set_conditions(&mut pod.conditions, &self.conditions, now);
+        if let Some(owner) = &self.controller {
+            pod.controller = match owner.split_once('/') {
+                Some((kind, name)) => Some(controller(kind, name)),
+                None if owner.is_empty() => None,
+                None => {
+                    return Err(format!(
+                        "the controller `{owner}` is no KIND/NAME, such as DaemonSet/agent"
+                    ));
+                }
+            };
+        }
+        if let Some(phase) = &self.phase {
+            pod.phase = match phase.as_str() {
+                "Pending" => PodPhase::Pending,
+                "Running" => PodPhase::Running,
+                "Succeeded" => PodPhase::Succeeded,
+                "Failed" => PodPhase::Failed,
+                "Unknown" => PodPhase::Unknown,
+                other => return Err(format!("there is no phase `{other}` of a pod")),
+            };
+        }
+        if let Some(span) = self.grace_period {
+            pod.grace_seconds = span.0.as_secs();
+        }
+        set(&mut pod.ready, self.ready.as_ref());
+        set(&mut pod.priority, self.priority.as_ref());
+        set(&mut pod.priority_class, self.priority_class.as_ref());
+        set(&mut pod.empty_dir, self.empty_dir.as_ref());
+        set(&mut pod.host_network, self.host_network.as_ref());
+        set(&mut pod.hostname, self.hostname.as_ref());
+        set(&mut pod.finalizers, self.finalizers.as_ref());
+        Ok(())
+    }
+}
+
+impl NodeFields {
+    /// Changes what is said, and nothing else.
+    pub(super) fn change(&self, node: &mut Node, now: Time) {
+        change(&mut node.labels, &self.labels);
+        change(&mut node.annotations, &self.annotations);
+        set_conditions(&mut node.conditions, &self.conditions, now);
+        set(&mut node.unschedulable, self.cordoned.as_ref());
+    }
+}
+
+impl BudgetForm {
+    /// As the engine has it.
+    pub(super) fn budget(&self) -> Result<Budget, String> {
+        let (namespace, name) = split(&self.name)?;
+        Ok(Budget {
+            namespace,
+            name,
+            selector: Selector {
+                labels: self.selector.clone(),
+                ..Selector::default()
+            },
+            unhealthy_pods: UnhealthyPods::default(),
+            disruptions_allowed: self.allowed,
+            current_healthy: 1,
+            desired_healthy: 1 - self.allowed.min(1),
+            observed: true,
+        })
+    }
+}
+
+fn set<T: Clone>(field: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        field.clone_from(value);
+    }
+}
+
+fn change(texts: &mut Texts, changes: &Changes) {
+    for (key, value) in changes {
+        match value {
+            Some(value) => texts.insert(key.clone(), value.clone()),
+            None => texts.remove(key),
+        };
+    }
+}
+
+fn set_conditions(conditions: &mut Vec<Condition>, said: &BTreeMap<String, ConditionForm>, now: Time) {
+    for (kind, ConditionForm(said)) in said {
+        let before = conditions.iter().position(|condition| condition.kind == *kind);
+        let before = before.map(|at| conditions.remove(at));
+        // A condition that is taken away has an empty status.
+        if said.status.is_empty() {
+            continue;
+        }
+        let since = before
+            .filter(|before| before.status == said.status)
+            .map_or(Some(now), |before| before.since);
+        conditions.push(Condition {
+            kind: kind.clone(),
+            status: said.status.clone(),
+            reason: said.reason.clone(),
+            message: said.message.clone(),
+            since,
+        });
+    }
+}
+
+fn controller(kind: &str, name: &str) -> Controller {
+    Controller {
+        api_version: if kind == "Job" { "batch/v1" } else { "apps/v1" }.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        uid: Uid(format!("uid-of-{kind}-{name}")),
+        missing: false,
+    }
+}

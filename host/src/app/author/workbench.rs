@@ -1,0 +1,60 @@
+//! Policies without a cluster: what an author works with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::policy::{ClusterAccess, LoadError, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions};
+
+/// Loads policies for their author.
+pub struct Workbench {
+    runtime: Runtime,
+    /// Their compiled code goes with the workbench.
+    _cache: TempDir,
+}
+
+/// Why there is no workbench.
+#[derive(Debug, Error)]
+pub enum WorkbenchError {
+    /// Compiled code cannot be kept anywhere.
+    #[error("make a directory for compiled policies, or find this program")]
+    Place(#[source] std::io::Error),
+    /// The runtime for policies could not be made.
+    #[error("could not prepare the policy runtime")]
+    Runtime(#[source] RuntimeError),
+}
+
+impl Workbench {
+    /// Sets everything up. `compiler`: the program that compiles policies; `None`: this one.
+    pub fn new(compiler: Option<PathBuf>) -> Result<Self, WorkbenchError> {
+        let cache = tempfile::Builder::new()
+            .prefix("scupper-author-")
+            .tempdir()
+            .map_err(WorkbenchError::Place)?;
+        let compiler = match compiler {
+            Some(compiler) => compiler,
+            None => std::env::current_exe().map_err(WorkbenchError::Place)?,
+        };
+        let runtime = Runtime::new(RuntimeOptions {
+            cache: cache.path().join("native"),
+            compiler,
+            clock: Clock::System,
+        })
+        .map_err(WorkbenchError::Runtime)?;
+        Ok(Self {
+            runtime,
+            _cache: cache,
+        })
+    }
+
+    pub(super) async fn load(
+        &self,
+        specs: &[PolicySpec],
+        cluster: Arc<dyn ClusterAccess>,
+    ) -> Result<Arc<Policies>, LoadError> {
+        Ok(Arc::new(Policies::load(&self.runtime, specs, cluster).await?))
+    }
+}

@@ -1,0 +1,317 @@
+//! A cluster of one node, in memory and in its own time: what the API server, its controllers and the kubelet would do.
+//!
+//! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day goes by in a millisecond. It must
+//! not know what is expected of it.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{
+    Answer, Budget, Checkpoint, Deletion, Duration, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
+};
+
+/// How long a pod takes to end when nothing is said about it.
+const ENDS_AFTER: Duration = Duration::from_secs(1);
+/// How long its controller takes to have another one ready elsewhere, which the budget counts again.
+const REPLACED_AFTER: Duration = Duration::from_secs(1);
+
+/// The cluster.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) now: Time,
+    pub(super) node: Node,
+    pods: BTreeMap<Uid, Living>,
+    gone: BTreeMap<Uid, PodRef>,
+    budgets: Vec<Budget>,
+    /// What happens by itself.
+    due: Vec<(Time, Due)>,
+    /// What a watch would tell, in order.
+    events: Vec<Event>,
+    version: u64,
+    outage_until: Time,
+    /// The Kubernetes Events of policies: `REASON of OBJECT: NOTE`.
+    pub(super) emitted: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Living {
+    pod: Pod,
+    ends_after: Duration,
+}
+
+#[derive(Debug)]
+enum Due {
+    /// The kubelet has ended the pod.
+    Gone(Uid),
+    /// Another pod of the budget is ready.
+    Recovers { namespace: String, name: String },
+}
+
+impl World {
+    pub(super) fn new(now: Time, node: Node) -> Self {
+        Self {
+            now,
+            node,
+            pods: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            budgets: Vec::new(),
+            due: Vec::new(),
+            events: Vec::new(),
+            version: 1,
+            outage_until: Time::default(),
+            emitted: Vec::new(),
+        }
+    }
+
+    /// All there is, as a watch begins.
+    pub(super) fn beginning(&mut self) -> Vec<Event> {
+        self.events.clear();
+        vec![
+            Event::Node(Some(self.seen_node())),
+            Event::Pods(self.pods().cloned().collect()),
+            Event::Budgets(self.budgets.clone()),
+        ]
+    }
+
+    /// What has happened since it was asked last.
+    pub(super) fn news(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// When something happens by itself.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.due.iter().map(|(at, _)| *at).min()
+    }
+
+    /// It is this late now.
+    pub(super) fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        let (due, later) = std::mem::take(&mut self.due)
+            .into_iter()
+            .partition(|(at, _)| *at <= self.now);
+        self.due = later;
+        let mut due: Vec<(Time, Due)> = due;
+        due.sort_by_key(|(at, _)| *at);
+        for (_, due) in due {
+            match due {
+                Due::Gone(uid) => self.end(&uid),
+                Due::Recovers { namespace, name } => self.recover(&namespace, &name),
+            }
+        }
+    }
+
+    /// The node as the API has it now.
+    pub(super) fn seen_node(&self) -> Node {
+        Node {
+            resource_version: self.version.to_string(),
+            ..self.node.clone()
+        }
+    }
+
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values().map(|living| &living.pod)
+    }
+
+    /// A pod that is there, by `namespace/name`.
+    pub(super) fn pod(&self, name: &str) -> Option<&Pod> {
+        self.pods().find(|pod| pod.id.to_string() == name)
+    }
+
+    /// The name of a pod that is there or was.
+    pub(super) fn name_of(&self, uid: &Uid) -> String {
+        let living = self.pods.get(uid).map(|living| &living.pod.id);
+        living
+            .or_else(|| self.gone.get(uid))
+            .map_or_else(|| uid.to_string(), PodRef::to_string)
+    }
+
+    /// A UID that no pod of this name had.
+    pub(super) fn fresh_uid(&self, name: &str) -> String {
+        let named = |pod: &&PodRef| pod.to_string() == name;
+        let before = self.gone.values().filter(named).count();
+        match before {
+            0 => format!("uid-of-{}", name.replace('/', "-")),
+            again => format!("uid-of-{}-{again}", name.replace('/', "-")),
+        }
+    }
+
+    pub(super) fn add_pod(&mut self, pod: Pod, ends_after: Option<Duration>) {
+        self.events.push(Event::PodApplied(pod.clone()));
+        let ends_after = ends_after.unwrap_or(ENDS_AFTER);
+        self.pods.insert(pod.id.uid.clone(), Living { pod, ends_after });
+    }
+
+    /// Changes a pod that is there.
+    pub(super) fn change_pod<E>(
+        &mut self,
+        name: &str,
+        ends_after: Option<Duration>,
+        change: impl FnOnce(&mut Pod) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let named = |living: &&mut Living| living.pod.id.to_string() == name;
+        let Some(living) = self.pods.values_mut().find(named) else {
+            return Ok(false);
+        };
+        change(&mut living.pod)?;
+        living.ends_after = ends_after.unwrap_or(living.ends_after);
+        self.events.push(Event::PodApplied(living.pod.clone()));
+        Ok(true)
+    }
+
+    /// A pod goes, whoever made it. `false`: it is not there.
+    pub(super) fn remove_pod(&mut self, name: &str) -> bool {
+        let uid = self.pod(name).map(|pod| pod.id.uid.clone());
+        if let Some(uid) = &uid {
+            self.end(uid);
+        }
+        uid.is_some()
+    }
+
+    pub(super) fn change_node(&mut self, change: impl FnOnce(&mut Node)) -> String {
+        change(&mut self.node);
+        self.version += 1;
+        self.events.push(Event::Node(Some(self.seen_node())));
+        self.version.to_string()
+    }
+
+    pub(super) fn set_budget(&mut self, budget: Budget) {
+        self.budgets
+            .retain(|other| (&other.namespace, &other.name) != (&budget.namespace, &budget.name));
+        self.events.push(Event::BudgetApplied(budget.clone()));
+        self.budgets.push(budget);
+    }
+
+    /// Policies cannot reach the API server for so long.
+    pub(super) fn outage(&mut self, span: Duration) {
+        self.outage_until = self.now + span;
+    }
+
+    /// Whether policies can reach the API server.
+    pub(super) fn is_reachable(&self) -> bool {
+        self.now >= self.outage_until
+    }
+
+    /// Does what the engine asks of the cluster.
+    pub(super) fn carry_out(&mut self, task: &Task) -> Answer {
+        match task {
+            Task::Evict { pod, grace_seconds } => Answer::Evict(self.evict(pod, *grace_seconds)),
+            Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds)),
+            Task::ListPods => Answer::Pods(self.pods().cloned().collect()),
+            Task::Cordon {
+                checkpoint, version, ..
+            } => self.write(Some(version), |node| {
+                node.unschedulable = true;
+                node.checkpoint = Some(checkpoint.clone());
+            }),
+            Task::Save { checkpoint, .. } => {
+                self.write(None, |node| node.checkpoint = Some(checkpoint.clone()))
+            }
+            Task::Uncordon {
+                checkpoint, version, ..
+            } => self.write(Some(version), |node| {
+                node.unschedulable = false;
+                node.checkpoint.clone_from(checkpoint);
+            }),
+            Task::Forget { .. } => self.write(None, |node| node.checkpoint = None::<Checkpoint>),
+            Task::Plan { .. } | Task::Step(_) => Answer::Rejected {
+                message: "this is for the policies".to_owned(),
+            },
+        }
+    }
+
+    fn write(&mut self, on: Option<&str>, change: impl FnOnce(&mut Node)) -> Answer {
+        if on.is_some_and(|version| version != self.version.to_string()) {
+            return Answer::WriteConflict;
+        }
+        Answer::Written {
+            version: self.change_node(change),
+        }
+    }
+
+    fn evict(&mut self, pod: &PodRef, grace: Option<u64>) -> EvictAnswer {
+        let Some(living) = self.pods.get(&pod.uid) else {
+            return self.absent(pod);
+        };
+        if living.pod.deletion.is_some() {
+            return EvictAnswer::Accepted;
+        }
+        let selecting = |budget: &&mut Budget| budget.selects(&living.pod);
+        let mut budgets: Vec<&mut Budget> = self.budgets.iter_mut().filter(selecting).collect();
+        let recovers = match &mut budgets[..] {
+            [] => None,
+            [budget] if budget.disruptions_allowed > 0 || !living.pod.ready => {
+                if living.pod.ready {
+                    budget.disruptions_allowed -= 1;
+                }
+                self.events.push(Event::BudgetApplied(budget.clone()));
+                living.pod.ready.then(|| Due::Recovers {
+                    namespace: budget.namespace.clone(),
+                    name: budget.name.clone(),
+                })
+            }
+            [budget] => {
+                return EvictAnswer::BudgetExhausted {
+                    budget: budget.name.clone(),
+                    message: format!(
+                        "The disruption budget {} allows none of its pods to go now",
+                        budget.name
+                    ),
+                };
+            }
+            _ => {
+                return EvictAnswer::MoreThanOneBudget {
+                    message: "This pod has more than one PodDisruptionBudget".to_owned(),
+                };
+            }
+        };
+        let answer = self.delete(pod, grace);
+        if let (Some(recovers), Some(gone)) = (recovers, self.ends(&pod.uid)) {
+            self.due.push((gone + REPLACED_AFTER, recovers));
+        }
+        answer
+    }
+
+    fn delete(&mut self, pod: &PodRef, grace: Option<u64>) -> EvictAnswer {
+        let now = self.now;
+        let Some(living) = self.pods.get_mut(&pod.uid) else {
+            return self.absent(pod);
+        };
+        if living.pod.deletion.is_none() {
+            let grace_seconds = grace.unwrap_or(living.pod.grace_seconds);
+            let at = now + Duration::from_secs(grace_seconds);
+            living.pod.deletion = Some(Deletion { at, grace_seconds });
+            self.events.push(Event::PodApplied(living.pod.clone()));
+            self.due
+                .push(((now + living.ends_after).min(at), Due::Gone(pod.uid.clone())));
+        }
+        EvictAnswer::Accepted
+    }
+
+    fn ends(&self, uid: &Uid) -> Option<Time> {
+        let this = |due: &&(Time, Due)| matches!(&due.1, Due::Gone(other) if other == uid);
+        self.due.iter().find(this).map(|(at, _)| *at)
+    }
+
+    fn absent(&self, pod: &PodRef) -> EvictAnswer {
+        match self.pod(&pod.to_string()) {
+            Some(_) => EvictAnswer::UidMismatch {
+                message: "the UID in the precondition is of another pod".to_owned(),
+            },
+            None => EvictAnswer::NotFound,
+        }
+    }
+
+    fn end(&mut self, uid: &Uid) {
+        if let Some(living) = self.pods.remove(uid) {
+            self.gone.insert(uid.clone(), living.pod.id);
+            self.events.push(Event::PodDeleted(uid.clone()));
+        }
+    }
+
+    fn recover(&mut self, namespace: &str, name: &str) {
+        let this = |budget: &&mut Budget| budget.namespace == namespace && budget.name == name;
+        if let Some(budget) = self.budgets.iter_mut().find(this) {
+            budget.disruptions_allowed += 1;
+            self.events.push(Event::BudgetApplied(budget.clone()));
+        }
+    }
+}

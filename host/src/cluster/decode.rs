@@ -1,0 +1,150 @@
+//! Objects that somebody wrote down, such as `kubectl get -o json` prints them: the same types as those of the watch.
+
+use scupper_engine::{Budget, Node, Pod};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::budget::WireBudget;
+use super::node::WireNode;
+use super::pod::WirePod;
+use super::wire::Meta;
+
+/// An object that a drain has to do with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// A node.
+    Node(Node),
+    /// A pod.
+    Pod(Pod),
+    /// A PodDisruptionBudget.
+    Budget(Budget),
+    /// Something else.
+    Other {
+        /// Its `kind`.
+        kind: String,
+    },
+}
+
+/// Why an object cannot be read.
+#[derive(Debug, Error)]
+pub enum DecodeError {
+    /// It is none.
+    #[error("there is an object without a kind")]
+    NoKind,
+    /// It has no name.
+    #[error("there is a {0} without a metadata.name")]
+    NoName(String),
+    /// One of its fields has another type than the API's.
+    #[error("the {kind} {name} is not as the API has it")]
+    Field {
+        /// Its `kind`.
+        kind: String,
+        /// Its `metadata.name`.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    metadata: Meta,
+}
+
+/// Reads an object, or every item of a list.
+pub fn decode(value: Value) -> Result<Vec<Object>, DecodeError> {
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    if kind.is_empty() {
+        return Err(DecodeError::NoKind);
+    }
+    let kind = kind.to_owned();
+    match (kind.strip_suffix("List"), value) {
+        (Some(of), Value::Object(mut list)) => {
+            let Some(Value::Array(items)) = list.remove("items") else {
+                return Ok(Vec::new());
+            };
+            let objects = items.into_iter().map(|item| decode(with_kind(item, of)));
+            Ok(objects.collect::<Result<Vec<_>, _>>()?.concat())
+        }
+        (_, value) => Ok(vec![one(kind, value)?]),
+    }
+}
+
+/// The items of a `PodList` do not say that they are pods.
+fn with_kind(mut item: Value, kind: &str) -> Value {
+    if let Value::Object(fields) = &mut item
+        && !kind.is_empty()
+    {
+        fields.entry("kind").or_insert_with(|| kind.into());
+    }
+    item
+}
+
+fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
+    let head: Head = typed(&kind, "", value.clone())?;
+    let name = head.metadata.name;
+    if name.is_empty() {
+        return Err(DecodeError::NoName(kind));
+    }
+    Ok(match kind.as_str() {
+        "Node" => Object::Node(typed::<WireNode>(&kind, &name, value)?.into_engine().0),
+        "Pod" => Object::Pod(typed::<WirePod>(&kind, &name, value)?.into_engine()),
+        "PodDisruptionBudget" => Object::Budget(typed::<WireBudget>(&kind, &name, value)?.into_engine()),
+        _ => Object::Other { kind },
+    })
+}
+
+fn typed<T: DeserializeOwned>(kind: &str, name: &str, value: Value) -> Result<T, DecodeError> {
+    serde_json::from_value(value).map_err(|source| DecodeError::Field {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lists_of_either_kind_are_read() {
+        let pod = json!({"metadata": {"namespace": "shop", "name": "cart"}, "spec": {"nodeName": "a"}});
+        let mut named = pod.clone();
+        named["kind"] = json!("Pod");
+        let items = |list: Value| decode(list).unwrap();
+        let typed = items(json!({"kind": "PodList", "items": [pod]}));
+        let mixed =
+            items(json!({"kind": "List", "items": [named, {"kind": "Service", "metadata": {"name": "x"}}]}));
+        let [Object::Pod(pod)] = &typed[..] else {
+            panic!("{typed:?}")
+        };
+        assert_eq!(pod.id.to_string(), "shop/cart");
+        assert_eq!(mixed[0], typed[0]);
+        assert_eq!(
+            mixed[1],
+            Object::Other {
+                kind: "Service".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_name() {
+        let wrong = |value| decode(value).unwrap_err().to_string();
+        assert_eq!(
+            wrong(json!({"metadata": {}})),
+            "there is an object without a kind"
+        );
+        assert_eq!(
+            wrong(json!({"kind": "Pod"})),
+            "there is a Pod without a metadata.name"
+        );
+        let pod = json!({"kind": "Pod", "metadata": {"name": "cart"}, "spec": {"priority": "high"}});
+        assert_eq!(wrong(pod), "the Pod cart is not as the API has it");
+    }
+}

@@ -1,0 +1,145 @@
+//! Scenarios: those of the repository's own policies, and what is said of one that is not as expected.
+
+use std::path::Path;
+
+use crate::program::{policy, repository};
+
+#[test]
+fn the_scenarios_of_our_policies_are_played() {
+    let root = repository();
+    let mut crates: Vec<String> = Vec::new();
+    for folder in ["plugins", "examples/policies"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.join("scenarios").is_dir() {
+                crates.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    for name in ["slurm", "priority", "keep-labelled", "announce"] {
+        assert!(
+            crates.iter().any(|path| path.ends_with(name)),
+            "{name} has no scenarios"
+        );
+    }
+    let args: Vec<&str> = ["test"]
+        .into_iter()
+        .chain(crates.iter().map(String::as_str))
+        .collect();
+    let told = policy(&root, &args);
+    assert!(told.good().ends_with(" 0 failed\n"), "{told:#?}");
+}
+
+/// Plays one scenario about `keep-labelled`.
+fn played(text: &str) -> (i32, String) {
+    let folder = repository().join("examples/policies/keep-labelled");
+    let built = policy(&folder, &["--output", "json", "build"]);
+    let built: serde_json::Value = serde_json::from_str(built.good()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("it.yaml"), text).unwrap();
+    let told = policy(
+        dir.path(),
+        &[
+            "test",
+            "it.yaml",
+            "--policy",
+            built.get("file").unwrap().as_str().unwrap(),
+        ],
+    );
+    (told.code.unwrap(), format!("{}{}", told.stdout, told.stderr))
+}
+
+#[test]
+fn a_plan_that_is_not_as_expected_is_told_with_its_line_and_both_sides() {
+    let (code, told) = played(
+        "about: The wrong way round\n\
+         pods:\n\
+         - {name: shop/db, labels: {example.com/keep: \"\"}}\n\
+         - shop/cart\n\
+         plan:\n  \
+           evict: [shop/db]\n  \
+           waves: [{name: all, pods: [shop/cart]}]\n  \
+           reasons: {shop/db: because}\n",
+    );
+    assert_eq!(code, 7, "{told}");
+    for line in [
+        "FAILED  it.yaml  The wrong way round",
+        "  it.yaml:6: evict\n    - shop/db\n    + shop/cart\n",
+        "  it.yaml:6: the reason of shop/db\n    - because\n    + it has the label example.com/keep\n",
+        "1 scenario: 0 ok, 1 failed\n",
+    ] {
+        assert!(told.contains(line), "no `{line}` in {told}");
+    }
+    assert!(!told.contains("waves"), "{told}");
+}
+
+#[test]
+fn a_drain_that_goes_otherwise_is_told_with_its_story() {
+    let (code, told) = played(
+        "pods: [shop/cart]\n\
+         budgets: [{name: shop/all, allowed: 0}]\n\
+         drain: {sla: 1m}\n\
+         steps:\n\
+         - pass: 10s\n\
+         - expect: {gone: [shop/cart], cordoned: false}\n\
+         ends: Drained\n",
+    );
+    assert_eq!(code, 7, "{told}");
+    assert!(
+        told.contains("  it.yaml:6: the node\n    - not cordoned\n    + cordoned\n"),
+        "{told}"
+    );
+    assert!(
+        told.contains("  it.yaml:6: shop/cart\n    - gone\n    + here\n"),
+        "{told}"
+    );
+    assert!(told.contains("disruption budget all does not allow it"), "{told}");
+    let (code, told) = played(
+        "pods: [shop/cart]\nbudgets: [{name: shop/all, allowed: 0}]\ndrain: {sla: 1m}\nends: Drained\n",
+    );
+    assert_eq!(code, 7, "{told}");
+    assert!(
+        told.contains("  it.yaml:4: the end\n    - Drained\n    + DeadlineExceeded:"),
+        "{told}"
+    );
+    let (code, told) = played("pods: [shop/cart]\nsteps:\n- expect: {hook: before-drain, done: true}\n");
+    assert_eq!(code, 7, "{told}");
+    assert!(
+        told.contains(
+            "  it.yaml:3: before-drain is called\n    - within 24h00m\n    + the drain ended as Drained"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_scenario_that_makes_no_sense_is_told_where() {
+    for (text, words) in [
+        ("pods: [shop/cart]\nplans: {}\n", &["line 2", "plans", "plan"][..]),
+        ("steps:\n- wait: 10s\n", &["line 2", "wait", "pass"]),
+        ("steps:\n- pass: soon\n", &["line 2", "`soon` is no span of time"]),
+        (
+            "steps:\n- remove: shop/cart\n",
+            &["line 2", "there is no pod shop/cart now"],
+        ),
+        ("pods: [cart]\n", &["`cart` is no namespace/name"]),
+        ("policy: {grant: {}}\n", &["policies[0].grant", "grants"]),
+        ("cluster: nowhere.yaml\n", &["nowhere.yaml"]),
+        ("policy: {config: {a: 1}, sha256: \"00\"}\n", &["sha256"]),
+    ] {
+        let (code, told) = played(text);
+        assert_eq!(code, 3, "{text}: {told}");
+        for word in words {
+            assert!(told.contains(word), "{text}: no `{word}` in {told}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_without_scenarios_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = policy(dir.path(), &["test"]).ends(3);
+    assert!(told.contains("there are no scenarios in"), "{told}");
+    let told = policy(Path::new("/"), &["test", "/nowhere"]).ends(3);
+    assert!(told.contains("/nowhere"), "{told}");
+}
