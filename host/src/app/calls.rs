@@ -3,14 +3,14 @@
 use scupper_engine::{Duration, HookStep, Plan, PlanAnswer, Request, StepOutcome, Time};
 
 use super::view::View;
-use crate::policy::{DrainInfo, PlanCall, Policies, StepCall};
+use crate::policy::{DrainInfo, PlanCall, Session, StepCall};
 
 /// Nothing was heard of the node yet (a restart in the middle of a roll-back): soon.
 const NODE_SOON: Duration = Duration::from_secs(1);
 
 /// Asks a planner.
 pub(super) async fn plan(
-    policies: &Policies,
+    policies: &Session,
     drain: DrainInfo<'_>,
     view: &View,
     policy: &str,
@@ -35,7 +35,7 @@ pub(super) async fn plan(
 
 /// Takes one step of a hook.
 pub(super) async fn step(
-    policies: &Policies,
+    policies: &Session,
     drain: DrainInfo<'_>,
     view: &View,
     step: &HookStep,

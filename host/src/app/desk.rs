@@ -185,6 +185,7 @@ impl Desk {
     }
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
+        let session = self.tools.catalogue.session();
         let request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
@@ -193,14 +194,14 @@ impl Desk {
             node: self.node.clone(),
             deadline: wish.deadline,
             settings: self.settings.clone(),
-            policies: self.tools.policies.infos(),
+            policies: session.infos(),
         };
         let now = self.tools.clock.now();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let reporter = Reporter::lines(self.format, &self.output, now, started, &request)
             .and_cluster(self.tools.cluster.clone(), self.node.clone());
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let drive = Drive::new(self.tools.clone(), request, resume, reporter);
+        let drive = Drive::new(self.tools.clone(), session, request, resume, reporter);
         let drive = tokio::spawn(drive.run(inbox));
         self.standing
             .send_replace(Standing::Working { id: wish.id.clone() });

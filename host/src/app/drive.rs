@@ -16,19 +16,21 @@ use super::reporter::Reporter;
 use super::view::View;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::policy::Policies;
+use crate::policy::{Catalogue, Session};
 
 /// What a drain is driven with.
 #[derive(Clone)]
 pub(crate) struct Tools {
     pub(crate) cluster: Cluster,
-    pub(crate) policies: Arc<Policies>,
+    pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) clock: Clock,
 }
 
 /// Drives one drain to its end.
 pub(crate) struct Drive {
     tools: Tools,
+    /// The policies that this drain was begun with; their code may be replaced between two calls.
+    policies: Arc<Session>,
     drain: Drain,
     view: Arc<View>,
     reporter: Reporter,
@@ -41,6 +43,7 @@ const NO_TIMER: Duration = Duration::from_secs(3600);
 impl Drive {
     pub(crate) fn new(
         tools: Tools,
+        policies: Session,
         request: Request,
         resume: Option<Checkpoint>,
         reporter: Reporter,
@@ -52,6 +55,7 @@ impl Drive {
         };
         Self {
             tools,
+            policies: Arc::new(policies),
             drain,
             view: Arc::default(),
             reporter,
@@ -128,30 +132,31 @@ impl Drive {
 
     fn carry_out(&mut self, node: &str, command: Command, now: Time) {
         let Command { id, task } = command;
-        let tools = self.tools.clone();
         match task {
             Task::Plan { policy, draft } => {
                 let (request, view, started) = self.snapshot();
+                let policies = Arc::clone(&self.policies);
                 self.running.spawn(async move {
                     let info = calls::info(&request, started, now);
-                    let answer = calls::plan(&tools.policies, info, &view, &policy, &draft).await;
+                    let answer = calls::plan(&policies, info, &view, &policy, &draft).await;
                     (id, Answer::Plan(answer))
                 });
             }
             Task::Step(step) => {
                 let (request, view, started) = self.snapshot();
+                let policies = Arc::clone(&self.policies);
                 self.running.spawn(async move {
                     let info = calls::info(&request, started, now);
                     (
                         id,
-                        Answer::Step(calls::step(&tools.policies, info, &view, &step).await),
+                        Answer::Step(calls::step(&policies, info, &view, &step).await),
                     )
                 });
             }
             task => {
-                let node = node.to_owned();
+                let (node, cluster) = (node.to_owned(), self.tools.cluster.clone());
                 self.running
-                    .spawn(async move { (id, tools.cluster.perform(&node, &task).await) });
+                    .spawn(async move { (id, cluster.perform(&node, &task).await) });
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cluster::{ConnectError, ReadError, WriteError};
-use crate::policy::{LoadError, RuntimeError};
+use crate::policy::{LoadError, RuntimeError, StartError};
 use crate::triggers::slm::SlmError;
 
 /// Why a command did not do what it was called for.
@@ -42,6 +42,9 @@ pub enum AppError {
     /// A policy cannot be used.
     #[error("could not load the policies")]
     Policies(#[source] LoadError),
+    /// The policies cannot be started.
+    #[error("could not load the policies")]
+    Reload(#[source] StartError),
     /// The kubelet's side could not be served.
     #[error("could not serve the kubelet")]
     Slm(#[source] SlmError),

@@ -10,6 +10,7 @@ mod desk;
 mod drive;
 mod error;
 mod options;
+mod notices;
 mod own;
 mod plan;
 mod plugin;

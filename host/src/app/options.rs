@@ -6,7 +6,7 @@ use std::time::Duration;
 use scupper_engine::Settings;
 
 use crate::clock::Clock;
-use crate::policy::PolicySpec;
+use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
 use crate::report::Format;
 
 /// The policies to load, in chain order.
@@ -14,8 +14,12 @@ use crate::report::Format;
 pub struct PoliciesOptions {
     /// In chain order.
     pub policies: Vec<PolicySpec>,
+    /// Where they are said, when that can change; they are read there instead, again and again.
+    pub source: Option<PolicySource>,
     /// Where compiled code is kept; `None`: a directory of this process that goes with it.
     pub cache: Option<PathBuf>,
+    /// How they are kept up to date while the driver runs.
+    pub reload: ReloadOptions,
 }
 
 /// How the kubelet plugin runs.

@@ -12,7 +12,7 @@ use super::view::View;
 use super::{AppError, PoliciesOptions, policies};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ConnectOptions};
-use crate::policy::Policies;
+use crate::policy::Session;
 
 /// What to plan.
 #[derive(Clone, Debug)]
@@ -62,6 +62,7 @@ pub async fn plan(options: PlanOptions) -> Result<Planned, AppError> {
         &cluster,
     )
     .await?;
+    let session = Session::fixed(loaded.policies);
     let request = Request {
         id: "plan".to_owned(),
         name: "plan".to_owned(),
@@ -70,15 +71,15 @@ pub async fn plan(options: PlanOptions) -> Result<Planned, AppError> {
         node: options.node,
         deadline: None,
         settings: options.settings,
-        policies: loaded.policies.infos(),
+        policies: session.infos(),
     };
-    dry_run(&cluster, &loaded.policies, options.clock, request).await
+    dry_run(&cluster, &session, options.clock, request).await
 }
 
 /// Runs a drain until it has a plan, or has ended without one.
 async fn dry_run(
     cluster: &Cluster,
-    policies: &Policies,
+    policies: &Session,
     clock: Clock,
     request: Request,
 ) -> Result<Planned, AppError> {

@@ -49,11 +49,12 @@ impl Plugin {
         if !cluster.lifecycle_served().await.map_err(unseen)? {
             return Err(AppError::LifecycleNotServed);
         }
-        let loaded = policies::load(
+        let kept = policies::keep(
             &options.policies,
             options.compiler.clone(),
             options.clock,
             &cluster,
+            &node,
         )
         .await?;
         let known = cluster.node(&node).await.map_err(unseen)?;
@@ -61,7 +62,7 @@ impl Plugin {
         let (registration, registered) = watch::channel(Registration::Waiting);
         let tools = Tools {
             cluster: cluster.clone(),
-            policies: Arc::clone(&loaded.policies),
+            catalogue: Arc::clone(&kept.catalogue),
             clock: options.clock,
         };
         let desk = DeskOptions {
@@ -88,8 +89,8 @@ impl Plugin {
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
-                // The directory of compiled code lives as long as the driver.
-                let _loaded = loaded;
+                // Policies are kept up to date as long as the driver lives.
+                let _kept = kept;
                 supervise(desk, inbox, tokio::spawn(door), stop).await
             }
         });

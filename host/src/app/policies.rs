@@ -1,4 +1,4 @@
-//! From the operator's words to loaded policies.
+//! From the operator's words to loaded policies: once for a command, and kept up to date for the driver.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -6,26 +6,103 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::access::Access;
-use super::{AppError, PoliciesOptions};
+use super::{AppError, PoliciesOptions, notices};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::policy::{Policies, Runtime, RuntimeOptions};
+use crate::policy::{Catalogue, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, StartError};
 
-/// The loaded policies, with what they need to live.
+/// Policies that are loaded once, for a command that ends.
 pub(crate) struct Loaded {
-    pub(crate) policies: Arc<Policies>,
+    pub(crate) policies: Policies,
     /// Where their compiled code is, when nobody named a place for it.
     _cache: Option<TempDir>,
 }
 
+/// Policies that are kept up to date while this lives.
+pub(crate) struct Kept {
+    pub(crate) catalogue: Arc<Catalogue>,
+    task: JoinHandle<()>,
+    told: JoinHandle<()>,
+    _cache: Option<TempDir>,
+}
+
+/// Loads the policies once.
 pub(crate) async fn load(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
     clock: Clock,
     cluster: &Cluster,
 ) -> Result<Loaded, AppError> {
+    let (runtime, cache) = runtime(options, compiler, clock)?;
+    let specs = match &options.source {
+        Some(source) => {
+            (source.read)().map_err(|reason| AppError::Reload(StartError::Configuration(reason)))?
+        }
+        None => options.policies.clone(),
+    };
+    let policies = Policies::load(&runtime, &specs, access(cluster))
+        .await
+        .map_err(AppError::Policies)?;
+    Ok(Loaded {
+        policies,
+        _cache: cache,
+    })
+}
+
+/// Loads the policies and keeps them up to date. What happens to them is told on the node.
+pub(crate) async fn keep(
+    options: &PoliciesOptions,
+    compiler: Option<PathBuf>,
+    clock: Clock,
+    cluster: &Cluster,
+    node: &str,
+) -> Result<Kept, AppError> {
+    let (runtime, cache) = runtime(options, compiler, clock)?;
+    let fixed = || PolicySource::fixed(options.policies.clone());
+    let source = options.source.clone().unwrap_or_else(fixed);
+    let (notices, heard) = mpsc::unbounded_channel();
+    let started = Reloader::start(
+        Arc::new(runtime),
+        access(cluster),
+        source,
+        options.reload,
+        notices,
+    );
+    let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
+    let told = notices::tell(
+        cluster.clone(),
+        node.to_owned(),
+        Arc::clone(&catalogue),
+        heard,
+    );
+    Ok(Kept {
+        catalogue,
+        task: tokio::spawn(reloader.run()),
+        told: tokio::spawn(told),
+        _cache: cache,
+    })
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.told.abort();
+    }
+}
+
+fn access(cluster: &Cluster) -> Arc<Access> {
+    Arc::new(Access::new(cluster.clone()))
+}
+
+fn runtime(
+    options: &PoliciesOptions,
+    compiler: Option<PathBuf>,
+    clock: Clock,
+) -> Result<(Runtime, Option<TempDir>), AppError> {
     let (cache, kept) = cache_dir(options)?;
     let compiler = match compiler {
         Some(compiler) => compiler,
@@ -40,14 +117,7 @@ pub(crate) async fn load(
         clock,
     })
     .map_err(AppError::Runtime)?;
-    let access = Arc::new(Access::new(cluster.clone()));
-    let policies = Policies::load(&runtime, &options.policies, access)
-        .await
-        .map_err(AppError::Policies)?;
-    Ok(Loaded {
-        policies: Arc::new(policies),
-        _cache: kept,
-    })
+    Ok((runtime, kept))
 }
 
 fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), AppError> {

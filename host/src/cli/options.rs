@@ -146,6 +146,7 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOption
     Some(PoliciesOptions {
         policies,
         cache: args.policy_cache.clone(),
+        ..PoliciesOptions::default()
     })
 }
 

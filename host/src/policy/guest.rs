@@ -112,15 +112,28 @@ impl Guest {
 
     /// Asks its planner. `Ok(Err(…))`: it refuses the drain.
     pub(super) async fn make_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
+        let bounds = Bounds::new(&self.limits, self.limits.plan_cpu, self.limits.plan_wall);
+        self.plan_within(call, &bounds).await
+    }
+
+    /// The same, with the little time that a policy has while it is loaded.
+    pub(super) async fn dry_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
+        self.plan_within(call, &self.probe()).await
+    }
+
+    async fn plan_within(
+        &self,
+        call: &PlanCall<'_>,
+        bounds: &Bounds,
+    ) -> Result<Result<Plan, String>, CallError> {
         const FUNCTION: &str = "make-plan";
         let Some(planner) = &self.exports.planner else {
             return Err(self.absent(FUNCTION));
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
-        let bounds = Bounds::new(&self.limits, self.limits.plan_cpu, self.limits.plan_wall);
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None).await?;
+            let (mut store, instance) = self.open(bounds, None).await?;
             let planner = planner.load(&mut store, &instance)?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
@@ -132,7 +145,7 @@ impl Guest {
                 .map(|plan| (Ok(plan), CallResult::Ok))
                 .map_err(CallFault::Answer),
         };
-        self.run(FUNCTION, &bounds, work, judge).await
+        self.run(FUNCTION, bounds, work, judge).await
     }
 
     /// Takes one step of a hook.

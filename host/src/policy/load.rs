@@ -12,6 +12,7 @@ use super::error::{ConfigProblem, LoadFault, MissingGrant, WantError};
 use super::events::Emitted;
 use super::guest::{Exports, Guest};
 use super::host::Household;
+use super::loaded::Loaded;
 use super::log::Allowance;
 use super::native::{self, Native, sha256};
 use super::text::{into_line, one_line};
@@ -29,10 +30,11 @@ const PROBLEMS: usize = 50;
 
 const PAGE: u64 = 64 * 1024;
 
-/// A policy that can be called.
-pub(super) struct Loaded {
-    pub(super) guest: Guest,
-    pub(super) description: Description,
+/// A component that was looked at and compiled, but not asked anything yet.
+pub(super) struct Compiled {
+    pub(super) component: Component,
+    /// SHA-256 of its file, in hex.
+    pub(super) digest: String,
 }
 
 /// Takes a policy through all steps.
@@ -41,15 +43,21 @@ pub(super) async fn load(
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,
 ) -> Result<Loaded, LoadFault> {
-    for grant in &spec.grants {
-        grants::check(grant).map_err(|source| LoadFault::Grant {
-            grant: grant.clone(),
-            source,
-        })?;
-    }
-    let (file, pin) = (spec.file.clone(), spec.sha256.clone());
+    check_grants(spec)?;
+    let file = spec.file.clone();
+    let wasm = blocking(move || Ok(source::read(&file)?)).await?;
+    let compiled = compile(runtime, spec, wasm).await?;
+    settle(runtime, spec, cluster, compiled).await
+}
+
+/// The first steps, which need no configuration: scan and compile.
+pub(super) async fn compile(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    wasm: Vec<u8>,
+) -> Result<Compiled, LoadFault> {
+    let pin = spec.sha256.clone();
     let (wasm, digest) = blocking(move || {
-        let wasm = source::read(&file)?;
         let digest = sha256(&wasm);
         // Before anybody looks into it: what was pinned is all that may even be parsed.
         check_pin(&digest, pin)?;
@@ -58,6 +66,19 @@ pub(super) async fn load(
     })
     .await?;
     let component = compiled(runtime, wasm, &digest).await?;
+    Ok(Compiled { component, digest })
+}
+
+/// The other steps: link, describe, check the configuration. A change of the configuration alone takes only these.
+pub(super) async fn settle(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+    compiled: Compiled,
+) -> Result<Loaded, LoadFault> {
+    let Compiled { component, digest } = compiled;
+    check_grants(spec)?;
+    check_pin(&digest, spec.sha256.clone())?;
     check_needs(&component, &spec.limits)?;
     let mut guest = link(runtime, spec, cluster, &component, &digest)?;
     let about = guest
@@ -84,6 +105,16 @@ pub(super) async fn load(
             .unwrap_or_default(),
     };
     Ok(Loaded { guest, description })
+}
+
+fn check_grants(spec: &PolicySpec) -> Result<(), LoadFault> {
+    for grant in &spec.grants {
+        grants::check(grant).map_err(|source| LoadFault::Grant {
+            grant: grant.clone(),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 fn check_pin(digest: &str, pin: Option<String>) -> Result<(), LoadFault> {

@@ -32,6 +32,7 @@ mod host;
 mod http;
 mod limits;
 mod load;
+mod loaded;
 mod log;
 mod meter;
 mod names;
@@ -39,6 +40,7 @@ mod native;
 mod observer;
 mod owned;
 mod policies;
+mod reload;
 mod runtime;
 mod secret;
 mod source;
@@ -60,6 +62,10 @@ pub use http::{HttpGrant, Networks};
 pub use limits::Limits;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};
+pub use reload::{
+    Catalogue, ReloadNotice, PolicySource, ReadSpecs, ReloadOptions, ReloadRules, Reloader, Session, SlotProblem,
+    SlotState, SlotStatus, StartError, Straggler, WatchOptions,
+};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
 pub use secret::{SecretGrant, SecretSource};
 pub use source::SourceError;

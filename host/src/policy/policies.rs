@@ -1,24 +1,22 @@
-//! The loaded policies: an immutable set that is made once and swapped as a whole.
+//! The loaded policies: an immutable set that is loaded once, for a command that ends. What is swapped while
+//! it runs is [`super::reload`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use scupper_engine::{Duration, HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
+use scupper_engine::{HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
 
 use super::error::{LoadError, LoadFault};
-use super::load::{self, Loaded};
+use super::load;
+use super::loaded::{Loaded, failed_plan, failed_step, no_hooks, no_planner};
 use super::{ClusterAccess, Grant, PlanCall, PolicySpec, PolicyUsage, Runtime, StepCall};
-
-/// When a step that trapped or overran is tried again: a policy may fail because of what it was shown, and that
-/// changes. The drain's deadline ends it.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// The host's own first draft bears this name in plans.
 const RESERVED_NAME: &str = "kubectl";
 
 /// The loaded policies, in chain order.
 pub struct Policies {
-    loaded: Vec<Loaded>,
+    loaded: Vec<Arc<Loaded>>,
 }
 
 /// A loaded policy, for people.
@@ -66,27 +64,19 @@ impl Policies {
                 Ok(()) => load::load(runtime, spec, Arc::clone(&cluster)).await,
                 Err(fault) => Err(fault),
             };
-            policies.loaded.push(loaded.map_err(|fault| LoadError {
+            let loaded = loaded.map_err(|fault| LoadError {
                 policy: spec.name.clone(),
                 file: spec.file.clone(),
                 fault: Box::new(fault),
-            })?);
+            })?;
+            policies.loaded.push(Arc::new(loaded));
         }
         Ok(policies)
     }
 
     /// What the engine must know of them, in chain order.
     pub fn infos(&self) -> Vec<PolicyInfo> {
-        let info = |policy: &Description| PolicyInfo {
-            name: policy.name.clone(),
-            planner: policy.planner,
-            phases: policy.phases.clone(),
-            node_selector: policy.node_selector.clone(),
-        };
-        self.loaded
-            .iter()
-            .map(|loaded| info(&loaded.description))
-            .collect()
+        self.loaded.iter().map(|loaded| loaded.info()).collect()
     }
 
     /// What people may want to know of them.
@@ -104,60 +94,47 @@ impl Policies {
 
     /// Asks a policy's planner. Whatever the policy does, there is an answer within its wall time.
     pub async fn plan(&self, call: PlanCall<'_>) -> PlanAnswer {
-        let Some(policy) = self.find(call.policy) else {
-            return PlanAnswer::Failed {
-                message: absent(call.policy),
-            };
-        };
-        match policy.guest.make_plan(&call).await {
-            Ok(Ok(plan)) => PlanAnswer::Plan(plan),
-            Ok(Err(message)) => PlanAnswer::Refused { message },
-            Err(error) => PlanAnswer::Failed {
-                message: told(&error),
-            },
+        match self.find(call.policy) {
+            Some(policy) => policy
+                .plan(&call)
+                .await
+                .unwrap_or_else(|error| failed_plan(&error)),
+            None => no_planner(call.policy),
         }
     }
 
     /// Takes one step of a policy's hook. Whatever the policy does, there is an outcome within its wall time.
     pub async fn step(&self, call: StepCall<'_>) -> StepOutcome {
-        let Some(policy) = self.find(&call.step.policy) else {
-            return StepOutcome::Failed {
-                message: absent(&call.step.policy),
-                retry_after: None,
-            };
-        };
-        match policy.guest.step(&call).await {
-            Ok(outcome) => outcome,
-            Err(error) => StepOutcome::Failed {
-                message: told(&error),
-                retry_after: Some(RETRY),
-            },
+        match self.find(&call.step.policy) {
+            Some(policy) => policy
+                .step(&call)
+                .await
+                .unwrap_or_else(|error| failed_step(&error)),
+            None => no_hooks(&call.step.policy),
         }
     }
 
-    fn find(&self, name: &str) -> Option<&Loaded> {
+    /// Taken apart, for one drain.
+    pub(super) fn into_loaded(self) -> Vec<Arc<Loaded>> {
+        self.loaded
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Loaded>> {
         self.loaded.iter().find(|loaded| loaded.description.name == name)
     }
 
-    /// Names stand in plans, checkpoints and metrics.
+    /// A name that no other has.
     fn check_name(&self, name: &str) -> Result<(), LoadFault> {
-        let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let fits = (1..=63).contains(&name.len()) && name.bytes().all(letter) && name != RESERVED_NAME;
-        if fits && self.find(name).is_none() {
-            Ok(())
-        } else {
-            Err(LoadFault::Name)
+        if self.find(name).is_some() {
+            return Err(LoadFault::Name);
         }
+        check_name(name)
     }
 }
 
-/// The failure as one line, also for the log: whoever debugs the policy looks there.
-fn told(error: &super::CallError) -> String {
-    let message = error.to_string();
-    tracing::warn!(target: "scupper::policy", policy = %error.policy, function = error.function, "{}", error.fault);
-    message
-}
-
-fn absent(name: &str) -> String {
-    format!("there is no policy `{name}`")
+/// Names stand in plans, checkpoints, metrics and file names.
+pub(super) fn check_name(name: &str) -> Result<(), LoadFault> {
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let fits = (1..=63).contains(&name.len()) && name.bytes().all(letter) && name != RESERVED_NAME;
+    if fits { Ok(()) } else { Err(LoadFault::Name) }
 }

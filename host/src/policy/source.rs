@@ -1,22 +1,27 @@
 //! A policy's file, before anything of it is compiled: is it a component, does it speak our package, and does it import
 //! only what we have?
 
-use std::fs::OpenOptions;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Take};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 use wasmparser::{Validator, WasmFeatures};
 
 use super::limits::SOURCE_BYTES;
 use super::names::{Names, VERSION};
+use super::native::hex;
 use super::text::one_line;
 
 const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
 
 /// What is wrong with a policy's file.
 #[derive(Debug, Error)]
@@ -85,6 +90,33 @@ pub enum SourceError {
 
 /// Reads a policy's file. Blocks.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
+    let mut bytes = Vec::new();
+    open(file)?
+        .read_to_end(&mut bytes)
+        .map_err(SourceError::Read)?;
+    if bytes.len() as u64 > SOURCE_BYTES {
+        return Err(SourceError::TooLarge);
+    }
+    Ok(bytes)
+}
+
+/// SHA-256 of a policy's file, in hex, without holding all of it. Blocks.
+pub(super) fn digest(file: &Path) -> Result<String, SourceError> {
+    let mut open = open(file)?;
+    let mut hasher = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match open.read(&mut chunk) {
+            Ok(0) => return Ok(hex(&hasher.finalize())),
+            Ok(length) => hasher.update(chunk.get(..length).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(SourceError::Read(error)),
+        }
+    }
+}
+
+/// A regular file that is not too long; of one that grows, a little more than may be.
+fn open(file: &Path) -> Result<Take<File>, SourceError> {
     // A named pipe would block the open itself.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let open = OpenOptions::new()
@@ -99,14 +131,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
     if metadata.len() > SOURCE_BYTES {
         return Err(SourceError::TooLarge);
     }
-    let mut bytes = Vec::new();
-    open.take(SOURCE_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(SourceError::Read)?;
-    if bytes.len() as u64 > SOURCE_BYTES {
-        return Err(SourceError::TooLarge);
-    }
-    Ok(bytes)
+    Ok(open.take(SOURCE_BYTES + 1))
 }
 
 /// Checks that the bytes are a valid component of our package. Takes time in proportion to its length.

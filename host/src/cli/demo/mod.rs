@@ -143,7 +143,7 @@ fn policies(args: &DemoArgs) -> PoliciesOptions {
     };
     PoliciesOptions {
         policies: vec![slurm],
-        cache: None,
+        ..PoliciesOptions::default()
     }
 }
 

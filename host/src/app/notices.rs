@@ -1,0 +1,96 @@
+//! What happened to the policies, told on the node: an Event for each happening, and one annotation that names what is
+//! active. The policy edge says it, the cluster edge writes it, and neither knows the other.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::cluster::{Cluster, KubernetesEvent, Severity};
+use crate::policy::{Catalogue, ReloadNotice};
+
+/// Names the active policies: `slurm=sha256:abcd1234(v0.2.0,gen 3),...`.
+const ANNOTATION: &str = "scupper.dev/policies";
+
+/// Digits of a digest that people compare.
+const DIGITS: usize = 8;
+
+/// How often one write is tried. What was missed is written with the next change.
+const TRIES: u32 = 3;
+
+/// Tells until nobody has anything to tell any more.
+pub(super) async fn tell(
+    cluster: Cluster,
+    node: String,
+    catalogue: Arc<Catalogue>,
+    mut heard: mpsc::UnboundedReceiver<ReloadNotice>,
+) {
+    let mut written = known(&cluster, &node).await;
+    while let Some(notice) = heard.recv().await {
+        let active = annotation(&catalogue);
+        // A restart activates what was active before: no news for the node.
+        let news = !matches!(notice, ReloadNotice::Activated { .. }) || written.as_ref() != Some(&active);
+        if news && let Some(event) = event(&node, &notice) {
+            emit(&cluster, &event).await;
+        }
+        if written.as_ref() != Some(&active) && annotate(&cluster, &node, &active).await {
+            written = Some(active);
+        }
+    }
+}
+
+/// What the node says already.
+async fn known(cluster: &Cluster, node: &str) -> Option<String> {
+    let node = cluster.node(node).await.ok()??;
+    node.annotations.get(ANNOTATION).cloned()
+}
+
+fn annotation(catalogue: &Catalogue) -> String {
+    let slots = catalogue.slots();
+    let active = slots.iter().filter(|slot| !slot.digest.is_empty());
+    let active = active.map(|slot| {
+        let digest = slot.digest.get(..DIGITS).unwrap_or(&slot.digest);
+        format!("{}=sha256:{digest}(v{},gen {})", slot.name, slot.version, slot.generation)
+    });
+    active.collect::<Vec<_>>().join(",")
+}
+
+fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
+    let reason = match notice {
+        ReloadNotice::Activated { .. } => "PolicyActivated",
+        ReloadNotice::Rejected { .. } => "PolicyRejected",
+        ReloadNotice::RolledBack { .. } => "PolicyRolledBack",
+        ReloadNotice::Degraded { .. } => "PolicyDegraded",
+        ReloadNotice::Removed { .. } => "PolicyRemoved",
+    };
+    Some(KubernetesEvent {
+        node: node.to_owned(),
+        node_uid: None,
+        severity: if notice.is_warning() {
+            Severity::Warning
+        } else {
+            Severity::Normal
+        },
+        reason: reason.to_owned(),
+        action: "ReloadPolicies".to_owned(),
+        note: notice.to_string(),
+    })
+}
+
+async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
+    for attempt in 1..=TRIES {
+        match cluster.emit(event).await {
+            Ok(()) => return,
+            Err(error) => tracing::debug!(%error, attempt, "could not emit an Event about a policy"),
+        }
+    }
+}
+
+async fn annotate(cluster: &Cluster, node: &str, value: &str) -> bool {
+    for attempt in 1..=TRIES {
+        match cluster.set_node_annotation(node, ANNOTATION, value).await {
+            Ok(()) => return true,
+            Err(error) => tracing::debug!(%error, attempt, "could not name the active policies on the node"),
+        }
+    }
+    false
+}

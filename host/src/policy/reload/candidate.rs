@@ -1,0 +1,102 @@
+//! A candidate's way from its bytes to a policy that may become active: scan, compile, link, describe, check the
+//! configuration, and a dry call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use scupper_engine::{Node, Plan, Time, Uid};
+
+use crate::policy::load::{self, Compiled};
+use crate::policy::loaded::Loaded;
+use crate::policy::policies::check_name;
+use crate::policy::{
+    ClusterAccess, CompileError, DrainInfo, LoadFault, PlanCall, PolicySpec, Runtime, SourceError,
+};
+
+/// What a candidate is made of.
+pub(super) enum Material {
+    /// Its bytes.
+    Wasm(Vec<u8>),
+    /// A policy of the same component with other settings: nothing is compiled.
+    Same(Arc<Loaded>),
+}
+
+/// What candidates are loaded with.
+#[derive(Clone)]
+pub(super) struct Loader {
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) cluster: Arc<dyn ClusterAccess>,
+}
+
+impl Loader {
+    /// Takes a candidate through all steps.
+    pub(super) async fn load(&self, spec: &PolicySpec, material: Material) -> Result<Loaded, LoadFault> {
+        check_name(&spec.name)?;
+        let compiled = match material {
+            Material::Wasm(wasm) => load::compile(&self.runtime, spec, wasm).await?,
+            Material::Same(loaded) => Compiled {
+                component: loaded.guest.pre.component().clone(),
+                digest: loaded.description.digest.clone(),
+            },
+        };
+        let loaded = load::settle(&self.runtime, spec, Arc::clone(&self.cluster), compiled).await?;
+        self.try_out(&loaded).await?;
+        Ok(loaded)
+    }
+
+    /// Has it plan for a node without pods. It may refuse, but it must answer.
+    async fn try_out(&self, loaded: &Loaded) -> Result<(), LoadFault> {
+        if !loaded.description.planner {
+            return Ok(());
+        }
+        let node = nowhere();
+        let nothing = Plan {
+            decisions: Vec::new(),
+            waves: Vec::new(),
+        };
+        let call = PlanCall {
+            policy: &loaded.description.name,
+            drain: DrainInfo {
+                id: "",
+                name: "",
+                trigger: "",
+                started: Time::default(),
+                deadline: None,
+                now: self.runtime.options.clock.now(),
+                own_pod: None,
+            },
+            node: &node,
+            pods: &[],
+            draft: &nothing,
+        };
+        let _plan_or_refusal = loaded.guest.dry_plan(&call).await?;
+        Ok(())
+    }
+}
+
+fn nowhere() -> Node {
+    Node {
+        name: String::new(),
+        uid: Uid(String::new()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: false,
+        conditions: Vec::new(),
+        checkpoint: None,
+        resource_version: String::new(),
+    }
+}
+
+/// Whether the same candidate could be taken later: what failed was not the candidate.
+pub(super) const fn may_pass(fault: &LoadFault) -> bool {
+    matches!(
+        fault,
+        LoadFault::Cache(_)
+            | LoadFault::BrokenOff
+            | LoadFault::Native(_)
+            | LoadFault::Source(SourceError::Read(_))
+            | LoadFault::Compile(
+                CompileError::Start { .. } | CompileError::Talk(_) | CompileError::Timeout
+            )
+    )
+}

@@ -1,0 +1,36 @@
+//! Hot reload: policies are replaced while drains run, and a bad one changes nothing.
+//!
+//! ```text
+//!  watch ─► look (one moment) ─► sift (slots) ─► load: scan ─► compile ─► link ─► describe ─► check-config ─► dry call
+//!                                     ▲                                                                          │
+//!           faults, rollbacks ────────┘               Catalogue ◄── swap, one generation ◄── settle (roster) ◄───┘
+//!                                                        │
+//!                                     Session (a drain): each call on one edition, the next on the newest that fits
+//! ```
+//!
+//! Slots are pure and decide; the roster swaps; the reloader waits and does the work. None of them knows what a drain
+//! is, nor who is told.
+
+mod candidate;
+mod catalogue;
+mod edition;
+mod look;
+mod notice;
+mod reloader;
+mod rollback;
+mod roster;
+mod rules;
+mod session;
+mod slot;
+mod status;
+mod telling;
+mod watch;
+
+pub use catalogue::{Catalogue, Straggler};
+pub use look::{PolicySource, ReadSpecs};
+pub use notice::ReloadNotice;
+pub use reloader::{ReloadOptions, Reloader, StartError};
+pub use rules::ReloadRules;
+pub use session::Session;
+pub use status::{SlotProblem, SlotState, SlotStatus};
+pub use watch::WatchOptions;

@@ -1,0 +1,116 @@
+//! What happened to the policies, for whoever tells people.
+
+use std::fmt;
+
+/// Something happened to a policy. A line for people is its `Display`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReloadNotice {
+    /// An edition is called from now on.
+    Activated {
+        /// The policy.
+        name: String,
+        /// SHA-256 of the component, in hex.
+        digest: String,
+        /// Its own version.
+        version: String,
+        /// The generation it came with.
+        generation: u64,
+    },
+    /// A candidate was not taken; what was active still is.
+    Rejected {
+        /// The policy; empty: the configuration.
+        name: String,
+        /// The candidate's digest, when it could be read.
+        digest: Option<String>,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// An edition that failed again and again, or that somebody did not want, made place for the one before.
+    RolledBack {
+        /// The policy.
+        name: String,
+        /// The digest that is not called any more.
+        from: String,
+        /// The digest that is called again.
+        to: String,
+        /// The generation that it is called in.
+        generation: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The policy runs, but not as the operator wants it.
+    Degraded {
+        /// The policy.
+        name: String,
+        /// The digest that is called instead.
+        digest: String,
+        /// Why.
+        reason: String,
+    },
+    /// The operator does not want it any more.
+    Removed {
+        /// The policy.
+        name: String,
+    },
+}
+
+impl ReloadNotice {
+    /// The policy; empty: the configuration.
+    pub fn policy(&self) -> &str {
+        match self {
+            Self::Activated { name, .. }
+            | Self::Rejected { name, .. }
+            | Self::RolledBack { name, .. }
+            | Self::Degraded { name, .. }
+            | Self::Removed { name } => name,
+        }
+    }
+
+    /// Whether somebody should look.
+    pub const fn is_warning(&self) -> bool {
+        !matches!(self, Self::Activated { .. } | Self::Removed { .. })
+    }
+}
+
+impl fmt::Display for ReloadNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Activated {
+                name,
+                digest,
+                version,
+                generation,
+            } => write!(
+                f,
+                "policy {name}: {version} ({}) is active, generation {generation}",
+                short(digest)
+            ),
+            Self::Rejected { name, reason, .. } if name.is_empty() => {
+                write!(f, "the configuration is not taken, the one before stays: {reason}")
+            }
+            Self::Rejected { name, digest, reason } => {
+                let digest = digest.as_deref().map_or("its file", short);
+                write!(f, "policy {name}: {digest} is not taken: {reason}")
+            }
+            Self::RolledBack {
+                name,
+                from,
+                to,
+                reason,
+                ..
+            } => {
+                let (from, to) = (short(from), short(to));
+                write!(f, "policy {name}: rolled back from {from} to {to}: {reason}")
+            }
+            Self::Degraded { name, digest, reason } => {
+                write!(f, "policy {name}: {} runs instead: {reason}", short(digest))
+            }
+            Self::Removed { name } => write!(f, "policy {name}: removed"),
+        }
+    }
+}
+
+/// As many digits of a digest as people compare.
+pub(super) fn short(digest: &str) -> &str {
+    digest.get(..8).unwrap_or(digest)
+}

@@ -1,0 +1,120 @@
+//! How patient the reloading of policies is. Every default is a named constant with its reason.
+
+use scupper_engine::{Duration, Time};
+
+/// What is refused, when, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct ReloadRules {
+    /// Candidates of one policy that are tried at once before it has to slow down.
+    pub burst: u32,
+    /// How far apart candidates must come to count as calm.
+    pub calm: Duration,
+    /// The first pause after a burst; each further one is twice as long.
+    pub pause: Duration,
+    /// The longest pause.
+    pub longest_pause: Duration,
+    /// Failed calls within `window` after which an edition makes place for the one before.
+    pub faults: usize,
+    /// See `faults`.
+    pub window: Duration,
+    /// How long an edition that was rolled back stays away at first; each further time it is twice as long.
+    pub quarantine: Duration,
+    /// The longest it stays away.
+    pub longest_quarantine: Duration,
+    /// When a candidate that failed for a reason outside of itself, such as a full disk, is tried again.
+    pub retry: Duration,
+}
+
+impl Default for ReloadRules {
+    fn default() -> Self {
+        Self {
+            // An author who saves every few seconds is never slowed down; a tag that flaps is, to one a minute.
+            burst: 3,
+            calm: Duration::from_secs(4),
+            pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(60),
+            // One failure can be the input's fault; three in ten minutes are the policy's.
+            faults: 3,
+            window: Duration::from_secs(600),
+            quarantine: Duration::from_secs(600),
+            longest_quarantine: Duration::from_secs(24 * 3600),
+            retry: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Twice as long with each time, and up to a quarter longer by chance: nodes that failed together do not come back
+/// together.
+pub(super) fn backoff(first: Duration, longest: Duration, times: u32, chance: u64) -> Duration {
+    let doubled = first.as_millis().saturating_mul(1_u64 << times.min(20));
+    let span = doubled.min(longest.as_millis());
+    Duration::from_millis(span + (span / 4 + 1) * (chance % 1024) / 1024)
+}
+
+/// How often candidates come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    last: Option<Time>,
+    /// Candidates since it was calm.
+    hurried: u32,
+    /// When the next may be tried.
+    next: Time,
+}
+
+impl Pace {
+    /// When the next candidate may be tried, if not now. Trying it counts.
+    pub(super) fn admit(&mut self, now: Time, rules: &ReloadRules, chance: u64) -> Result<(), Time> {
+        if now < self.next {
+            return Err(self.next);
+        }
+        let gap = self.last.map(|last| now.since(last));
+        let enough = self
+            .last
+            .map_or(rules.calm, |last| self.next.since(last).doubled().max(rules.calm));
+        self.hurried = match gap {
+            Some(gap) if gap < enough => self.hurried.saturating_add(1),
+            _ => 1,
+        };
+        self.last = Some(now);
+        self.next = match self.hurried.checked_sub(rules.burst) {
+            Some(over) => now + backoff(rules.pause, rules.longest_pause, over, chance),
+            None => now,
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tries of a candidate every so many milliseconds for a minute.
+    fn tried_in_a_minute(every: u64) -> usize {
+        let (mut pace, rules) = (Pace::default(), ReloadRules::default());
+        (0..60_000 / every)
+            .filter(|turn| pace.admit(Time::from_millis(1 + turn * every), &rules, 512).is_ok())
+            .count()
+    }
+
+    #[test]
+    fn who_saves_every_few_seconds_is_never_slowed_down() {
+        assert_eq!(tried_in_a_minute(5_000), 12);
+    }
+
+    #[test]
+    fn a_thousand_pushes_a_minute_are_a_handful_of_tries() {
+        let tried = tried_in_a_minute(60);
+        assert!((3..=10).contains(&tried), "{tried}");
+    }
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_vary_by_a_quarter() {
+        let (first, longest) = (Duration::from_secs(1), Duration::from_secs(60));
+        assert_eq!(backoff(first, longest, 0, 0), first);
+        assert_eq!(backoff(first, longest, 3, 0), Duration::from_secs(8));
+        for times in [6, 30, u32::MAX] {
+            let span = backoff(first, longest, times, 1023);
+            assert!((60_000..=75_001).contains(&span.as_millis()), "{span}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How each policy stands, for people and for machines.
+
+use scupper_engine::Time;
+
+/// One policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotStatus {
+    /// The operator's name for it.
+    pub name: String,
+    /// Its own version; empty: none was ever active.
+    pub version: String,
+    /// SHA-256 of the active component, in hex; empty: none was ever active.
+    pub digest: String,
+    /// The generation that it came with.
+    pub generation: u64,
+    /// How it stands.
+    pub state: SlotState,
+    /// Since when it is active.
+    pub since: Option<Time>,
+    /// SHA-256 of the component before, when there is one to go back to.
+    pub previous: Option<String>,
+    /// The last candidate that was not taken, or the last reason to go back.
+    pub problem: Option<SlotProblem>,
+}
+
+/// How a policy stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotState {
+    /// It runs as the operator wants it, as far as could be found out.
+    Active,
+    /// The last good edition runs, as the one that is wanted could not be loaded when the driver started.
+    Degraded,
+    /// The edition before runs, as the newest failed or was not wanted.
+    RolledBack,
+    /// Nothing of this name runs: no edition was ever good.
+    Rejected,
+}
+
+/// What was wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotProblem {
+    /// SHA-256 of the candidate, in hex, when it could be read.
+    pub digest: Option<String>,
+    /// What was wrong, and what to do.
+    pub reason: String,
+    /// When.
+    pub at: Time,
+}
+
+impl SlotState {
+    /// One word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "Active",
+            Self::Degraded => "Degraded",
+            Self::RolledBack => "RolledBack",
+            Self::Rejected => "Rejected",
+        }
+    }
+}

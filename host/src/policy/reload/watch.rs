@@ -1,0 +1,140 @@
+//! Says when something may have changed: events of the directories, and besides them every so often anyway.
+//!
+//! An event only means "look again": kubelets, editors and network file systems differ in what they tell. Events come
+//! in bursts, so a moment of quiet is waited for, but not for ever.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How changes are noticed.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchOptions {
+    /// The quiet that ends a burst of events.
+    pub debounce: Duration,
+    /// The longest that a burst is waited out.
+    pub longest_burst: Duration,
+    /// How often everything is looked at without any event: not every file system tells.
+    pub poll: Duration,
+    /// Whether the system is asked for events at all.
+    pub events: bool,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            debounce: Duration::from_millis(250),
+            longest_burst: Duration::from_secs(2),
+            poll: Duration::from_secs(30),
+            events: true,
+        }
+    }
+}
+
+/// Watches directories.
+pub(super) struct Watch {
+    options: WatchOptions,
+    stirred: Arc<Notify>,
+    watcher: Option<RecommendedWatcher>,
+    places: BTreeSet<PathBuf>,
+    /// It was said that there are no events.
+    told: bool,
+    polled: Instant,
+    /// When the burst of events began that is being waited out.
+    burst: Option<Instant>,
+}
+
+impl Watch {
+    pub(super) fn new(options: WatchOptions) -> Self {
+        Self {
+            options,
+            stirred: Arc::default(),
+            watcher: None,
+            places: BTreeSet::new(),
+            told: false,
+            polled: Instant::now(),
+            burst: None,
+        }
+    }
+
+    /// Watches these directories from now on, and no others. A watch that has died is made again.
+    pub(super) fn cover(&mut self, places: BTreeSet<PathBuf>) {
+        self.polled = Instant::now();
+        if !self.options.events {
+            return;
+        }
+        if self.watcher.is_none() {
+            let stirred = Arc::clone(&self.stirred);
+            let made = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                if event.map_or(true, |event| is_change(event.kind)) {
+                    stirred.notify_one();
+                }
+            });
+            match made {
+                Ok(watcher) => self.watcher = Some(watcher),
+                Err(error) => return self.without_events(&error),
+            }
+        }
+        let Some(watcher) = &mut self.watcher else { return };
+        for gone in self.places.difference(&places) {
+            // It may be gone from the disk, and its watch with it.
+            let _unwatched = watcher.unwatch(gone).is_ok();
+        }
+        // Asking for a watch that is there already changes nothing; one that died with its directory comes back.
+        let failed = places
+            .iter()
+            .filter_map(|place| watcher.watch(place, RecursiveMode::NonRecursive).err())
+            .last();
+        self.places = places;
+        if let Some(error) = failed {
+            self.without_events(&error);
+        }
+    }
+
+    /// Waits until something may have changed. Whoever stops waiting loses nothing.
+    pub(super) async fn changed(&mut self) {
+        let began = match self.burst {
+            Some(began) => began,
+            None => {
+                tokio::select! {
+                    () = sleep_until(self.polled + self.options.poll) => return,
+                    () = self.stirred.notified() => {}
+                }
+                *self.burst.insert(Instant::now())
+            }
+        };
+        while Instant::now() < began + self.options.longest_burst {
+            if timeout(self.options.debounce, self.stirred.notified()).await.is_err() {
+                break;
+            }
+        }
+        self.burst = None;
+    }
+
+    fn without_events(&mut self, error: &notify::Error) {
+        if !self.told {
+            self.told = true;
+            let seconds = self.options.poll.as_secs();
+            tracing::warn!(
+                target: "scupper::policy",
+                "some changes of policies are seen only every {seconds} s, as the system gives no events: {error}; \
+                 raise fs.inotify.max_user_instances and fs.inotify.max_user_watches"
+            );
+        }
+    }
+}
+
+/// Reading is no change, and our own reading would wake us for ever.
+const fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}
