@@ -86,3 +86,30 @@ macro_rules! hooks {
         $crate::bindings::hooks::export_hooks!(Hooks with_types_in $crate::bindings::hooks);
     };
 }
+
+/// An edition of one policy, for tests of reloading: each answer names the version that was built in, twice, and the
+/// configuration. Where the configuration says `trap`, its steps trap; `refuse` it does not like.
+#[macro_export]
+macro_rules! edition {
+    ($version:literal, $state_version:literal) => {
+        $crate::about!(
+            $crate::Description::new("edition", $version, "Answers with its version")
+                .state_version($state_version),
+            $crate::config::get("refuse")
+                .map(|_| $crate::Problem::new("refuse", "no"))
+                .into_iter()
+                .collect()
+        );
+        $crate::hooks!([$crate::Phase::BeforeDrain, $crate::Phase::AfterDrain], step);
+
+        fn step(_call: &$crate::Call) -> $crate::Outcome {
+            if $crate::config::get("trap").is_some() {
+                panic!("as configured");
+            }
+            let note = $crate::config::get("note").unwrap_or_default();
+            $crate::Outcome::pending(format!("{} {note}", $version))
+                .state(*$version.as_bytes().first_chunk::<1>().unwrap())
+                .into()
+        }
+    };
+}

@@ -26,6 +26,8 @@ fn every_guest_has_a_test() {
         include_str!("files.rs"),
         include_str!("hostile.rs"),
         include_str!("kept.rs"),
+        include_str!("../reload/sessions.rs"),
+        include_str!("../reload/candidates.rs"),
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guests");
     let files: BTreeSet<String> = std::fs::read_dir(folder)

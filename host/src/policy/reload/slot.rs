@@ -157,22 +157,7 @@ impl Slot {
         Some((from, to))
     }
 
-    pub(super) const fn active(&self) -> Option<&Edition> {
-        self.active.as_ref()
-    }
-
     pub(super) const fn previous(&self) -> Option<&Edition> {
         self.previous.as_ref()
-    }
-
-    /// Editions that stay away, to be remembered by the next process.
-    pub(super) fn quarantined(&self) -> impl Iterator<Item = &Quarantine> {
-        self.quarantined.iter()
-    }
-
-    /// What a former process remembered.
-    pub(super) fn recall(&mut self, previous: Option<Edition>, quarantined: Vec<Quarantine>) {
-        self.previous = previous;
-        self.quarantined = quarantined.into();
     }
 }

@@ -1,0 +1,3 @@
+//! The first edition of a policy.
+
+guests::edition!("1", 1);

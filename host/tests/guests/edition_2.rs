@@ -1,0 +1,3 @@
+//! The second edition: it reads the first one's state.
+
+guests::edition!("2", 1);

@@ -1,0 +1,17 @@
+//! Hot reload with real files and real guests: a bad candidate changes nothing, a running drain keeps what it was
+//! begun with, and no call is dropped or mixed.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod candidates;
+
+#[expect(dead_code, reason = "other suites list the guests")]
+#[path = "../support/guests.rs"]
+mod guests;
+
+mod rig;
+
+mod sessions;

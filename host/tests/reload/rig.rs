@@ -1,0 +1,280 @@
+//! A directory with policies, and a catalogue that is kept up to date with it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper::clock::Clock;
+use scupper::policy::{
+    AccessError, Catalogue, ClusterAccess, DrainInfo, PolicySource, PolicySpec, ReloadNotice, ReloadOptions,
+    ReloadRules, Reloader, Runtime, RuntimeOptions, Session, SlotStatus, StartError, StepCall, WatchOptions,
+};
+use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::guests::{guest, scratch};
+
+/// Longer than anything takes, on a busy machine, too.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A directory, and what is made of it.
+pub(crate) struct Rig {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) notices: mpsc::UnboundedReceiver<ReloadNotice>,
+    specs: Arc<Mutex<Result<Vec<PolicySpec>, String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Looks are only taken when they are asked for, and nothing slows candidates down.
+pub(crate) fn still() -> ReloadOptions {
+    ReloadOptions {
+        watch: WatchOptions {
+            poll: Duration::from_secs(3600),
+            events: false,
+            ..WatchOptions::default()
+        },
+        rules: ReloadRules {
+            burst: u32::MAX,
+            ..ReloadRules::default()
+        },
+        ..ReloadOptions::default()
+    }
+}
+
+/// The runtime that all tests of this process share its compiled policies with.
+pub(crate) fn runtime(clock: Clock) -> Arc<Runtime> {
+    let options = RuntimeOptions {
+        cache: scratch().join("compiled"),
+        compiler: env!("CARGO_BIN_EXE_scupper").into(),
+        clock,
+    };
+    Arc::new(Runtime::new(options).unwrap())
+}
+
+/// A policy `p` of a file.
+pub(crate) fn spec(file: &Path) -> PolicySpec {
+    named("p", file, &[])
+}
+
+/// A policy of a file, with a configuration.
+pub(crate) fn named(name: &str, file: &Path, config: &[(&str, &str)]) -> PolicySpec {
+    let entry = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    PolicySpec {
+        name: name.to_owned(),
+        file: file.to_owned(),
+        config: config.iter().map(entry).collect(),
+        ..PolicySpec::default()
+    }
+}
+
+/// The bytes of a guest.
+pub(crate) fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(guest(name)).unwrap()
+}
+
+/// Replaces a file as careful programs do.
+pub(crate) fn replace(file: &Path, bytes: &[u8]) {
+    let temporary = file.with_extension("part");
+    std::fs::write(&temporary, bytes).unwrap();
+    std::fs::rename(&temporary, file).unwrap();
+}
+
+/// Starts with these policies.
+pub(crate) async fn start(
+    source: PolicySource,
+    options: ReloadOptions,
+    clock: Clock,
+) -> Result<(Arc<Catalogue>, Reloader, mpsc::UnboundedReceiver<ReloadNotice>), StartError> {
+    let (sender, notices) = mpsc::unbounded_channel();
+    let cluster = Arc::new(NoCluster);
+    let (catalogue, reloader) = Reloader::start(runtime(clock), cluster, source, options, sender).await?;
+    Ok((catalogue, reloader, notices))
+}
+
+impl Rig {
+    /// One policy `p`, which is this guest to begin with, in the file `p.wasm`.
+    pub(crate) async fn of(guest: &str, options: ReloadOptions) -> Self {
+        Self::with_clock(guest, options, Clock::System).await
+    }
+
+    pub(crate) async fn with_clock(guest: &str, options: ReloadOptions, clock: Clock) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("p.wasm");
+        replace(&file, &bytes(guest));
+        let specs = Arc::new(Mutex::new(Ok(vec![spec(&file)])));
+        let read = Arc::clone(&specs);
+        let source = PolicySource {
+            files: Vec::new(),
+            read: Arc::new(move || read.lock().unwrap().clone()),
+        };
+        let (catalogue, reloader, notices) = start(source, options, clock).await.unwrap();
+        Self {
+            dir,
+            catalogue,
+            notices,
+            specs,
+            task: tokio::spawn(reloader.run()),
+        }
+    }
+
+    /// The policy's file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.dir.path().join("p.wasm")
+    }
+
+    /// Puts another guest in its place.
+    pub(crate) fn put(&self, guest: &str) {
+        replace(&self.file(), &bytes(guest));
+    }
+
+    /// Says something else about the policies.
+    pub(crate) fn say(&self, specs: Result<Vec<PolicySpec>, String>) {
+        *self.specs.lock().unwrap() = specs;
+    }
+
+    /// Says something else about `p`.
+    pub(crate) fn configure(&self, config: &[(&str, &str)]) {
+        self.say(Ok(vec![named("p", &self.file(), config)]));
+    }
+
+    /// Looks at everything now.
+    pub(crate) async fn look(&self) {
+        let looked = tokio::time::timeout(LIMIT, self.catalogue.look()).await;
+        assert!(looked.expect("the look does not end"), "nobody looks");
+    }
+
+    /// How `p` stands.
+    pub(crate) fn slot(&self) -> SlotStatus {
+        let slots = self.catalogue.slots();
+        slots.iter().find(|slot| slot.name == "p").unwrap().clone()
+    }
+
+    /// The version of `p` that is active.
+    pub(crate) fn version(&self) -> String {
+        self.slot().version
+    }
+
+    /// Waits until a version of `p` is active, and gives what was told on the way.
+    pub(crate) async fn until_active(&mut self, version: &str) -> Vec<ReloadNotice> {
+        let mut told = Vec::new();
+        let active = |notice: &ReloadNotice| match notice {
+            ReloadNotice::Activated { version: other, .. } => other == version,
+            _ => false,
+        };
+        while !told.last().is_some_and(active) {
+            told.push(self.next().await);
+        }
+        told
+    }
+
+    /// The next notice.
+    pub(crate) async fn next(&mut self) -> ReloadNotice {
+        let next = tokio::time::timeout(LIMIT, self.notices.recv()).await;
+        let slots = || self.catalogue.slots();
+        next.unwrap_or_else(|_| panic!("nothing is told: {:?}", slots()))
+            .unwrap()
+    }
+
+    /// All notices that were told so far.
+    pub(crate) fn told(&mut self) -> Vec<ReloadNotice> {
+        std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
+    }
+}
+
+/// Where `p` stands before a drain, in the words of its answer.
+pub(crate) async fn step(session: &Session) -> String {
+    match step_in(session, HookPhase::BeforeDrain).await {
+        StepOutcome::Pending { progress, state, .. } => {
+            let version = progress.split(' ').next().unwrap();
+            assert_eq!(version.as_bytes(), state, "an answer of two editions");
+            progress.trim_end().to_owned()
+        }
+        StepOutcome::Failed { message, .. } => message,
+        StepOutcome::Done => "done".to_owned(),
+    }
+}
+
+/// One step of `p` in a phase.
+pub(crate) async fn step_in(session: &Session, phase: HookPhase) -> StepOutcome {
+    let step = HookStep {
+        policy: "p".to_owned(),
+        phase,
+        subject: Subject::Node,
+        state: Vec::new(),
+    };
+    let drain = DrainInfo {
+        id: "drain-uid",
+        name: "maintenance",
+        trigger: "LifecycleEvent",
+        started: Time::from_millis(1),
+        deadline: None,
+        now: Time::from_millis(2),
+        own_pod: None,
+    };
+    let call = StepCall {
+        step: &step,
+        drain,
+        node: &node(),
+        pods: &[],
+    };
+    session.step(call).await
+}
+
+fn node() -> Node {
+    Node {
+        name: "node-1".to_owned(),
+        uid: Uid("node-uid".to_owned()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: Vec::new(),
+        checkpoint: None,
+        resource_version: "7".to_owned(),
+    }
+}
+
+/// Nobody is there to be asked.
+pub(crate) struct NoCluster;
+
+fn away<T: Send + 'static>() -> BoxFuture<'static, Result<T, AccessError>> {
+    async { Err(AccessError::Unavailable("there is no cluster".to_owned())) }.boxed()
+}
+
+impl ClusterAccess for NoCluster {
+    fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        away()
+    }
+
+    fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        away()
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        _node: &'a str,
+        _key: &'a str,
+        _value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        away()
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        _pod: &'a PodRef,
+        _key: &'a str,
+        _value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        away()
+    }
+}
