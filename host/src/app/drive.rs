@@ -147,10 +147,7 @@ impl Drive {
                 let policies = Arc::clone(&self.policies);
                 self.running.spawn(async move {
                     let info = calls::info(&request, started, now);
-                    (
-                        id,
-                        Answer::Step(calls::step(&policies, info, &view, &step).await),
-                    )
+                    (id, Answer::Step(calls::step(&policies, info, &view, &step).await))
                 });
             }
             task => {

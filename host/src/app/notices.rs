@@ -49,7 +49,10 @@ fn annotation(catalogue: &Catalogue) -> String {
     let active = slots.iter().filter(|slot| !slot.digest.is_empty());
     let active = active.map(|slot| {
         let digest = slot.digest.get(..DIGITS).unwrap_or(&slot.digest);
-        format!("{}=sha256:{digest}(v{},gen {})", slot.name, slot.version, slot.generation)
+        format!(
+            "{}=sha256:{digest}(v{},gen {})",
+            slot.name, slot.version, slot.generation
+        )
     });
     active.collect::<Vec<_>>().join(",")
 }

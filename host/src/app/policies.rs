@@ -73,12 +73,7 @@ pub(crate) async fn keep(
         notices,
     );
     let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
-    let told = notices::tell(
-        cluster.clone(),
-        node.to_owned(),
-        Arc::clone(&catalogue),
-        heard,
-    );
+    let told = notices::tell(cluster.clone(), node.to_owned(), Arc::clone(&catalogue), heard);
     Ok(Kept {
         catalogue,
         task: tokio::spawn(reloader.run()),

@@ -42,9 +42,7 @@ impl Loaded {
 
 /// What the engine hears of a planner that failed.
 pub(super) fn failed_plan(error: &CallError) -> PlanAnswer {
-    PlanAnswer::Failed {
-        message: told(error),
-    }
+    PlanAnswer::Failed { message: told(error) }
 }
 
 /// What the engine hears of a step that failed.

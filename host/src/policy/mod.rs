@@ -63,8 +63,8 @@ pub use limits::Limits;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};
 pub use reload::{
-    Catalogue, ReloadNotice, PolicySource, ReadSpecs, ReloadOptions, ReloadRules, Reloader, Session, SlotProblem,
-    SlotState, SlotStatus, StartError, Straggler, WatchOptions,
+    Catalogue, PolicySource, ReadSpecs, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session,
+    SlotProblem, SlotState, SlotStatus, StartError, Straggler, WatchOptions,
 };
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
 pub use secret::{SecretGrant, SecretSource};

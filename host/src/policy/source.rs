@@ -91,9 +91,7 @@ pub enum SourceError {
 /// Reads a policy's file. Blocks.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
-    open(file)?
-        .read_to_end(&mut bytes)
-        .map_err(SourceError::Read)?;
+    open(file)?.read_to_end(&mut bytes).map_err(SourceError::Read)?;
     if bytes.len() as u64 > SOURCE_BYTES {
         return Err(SourceError::TooLarge);
     }

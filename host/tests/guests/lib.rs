@@ -100,7 +100,10 @@ macro_rules! edition {
                 .into_iter()
                 .collect()
         );
-        $crate::hooks!([$crate::Phase::BeforeDrain, $crate::Phase::AfterDrain], step);
+        $crate::hooks!(
+            [$crate::Phase::BeforeDrain, $crate::Phase::AfterDrain],
+            step
+        );
 
         fn step(_call: &$crate::Call) -> $crate::Outcome {
             if $crate::config::get("trap").is_some() {

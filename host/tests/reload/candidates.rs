@@ -34,7 +34,11 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
     rig.until_active("1").await;
     let whole = bytes("edition_2");
     let cases: [(&str, Vec<u8>, &str); 6] = [
-        ("half written", whole[..whole.len() / 2].to_vec(), "not valid WebAssembly"),
+        (
+            "half written",
+            whole[..whole.len() / 2].to_vec(),
+            "not valid WebAssembly",
+        ),
         ("empty", Vec::new(), "no WebAssembly file"),
         ("native code", b"\x7fELF and more".to_vec(), "native code"),
         ("of an unknown import", bytes("wants_import"), "imports"),
@@ -48,7 +52,11 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
         assert!(reason.contains(word), "{what}: {reason}");
         rig.look().await;
         assert_eq!(rig.told(), [], "{what} is told again");
-        assert_eq!((rig.version().as_str(), rig.catalogue.generation()), ("1", 1), "{what}");
+        assert_eq!(
+            (rig.version().as_str(), rig.catalogue.generation()),
+            ("1", 1),
+            "{what}"
+        );
         assert_eq!(rig.slot().problem.unwrap().reason, reason);
         assert_eq!(step(&rig.catalogue.session()).await, "1", "{what}");
     }
@@ -57,7 +65,11 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
     assert!(rejection(&mut rig).await.contains("cannot be read"));
     rig.put("edition_1");
     rig.look().await;
-    assert_eq!((rig.slot().problem, rig.told()), (None, vec![]), "what is active is no candidate");
+    assert_eq!(
+        (rig.slot().problem, rig.told()),
+        (None, vec![]),
+        "what is active is no candidate"
+    );
     rig.put("edition_2");
     rig.look().await;
     assert_eq!(rig.version(), "2");

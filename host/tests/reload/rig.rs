@@ -9,8 +9,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, Catalogue, ClusterAccess, DrainInfo, PolicySource, PolicySpec, ReloadNotice, ReloadOptions,
-    ReloadRules, Reloader, Runtime, RuntimeOptions, Session, SlotStatus, StartError, StepCall, WatchOptions,
+    AccessError, Catalogue, ClusterAccess, DrainInfo, PolicyEvent, PolicySource, PolicySpec, ReloadNotice,
+    ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Session, SlotStatus, StartError, StepCall,
+    WatchOptions,
 };
 use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use tokio::sync::mpsc;
@@ -48,7 +49,6 @@ pub(crate) fn still() -> ReloadOptions {
             burst: u32::MAX,
             ..ReloadRules::default()
         },
-        ..ReloadOptions::default()
     }
 }
 
@@ -151,7 +151,7 @@ impl Rig {
     /// Looks at everything now.
     pub(crate) async fn look(&self) {
         let looked = tokio::time::timeout(LIMIT, self.catalogue.look()).await;
-        assert!(looked.expect("the look does not end"), "nobody looks");
+        assert!(looked.unwrap(), "nobody looks");
     }
 
     /// How `p` stands.
@@ -275,6 +275,10 @@ impl ClusterAccess for NoCluster {
         _key: &'a str,
         _value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
+        away()
+    }
+
+    fn emit<'a>(&'a self, _event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
         away()
     }
 }

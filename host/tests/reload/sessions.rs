@@ -14,7 +14,11 @@ async fn takes_its_next_step_with_the_new_code() {
     rig.look().await;
     assert_eq!(step(&session).await, "2");
     assert_eq!(session.infos(), infos, "the engine's list stays as it was");
-    assert_eq!(rig.catalogue.stragglers(), [], "nobody holds the first edition any more");
+    assert_eq!(
+        rig.catalogue.stragglers(),
+        [],
+        "nobody holds the first edition any more"
+    );
 }
 
 #[tokio::test]
@@ -25,7 +29,11 @@ async fn stays_with_the_old_code_where_the_state_differs() {
     rig.look().await;
     assert_eq!(rig.version(), "3");
     assert_eq!(step(&session).await, "1");
-    assert_eq!(step(&rig.catalogue.session()).await, "3", "a new drain takes the new one");
+    assert_eq!(
+        step(&rig.catalogue.session()).await,
+        "3",
+        "a new drain takes the new one"
+    );
     let [straggler] = &rig.catalogue.stragglers()[..] else {
         panic!("{:?}", rig.catalogue.stragglers())
     };

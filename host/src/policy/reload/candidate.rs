@@ -95,8 +95,6 @@ pub(super) const fn may_pass(fault: &LoadFault) -> bool {
             | LoadFault::BrokenOff
             | LoadFault::Native(_)
             | LoadFault::Source(SourceError::Read(_))
-            | LoadFault::Compile(
-                CompileError::Start { .. } | CompileError::Talk(_) | CompileError::Timeout
-            )
+            | LoadFault::Compile(CompileError::Start { .. } | CompileError::Talk(_) | CompileError::Timeout)
     )
 }

@@ -152,7 +152,10 @@ fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
 fn each_once(specs: Vec<PolicySpec>) -> Result<Vec<PolicySpec>, String> {
     let mut names = BTreeSet::new();
     match specs.iter().find(|spec| !names.insert(&spec.name)) {
-        Some(spec) => Err(format!("there are two policies `{}`: names are unique", spec.name)),
+        Some(spec) => Err(format!(
+            "there are two policies `{}`: names are unique",
+            spec.name
+        )),
         None => Ok(specs),
     }
 }

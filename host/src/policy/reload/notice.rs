@@ -86,7 +86,10 @@ impl fmt::Display for ReloadNotice {
                 short(digest)
             ),
             Self::Rejected { name, reason, .. } if name.is_empty() => {
-                write!(f, "the configuration is not taken, the one before stays: {reason}")
+                write!(
+                    f,
+                    "the configuration is not taken, the one before stays: {reason}"
+                )
             }
             Self::Rejected { name, digest, reason } => {
                 let digest = digest.as_deref().map_or("its file", short);

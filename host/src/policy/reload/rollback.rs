@@ -31,7 +31,12 @@ impl Roster {
             return Err(format!("no policy `{name}` is active"));
         };
         let place = self.places.entry(name.to_owned()).or_default();
-        let nothing = || format!("there is no edition of `{name}` before {}", short(&current.edition.digest));
+        let nothing = || {
+            format!(
+                "there is no edition of `{name}` before {}",
+                short(&current.edition.digest)
+            )
+        };
         let Some(policy) = place.previous.take() else {
             return Err(nothing());
         };
@@ -60,7 +65,11 @@ impl Roster {
             members: members.collect(),
         });
         self.publish();
-        let done = format!("{name}: {} is active again, {} stays away", short(&to.digest), short(&from.digest));
+        let done = format!(
+            "{name}: {} is active again, {} stays away",
+            short(&to.digest),
+            short(&from.digest)
+        );
         self.tell(ReloadNotice::RolledBack {
             name: name.to_owned(),
             from: from.digest,

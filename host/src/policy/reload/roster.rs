@@ -105,7 +105,9 @@ impl Roster {
         let mut known = Known::default();
         for (name, place) in &self.places {
             let editions = place.slot.known(now).cloned();
-            known.editions.extend(editions.map(|edition| (name.clone(), edition)));
+            known
+                .editions
+                .extend(editions.map(|edition| (name.clone(), edition)));
         }
         for member in &active.members {
             let digest = member.edition.digest.clone();
@@ -167,7 +169,12 @@ impl Roster {
     pub(super) fn settle(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
         let now = self.clock.now();
         let mut again = None;
-        for Tried { name, edition, result } in tried {
+        for Tried {
+            name,
+            edition,
+            result,
+        } in tried
+        {
             match result {
                 Ok(loaded) => {
                     self.places.entry(name).or_default().ready = Some((edition, Arc::new(loaded)));
@@ -190,7 +197,11 @@ impl Roster {
     fn advance(&mut self, names: &[String]) {
         let now = self.clock.now();
         let active = self.catalogue.active();
-        let before: Vec<String> = active.members.iter().map(|member| member.name().to_owned()).collect();
+        let before: Vec<String> = active
+            .members
+            .iter()
+            .map(|member| member.name().to_owned())
+            .collect();
         let missing: Vec<&String> = names
             .iter()
             .filter(|name| {
@@ -198,7 +209,11 @@ impl Roster {
                 !ready && active.member(name).is_none()
             })
             .collect();
-        let chain = if missing.is_empty() { names.to_vec() } else { before.clone() };
+        let chain = if missing.is_empty() {
+            names.to_vec()
+        } else {
+            before.clone()
+        };
         for name in &missing {
             if self.places.get(*name).is_none_or(|place| place.problem.is_none()) {
                 self.refuse(name, None, "it is not loaded yet".to_owned());

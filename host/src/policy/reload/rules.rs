@@ -92,7 +92,10 @@ mod tests {
     fn tried_in_a_minute(every: u64) -> usize {
         let (mut pace, rules) = (Pace::default(), ReloadRules::default());
         (0..60_000 / every)
-            .filter(|turn| pace.admit(Time::from_millis(1 + turn * every), &rules, 512).is_ok())
+            .filter(|turn| {
+                pace.admit(Time::from_millis(1 + turn * every), &rules, 512)
+                    .is_ok()
+            })
             .count()
     }
 

@@ -69,9 +69,7 @@ impl Roster {
             let previous = place.and_then(|place| place.slot.previous());
             SlotStatus {
                 name: name.to_owned(),
-                version: member.map_or_else(String::new, |member| {
-                    member.policy.description.version.clone()
-                }),
+                version: member.map_or_else(String::new, |member| member.policy.description.version.clone()),
                 digest: member.map_or_else(String::new, |member| member.edition.digest.clone()),
                 generation: member.map_or(0, |member| member.generation),
                 state,
@@ -94,7 +92,11 @@ fn chain(error: &dyn std::error::Error) -> String {
     for cause in causes.map(ToString::to_string) {
         // A transparent error repeats its cause.
         if !text.contains(&cause) {
-            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+            text = if text.is_empty() {
+                cause
+            } else {
+                format!("{text}: {cause}")
+            };
         }
     }
     text

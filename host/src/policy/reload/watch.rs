@@ -110,7 +110,10 @@ impl Watch {
             }
         };
         while Instant::now() < began + self.options.longest_burst {
-            if timeout(self.options.debounce, self.stirred.notified()).await.is_err() {
+            if timeout(self.options.debounce, self.stirred.notified())
+                .await
+                .is_err()
+            {
                 break;
             }
         }
