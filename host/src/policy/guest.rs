@@ -1,7 +1,7 @@
 //! A linked policy, and its calls: a fresh store for each, bounded in everything, and nothing but a value comes out.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
 use wasmtime::component::{Instance, InstancePre};
@@ -15,7 +15,8 @@ use super::meter::Meter;
 use super::ticker::Ticker;
 use super::usage::{CallResult, PolicyUsage};
 use super::view::{self, Lists, PlanLists};
-use super::{Capability, Limits, PlanCall, StepCall, answer};
+use super::wasi::{Occasion, Wasi};
+use super::{Capability, DrainInfo, Limits, PlanCall, StepCall, answer};
 
 /// A linked policy.
 pub(super) struct Guest {
@@ -25,6 +26,8 @@ pub(super) struct Guest {
     pub(super) limits: Limits,
     pub(super) pre: InstancePre<Caller>,
     pub(super) exports: Exports,
+    /// It was granted `wasi`.
+    pub(super) wasi: bool,
 }
 
 /// Where the functions are that it exports.
@@ -69,7 +72,7 @@ impl Guest {
     pub(super) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None).await?;
+            let (mut store, instance) = self.open(&bounds, None, None).await?;
             if let Err(error) = self.exports.check(&mut store, &instance) {
                 return Ok(Err(error));
             }
@@ -83,7 +86,7 @@ impl Guest {
     pub(super) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None).await?;
+            let (mut store, instance) = self.open(&bounds, None, None).await?;
             self.exports
                 .about
                 .load(&mut store, &instance)?
@@ -100,7 +103,7 @@ impl Guest {
         };
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None).await?;
+            let (mut store, instance) = self.open(&bounds, None, None).await?;
             hooks.load(&mut store, &instance)?.call_phases(&mut store).await
         };
         let phases = self.run("phases", &bounds, work, answered).await?;
@@ -133,7 +136,7 @@ impl Guest {
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
         let work = async {
-            let (mut store, instance) = self.open(bounds, None).await?;
+            let (mut store, instance) = self.open(bounds, Some(&call.drain), None).await?;
             let planner = planner.load(&mut store, &instance)?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
@@ -157,7 +160,9 @@ impl Guest {
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
         let work = async {
-            let (mut store, instance) = self.open(&bounds, Some(self.reach(call))).await?;
+            let (mut store, instance) = self
+                .open(&bounds, Some(&call.drain), Some(self.reach(call)))
+                .await?;
             let hooks = hooks.load(&mut store, &instance)?;
             let pods = lists.pods();
             let call = hooks::Call {
@@ -210,13 +215,21 @@ impl Guest {
     async fn open(
         &self,
         bounds: &Bounds,
+        drain: Option<&DrainInfo<'_>>,
         reach: Option<Reach>,
     ) -> wasmtime::Result<(Store<Caller>, Instance)> {
         let meter = Meter::new(&self.limits, bounds);
-        let mut store = Store::try_new(
-            &self.engine,
-            Caller::new(Arc::clone(&self.household), reach, meter),
-        )?;
+        let wasi = self.wasi.then(|| {
+            Box::new(Mutex::new(Wasi::new(&Occasion {
+                household: &self.household,
+                counters: &bounds.counters,
+                drain: drain.map(|drain| (drain.id, drain.now)),
+                pure: reach.is_none(),
+                handles: self.limits.handles,
+            })))
+        });
+        let caller = Caller::new(Arc::clone(&self.household), reach, meter, wasi);
+        let mut store = Store::try_new(&self.engine, caller)?;
         store.limiter(|caller| &mut caller.meter);
         store.epoch_deadline_callback(|mut store| store.data_mut().meter.tick());
         store.set_epoch_deadline(1);

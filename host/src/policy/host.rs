@@ -16,6 +16,7 @@ use super::log::Allowance;
 use super::meter::Meter;
 use super::observer::{Observation, Observer};
 use super::usage::{Account, CallResult, Usage};
+use super::wasi::{Occasion, Wasi};
 use super::{AccessError, Capability, ClusterAccess, Grant, grants, owned};
 
 /// Writes to the cluster in one step. A hook that has more to do takes another step.
@@ -55,6 +56,8 @@ pub(super) struct Caller {
     pub(super) reach: Option<Reach>,
     pub(super) meter: Meter,
     writes: u32,
+    /// Never locked: the mutex makes a caller something that futures can share.
+    wasi: Option<Box<Mutex<Wasi>>>,
 }
 
 /// What a hook step may look at and write to.
@@ -84,6 +87,12 @@ impl Household {
         }
     }
 
+    /// Writes a line into the log, if there is one left.
+    pub(super) fn log(&self, level: log::Level, message: &str) -> bool {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write(&self.policy, level, message, self.clock.now())
+    }
+
     /// A call is over.
     pub(super) fn called(&self, function: &'static str, result: CallResult, usage: Usage) {
         self.account.add(&usage);
@@ -98,13 +107,35 @@ impl Household {
 }
 
 impl Caller {
-    pub(super) const fn new(household: Arc<Household>, reach: Option<Reach>, meter: Meter) -> Self {
+    pub(super) const fn new(
+        household: Arc<Household>,
+        reach: Option<Reach>,
+        meter: Meter,
+        wasi: Option<Box<Mutex<Wasi>>>,
+    ) -> Self {
         Self {
             household,
             reach,
             meter,
             writes: 0,
+            wasi,
         }
+    }
+
+    /// The harmless part of a system. Who was not granted it has no import that asks; were there one, it would meet
+    /// the context of a pure function.
+    pub(super) fn wasi(&mut self) -> &mut Wasi {
+        let none = || {
+            Box::new(Mutex::new(Wasi::new(&Occasion {
+                household: &self.household,
+                counters: &self.meter.counters,
+                drain: None,
+                pure: true,
+                handles: 0,
+            })))
+        };
+        let wasi = self.wasi.get_or_insert_with(none);
+        wasi.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reach(&self) -> Result<&Reach, Error> {
@@ -181,11 +212,7 @@ impl types::Host for Caller {}
 
 impl log::Host for Caller {
     fn write(&mut self, level: log::Level, message: String) {
-        let Household {
-            policy, clock, log, ..
-        } = &*self.household;
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        let logged = log.write(policy, level, &message, clock.now());
+        let logged = self.household.log(level, &message);
         self.meter.counters.line(logged);
     }
 }

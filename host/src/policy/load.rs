@@ -15,6 +15,7 @@ use super::host::Household;
 use super::loaded::Loaded;
 use super::log::Allowance;
 use super::native::{self, Native, sha256};
+use super::source::SourceError;
 use super::text::{into_line, one_line};
 use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime, grants, source};
 
@@ -204,8 +205,13 @@ fn link(
     component: &Component,
     digest: &str,
 ) -> Result<Guest, LoadFault> {
-    let pre = runtime
-        .linker
+    check_system(runtime, spec, component)?;
+    let linker = if spec.wasi {
+        &runtime.wasi_linker
+    } else {
+        &runtime.linker
+    };
+    let pre = linker
         .instantiate_pre(component)
         .map_err(|error| types("imports", &error))?;
     let exports = Exports::of(&pre).map_err(|error| types("exports", &error))?;
@@ -231,7 +237,23 @@ fn link(
         limits: spec.limits.clone(),
         pre,
         exports,
+        wasi: spec.wasi,
     })
+}
+
+/// Whether the operator granted the system interfaces that the component imports, if it imports any.
+fn check_system(runtime: &Runtime, spec: &PolicySpec, component: &Component) -> Result<(), LoadFault> {
+    let types = component.component_type();
+    let imports = types.imports(&runtime.engine);
+    let system: Vec<&str> = imports
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("wasi:"))
+        .collect();
+    if spec.wasi || system.is_empty() {
+        return Ok(());
+    }
+    let imports = super::names::list(&system);
+    Err(LoadFault::Source(SourceError::Wasi { imports }))
 }
 
 /// What the policy wants, if it was granted all of it.

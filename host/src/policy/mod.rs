@@ -49,6 +49,7 @@ mod text;
 mod ticker;
 mod usage;
 mod view;
+mod wasi;
 
 pub use access::{AccessError, ClusterAccess, PolicyEvent};
 pub use cache::CacheError;

@@ -4,6 +4,7 @@ use wasmparser::{Parser, Payload};
 
 use super::source::SourceError;
 use super::text::one_line;
+use super::wasi;
 
 /// Our package, and the version of it this driver speaks.
 const PACKAGE: &str = "scupper:drain/";
@@ -72,11 +73,18 @@ impl<'a> Names<'a> {
             .imports
             .iter()
             .filter(|import| !ours(import).is_some_and(|our| IMPORTS.contains(&our.name)))
+            // Whether it was granted is asked when the policy is linked.
+            .filter(|import| !wasi::is_harmless(import))
             .copied()
             .collect();
-        if unknown.iter().any(|import| import.starts_with("wasi:")) {
-            return Err(SourceError::Wasi {
-                imports: list(&unknown),
+        let system: Vec<&str> = unknown
+            .iter()
+            .filter(|import| import.starts_with("wasi:"))
+            .copied()
+            .collect();
+        if !system.is_empty() {
+            return Err(SourceError::System {
+                imports: list(&system),
             });
         }
         if !unknown.is_empty() {
@@ -117,7 +125,7 @@ impl Ours<'_> {
 }
 
 /// The first few names, for people.
-fn list(names: &[&str]) -> String {
+pub(super) fn list(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| one_line(name, 100)).collect();
     match names.len() {
@@ -174,10 +182,14 @@ mod tests {
     #[test]
     fn imports_are_ours_or_refused_by_name() {
         let wasi = component(
-            &["wasi:io/poll@0.2.6", "scupper:drain/log@0.1.0"],
+            &[
+                "wasi:sockets/tcp@0.2.6",
+                "wasi:io/poll@0.2.6",
+                "scupper:drain/log@0.1.0",
+            ],
             &[ABOUT, HOOKS],
         );
-        assert!(matches!(wasi, Err(SourceError::Wasi { imports }) if imports == "wasi:io/poll@0.2.6"));
+        assert!(matches!(wasi, Err(SourceError::System { imports }) if imports == "wasi:sockets/tcp@0.2.6"));
         let other = component(
             &["shop:cart/total", "scupper:drain/planner@0.1.0"],
             &[ABOUT, HOOKS],

@@ -13,10 +13,10 @@ use wasmtime::component::Linker;
 use crate::clock::Clock;
 
 use super::compiler::Compiler;
-use super::config;
 use super::host::{self, Caller};
 use super::observer::{Nobody, Observer};
 use super::ticker::Ticker;
+use super::{config, wasi};
 
 /// How the runtime is set up.
 #[derive(Clone, Debug)]
@@ -33,7 +33,10 @@ pub struct RuntimeOptions {
 pub struct Runtime {
     pub(super) options: RuntimeOptions,
     pub(super) engine: Engine,
+    /// What every policy may import.
     pub(super) linker: Linker<Caller>,
+    /// The same, and what the grant `wasi` adds.
+    pub(super) wasi_linker: Linker<Caller>,
     pub(super) ticker: Arc<Ticker>,
     pub(super) compiler: Compiler,
     /// Of the engine's version and configuration: native code made for another one is never looked at.
@@ -60,9 +63,12 @@ impl Runtime {
         let engine = config::loading().map_err(failed)?;
         let mut linker = Linker::new(&engine);
         host::link(&mut linker).map_err(failed)?;
+        let mut wasi_linker = linker.clone();
+        wasi::link(&mut wasi_linker).map_err(failed)?;
         let ticker = Ticker::start(engine.weak()).map_err(RuntimeError::Ticker)?;
         Ok(Self {
             linker,
+            wasi_linker,
             ticker: Arc::new(ticker),
             compiler: Compiler::new(&options.compiler),
             fingerprint: fingerprint(&engine),

@@ -71,12 +71,21 @@ pub enum SourceError {
     /// It neither plans nor acts.
     #[error("it exports neither scupper:drain/planner nor scupper:drain/hooks: it has nothing to do")]
     Idle,
-    /// It wants from the system what no policy gets.
+    /// It wants the harmless part of the system, and was not granted it.
     #[error(
         "it imports {imports}, and policies have no system interfaces: build it for wasm32-unknown-unknown instead of a \
-         wasi target"
+         wasi target, or add `wasi: true` to its grants in the configuration file"
     )]
     Wasi {
+        /// The imports.
+        imports: String,
+    },
+    /// It wants from the system what no policy gets.
+    #[error(
+        "it imports {imports}, which no policy gets: with the grant `wasi` there are the clocks, random numbers and \
+         standard output of WASI 0.2, and an empty environment"
+    )]
+    System {
         /// The imports.
         imports: String,
     },
