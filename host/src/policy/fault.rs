@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
+use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 
 use super::bounds::Bounds;
@@ -97,6 +98,9 @@ impl CallFault {
                 trap: trap.to_string(),
                 frames: Frames::of(error),
             };
+        }
+        if let Some(ResourceTableError::Full) = error.downcast_ref() {
+            return Self::Overrun(Overrun::Handles(bounds.handles));
         }
         let text = format!("{:#}", error.root_cause());
         if text.contains("fuel allocated for hostcalls has been exhausted") {

@@ -90,7 +90,7 @@ pub enum SourceError {
         imports: String,
     },
     /// It imports what we do not have.
-    #[error("it imports {imports}; this driver has log, config and cluster of scupper:drain")]
+    #[error("it imports {imports}; this driver has log, config, cluster, events and http of scupper:drain")]
     Imports {
         /// The imports.
         imports: String,

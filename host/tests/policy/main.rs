@@ -13,7 +13,9 @@ mod files;
 mod guests;
 mod hostile;
 mod kept;
+mod logs;
 mod support;
+mod wasi;
 
 use std::collections::BTreeSet;
 
@@ -28,6 +30,7 @@ fn every_guest_has_a_test() {
         include_str!("kept.rs"),
         include_str!("../reload/sessions.rs"),
         include_str!("../reload/candidates.rs"),
+        include_str!("wasi.rs"),
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guests");
     let files: BTreeSet<String> = std::fs::read_dir(folder)

@@ -8,24 +8,44 @@ use std::sync::{Mutex, OnceLock};
 /// All guests, as core modules: the name, and rustc's file.
 fn modules() -> &'static BTreeMap<String, PathBuf> {
     static MODULES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
-    MODULES.get_or_init(|| {
-        let output = Command::new(env!("CARGO"))
-            .args(["build", "--package", "guests", "--examples", "--features", "wasm"])
-            .args(["--target", "wasm32-unknown-unknown", "--profile", "policy"])
-            .args(["--message-format", "json-render-diagnostics"])
-            // Small enough without it, and built in a third of the time.
-            .env("CARGO_PROFILE_POLICY_LTO", "false")
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "the guests do not build");
-        output
-            .stdout
-            .split(|byte| *byte == b'\n')
-            .filter_map(module)
-            .collect()
-    })
+    MODULES.get_or_init(|| build("wasm", "wasm32-unknown-unknown"))
+}
+
+fn build(feature: &str, target: &str) -> BTreeMap<String, PathBuf> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "build",
+            "--package",
+            "guests",
+            "--examples",
+            "--features",
+            feature,
+        ])
+        .args(["--target", target, "--profile", "policy"])
+        .args(["--message-format", "json-render-diagnostics"])
+        // Small enough without it, and built in a third of the time.
+        .env("CARGO_PROFILE_POLICY_LTO", "false")
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "the guests do not build; is the target {target} there?"
+    );
+    output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter_map(module)
+        .collect()
+}
+
+/// A guest with a plain standard library, as the component that rustc makes of it.
+pub(crate) fn wasi_guest(name: &str) -> PathBuf {
+    static COMPONENTS: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    let known = COMPONENTS.get_or_init(|| build("wasi", "wasm32-wasip2"));
+    assert!(known.contains_key(name), "there is no guest `{name}`");
+    known.get(name).unwrap().clone()
 }
 
 /// The module that one of cargo's messages is about.

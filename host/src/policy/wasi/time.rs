@@ -166,7 +166,7 @@ mod tests {
         let frozen = StepClock::new(true);
         assert_eq!(frozen.now(), 0);
         let going = StepClock(Instant::now().checked_sub(Duration::from_millis(1234)));
-        assert!(going.now() >= nanos(Duration::from_millis(1230)) && going.now() % nanos(STEP) == 0);
+        assert!(going.now() >= nanos(Duration::from_millis(1230)) && going.now().is_multiple_of(nanos(STEP)));
         let wall = CallClock::at(Time::from_millis(1_700_000_200_000));
         assert_eq!(wall.now().as_secs(), 1_700_000_200);
     }
