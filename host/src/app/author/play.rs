@@ -13,7 +13,7 @@ use scupper_engine::{
 use super::reach::Shared;
 use crate::app::calls;
 use crate::app::view::View;
-use crate::policy::Policies;
+use crate::policy::Session;
 use crate::report::Progress;
 
 /// Commands and moments of one stretch; more of them is a drain that goes round in circles.
@@ -22,7 +22,7 @@ const TURNS: usize = 200_000;
 /// A drain under way.
 pub(super) struct Play {
     pub(super) world: Shared,
-    policies: Arc<Policies>,
+    policies: Arc<Session>,
     request: Request,
     started: Time,
     drain: Drain,
@@ -78,7 +78,7 @@ pub(super) enum Stop {
 }
 
 impl Play {
-    pub(super) fn begin(world: Shared, policies: Arc<Policies>, request: Request) -> Self {
+    pub(super) fn begin(world: Shared, policies: Arc<Session>, request: Request) -> Self {
         let now = world.lock().now;
         let mut play = Self {
             drain: Drain::new(now, request.clone()),

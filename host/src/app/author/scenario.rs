@@ -17,7 +17,7 @@ use super::words::Span;
 use super::workbench::Workbench;
 use super::world::World;
 use crate::app::config::{self, ConfigError, Configuration, DrainFile, OwnCordon};
-use crate::policy::{LoadError, Policies};
+use crate::policy::{LoadError, Session};
 
 /// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
 pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);
@@ -190,7 +190,7 @@ fn request(
     configuration: &Configuration,
     world: &Shared,
     own_pod: Option<PodRef>,
-    policies: &Policies,
+    policies: &Session,
 ) -> Request {
     let sla = configuration.drain.sla.filter(|sla| !sla.is_zero());
     Request {

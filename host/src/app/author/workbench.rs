@@ -7,7 +7,9 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use crate::clock::Clock;
-use crate::policy::{ClusterAccess, LoadError, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions};
+use crate::policy::{
+    ClusterAccess, LoadError, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions, Session,
+};
 
 /// Loads policies for their author.
 pub struct Workbench {
@@ -54,7 +56,8 @@ impl Workbench {
         &self,
         specs: &[PolicySpec],
         cluster: Arc<dyn ClusterAccess>,
-    ) -> Result<Arc<Policies>, LoadError> {
-        Ok(Arc::new(Policies::load(&self.runtime, specs, cluster).await?))
+    ) -> Result<Arc<Session>, LoadError> {
+        let policies = Policies::load(&self.runtime, specs, cluster).await?;
+        Ok(Arc::new(Session::fixed(policies)))
     }
 }
