@@ -133,6 +133,15 @@ impl ClusterAccess for Nobody {
         async { Self::none() }.boxed()
     }
 
+    fn secret<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        async { Self::none() }.boxed()
+    }
+
     fn annotate_pod<'a>(
         &'a self,
         _: &'a PodRef,

@@ -12,7 +12,9 @@ use std::sync::{Arc, LazyLock};
 
 use divan::Bencher;
 use scupper::clock::Clock;
-use scupper::policy::{DrainInfo, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, StepCall};
+use scupper::policy::{
+    DrainInfo, Network, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
+};
 use scupper_engine::{HookPhase, HookStep, PlanAnswer, Settings, Subject, Time, check, draft};
 use tempfile::TempDir;
 
@@ -40,6 +42,8 @@ fn runtime(cache: &TempDir) -> Runtime {
         cache: private,
         compiler,
         clock: Clock::System,
+        network: Network::default(),
+        secrets: Secrets::default(),
     })
     .unwrap()
 }

@@ -4,7 +4,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Answer, Node, Pod, PodRef, Task};
 
-use crate::cluster::{Cluster, KubernetesEvent, Severity, WriteError};
+use crate::cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use crate::policy::{AccessError, ClusterAccess, PolicyEvent};
 
 /// The cluster edge, for the policy edge.
@@ -55,6 +55,22 @@ impl ClusterAccess for Access {
                 None => self.cluster.remove_node_annotation(node, key).await,
             };
             written.map_err(access_error)
+        }
+        .boxed()
+    }
+
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        async move {
+            let read = self.cluster.secret(namespace, name, key).await;
+            read.map_err(|error| match error {
+                ReadError::NotFound { what } => AccessError::NotFound(what),
+                error => AccessError::Unavailable(error.to_string()),
+            })
         }
         .boxed()
     }

@@ -1,5 +1,6 @@
 //! From the operator's words to loaded policies: once for a command, and kept up to date for the driver.
 
+use std::env;
 use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
@@ -13,7 +14,10 @@ use super::access::Access;
 use super::{AppError, PoliciesOptions, notices};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::policy::{Catalogue, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, StartError};
+use crate::policy::{
+    Catalogue, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, Secrets,
+    StartError,
+};
 
 /// Policies that are loaded once, for a command that ends.
 pub(crate) struct Loaded {
@@ -37,7 +41,7 @@ pub(crate) async fn load(
     clock: Clock,
     cluster: &Cluster,
 ) -> Result<Loaded, AppError> {
-    let (runtime, cache) = runtime(options, compiler, clock)?;
+    let (runtime, cache) = runtime(options, compiler, clock, cluster)?;
     let specs = match &options.source {
         Some(source) => {
             (source.read)().map_err(|reason| AppError::Reload(StartError::Configuration(reason)))?
@@ -61,7 +65,7 @@ pub(crate) async fn keep(
     cluster: &Cluster,
     node: &str,
 ) -> Result<Kept, AppError> {
-    let (runtime, cache) = runtime(options, compiler, clock)?;
+    let (runtime, cache) = runtime(options, compiler, clock, cluster)?;
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
     let (notices, heard) = mpsc::unbounded_channel();
@@ -97,11 +101,12 @@ fn runtime(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
     clock: Clock,
+    cluster: &Cluster,
 ) -> Result<(Runtime, Option<TempDir>), AppError> {
     let (cache, kept) = cache_dir(options)?;
     let compiler = match compiler {
         Some(compiler) => compiler,
-        None => std::env::current_exe().map_err(|source| AppError::Cache {
+        None => env::current_exe().map_err(|source| AppError::Cache {
             path: cache.clone(),
             source,
         })?,
@@ -110,9 +115,24 @@ fn runtime(
         cache,
         compiler,
         clock,
+        network: network(cluster),
+        secrets: Secrets::default(),
     })
     .map_err(AppError::Runtime)?;
     Ok((runtime, kept))
+}
+
+/// The API server is closed to policies' requests, by every name that we know of it.
+fn network(cluster: &Cluster) -> Network {
+    let ours = cluster.server().map(|(host, port)| (host.to_owned(), port));
+    let service = env::var("KUBERNETES_SERVICE_HOST").ok();
+    let port = env::var("KUBERNETES_SERVICE_PORT").ok();
+    let port = port.and_then(|port| port.parse().ok()).unwrap_or(443);
+    let endpoints = ours.into_iter().chain(service.map(|host| (host, port)));
+    Network {
+        forbidden: endpoints.map(|(host, port)| Endpoint { host, port }).collect(),
+        ..Network::default()
+    }
 }
 
 fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), AppError> {
@@ -131,7 +151,7 @@ fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), Ap
         }
         None => {
             let failed = |source| AppError::Cache {
-                path: std::env::temp_dir(),
+                path: env::temp_dir(),
                 source,
             };
             let dir = tempfile::Builder::new()

@@ -50,22 +50,40 @@ struct Shared {
     clock: Clock,
     daemon_sets: tokio::sync::Mutex<DaemonSets>,
     conditions: Mutex<BTreeMap<String, Vec<Condition>>>,
+    server: Option<(String, u16)>,
 }
 
 impl Cluster {
     /// Over a client that is there already.
     pub fn from_client(client: kube::Client, options: ConnectOptions, clock: Clock) -> Self {
+        Self::at(None, client, options, clock)
+    }
+
+    /// Over a client of the server with this host and port.
+    pub(super) fn at(
+        server: Option<(String, u16)>,
+        client: kube::Client,
+        options: ConnectOptions,
+        clock: Clock,
+    ) -> Self {
         let shared = Shared {
             client,
             options,
             clock,
             daemon_sets: tokio::sync::Mutex::default(),
             conditions: Mutex::default(),
+            server,
         };
         Self {
             shared: Arc::new(shared),
             lifecycle_group: Arc::from(LIFECYCLE_GROUP),
         }
+    }
+
+    /// The API server's host and port, where they are known.
+    pub fn server(&self) -> Option<(&str, u16)> {
+        let (host, port) = self.shared.server.as_ref()?;
+        Some((host, *port))
     }
 
     /// The same with the lifecycle objects in another API group, for clusters that do not serve the CRDs in theirs.

@@ -97,6 +97,7 @@ impl Cluster {
     pub async fn connect(options: &ConnectOptions) -> Result<Self, ConnectError> {
         let config = config(options.kubeconfig.as_deref()).await?;
         let url = config.cluster_url.to_string();
+        let server = server(&config.cluster_url);
         let client = client(config)?;
         let request = Request::get("/version").body(Vec::new());
         let request = request.map_err(|error| ConnectError::Setup {
@@ -106,7 +107,7 @@ impl Cluster {
         match transport::call::<serde_json::Value>(&client, request, options.request_timeout).await {
             // One who may not ask for the version is known all the same.
             Ok(_) | Err(Fault::Refused(403, _)) => {
-                Ok(Self::from_client(client, options.clone(), Clock::System))
+                Ok(Self::at(server, client, options.clone(), Clock::System))
             }
             Err(Fault::Refused(401, status)) => Err(ConnectError::Unauthorized {
                 url,
@@ -120,6 +121,11 @@ impl Cluster {
             Err(Fault::Malformed(message)) => Err(ConnectError::Unexpected { url, message }),
         }
     }
+}
+
+fn server(url: &http::Uri) -> Option<(String, u16)> {
+    let default = if url.scheme_str() == Some("http") { 80 } else { 443 };
+    Some((url.host()?.to_owned(), url.port_u16().unwrap_or(default)))
 }
 
 /// `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account. What is named must work:

@@ -30,6 +30,7 @@ mod notes;
 mod perform;
 mod pod;
 mod read;
+mod secrets;
 mod transitions;
 mod transport;
 mod uids;

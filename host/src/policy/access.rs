@@ -31,6 +31,14 @@ pub trait ClusterAccess: Send + Sync {
 
     /// Emits a Kubernetes Event.
     fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>>;
+
+    /// The value of a key of a Kubernetes Secret.
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>>;
 }
 
 /// A Kubernetes Event in a policy's name.

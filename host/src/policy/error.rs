@@ -10,8 +10,9 @@ use super::cache::CacheError;
 use super::compiler::CompileError;
 use super::fault::CallError;
 use super::grants::PrefixError;
+use super::http::Want;
 use super::source::SourceError;
-use super::{Capability, Grant, GrantError, Said};
+use super::{Capability, Grant, GrantError, HttpGrantError, HttpWantError, Said, SecretGrantError};
 
 /// A policy that is not loaded.
 #[derive(Debug, Error)]
@@ -39,7 +40,25 @@ pub enum LoadFault {
         grant: Grant,
         /// Why.
         #[source]
-        source: PrefixError,
+        source: WantError,
+    },
+    /// The operator granted requests in a way that cannot be meant.
+    #[error("the grant http of `{origin}`")]
+    Http {
+        /// Its origin, as it was written.
+        origin: String,
+        /// The field, and what is wrong.
+        #[source]
+        source: HttpGrantError,
+    },
+    /// The operator granted a secret in a way that cannot be meant.
+    #[error("the grant of the secret `{name}`")]
+    Secret {
+        /// Its name, as it was written.
+        name: String,
+        /// The field, and what is wrong.
+        #[source]
+        source: SecretGrantError,
     },
     /// Its file is no policy.
     #[error(transparent)]
@@ -119,6 +138,12 @@ pub enum WantError {
     /// The target is no prefix that can be granted.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
+    /// The target is none of requests.
+    #[error(transparent)]
+    Http(#[from] HttpWantError),
+    /// The target is no secret's name.
+    #[error(transparent)]
+    Secret(#[from] SecretGrantError),
 }
 
 /// What is missing for a want.
@@ -151,9 +176,19 @@ impl fmt::Display for ConfigProblem {
 }
 
 impl fmt::Display for MissingGrant {
-    /// The flag to add.
+    /// The flag to add; a secret has too much to say for one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--grant {}={}", self.policy, self.grant)
+        let Self { policy, grant, .. } = self;
+        match grant.capability {
+            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                write!(f, "--grant {policy}={grant}")
+            }
+            Capability::Http => write!(f, "--grant '{policy}={grant}'"),
+            Capability::Secret => {
+                let lines = Self::yaml(std::slice::from_ref(self)).concat();
+                write!(f, "under the `grants` of {policy} in scupper.yaml: {lines}")
+            }
+        }
     }
 }
 
@@ -171,12 +206,28 @@ fn additions(missing: &[MissingGrant]) -> String {
 impl MissingGrant {
     /// The lines to add under `grants` in the configuration file, without indentation.
     pub fn yaml(missing: &[Self]) -> Vec<String> {
-        let mut targets: BTreeMap<Capability, Vec<&str>> = BTreeMap::new();
+        let mut entries: BTreeMap<Capability, Vec<String>> = BTreeMap::new();
         for Self { grant, .. } in missing {
-            targets.entry(grant.capability).or_default().push(&grant.target);
+            let (capability, target) = (grant.capability, grant.target.as_str());
+            let entry = match capability {
+                Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                    target.to_owned()
+                }
+                Capability::Http => Want::parse(target).map(|want| want.to_yaml()).unwrap_or_default(),
+                Capability::Secret => {
+                    format!("{{name: {target}, file: /PATH/OF/IT, origins: [\"https://WHERE.IT.GOES\"]}}")
+                }
+            };
+            entries.entry(capability).or_default().push(entry);
         }
-        let line = |(capability, targets): (_, Vec<&str>)| format!("{capability}: [{}]", targets.join(", "));
-        targets.into_iter().map(line).collect()
+        let line = |(capability, entries): (Capability, Vec<String>)| {
+            let key = match capability {
+                Capability::Secret => "secrets",
+                other => other.as_str(),
+            };
+            format!("{key}: [{}]", entries.join(", "))
+        };
+        entries.into_iter().map(line).collect()
     }
 }
 

@@ -198,7 +198,7 @@ impl Guest {
         let of_pods = |grant: &super::Grant| match grant.capability {
             Capability::PodAnnotations => true,
             Capability::Events => grant.target == "pods",
-            Capability::NodeAnnotations => false,
+            Capability::NodeAnnotations | Capability::Http | Capability::Secret => false,
         };
         let pods: Vec<PodRef> = match self.household.grants.iter().any(of_pods) {
             true => call.pods.iter().map(|pod| pod.id.clone()).collect(),

@@ -12,6 +12,8 @@ use super::bindings::scupper::drain::cluster::{self, Error};
 use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
 use super::bindings::scupper::drain::{config, events, http, log};
 use super::events::Emitted;
+use super::given::Wants;
+use super::http::Requests;
 use super::log::Allowance;
 use super::meter::Meter;
 use super::observer::{Observation, Observer};
@@ -33,6 +35,8 @@ pub(super) struct Household {
     pub(super) config: BTreeMap<String, String>,
     /// What it wants and was granted; empty until it has said so.
     pub(super) grants: Vec<Grant>,
+    /// What its requests need.
+    pub(super) requests: Arc<Requests>,
     /// The cluster.
     pub(super) cluster: Arc<dyn ClusterAccess>,
     /// For log rates.
@@ -58,6 +62,7 @@ pub(super) struct Caller {
     writes: u32,
     /// Never locked: the mutex makes a caller something that futures can share.
     wasi: Option<Box<Mutex<Wasi>>>,
+    sent: u32,
 }
 
 /// What a hook step may look at and write to.
@@ -72,11 +77,12 @@ pub(super) struct Reach {
 
 impl Household {
     /// The same, with what it was granted.
-    pub(super) fn granted(&self, grants: Vec<Grant>) -> Self {
+    pub(super) fn granted(&self, wants: &Wants) -> Self {
         Self {
             policy: self.policy.clone(),
             config: self.config.clone(),
-            grants,
+            grants: wants.grants.clone(),
+            requests: Arc::new(self.requests.wanting(wants.requests.clone())),
             cluster: Arc::clone(&self.cluster),
             clock: self.clock,
             log: Arc::clone(&self.log),
@@ -119,6 +125,7 @@ impl Caller {
             meter,
             writes: 0,
             wasi,
+            sent: 0,
         }
     }
 
@@ -143,6 +150,36 @@ impl Caller {
         self.reach
             .as_ref()
             .ok_or_else(|| Error::NotGranted(closed.to_owned()))
+    }
+
+    /// One more request, if the function may send any and the step has not sent too many.
+    pub(super) fn may_send(&mut self) -> Result<Arc<Requests>, http::Error> {
+        if self.reach.is_none() {
+            let closed = "only `step` may send; the other functions are called for their answer alone";
+            return Err(http::Error::NotGranted(closed.to_owned()));
+        }
+        let requests = &self.household.requests;
+        if self.sent >= requests.a_step() {
+            return Err(http::Error::TooMany(format!(
+                "one step may send {}; go on in the next",
+                requests.a_step()
+            )));
+        }
+        self.sent += 1;
+        Ok(Arc::clone(requests))
+    }
+
+    /// A request is over.
+    pub(super) fn has_sent(&self, response: Option<&http::Response>) {
+        let counters = &self.meter.counters;
+        counters.request();
+        if let Some(response) = response {
+            counters.response(response.body.len());
+        }
+        self.household.observer.observe(Observation::Requested {
+            policy: &self.household.policy,
+            status: response.map(|response| response.status),
+        });
     }
 
     /// Checks everything that can be checked here about one write.

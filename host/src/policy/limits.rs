@@ -49,6 +49,12 @@ pub struct Limits {
     pub log_lines_per_minute: u32,
     /// Bytes it may log in a minute, a quarter of them at once.
     pub log_bytes_per_minute: u32,
+    /// Requests that one step may send.
+    pub requests: u32,
+    /// Time on the wall for one request, from its address to the last byte of the response.
+    pub request_wall: Duration,
+    /// Bytes of a response's body.
+    pub response_bytes: usize,
 }
 
 impl Default for Limits {
@@ -70,6 +76,13 @@ impl Default for Limits {
             // What people can read, and what a log collector keeps for a whole fleet.
             log_lines_per_minute: 600,
             log_bytes_per_minute: 256 * 1024,
+            // A step looks at some servers or jobs; the rest waits for the next one.
+            requests: 64,
+            // slurmrestd takes nine seconds to say that its controller is away. Less than `step_wall`, so that a policy
+            // hears of it.
+            request_wall: Duration::from_secs(20),
+            // The jobs of a busy Slurm cluster in slurmrestd's words.
+            response_bytes: 4 * 1024 * 1024,
         }
     }
 }

@@ -8,23 +8,23 @@ use wasmtime::component::Component;
 
 use super::bindings::exports::scupper::drain::about;
 use super::cache::Cache;
-use super::error::{ConfigProblem, LoadFault, MissingGrant, WantError};
+use super::error::{ConfigProblem, LoadFault};
 use super::events::Emitted;
+use super::given::Given;
 use super::guest::{Exports, Guest};
 use super::host::Household;
+use super::http::{Requests, Surroundings};
 use super::loaded::Loaded;
 use super::log::Allowance;
 use super::native::{self, Native, sha256};
 use super::source::SourceError;
 use super::text::{into_line, one_line};
-use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime, grants, source};
+use super::{ClusterAccess, Description, Limits, PolicySpec, Runtime, source};
 
 /// Bytes of a policy's own name, version and summary.
 const ABOUT_BYTES: usize = 256;
 /// Bytes of its configuration's schema.
 const SCHEMA_BYTES: usize = 64 * 1024;
-/// How much a policy may want.
-const WANTS: usize = 32;
 /// Bytes of a problem's message, and how many problems are told.
 const PROBLEM_BYTES: usize = 512;
 const PROBLEMS: usize = 50;
@@ -44,7 +44,7 @@ pub(super) async fn load(
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,
 ) -> Result<Loaded, LoadFault> {
-    check_grants(spec)?;
+    given(spec).await.map(drop)?;
     let file = spec.file.clone();
     let wasm = blocking(move || Ok(source::read(&file)?)).await?;
     let compiled = compile(runtime, spec, wasm).await?;
@@ -78,16 +78,24 @@ pub(super) async fn settle(
     compiled: Compiled,
 ) -> Result<Loaded, LoadFault> {
     let Compiled { component, digest } = compiled;
-    check_grants(spec)?;
+    let given = given(spec).await?;
     check_pin(&digest, spec.sha256.clone())?;
     check_needs(&component, &spec.limits)?;
-    let mut guest = link(runtime, spec, cluster, &component, &digest)?;
+    let requests = given.requests(
+        spec,
+        Surroundings {
+            network: runtime.options.network.clone(),
+            memory: runtime.options.secrets.clone(),
+            cluster: Arc::clone(&cluster),
+        },
+    );
+    let mut guest = link(runtime, spec, cluster, requests, &component, &digest)?;
     let about = guest
         .describe()
         .await?
         .map_err(|error| types("exports", &error))?;
-    let wants = wants(&about, spec)?;
-    guest.household = Arc::new(guest.household.granted(wants.clone()));
+    let wants = given.wants(&about, spec)?;
+    guest.household = Arc::new(guest.household.granted(&wants));
     check_config(&guest).await?;
     let phases = guest.phases().await?;
     let description = Description {
@@ -97,7 +105,7 @@ pub(super) async fn settle(
         summary: into_line(about.summary, ABOUT_BYTES),
         state_version: about.state_version,
         digest,
-        grants: wants,
+        grants: wants.grants,
         phases,
         node_selector: spec.node_selector.clone(),
         planner: guest.exports.planner.is_some(),
@@ -108,14 +116,10 @@ pub(super) async fn settle(
     Ok(Loaded { guest, description })
 }
 
-fn check_grants(spec: &PolicySpec) -> Result<(), LoadFault> {
-    for grant in &spec.grants {
-        grants::check(grant).map_err(|source| LoadFault::Grant {
-            grant: grant.clone(),
-            source,
-        })?;
-    }
-    Ok(())
+/// What the operator gives it, checked.
+async fn given(spec: &PolicySpec) -> Result<Given, LoadFault> {
+    let spec = spec.clone();
+    blocking(move || Given::of(&spec)).await
 }
 
 fn check_pin(digest: &str, pin: Option<String>) -> Result<(), LoadFault> {
@@ -202,6 +206,7 @@ fn link(
     runtime: &Runtime,
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,
+    requests: Requests,
     component: &Component,
     digest: &str,
 ) -> Result<Guest, LoadFault> {
@@ -219,6 +224,7 @@ fn link(
         policy: spec.name.clone(),
         config: spec.config.clone(),
         grants: Vec::new(),
+        requests: Arc::new(requests),
         cluster,
         clock: runtime.options.clock,
         log: Arc::new(Mutex::new(Allowance::new(
@@ -254,42 +260,6 @@ fn check_system(runtime: &Runtime, spec: &PolicySpec, component: &Component) -> 
     }
     let imports = super::names::list(&system);
     Err(LoadFault::Source(SourceError::Wasi { imports }))
-}
-
-/// What the policy wants, if it was granted all of it.
-fn wants(about: &about::Description, spec: &PolicySpec) -> Result<Vec<Grant>, LoadFault> {
-    if about.wants.len() > WANTS {
-        return Err(LoadFault::TooManyWants {
-            wants: about.wants.len(),
-            limit: WANTS,
-        });
-    }
-    let want = |want: &about::Grant| -> Result<Grant, WantError> {
-        let grant = Grant {
-            capability: want.capability.parse()?,
-            target: want.target.clone(),
-        };
-        grants::check(&grant)?;
-        Ok(grant)
-    };
-    let named = |grant: &about::Grant| {
-        want(grant).map_err(|source| LoadFault::Want {
-            capability: one_line(&grant.capability, ABOUT_BYTES),
-            target: one_line(&grant.target, ABOUT_BYTES),
-            source,
-        })
-    };
-    let wants: Vec<Grant> = about.wants.iter().map(named).collect::<Result<_, _>>()?;
-    let missing = grants::missing(&wants, &spec.grants);
-    if missing.is_empty() {
-        return Ok(wants);
-    }
-    let flag = |grant: Grant| MissingGrant {
-        policy: spec.name.clone(),
-        grant,
-        said: spec.said,
-    };
-    Err(LoadFault::NotGranted(missing.into_iter().map(flag).collect()))
 }
 
 async fn check_config(guest: &Guest) -> Result<(), LoadFault> {

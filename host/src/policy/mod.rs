@@ -26,6 +26,7 @@ mod cpu;
 mod error;
 mod events;
 mod fault;
+mod given;
 mod grants;
 mod guest;
 mod host;
@@ -59,7 +60,9 @@ pub use compiler::CompileError;
 pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
 pub use fault::{CallError, CallFault, Overrun};
 pub use grants::{PrefixError, check_prefix};
-pub use http::{HttpGrant, Networks};
+pub use http::{
+    Endpoint, HttpGrant, HttpGrantError, HttpWantError, Network, Networks, Resolve, TlsError, UrlError,
+};
 pub use limits::Limits;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};
@@ -68,7 +71,7 @@ pub use reload::{
     SlotProblem, SlotState, SlotStatus, StartError, Straggler, WatchOptions,
 };
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
-pub use secret::{SecretGrant, SecretSource};
+pub use secret::{SecretGrant, SecretGrantError, SecretSource, Secrets};
 pub use source::SourceError;
 pub use spec::{Capability, Grant, GrantError, OnFailure, PolicySpec, Remedy, Said};
 pub(crate) use text::one_line;

@@ -16,7 +16,7 @@ use super::compiler::Compiler;
 use super::host::{self, Caller};
 use super::observer::{Nobody, Observer};
 use super::ticker::Ticker;
-use super::{config, wasi};
+use super::{Network, Secrets, config, wasi};
 
 /// How the runtime is set up.
 #[derive(Clone, Debug)]
@@ -27,6 +27,10 @@ pub struct RuntimeOptions {
     pub compiler: PathBuf,
     /// For log rates.
     pub clock: Clock,
+    /// Where requests of policies go.
+    pub network: Network,
+    /// What is remembered of secrets; whoever loads policies again hands over the same.
+    pub secrets: Secrets,
 }
 
 /// Runs policies.

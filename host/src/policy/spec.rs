@@ -83,6 +83,10 @@ pub enum Capability {
     PodAnnotations,
     /// To emit Events.
     Events,
+    /// To send requests.
+    Http,
+    /// To have a secret put into requests.
+    Secret,
 }
 
 /// A capability, and what of it.
@@ -90,7 +94,8 @@ pub enum Capability {
 pub struct Grant {
     /// What it allows.
     pub capability: Capability,
-    /// For annotations: the prefix of their keys. For events: `node` or `pods`.
+    /// For annotations: the prefix of their keys. For events: `node` or `pods`. For `http`: methods and how URLs begin.
+    /// For secrets: the name.
     pub target: String,
 }
 
@@ -101,7 +106,9 @@ pub enum GrantError {
     #[error("`{0}` is no grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
     Form(String),
     /// Nobody knows the capability.
-    #[error("there is no capability `{0}`; there are node-annotations, pod-annotations and events")]
+    #[error(
+        "there is no capability `{0}`; there are node-annotations, pod-annotations, events, http and secret"
+    )]
     Capability(String),
 }
 
@@ -112,6 +119,8 @@ impl Capability {
             Self::NodeAnnotations => "node-annotations",
             Self::PodAnnotations => "pod-annotations",
             Self::Events => "events",
+            Self::Http => "http",
+            Self::Secret => "secret",
         }
     }
 }
@@ -124,6 +133,8 @@ impl FromStr for Capability {
             "node-annotations" => Ok(Self::NodeAnnotations),
             "pod-annotations" => Ok(Self::PodAnnotations),
             "events" => Ok(Self::Events),
+            "http" => Ok(Self::Http),
+            "secret" => Ok(Self::Secret),
             _ => Err(GrantError::Capability(one_line(text, SHOWN_BYTES))),
         }
     }

@@ -255,13 +255,11 @@ impl Counters {
     }
 
     /// It made a request.
-    #[expect(dead_code, reason = "for the import `http`, which refuses everything")]
     pub(super) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
     /// So many bytes of a response came in.
-    #[expect(dead_code, reason = "for the import `http`, which refuses everything")]
     pub(super) fn response(&self, bytes: usize) {
         self.response_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@ pub use scupper_sdk::bindings;
 pub use scupper_sdk::glue;
 pub use scupper_sdk::{
     Call, Decision, Description, Drain, Grant, Node, Outcome, Phase, Plan, Pod, Problem, Subject, Verdict,
-    Wave, cluster, config, log,
+    Wave, cluster, config, http, log,
 };
 
 /// A decision on a pod.

@@ -12,6 +12,7 @@ mod files;
 #[path = "../support/guests.rs"]
 mod guests;
 mod hostile;
+mod http;
 mod kept;
 mod logs;
 mod support;
@@ -27,6 +28,7 @@ fn every_guest_has_a_test() {
         include_str!("events.rs"),
         include_str!("files.rs"),
         include_str!("hostile.rs"),
+        include_str!("http/rig.rs"),
         include_str!("kept.rs"),
         include_str!("../reload/sessions.rs"),
         include_str!("../reload/candidates.rs"),

@@ -10,8 +10,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, Capability, ClusterAccess, DrainInfo, Grant, Limits, LoadError, LoadFault, PlanCall,
-    Policies, PolicyEvent, PolicySpec, Runtime, RuntimeOptions, StepCall,
+    AccessError, Capability, ClusterAccess, DrainInfo, Grant, Limits, LoadError, LoadFault, Network,
+    PlanCall, Policies, PolicyEvent, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
 };
 use scupper_engine::{
     Condition, Decision, HookPhase, HookStep, Node, Plan, PlanAnswer, Pod, PodPhase, PodRef, StepOutcome,
@@ -34,6 +34,8 @@ pub(crate) fn runtime_with(cache: &Path, compiler: &Path) -> Runtime {
         cache: cache.to_owned(),
         compiler: compiler.to_owned(),
         clock: Clock::System,
+        network: Network::default(),
+        secrets: Secrets::default(),
     };
     Runtime::new(options).unwrap()
 }
@@ -202,10 +204,20 @@ pub(crate) async fn failed_plan(policies: &Policies) -> String {
 
 /// Takes a step of `p` in a phase, with this state.
 pub(crate) async fn step(policies: &Policies, phase: HookPhase, state: &[u8]) -> StepOutcome {
+    step_of("p", policies, phase, state).await
+}
+
+/// Takes a step of a policy in a phase, with this state.
+pub(crate) async fn step_of(
+    policy: &str,
+    policies: &Policies,
+    phase: HookPhase,
+    state: &[u8],
+) -> StepOutcome {
     let pods = [pod(1), pod(2)];
     let (node, pods) = (node(), pods.iter().collect::<Vec<_>>());
     let step = HookStep {
-        policy: "p".to_owned(),
+        policy: policy.to_owned(),
         phase,
         subject: Subject::Node,
         state: state.to_vec(),
@@ -242,6 +254,8 @@ pub(crate) fn short() -> Limits {
 pub(crate) struct FakeCluster {
     /// One line for each write.
     pub(crate) writes: Mutex<Vec<String>>,
+    /// Its Secrets, by `namespace/name/key`.
+    pub(crate) secrets: Mutex<BTreeMap<String, String>>,
     /// It never answers.
     pub(crate) silent: bool,
     /// It is away.
@@ -295,6 +309,24 @@ impl ClusterAccess for FakeCluster {
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
         self.write(Capability::NodeAnnotations, node, key, value)
+    }
+
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        let known = self
+            .secrets
+            .lock()
+            .unwrap()
+            .get(&format!("{namespace}/{name}/{key}"))
+            .cloned();
+        match known {
+            Some(value) => self.answer(value.into_bytes()),
+            None => async { Err(AccessError::NotFound("secret".to_owned())) }.boxed(),
+        }
     }
 
     fn annotate_pod<'a>(

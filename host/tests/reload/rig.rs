@@ -9,9 +9,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, Catalogue, ClusterAccess, DrainInfo, PolicyEvent, PolicySource, PolicySpec, ReloadNotice,
-    ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Session, SlotStatus, StartError, StepCall,
-    WatchOptions,
+    AccessError, Catalogue, ClusterAccess, DrainInfo, Network, PolicyEvent, PolicySource, PolicySpec,
+    ReloadNotice, ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session,
+    SlotStatus, StartError, StepCall, WatchOptions,
 };
 use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use tokio::sync::mpsc;
@@ -58,6 +58,8 @@ pub(crate) fn runtime(clock: Clock) -> Arc<Runtime> {
         cache: scratch().join("compiled"),
         compiler: env!("CARGO_BIN_EXE_scupper").into(),
         clock,
+        network: Network::closed(),
+        secrets: Secrets::default(),
     };
     Arc::new(Runtime::new(options).unwrap())
 }
@@ -275,6 +277,15 @@ impl ClusterAccess for NoCluster {
         _key: &'a str,
         _value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
+        away()
+    }
+
+    fn secret<'a>(
+        &'a self,
+        _namespace: &'a str,
+        _name: &'a str,
+        _key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
         away()
     }
 

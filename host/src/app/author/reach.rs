@@ -81,6 +81,15 @@ impl ClusterAccess for Shared {
         })
     }
 
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        _key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        self.ask(move |_| Err(AccessError::NotFound(format!("secret {namespace}/{name}"))))
+    }
+
     fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
         self.ask(move |world| {
             let about = event.pod.map_or_else(|| event.node.to_owned(), PodRef::to_string);

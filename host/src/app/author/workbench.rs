@@ -8,7 +8,8 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::policy::{
-    ClusterAccess, LoadError, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions, Session,
+    ClusterAccess, LoadError, Network, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions, Secrets,
+    Session,
 };
 
 /// Loads policies for their author.
@@ -44,6 +45,8 @@ impl Workbench {
             cache: cache.path().join("native"),
             compiler,
             clock: Clock::System,
+            network: Network::closed(),
+            secrets: Secrets::default(),
         })
         .map_err(WorkbenchError::Runtime)?;
         Ok(Self {

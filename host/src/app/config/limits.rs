@@ -76,6 +76,22 @@ pub(super) static LIMITS: Object = Object {
             64 * MIB,
             "Bytes that it may log in a minute, a quarter of them at once. Default 256Ki.",
         ),
+        count(
+            "requests-per-step",
+            0,
+            10_000,
+            "Requests that one step of a hook may send. Default 64.",
+        ),
+        time(
+            "wall-per-request",
+            "Time on the wall for one request, from its address to the last byte of the response. Default 20s.",
+        ),
+        bytes(
+            "response",
+            KIB,
+            64 * MIB,
+            "Bytes of one response's body. Default 4Mi.",
+        ),
     ],
     one_of: &[],
 };
@@ -120,6 +136,9 @@ pub(super) fn slots(limits: &mut Limits) -> Vec<(&'static str, Slot<'_>)> {
         handles,
         log_lines_per_minute,
         log_bytes_per_minute,
+        requests,
+        request_wall,
+        response_bytes,
     } = limits;
     vec![
         ("memory", Slot::Count(memory)),
@@ -135,6 +154,9 @@ pub(super) fn slots(limits: &mut Limits) -> Vec<(&'static str, Slot<'_>)> {
         ("handles", Slot::Count(handles)),
         ("log-lines-per-minute", Slot::Rate(log_lines_per_minute)),
         ("log-bytes-per-minute", Slot::Rate(log_bytes_per_minute)),
+        ("requests-per-step", Slot::Rate(requests)),
+        ("wall-per-request", Slot::Span(request_wall)),
+        ("response", Slot::Count(response_bytes)),
     ]
 }
 

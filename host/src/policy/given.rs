@@ -1,0 +1,136 @@
+//! What the operator gives a policy and what the policy wants of it: both must say it.
+
+use std::sync::Arc;
+
+use super::bindings::exports::scupper::drain::about;
+use super::error::{LoadFault, MissingGrant, WantError};
+use super::http::{Requests, Rules, Surroundings, Tls, Want, Wanted, simple_grant};
+use super::secret::{SecretGrantError, SecretRules, is_name};
+use super::text::one_line;
+use super::{Capability, Grant, PolicySpec, grants};
+
+/// How much a policy may want.
+const WANTS: usize = 32;
+
+/// Bytes of a wrong want that are shown.
+const SHOWN_BYTES: usize = 256;
+
+/// What the operator gives, checked.
+pub(super) struct Given {
+    http: Rules,
+    secrets: SecretRules,
+    tls: Arc<Tls>,
+}
+
+/// What the policy wants, all of it granted.
+pub(super) struct Wants {
+    pub(super) grants: Vec<Grant>,
+    pub(super) requests: Wanted,
+}
+
+impl Given {
+    /// Checks the operator's grants. Blocks: it looks at the certificates that they name.
+    pub(super) fn of(spec: &PolicySpec) -> Result<Self, LoadFault> {
+        let mut http = spec.http.clone();
+        for grant in &spec.grants {
+            let wrong = |source: WantError| LoadFault::Grant {
+                grant: grant.clone(),
+                source,
+            };
+            match grant.capability {
+                Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                    grants::check(grant).map_err(|error| wrong(error.into()))?;
+                }
+                Capability::Http => {
+                    http.push(simple_grant(&grant.target).map_err(|error| wrong(error.into()))?);
+                }
+                Capability::Secret => {
+                    return Err(LoadFault::Secret {
+                        name: one_line(&grant.target, SHOWN_BYTES),
+                        source: SecretGrantError::NoSource,
+                    });
+                }
+            }
+        }
+        let tls = Arc::new(Tls::default());
+        let http = Rules::of(&http, &tls).map_err(|(origin, source)| LoadFault::Http { origin, source })?;
+        let secrets = SecretRules::of(&spec.secrets, &http)
+            .map_err(|(name, source)| LoadFault::Secret { name, source })?;
+        Ok(Self { http, secrets, tls })
+    }
+
+    /// What the policy wants, if it was granted all of it.
+    pub(super) fn wants(&self, about: &about::Description, spec: &PolicySpec) -> Result<Wants, LoadFault> {
+        if about.wants.len() > WANTS {
+            return Err(LoadFault::TooManyWants {
+                wants: about.wants.len(),
+                limit: WANTS,
+            });
+        }
+        let mut wants = Wants {
+            grants: Vec::with_capacity(about.wants.len()),
+            requests: Wanted::default(),
+        };
+        for want in &about.wants {
+            wants.add(want).map_err(|source| LoadFault::Want {
+                capability: one_line(&want.capability, SHOWN_BYTES),
+                target: one_line(&want.target, SHOWN_BYTES),
+                source,
+            })?;
+        }
+        let missing = |grant: &&Grant| !self.has(grant, spec);
+        let missing: Vec<MissingGrant> = wants
+            .grants
+            .iter()
+            .filter(missing)
+            .map(|grant| MissingGrant {
+                policy: spec.name.clone(),
+                grant: grant.clone(),
+                said: spec.said,
+            })
+            .collect();
+        if missing.is_empty() {
+            Ok(wants)
+        } else {
+            Err(LoadFault::NotGranted(missing))
+        }
+    }
+
+    /// The policy's requests, before it has said what it wants.
+    pub(super) fn requests(&self, spec: &PolicySpec, surroundings: Surroundings) -> Requests {
+        let rules = (self.http.clone(), self.secrets.clone(), Arc::clone(&self.tls));
+        Requests::new(&spec.name, rules, surroundings, &spec.limits)
+    }
+
+    fn has(&self, want: &Grant, spec: &PolicySpec) -> bool {
+        match want.capability {
+            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                spec.grants.iter().any(|grant| grants::covers(grant, want))
+            }
+            Capability::Http => Want::parse(&want.target).is_ok_and(|want| want.is_granted(&self.http)),
+            Capability::Secret => self.secrets.get(&want.target).is_some(),
+        }
+    }
+}
+
+impl Wants {
+    fn add(&mut self, want: &about::Grant) -> Result<(), WantError> {
+        let grant = Grant {
+            capability: want.capability.parse()?,
+            target: want.target.clone(),
+        };
+        match grant.capability {
+            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                grants::check(&grant)?;
+            }
+            Capability::Http => self.requests.http.push(Want::parse(&grant.target)?),
+            Capability::Secret if is_name(&grant.target) => self.requests.secrets.push(grant.target.clone()),
+            Capability::Secret => {
+                let name = one_line(&grant.target, SHOWN_BYTES);
+                return Err(SecretGrantError::Name(name).into());
+            }
+        }
+        self.grants.push(grant);
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Which secrets a policy was granted, checked against the origins that it was granted.
+
+use std::collections::BTreeMap;
+
+use http::HeaderName;
+use thiserror::Error;
+
+use super::{SecretGrant, SecretSource};
+use crate::policy::http::{Origin, Rules, UrlError};
+use crate::policy::text::one_line;
+
+/// Bytes of a secret's name.
+const NAME_BYTES: usize = 63;
+
+/// Bytes of something wrong that are shown.
+const SHOWN_BYTES: usize = 120;
+
+/// What is wrong with the grant of a secret.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SecretGrantError {
+    /// Names stand in requests and in what is shown instead of the value.
+    #[error("name: `{0}` is none: write 1 to 63 letters, digits, - and _")]
+    Name(String),
+    /// Two have one name.
+    #[error("name: there are two secrets of this name")]
+    Twice,
+    /// It may be sent to nobody.
+    #[error("origins: there is none, so it could not be used; name the origins it may be sent to")]
+    Nowhere,
+    /// An origin is none.
+    #[error("origins")]
+    Origin(#[source] UrlError),
+    /// The policy may not send anything there.
+    #[error("{field}: {origin} is not among the origins that http grants; add it there first")]
+    Ungranted {
+        /// The field of the grant.
+        field: &'static str,
+        /// The origin.
+        origin: String,
+    },
+    /// A captured secret's origin is none.
+    #[error("captured-from.origin")]
+    CaptureOrigin(#[source] UrlError),
+    /// A captured secret's header is none.
+    #[error("captured-from.header: `{0}` is no name of a header")]
+    Header(String),
+    /// A Kubernetes Secret has a namespace, a name and a key.
+    #[error("{0} is empty")]
+    Empty(&'static str),
+    /// The command line has no words for it.
+    #[error(
+        "a secret needs a source, which --grant cannot say; name it under grants.secrets in scupper.yaml"
+    )]
+    NoSource,
+}
+
+/// One secret.
+#[derive(Clone, Debug)]
+pub(in crate::policy) struct SecretRule {
+    pub(in crate::policy) name: String,
+    pub(in crate::policy) source: Source,
+    origins: Vec<Origin>,
+}
+
+/// Where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::policy) enum Source {
+    Stored(SecretSource),
+    Captured(Capture),
+}
+
+/// A header of an origin's responses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::policy) struct Capture {
+    pub(in crate::policy) origin: Origin,
+    pub(in crate::policy) header: HeaderName,
+}
+
+/// All secrets of one policy, by name.
+#[derive(Clone, Debug, Default)]
+pub(in crate::policy) struct SecretRules(BTreeMap<String, SecretRule>);
+
+impl SecretRules {
+    /// Reads the operator's grants.
+    pub(in crate::policy) fn of(
+        grants: &[SecretGrant],
+        http: &Rules,
+    ) -> Result<Self, (String, SecretGrantError)> {
+        let mut rules = BTreeMap::new();
+        for grant in grants {
+            let named = |error| (one_line(&grant.name, SHOWN_BYTES), error);
+            let rule = SecretRule::of(grant, http).map_err(named)?;
+            if rules.insert(rule.name.clone(), rule).is_some() {
+                return Err(named(SecretGrantError::Twice));
+            }
+        }
+        Ok(Self(rules))
+    }
+
+    pub(in crate::policy) fn get(&self, name: &str) -> Option<&SecretRule> {
+        self.0.get(name)
+    }
+
+    pub(in crate::policy) fn iter(&self) -> impl Iterator<Item = &SecretRule> {
+        self.0.values()
+    }
+
+    /// The headers of an origin's responses that are secrets, whether they are captured or not.
+    pub(in crate::policy) fn captures_of(&self, origin: &Origin) -> impl Iterator<Item = (&str, &Capture)> {
+        self.iter().filter_map(move |rule| match &rule.source {
+            Source::Captured(capture) if capture.origin == *origin => Some((rule.name.as_str(), capture)),
+            _ => None,
+        })
+    }
+}
+
+impl SecretRule {
+    fn of(grant: &SecretGrant, http: &Rules) -> Result<Self, SecretGrantError> {
+        if !is_name(&grant.name) {
+            return Err(SecretGrantError::Name(one_line(&grant.name, SHOWN_BYTES)));
+        }
+        if grant.origins.is_empty() {
+            return Err(SecretGrantError::Nowhere);
+        }
+        let origin = |text: &String| {
+            let origin = Origin::parse(text).map_err(SecretGrantError::Origin)?;
+            granted(http, origin, "origins")
+        };
+        let origins = grant.origins.iter().map(origin).collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: grant.name.clone(),
+            source: source(&grant.source, http)?,
+            origins,
+        })
+    }
+
+    /// Whether it may be sent there.
+    pub(in crate::policy) fn goes_to(&self, origin: &Origin) -> bool {
+        self.origins.contains(origin)
+    }
+}
+
+fn source(source: &SecretSource, http: &Rules) -> Result<Source, SecretGrantError> {
+    match source {
+        SecretSource::Captured { origin, header } => {
+            let origin = Origin::parse(origin).map_err(SecretGrantError::CaptureOrigin)?;
+            let name = HeaderName::from_bytes(header.as_bytes())
+                .map_err(|_| SecretGrantError::Header(one_line(header, SHOWN_BYTES)))?;
+            Ok(Source::Captured(Capture {
+                origin: granted(http, origin, "captured-from.origin")?,
+                header: name,
+            }))
+        }
+        SecretSource::File(path) if path.as_os_str().is_empty() => Err(SecretGrantError::Empty("file")),
+        SecretSource::Kubernetes { namespace, name, key } => {
+            let parts = [
+                (namespace, "namespace of the Kubernetes Secret"),
+                (name, "name of the Kubernetes Secret"),
+                (key, "key in the Kubernetes Secret"),
+            ];
+            match parts.into_iter().find(|(part, _)| part.is_empty()) {
+                Some((_, what)) => Err(SecretGrantError::Empty(what)),
+                None => Ok(Source::Stored(source.clone())),
+            }
+        }
+        SecretSource::File(_) => Ok(Source::Stored(source.clone())),
+    }
+}
+
+fn granted(http: &Rules, origin: Origin, field: &'static str) -> Result<Origin, SecretGrantError> {
+    if http.knows(&origin) {
+        Ok(origin)
+    } else {
+        Err(SecretGrantError::Ungranted {
+            field,
+            origin: origin.to_string(),
+        })
+    }
+}
+
+/// Whether a text can name a secret.
+pub(in crate::policy) fn is_name(text: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=NAME_BYTES).contains(&text.len()) && text.bytes().all(letter)
+}
