@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::cluster::{ConnectError, ReadError, WriteError};
 use crate::policy::{LoadError, RuntimeError, StartError};
+use crate::report::MetricsError;
 use crate::triggers::slm::SlmError;
 
 /// Why a command did not do what it was called for.
@@ -45,6 +46,9 @@ pub enum AppError {
     /// The policies cannot be started.
     #[error("could not load the policies")]
     Reload(#[source] StartError),
+    /// Metrics could not be served.
+    #[error("could not serve metrics")]
+    Metrics(#[source] MetricsError),
     /// The kubelet's side could not be served.
     #[error("could not serve the kubelet")]
     Slm(#[source] SlmError),

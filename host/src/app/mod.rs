@@ -9,6 +9,7 @@ pub mod config;
 mod desk;
 mod drive;
 mod error;
+mod metrics;
 mod notices;
 mod options;
 mod own;

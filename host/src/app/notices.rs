@@ -1,12 +1,14 @@
-//! What happened to the policies, told on the node: an Event for each happening, and one annotation that names what is
+//! What happened to the policies, counted and told on the node: an Event for each happening, and one annotation that names what is
 //! active. The policy edge says it, the cluster edge writes it, and neither knows the other.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::metrics;
 use crate::cluster::{Cluster, KubernetesEvent, Severity};
 use crate::policy::{Catalogue, ReloadNotice};
+use crate::report::Metrics;
 
 /// Names the active policies: `slurm=sha256:abcd1234(v0.2.0,gen 3),...`.
 const ANNOTATION: &str = "scupper.dev/policies";
@@ -22,10 +24,12 @@ pub(super) async fn tell(
     cluster: Cluster,
     node: String,
     catalogue: Arc<Catalogue>,
+    counts: Metrics,
     mut heard: mpsc::UnboundedReceiver<ReloadNotice>,
 ) {
     let mut written = known(&cluster, &node).await;
     while let Some(notice) = heard.recv().await {
+        metrics::count(&counts, &notice);
         let active = annotation(&catalogue);
         // A restart activates what was active before: no news for the node.
         let news = !matches!(notice, ReloadNotice::Activated { .. }) || written.as_ref() != Some(&active);

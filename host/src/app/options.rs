@@ -1,5 +1,6 @@
 //! What the rest of the program must be told, however it was said.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct PluginOptions {
     pub settings: Settings,
     /// What to load.
     pub policies: PoliciesOptions,
+    /// Where metrics are served; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
     /// How drains are told on standard output.
     pub format: Format,
     /// What time it is.
@@ -65,6 +68,7 @@ impl Default for PluginOptions {
             node_scope: false,
             settings: Settings::default(),
             policies: PoliciesOptions::default(),
+            metrics: None,
             format: Format::Human,
             clock: Clock::System,
             compiler: None,

@@ -1,5 +1,6 @@
 //! The driver as a kubelet plugin: everything started in order, supervised, and ended.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -11,6 +12,7 @@ use super::drive::Tools;
 use super::reporter::Output;
 use super::{AppError, PluginOptions, board, policies};
 use crate::cluster::{Cluster, ConnectOptions};
+use crate::report::{Metrics, MetricsServer};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
 use crate::triggers::{Demand, Standing};
 
@@ -23,6 +25,7 @@ pub struct Plugin {
     task: JoinHandle<Result<(), AppError>>,
     registration: watch::Receiver<Registration>,
     standing: watch::Receiver<Standing>,
+    metrics: Option<SocketAddr>,
 }
 
 impl Plugin {
@@ -34,6 +37,13 @@ impl Plugin {
 
     /// The same, with drains told somewhere else.
     pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, AppError> {
+        let metrics = Metrics::new();
+        let server = match options.metrics {
+            Some(address) => Some(MetricsServer::start(address, metrics.clone()).await),
+            None => None,
+        };
+        let server = server.transpose().map_err(AppError::Metrics)?;
+        let scraped = server.as_ref().map(MetricsServer::address);
         let connect = ConnectOptions {
             kubeconfig: options.kubeconfig.clone(),
             eviction_timeout: options.eviction_timeout,
@@ -55,6 +65,7 @@ impl Plugin {
             options.clock,
             &cluster,
             &node,
+            &metrics,
         )
         .await?;
         let known = cluster.node(&node).await.map_err(unseen)?;
@@ -91,6 +102,7 @@ impl Plugin {
             async move {
                 // Policies are kept up to date as long as the driver lives.
                 let _kept = kept;
+                let _server = server;
                 supervise(desk, inbox, tokio::spawn(door), stop).await
             }
         });
@@ -99,6 +111,7 @@ impl Plugin {
             task,
             registration: registered,
             standing: stands,
+            metrics: scraped,
         })
     }
 
@@ -121,6 +134,11 @@ impl Plugin {
     /// How it stands between the kubelet and us.
     pub fn registration(&self) -> watch::Receiver<Registration> {
         self.registration.clone()
+    }
+
+    /// Where metrics are served.
+    pub const fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
     }
 
     /// What the driver is at.

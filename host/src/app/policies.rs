@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::access::Access;
+use super::metrics::Counting;
 use super::{AppError, PoliciesOptions, notices};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -18,6 +19,7 @@ use crate::policy::{
     Catalogue, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, Secrets,
     StartError,
 };
+use crate::report::Metrics;
 
 /// Policies that are loaded once, for a command that ends.
 pub(crate) struct Loaded {
@@ -64,8 +66,10 @@ pub(crate) async fn keep(
     clock: Clock,
     cluster: &Cluster,
     node: &str,
+    metrics: &Metrics,
 ) -> Result<Kept, AppError> {
     let (runtime, cache) = runtime(options, compiler, clock, cluster)?;
+    let runtime = runtime.observed_by(Arc::new(Counting(metrics.clone())));
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
     let (notices, heard) = mpsc::unbounded_channel();
@@ -77,7 +81,13 @@ pub(crate) async fn keep(
         notices,
     );
     let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
-    let told = notices::tell(cluster.clone(), node.to_owned(), Arc::clone(&catalogue), heard);
+    let told = notices::tell(
+        cluster.clone(),
+        node.to_owned(),
+        Arc::clone(&catalogue),
+        metrics.clone(),
+        heard,
+    );
     Ok(Kept {
         catalogue,
         task: tokio::spawn(reloader.run()),

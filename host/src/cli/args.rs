@@ -1,5 +1,6 @@
 //! Exactly what can be typed. Nothing is checked here beyond its form.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -132,6 +133,10 @@ pub struct PluginArgs {
     /// The kubelet's root directory.
     #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
     pub kubelet_root: PathBuf,
+    /// Serve metrics (OpenMetrics) at /metrics: 9090 for this machine alone, 0.0.0.0:9090 for everybody. Without it:
+    /// nowhere.
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = super::address::listen)]
+    pub metrics_address: Option<SocketAddr>,
     /// What becomes of our own cordon when a drain fails, passes its deadline or is lost.
     #[arg(long, value_enum, default_value_t = OnFailure::Keep)]
     pub on_failure: OnFailure,

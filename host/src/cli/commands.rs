@@ -246,9 +246,11 @@ const fn exit_of(error: &AppError) -> Exit {
         | AppError::LifecycleNotServed
         | AppError::Cleanup(_)
         | AppError::NoPlan { .. } => Exit::Cluster,
-        AppError::Cache { .. } | AppError::Policies(_) | AppError::Reload(_) | AppError::Slm(_) => {
-            Exit::Config
-        }
+        AppError::Cache { .. }
+        | AppError::Policies(_)
+        | AppError::Reload(_)
+        | AppError::Slm(_)
+        | AppError::Metrics(_) => Exit::Config,
         AppError::Runtime(_) => Exit::Bug,
     }
 }

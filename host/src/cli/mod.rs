@@ -2,6 +2,7 @@
 //!
 //! It must not know how anything is done. It and `report` are the only ones that print.
 
+mod address;
 mod args;
 mod commands;
 mod demo;

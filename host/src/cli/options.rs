@@ -50,6 +50,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
             node_scope: args.scope == Scope::Node,
             settings: settings?,
             policies: policies?,
+            metrics: args.metrics_address,
             ..PluginOptions::default()
         })
     })();

@@ -17,6 +17,7 @@ mod crashes;
 mod driver;
 mod endings;
 mod idle;
+mod metrics;
 mod objects;
 mod policies;
 mod rig;

@@ -34,7 +34,7 @@ pub struct PolicyCall<'a> {
 pub struct PolicyVersion<'a> {
     /// The operator's name for it.
     pub policy: &'a str,
-    /// SHA-256 of its file, in hex.
+    /// SHA-256 of its file, in hex; empty where it could not be read.
     pub digest: &'a str,
     /// Its own version; empty where it was not asked yet.
     pub version: &'a str,
@@ -122,11 +122,21 @@ impl Metrics {
         self.show(version, REJECTED);
     }
 
-    /// The active version of a policy is given up; whoever takes its place is told by `policy_activated`. `reason`: a
-    /// word of a closed list.
+    /// The active version of a policy is given up; whoever takes its place is told by `policy_back`. `reason`: a word of
+    /// a closed list.
     pub fn policy_rolled_back(&self, version: &PolicyVersion<'_>, reason: &'static str) {
         self.reloaded(version.policy, "rolled-back", reason);
         self.show(version, REJECTED);
+    }
+
+    /// A former version of a policy is the active one again.
+    pub fn policy_back(&self, version: &PolicyVersion<'_>) {
+        self.show(version, ACTIVE);
+    }
+
+    /// A policy runs, but not in the version that the operator wants.
+    pub fn policy_degraded(&self, policy: &str) {
+        self.reloaded(policy, "degraded", "");
     }
 
     /// A policy is no longer configured: it has no version any more. Its counters stay, as counters never go back.
@@ -160,6 +170,10 @@ impl Metrics {
             generation: version.generation,
         };
         self.hide(version.policy, state);
+        // A file that cannot be read has no digest, and a configuration is no policy.
+        if version.digest.is_empty() {
+            return;
+        }
         self.info.get_or_create(&info).set(1);
         self.shown
             .lock()

@@ -1,0 +1,63 @@
+//! What the driver counts, scraped while it drains.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::driver::Driver;
+use crate::policies;
+use crate::rig::{DRIVER, Rig};
+
+#[tokio::test]
+async fn metrics_tell_what_policies_did_and_which_version_is_active() {
+    let rig = Rig::start().await;
+    rig.pods(&["a", "b"]);
+    let policy = policies::argument("priority");
+    let driver = rig.driver(&["--metrics-address", "0", "--policy", &policy]).await;
+    let active = r#"scupper_policy_info{policy="priority",digest=""#;
+    rig.until("the policy is active", || {
+        scrape(&driver, "GET", "/metrics").contains(active)
+    })
+    .await;
+    rig.event("drain", DRIVER);
+    assert_eq!(rig.end_of("drain").await, "Succeeded");
+    let text = scrape(&driver, "GET", "/metrics");
+    for part in [
+        "HTTP/1.1 200 OK",
+        "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+        r#"scupper_policy_calls_total{policy="priority",function="make-plan",result="ok"} "#,
+        r#"scupper_policy_calls_total{policy="priority",function="describe",result="ok"} 1"#,
+        r#"scupper_policy_reloads_total{policy="priority",result="activated",reason=""} 1"#,
+        r#"scupper_policy_peak_memory_bytes{policy="priority"} "#,
+        r#"state="active""#,
+        "# EOF",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert!(scrape(&driver, "GET", "/").starts_with("HTTP/1.1 404"));
+    assert!(scrape(&driver, "POST", "/metrics").starts_with("HTTP/1.1 405"));
+    // Whoever sends nothing keeps nobody else waiting.
+    let silent: Vec<_> = (0..4)
+        .map(|_| TcpStream::connect(address(&driver)).unwrap())
+        .collect();
+    assert!(scrape(&driver, "GET", "/metrics").ends_with("# EOF\n"));
+    drop(silent);
+}
+
+/// Where it serves them; it was started with any free port.
+fn address(driver: &Driver) -> String {
+    let log = driver.log();
+    let line = log
+        .lines()
+        .find(|line| line.contains("metrics are served"))
+        .unwrap();
+    line.rsplit_once("address=").unwrap().1.trim().to_owned()
+}
+
+fn scrape(driver: &Driver, method: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address(driver)).unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nhost: driver\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
