@@ -87,6 +87,9 @@ impl Requests {
                 "the body has {bytes} bytes, and {BODY_BYTES} are the most"
             )));
         }
+        if request.timeout == Some(0) {
+            return Err(Error::Invalid("a timeout of nothing leaves no time".to_owned()));
+        }
         for (what, count) in [
             ("secret fields", request.secret_fields.len()),
             ("captures", request.captures.len()),

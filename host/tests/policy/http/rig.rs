@@ -38,14 +38,20 @@ pub(crate) struct Loaded {
     pub(crate) cluster: Arc<FakeCluster>,
 }
 
-/// Names and their addresses. A name that nobody wrote down is on loopback.
+/// Names and their addresses. A name that nobody wrote down is on loopback; one without an entry here never answers.
 #[derive(Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<BTreeMap<String, Vec<IpAddr>>>>);
+pub(crate) struct Names(Arc<Mutex<BTreeMap<String, Option<Vec<IpAddr>>>>>);
 
 impl Names {
+    /// These are its addresses from now on.
     pub(crate) fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        self.0.lock().unwrap().insert(name.to_owned(), addresses);
+        self.0.lock().unwrap().insert(name.to_owned(), Some(addresses));
+    }
+
+    /// Whoever asks for it waits.
+    pub(crate) fn silence(&self, name: &str) {
+        self.0.lock().unwrap().insert(name.to_owned(), None);
     }
 }
 
@@ -53,7 +59,13 @@ impl Resolve for Names {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let known = self.0.lock().unwrap().get(host).cloned();
         let itself = host.parse().unwrap_or_else(|_| "127.0.0.1".parse().unwrap());
-        async move { Ok(known.unwrap_or_else(|| vec![itself])) }.boxed()
+        async move {
+            match known.unwrap_or_else(|| Some(vec![itself])) {
+                Some(addresses) => Ok(addresses),
+                None => std::future::pending().await,
+            }
+        }
+        .boxed()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A server on loopback that reads one request a connection and does with it what the test says.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -22,6 +23,7 @@ pub(crate) type Answer = Arc<dyn Fn(&str) -> Vec<Act> + Send + Sync>;
 pub(crate) struct Server {
     pub(crate) port: u16,
     seen: Arc<Mutex<Vec<String>>>,
+    gone: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -48,11 +50,13 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
+        let gone = Arc::new(AtomicUsize::new(0));
         let task = tokio::spawn({
-            let seen = Arc::clone(&seen);
+            let (seen, gone) = (Arc::clone(&seen), Arc::clone(&gone));
             async move {
                 while let Ok((stream, _)) = listener.accept().await {
-                    let (tls, answer, seen) = (tls.clone(), Arc::clone(&answer), Arc::clone(&seen));
+                    let (tls, answer) = (tls.clone(), Arc::clone(&answer));
+                    let (seen, gone) = (Arc::clone(&seen), Arc::clone(&gone));
                     tokio::spawn(async move {
                         match tls {
                             None => serve(stream, &answer, &seen).await,
@@ -63,16 +67,27 @@ impl Server {
                                 }
                             }
                         }
+                        gone.fetch_add(1, Ordering::SeqCst);
                     });
                 }
             }
         });
-        Self { port, seen, task }
+        Self {
+            port,
+            seen,
+            gone,
+            task,
+        }
     }
 
     /// All requests so far, as they came.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// Connections that are over.
+    pub(crate) fn gone(&self) -> usize {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// The only request so far.

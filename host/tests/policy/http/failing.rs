@@ -1,0 +1,284 @@
+//! Everything that can go wrong on the way, and what a policy is told of it: above all, whether it was sent.
+
+use std::time::{Duration, Instant};
+
+use super::rig::{Loaded, Rig};
+use super::server::{Act, Server, ok, response};
+
+/// What a policy is told of a server that does this.
+async fn told(answer: impl Fn(&str) -> Vec<Act> + Send + Sync + 'static) -> String {
+    let server = Server::start(answer).await;
+    let origin = format!("http://jobs.test:{}", server.port);
+    let mut rig = Rig::new().origin(&origin);
+    rig.spec.limits.request_wall = Duration::from_millis(700);
+    rig.spec.limits.response_bytes = 1000;
+    let loaded = rig.load().await;
+    let told = loaded.tell(&[&format!("POST {origin}/"), "send"]).await;
+    server.only();
+    told
+}
+
+fn say(text: impl Into<Vec<u8>>) -> Vec<Act> {
+    vec![Act::Say(text.into())]
+}
+
+fn say_and_stall(text: &str) -> Vec<Act> {
+    vec![Act::Say(text.into()), Act::Stall]
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_whole_is_told_as_sent() {
+    for text in [
+        "",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf",
+        "this is no HTTP\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+    ] {
+        let told = told(move |_| say(text)).await;
+        assert!(told.starts_with("no whole answer: "), "{text:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_told_as_sent() {
+    for text in [
+        "",
+        "HTTP/1.1 200 OK\r\nX-",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+    ] {
+        let told = told(move |_| say_and_stall(text)).await;
+        assert_eq!(
+            told, "no answer in time: no whole response within 0.7 s",
+            "{text:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_long_answer_is_cut_off() {
+    let long = "x".repeat(1001);
+    let chunks = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n{long}");
+    let whole = ok(&long);
+    for answer in [say(chunks.clone()), whole] {
+        let bytes: Vec<u8> = answer
+            .into_iter()
+            .flat_map(|act| match act {
+                Act::Say(bytes) => bytes,
+                Act::Stall => Vec::new(),
+            })
+            .collect();
+        let told = told(move |_| vec![Act::Say(bytes.clone()), Act::Stall]).await;
+        assert_eq!(
+            told,
+            "the response is too large: the response has more than 1000 bytes"
+        );
+    }
+    let fits = "x".repeat(1000);
+    assert!(told(move |_| ok(&fits)).await.starts_with("200 [] [] xxx"));
+}
+
+#[tokio::test]
+async fn a_long_head_is_cut_off() {
+    let many = "X-A: b\r\n".repeat(101);
+    let long = format!("X-A: {}\r\n", "b".repeat(200_000));
+    for headers in [many, long] {
+        let told = told(move |_| say(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))).await;
+        assert!(told.starts_with("no whole answer: "), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_packed_cannot_be_searched_and_is_refused() {
+    let told = told(|_| response("200 OK\r\nContent-Encoding: gzip", "packed")).await;
+    assert_eq!(
+        told,
+        "no whole answer: the response has the content encoding `gzip`, which was not asked for"
+    );
+}
+
+#[tokio::test]
+async fn where_nobody_is_nothing_is_sent() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let origin = |name: &str| format!("http://{name}.test:{port}");
+    let mut rig = Rig::new()
+        .origin(&origin("nobody"))
+        .origin(&origin("unknown"))
+        .origin(&origin("silent"));
+    rig.spec.limits.request_wall = Duration::from_millis(300);
+    rig.names.set("unknown.test", &[]);
+    rig.names.silence("silent.test");
+    let loaded = rig.load().await;
+    for (name, wrong) in [
+        ("nobody", "unreachable: nobody answers at http://nobody.test"),
+        (
+            "unknown",
+            "unreachable: unknown.test has no address: the resolver knows none",
+        ),
+        (
+            "silent",
+            "unreachable: no connection within 0.3 s; nothing was sent",
+        ),
+    ] {
+        let told = loaded.tell(&[&format!("GET {}/", origin(name)), "send"]).await;
+        assert!(told.starts_with(wrong), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_closes_at_once_is_not_told_as_an_answer() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let closing = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(stream);
+        }
+    });
+    let origin = format!("http://jobs.test:{port}");
+    let loaded = Rig::new().origin(&origin).load().await;
+    let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    // Which of the two is true depends on who was faster.
+    assert!(
+        told.starts_with("no whole answer: ") || told.starts_with("unreachable: "),
+        "{told}"
+    );
+    closing.abort();
+}
+
+#[tokio::test]
+async fn a_policy_may_wait_shorter_but_not_longer() {
+    let server = Server::start(|_| vec![Act::Stall]).await;
+    let origin = format!("http://jobs.test:{}", server.port);
+    let mut rig = Rig::new().origin(&origin);
+    rig.spec.limits.request_wall = Duration::from_millis(600);
+    let loaded = rig.load().await;
+    let get = format!("GET {origin}/");
+    let told = loaded.tell(&[&get, "timeout 250", "send"]).await;
+    assert_eq!(told, "no answer in time: no whole response within 0.25 s");
+    let told = loaded.tell(&[&get, "timeout 60000", "send"]).await;
+    assert_eq!(told, "no answer in time: no whole response within 0.6 s");
+    let told = loaded.tell(&[&get, "timeout 0", "send"]).await;
+    assert_eq!(told, "invalid request: a timeout of nothing leaves no time");
+}
+
+#[tokio::test]
+async fn a_step_that_is_over_takes_its_request_along() {
+    let server = Server::start(|_| vec![Act::Stall]).await;
+    let origin = format!("http://jobs.test:{}", server.port);
+    let mut rig = Rig::new().origin(&origin);
+    rig.spec.limits.step_wall = Duration::from_millis(500);
+    let loaded = rig.load().await;
+    let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    assert!(
+        told.contains("failed in step: it did not answer within 0.5 s"),
+        "{told}"
+    );
+    wait(|| server.gone() == 1).await;
+}
+
+#[tokio::test]
+async fn a_step_sends_so_many_requests_and_no_more() {
+    let server = Server::start(|_| ok("")).await;
+    let origin = format!("http://jobs.test:{}", server.port);
+    let mut rig = Rig::new().origin(&origin);
+    rig.spec.limits.requests = 3;
+    let loaded = rig.load().await;
+    let get = format!("GET {origin}/");
+    let answers = "200 [] [] ; 200 [] [] ; 200 [] [] ";
+    let many = "too many requests in one step: one step may send 3; go on in the next";
+    let told = loaded.tell(&[&get, "send 5"]).await;
+    assert_eq!(told, format!("{answers}; {many}; {many}"));
+    // What was not sent counts, too: a policy cannot knock for ever.
+    let told = loaded.tell(&["GET nonsense", "send 3", &get, "send"]).await;
+    assert!(told.ends_with(many), "{told}");
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_policy_has_so_many_requests_under_way_and_no_more() {
+    let server = Server::start(|_| vec![Act::Stall]).await;
+    let origin = format!("http://jobs.test:{}", server.port);
+    let loaded = std::sync::Arc::new(Rig::new().origin(&origin).load().await);
+    let send =
+        |loaded: std::sync::Arc<Loaded>, get: String| async move { loaded.tell(&[&get, "send"]).await };
+    let get = format!("GET {origin}/");
+    let waiting: Vec<_> = (0..4)
+        .map(|_| tokio::spawn(send(std::sync::Arc::clone(&loaded), get.clone())))
+        .collect();
+    wait(|| server.seen().len() == 4).await;
+    let told = send(std::sync::Arc::clone(&loaded), get.clone()).await;
+    assert_eq!(
+        told,
+        "too many requests in one step: others of this policy are still under way"
+    );
+    for task in waiting {
+        task.abort();
+    }
+    wait(|| server.gone() == 4).await;
+}
+
+#[tokio::test]
+async fn a_request_has_bounds_too() {
+    let server = Server::echo().await;
+    let origin = format!("http://jobs.test:{}", server.port);
+    let loaded = Rig::new().origin(&origin).load().await;
+    let post = format!("POST {origin}/");
+    for (line, wrong) in [
+        (
+            "long-body 262145",
+            "invalid request: the body has 262145 bytes, and 262144 are the most",
+        ),
+        (
+            "header X-A a\\r\\nHost: evil",
+            "invalid request: the value of the header `X-A` has other",
+        ),
+        (
+            "header X-A\\r\\nB b",
+            "invalid request: the value of the header `X-A",
+        ),
+        (
+            "header Host evil",
+            "invalid request: the header `host` is the host's to set",
+        ),
+        (
+            "header Transfer-Encoding chunked",
+            "invalid request: the header `transfer-encoding` is",
+        ),
+        (
+            "header Content-Length 3",
+            "invalid request: the header `content-length` is",
+        ),
+        (
+            "header Connection upgrade",
+            "invalid request: the header `connection` is",
+        ),
+        (
+            "header Proxy-Authorization x",
+            "invalid request: the header `proxy-authorization` is",
+        ),
+        ("header Range bytes=0-1", "invalid request: the header `range` is"),
+    ] {
+        let told = loaded.tell(&[&post, line, "send"]).await;
+        assert!(
+            told.starts_with(wrong) || told.starts_with("invalid request: `X-A"),
+            "{line}: {told}"
+        );
+    }
+    assert!(server.seen().is_empty());
+    let told = loaded.tell(&[&post, "long-body 262144", "length"]).await;
+    assert!(told.parse::<usize>().is_ok_and(|bytes| bytes > 262_144), "{told}");
+}
+
+/// Waits until it is so.
+async fn wait(so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !so() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it never came to that");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
