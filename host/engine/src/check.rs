@@ -7,8 +7,12 @@ use crate::{Plan, PlanFault, Pod, Settings, Uid, Verdict, Wave};
 
 /// Whether a plan for these pods holds: every pod decided once, every leaving pod in one wave, no mirror pod
 /// leaving, the driver's own pod last and alone if it leaves at all.
-pub fn check(plan: &Plan, pods: &[Pod], settings: &Settings) -> Result<(), PlanFault> {
-    let on_node: BTreeMap<&Uid, &Pod> = pods.iter().map(|pod| (&pod.id.uid, pod)).collect();
+pub fn check<'a>(
+    plan: &Plan,
+    pods: impl IntoIterator<Item = &'a Pod>,
+    settings: &Settings,
+) -> Result<(), PlanFault> {
+    let on_node: BTreeMap<&Uid, &Pod> = pods.into_iter().map(|pod| (&pod.id.uid, pod)).collect();
     let verdicts = check_decisions(plan, &on_node)?;
     check_waves(plan, &verdicts)?;
     check_own_pod(plan, &verdicts, settings)

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Budget, CommandId, Node, Plan, Pod, StepOutcome, Time, Uid};
+use crate::{Budget, CommandId, Duration, Node, Plan, Pod, StepOutcome, Time, Uid};
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,8 @@ pub enum PlanAnswer {
     Failed {
         /// Why.
         message: String,
+        /// Ask again after so long; `None`: a drain that has changed nothing yet ends.
+        retry_after: Option<Duration>,
     },
 }
 
@@ -118,7 +120,7 @@ pub enum EvictAnswer {
         /// The server's words.
         message: String,
         /// When to ask again.
-        retry_after: crate::Duration,
+        retry_after: Duration,
     },
     /// 500: more than one budget selects the pod.
     MoreThanOneBudget {
@@ -130,7 +132,7 @@ pub enum EvictAnswer {
         /// The server's words.
         message: String,
         /// When to ask again.
-        retry_after: Option<crate::Duration>,
+        retry_after: Option<Duration>,
     },
     /// 403 with the cause `NamespaceTerminating`.
     NamespaceTerminating {
@@ -149,7 +151,7 @@ pub enum EvictAnswer {
         /// The server's words.
         message: String,
         /// When to ask again, if the server says.
-        retry_after: Option<crate::Duration>,
+        retry_after: Option<Duration>,
     },
     /// No answer: the connection broke or the time ran out. It may have happened all the same.
     Unreachable {

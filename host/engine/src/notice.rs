@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, WaitingOn};
+use crate::{HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, Time, WaitingOn};
 
 /// Something worth telling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,15 @@ pub enum Notice {
     Cordoned {
         /// The cordon is ours.
         ours: bool,
+    },
+    /// A planner has failed and will be asked again. Until it answers there is no plan for the pods that wait for it.
+    PlannerWaiting {
+        /// Its policy.
+        policy: String,
+        /// Why it failed.
+        message: String,
+        /// When it is asked again.
+        again: Time,
     },
     /// A hook has answered that it is not through, or that it failed and will be tried again.
     HookWaiting {

@@ -10,6 +10,13 @@ use crate::{HookPhase, Time};
 pub enum Reason {
     /// No plan names it yet.
     NotPlanned,
+    /// No plan names it, because a planner has failed and will be asked again.
+    PlannerFailed {
+        /// The planner's policy.
+        policy: String,
+        /// Why it failed.
+        message: String,
+    },
     /// The plan keeps it here.
     Kept,
     /// Its wave has not begun.
@@ -100,6 +107,7 @@ impl Reason {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::NotPlanned => "NotPlanned",
+            Self::PlannerFailed { .. } => "PlannerFailed",
             Self::Kept => "Kept",
             Self::WaveNotStarted { .. } => "WaveNotStarted",
             Self::HookRunning { .. } => "HookRunning",
@@ -128,7 +136,13 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPlanned => f.write_str("it came after the plan was made and is being planned"),
+            Self::NotPlanned => f.write_str("it is being planned"),
+            Self::PlannerFailed { policy, message } => {
+                write!(
+                    f,
+                    "the planner of policy {policy} has failed and is asked again: {message}"
+                )
+            }
             Self::Kept => f.write_str("the plan keeps it"),
             Self::WaveNotStarted { wave } => write!(f, "wave {wave} has not begun"),
             Self::HookRunning { policy, phase } => {

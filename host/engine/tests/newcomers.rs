@@ -120,10 +120,11 @@ fn planners_that_fail_over_newcomers_are_asked_again() {
         "plan p",
         Answer::Plan(PlanAnswer::Failed {
             message: "trapped".to_owned(),
+            retry_after: None,
         }),
     );
     host.does("")
-        .waits("ns/n NotPlanned")
+        .waits("ns/n PlannerFailed")
         .wait(5_000)
         .does("plan p")
         .planned("p", |_| {})

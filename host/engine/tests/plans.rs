@@ -5,8 +5,8 @@ mod harness;
 
 use harness::{Host, node, planner, pod, request};
 use scupper_engine::{
-    Answer, Decision, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer, PlanFault, Pod, Request,
-    Settings, Uid, Verdict, Wave, check, draft,
+    Answer, Decision, Duration, Event, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer, PlanFault, Pod,
+    Request, Settings, Uid, Verdict, Wave, check, draft,
 };
 
 /// What a row changes in the host's own draft.
@@ -220,7 +220,10 @@ fn a_planner_that_refuses_or_fails_ends_the_drain() {
             "refused the drain: no maintenance on Mondays",
         ),
         (
-            PlanAnswer::Failed { message: message() },
+            PlanAnswer::Failed {
+                message: message(),
+                retry_after: None,
+            },
             "no maintenance on Mondays",
         ),
     ];
@@ -234,6 +237,72 @@ fn a_planner_that_refuses_or_fails_ends_the_drain() {
             message: told.to_owned(),
         });
     }
+}
+
+#[test]
+fn a_planner_that_is_asked_again_holds_the_drain_and_says_so() {
+    let fails = |retry_after| {
+        Answer::Plan(PlanAnswer::Failed {
+            message: "the calendar is away".to_owned(),
+            retry_after: Some(retry_after),
+        })
+    };
+    let mut host = Host::new(with_planners(&["first", "calendar"]));
+    host.begin(&[pod("a")]).planned("first", |_| {});
+    host.answer("plan calendar", fails(Duration::from_secs(10)))
+        .does("");
+    host.tells_last("planner calendar waits 10s: the calendar is away")
+        .waits("ns/a PlannerFailed");
+    // The chain begins anew: pods have come and gone.
+    host.hear(Event::PodApplied(pod("b"))).wait(9_999).does("");
+    host.wait(1)
+        .does("plan first")
+        .planned("first", |_| {})
+        .does("plan calendar");
+    // No planner is asked every moment, and none is forgotten.
+    host.answer("plan calendar", fails(Duration::ZERO))
+        .tells_last("planner calendar waits 1s: the calendar is away")
+        .wait(1_000)
+        .does("plan first")
+        .planned("first", |_| {});
+    host.answer("plan calendar", fails(Duration::from_secs(100_000)))
+        .tells_last("planner calendar waits 5m00s: the calendar is away")
+        .wait(300_000)
+        .planned("first", |_| {})
+        .planned("calendar", |_| {})
+        .does("cordon at 100");
+    host.waits("ns/a WaveNotStarted\nns/b WaveNotStarted");
+}
+
+#[test]
+fn a_drain_that_waits_for_a_planner_is_ended_by_its_deadline_and_by_a_cancel() {
+    let failed = || {
+        Answer::Plan(PlanAnswer::Failed {
+            message: String::new(),
+            retry_after: Some(Duration::from_secs(10)),
+        })
+    };
+    let deadline = Some(harness::START + Duration::from_secs(3));
+    let mut host = Host::new(Request {
+        deadline,
+        ..with_planners(&["p"])
+    });
+    host.begin(&[pod("a")])
+        .answer("plan p", failed())
+        .wait(2_999)
+        .does("");
+    let remaining = vec![pod("a").id];
+    host.wait(1)
+        .does("")
+        .ends(&Outcome::DeadlineExceeded { remaining });
+    let mut host = Host::new(with_planners(&["p"]));
+    host.begin(&[pod("a")]).answer("plan p", failed());
+    let reason = "not today".to_owned();
+    host.hear(Event::Cancel {
+        reason: reason.clone(),
+    })
+    .does("");
+    host.ends(&Outcome::Cancelled { reason });
 }
 
 #[test]

@@ -201,6 +201,7 @@ fn planners_that_fail_after_the_cordon_are_asked_again() {
     let mut host = taken_up(planning, &checkpoint, &[pod("a")]);
     let failed = scupper_engine::PlanAnswer::Failed {
         message: "trapped".to_owned(),
+        retry_after: None,
     };
     host.does("plan p")
         .answer("plan p", scupper_engine::Answer::Plan(failed))

@@ -1,6 +1,11 @@
 //! Calls of policies, with what was last heard of the node. A dry run and a drain make them alike.
 
-use scupper_engine::{Duration, HookStep, Plan, PlanAnswer, Request, StepOutcome, Time};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use scupper_engine::{
+    Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome, Time, Uid, check,
+};
 
 use super::view::View;
 use crate::policy::{DrainInfo, PlanCall, Session, StepCall};
@@ -13,16 +18,17 @@ pub(super) async fn plan(
     policies: &Session,
     drain: DrainInfo<'_>,
     view: &View,
-    policy: &str,
-    draft: &Plan,
+    settings: &Settings,
+    (policy, draft): (&str, &Plan),
 ) -> PlanAnswer {
     let Some(node) = view.node() else {
         return PlanAnswer::Failed {
             message: "nothing is known of the node".to_owned(),
+            retry_after: None,
         };
     };
     let pods = view.pods_of(draft);
-    policies
+    let answer = policies
         .plan(PlanCall {
             policy,
             drain,
@@ -30,7 +36,31 @@ pub(super) async fn plan(
             pods: &pods,
             draft,
         })
-        .await
+        .await;
+    // The engine checks every plan as well; but what becomes of the drain is for the operator to say.
+    match answer {
+        PlanAnswer::Plan(plan) => match holds(&plan, draft, &pods, settings) {
+            Ok(()) => PlanAnswer::Plan(plan),
+            Err(fault) => policies.unsound(policy, format!("its plan does not hold: {fault}"), draft),
+        },
+        other => other,
+    }
+}
+
+/// Whether a plan holds. A pod of the draft that has gone meanwhile is no fault of it.
+fn holds(plan: &Plan, draft: &Plan, pods: &[&Pod], settings: &Settings) -> Result<(), PlanFault> {
+    let there: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
+    let decided = draft.decisions.iter().map(|decision| &decision.pod);
+    let gone: BTreeSet<&Uid> = decided.filter(|uid| !there.contains(uid)).collect();
+    let mut plan = Cow::Borrowed(plan);
+    if !gone.is_empty() {
+        let plan = plan.to_mut();
+        plan.decisions.retain(|decision| !gone.contains(&decision.pod));
+        for wave in &mut plan.waves {
+            wave.pods.retain(|uid| !gone.contains(uid));
+        }
+    }
+    check(&plan, pods.iter().copied(), settings)
 }
 
 /// Takes one step of a hook.

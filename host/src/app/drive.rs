@@ -138,7 +138,8 @@ impl Drive {
                 let policies = Arc::clone(&self.policies);
                 self.running.spawn(async move {
                     let info = calls::info(&request, started, now);
-                    let answer = calls::plan(&policies, info, &view, &policy, &draft).await;
+                    let answer =
+                        calls::plan(&policies, info, &view, &request.settings, (&policy, &draft)).await;
                     (id, Answer::Plan(answer))
                 });
             }

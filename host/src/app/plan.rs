@@ -93,6 +93,10 @@ async fn dry_run(
             let result = match notice {
                 Notice::Planned(plan) => Ok(plan),
                 Notice::Finished { outcome, .. } => Err(outcome),
+                // A drain would wait and ask again; whoever asks what it would do is told why.
+                Notice::PlannerWaiting { policy, message, .. } => {
+                    Err(Outcome::PolicyFailed { policy, message })
+                }
                 _ => continue,
             };
             return Ok(Planned {
@@ -105,7 +109,8 @@ async fn dry_run(
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
                     let info = calls::info(drain.request(), now, now);
-                    let answer = calls::plan(policies, info, &view, policy, draft).await;
+                    let answer =
+                        calls::plan(policies, info, &view, &drain.request().settings, (policy, draft)).await;
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 // The plan is told before anything else is asked for, so this is never reached with a sound engine.

@@ -113,7 +113,11 @@ pub(super) async fn settle(
             .filter(|schema| schema.len() <= SCHEMA_BYTES)
             .unwrap_or_default(),
     };
-    Ok(Loaded { guest, description })
+    Ok(Loaded {
+        guest,
+        description,
+        on_failure: spec.on_failure,
+    })
 }
 
 /// What the operator gives it, checked.

@@ -1,18 +1,15 @@
 //! A policy that can be called, and what the engine hears when a call fails.
 
-use scupper_engine::{Duration, PlanAnswer, PolicyInfo, StepOutcome};
+use scupper_engine::{Plan, PlanAnswer, PolicyInfo, StepOutcome};
 
 use super::guest::Guest;
-use super::{CallError, Description, PlanCall, StepCall};
-
-/// When a step that trapped or overran is tried again: a policy may fail because of what it was shown, and that
-/// changes. The drain's deadline ends it.
-const RETRY: Duration = Duration::from_secs(10);
+use super::{CallError, Description, OnFailure, PlanCall, StepCall, remedy};
 
 /// A policy that can be called.
 pub(super) struct Loaded {
     pub(super) guest: Guest,
     pub(super) description: Description,
+    pub(super) on_failure: OnFailure,
 }
 
 impl Loaded {
@@ -36,20 +33,24 @@ impl Loaded {
 
     /// Takes one step of its hook.
     pub(super) async fn step(&self, call: &StepCall<'_>) -> Result<StepOutcome, CallError> {
-        self.guest.step(call).await
+        let outcome = self.guest.step(call).await?;
+        let (name, phase) = (&self.description.name, call.step.phase);
+        Ok(remedy::answered(self.on_failure.given_up, name, phase, outcome))
     }
-}
 
-/// What the engine hears of a planner that failed.
-pub(super) fn failed_plan(error: &CallError) -> PlanAnswer {
-    PlanAnswer::Failed { message: told(error) }
-}
+    /// What the engine hears when its planner fails.
+    pub(super) fn failed_plan(&self, error: &CallError, draft: &Plan) -> PlanAnswer {
+        self.unsound(told(error), draft)
+    }
 
-/// What the engine hears of a step that failed.
-pub(super) fn failed_step(error: &CallError) -> StepOutcome {
-    StepOutcome::Failed {
-        message: told(error),
-        retry_after: Some(RETRY),
+    /// What the engine hears when its plan does not hold.
+    pub(super) fn unsound(&self, message: String, draft: &Plan) -> PlanAnswer {
+        remedy::planner(self.on_failure.planner, &self.description.name, message, draft)
+    }
+
+    /// What the engine hears when a step fails.
+    pub(super) fn failed_step(&self, error: &CallError) -> StepOutcome {
+        remedy::hook(self.on_failure.hooks, &self.description.name, told(error))
     }
 }
 
@@ -57,6 +58,7 @@ pub(super) fn failed_step(error: &CallError) -> StepOutcome {
 pub(super) fn no_planner(name: &str) -> PlanAnswer {
     PlanAnswer::Failed {
         message: absent(name),
+        retry_after: None,
     }
 }
 

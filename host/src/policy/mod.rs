@@ -42,6 +42,7 @@ mod observer;
 mod owned;
 mod policies;
 mod reload;
+mod remedy;
 mod runtime;
 mod secret;
 mod source;

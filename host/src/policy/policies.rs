@@ -8,7 +8,7 @@ use scupper_engine::{HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
 
 use super::error::{LoadError, LoadFault};
 use super::load;
-use super::loaded::{Loaded, failed_plan, failed_step, no_hooks, no_planner};
+use super::loaded::{Loaded, no_hooks, no_planner};
 use super::{ClusterAccess, Grant, PlanCall, PolicySpec, PolicyUsage, Runtime, StepCall};
 
 /// The host's own first draft bears this name in plans.
@@ -98,7 +98,7 @@ impl Policies {
             Some(policy) => policy
                 .plan(&call)
                 .await
-                .unwrap_or_else(|error| failed_plan(&error)),
+                .unwrap_or_else(|error| policy.failed_plan(&error, call.draft)),
             None => no_planner(call.policy),
         }
     }
@@ -109,7 +109,7 @@ impl Policies {
             Some(policy) => policy
                 .step(&call)
                 .await
-                .unwrap_or_else(|error| failed_step(&error)),
+                .unwrap_or_else(|error| policy.failed_step(&error)),
             None => no_hooks(&call.step.policy),
         }
     }

@@ -54,23 +54,48 @@ pub enum Said {
 
 /// What becomes of a drain when a policy fails: traps, overruns its limits, answers nonsense, or when its hook gives up.
 /// A planner's refusal is no failure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnFailure {
-    /// When its planner fails.
+    /// When its planner fails. Unless said, the drain is refused: nothing has been changed, and people know at once.
     pub planner: Remedy,
-    /// When its hooks fail.
+    /// When its hooks trap, overrun their limits or answer nonsense. Unless said, the drain is held: a hook may fail
+    /// because of what it was shown, and that changes.
     pub hooks: Remedy,
+    /// When a hook says itself that it will never work. Unless the operator says what hooks' failures come to, the
+    /// policy has the word, and the drain ends.
+    pub given_up: Remedy,
+}
+
+impl OnFailure {
+    /// What the operator says, where he says something.
+    pub fn said(planner: Option<Remedy>, hooks: Option<Remedy>) -> Self {
+        let unsaid = Self::default();
+        Self {
+            planner: planner.unwrap_or(unsaid.planner),
+            hooks: hooks.unwrap_or(unsaid.hooks),
+            given_up: hooks.unwrap_or(unsaid.given_up),
+        }
+    }
+}
+
+impl Default for OnFailure {
+    fn default() -> Self {
+        Self {
+            planner: Remedy::Refuse,
+            hooks: Remedy::Hold,
+            given_up: Remedy::Refuse,
+        }
+    }
 }
 
 /// What is done about a failure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The drain is refused, or ends as failed.
     Refuse,
     /// The drain goes on without it: the draft stays as it was, the hook counts as done.
     Ignore,
     /// It is tried again until it succeeds or the drain's deadline passes.
-    #[default]
     Hold,
 }
 

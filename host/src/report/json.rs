@@ -9,6 +9,14 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
         Notice::Phase(at) => ("phase", json!({ "phase": at.to_string() })),
         Notice::Planned(plan) => ("plan", plan_to_json(plan)),
         Notice::Cordoned { ours } => ("cordoned", json!({ "ours": ours })),
+        Notice::PlannerWaiting {
+            policy,
+            message,
+            again,
+        } => (
+            "plannerWaiting",
+            json!({ "policy": policy, "message": message, "again": again.as_millis() }),
+        ),
         Notice::HookWaiting {
             policy,
             phase,

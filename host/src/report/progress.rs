@@ -21,11 +21,14 @@ pub struct Progress {
     /// Since when each pod has been asked to leave, and what held it up.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
-    hooks: BTreeMap<(String, HookPhase, Subject), HookLine>,
+    hooks: BTreeMap<(String, HookPhase, Subject), Told>,
+    /// What was told of planners that failed.
+    planners: BTreeMap<String, Told>,
 }
 
+/// What was told of something that waits.
 #[derive(Debug)]
-struct HookLine {
+struct Told {
     first: Time,
     told: Time,
     text: String,
@@ -41,6 +44,7 @@ impl Progress {
             leaving: BTreeMap::new(),
             blocked: BTreeMap::new(),
             hooks: BTreeMap::new(),
+            planners: BTreeMap::new(),
         };
         let deadline = match request.deadline {
             Some(deadline) => format!("to end within {}", deadline.since(now)),
@@ -72,12 +76,20 @@ impl Progress {
     pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
         let (topic, text) = match notice {
             Notice::Phase(_) => return Vec::new(),
-            Notice::Planned(plan) => return self.plan(now, plan),
+            Notice::Planned(plan) => {
+                self.planners.clear();
+                return self.plan(now, plan);
+            }
             Notice::Cordoned { ours: true } => ("cordon", "the node is cordoned".to_owned()),
             Notice::Cordoned { ours: false } => (
                 "cordon",
                 "the node was cordoned already; that cordon will not be lifted by us".to_owned(),
             ),
+            Notice::PlannerWaiting {
+                policy,
+                message,
+                again,
+            } => return self.planner_waits(now, policy, message, *again),
             Notice::HookWaiting {
                 policy,
                 phase,
@@ -191,6 +203,27 @@ impl Progress {
         lines
     }
 
+    fn planner_waits(&mut self, now: Time, policy: &str, message: &str, again: Time) -> Vec<String> {
+        let text = one_line(message);
+        let known = self.planners.get(policy);
+        if known.is_some_and(|told| told.text == text && now.since(told.told) < REMIND) {
+            return Vec::new();
+        }
+        let first = known.map_or(now, |told| told.first);
+        let line = format!(
+            "waits for the planner of {policy}{}: {text}; it is asked again in {}",
+            for_so_long(now.since(first)),
+            again.since(now)
+        );
+        let told = Told {
+            first,
+            told: now,
+            text,
+        };
+        self.planners.insert(policy.to_owned(), told);
+        vec![self.line(now, "plan", &line)]
+    }
+
     fn hook_waits(
         &mut self,
         now: Time,
@@ -216,19 +249,14 @@ impl Progress {
         let first = known.map_or(now, |line| line.first);
         self.hooks.insert(
             key,
-            HookLine {
+            Told {
                 first,
                 told: now,
                 text,
             },
         );
         let on = self.subject(subject);
-        let waited = now.since(first);
-        let since = if waited.as_secs() > 0 {
-            format!(", for {waited} now")
-        } else {
-            String::new()
-        };
+        let since = for_so_long(now.since(first));
         let head = format!(
             "{policy} holds the drain in {}{on}{since}: {}",
             phase,
@@ -255,6 +283,7 @@ impl Progress {
         let ordinary = matches!(
             reason,
             Reason::NotPlanned
+                | Reason::PlannerFailed { .. }
                 | Reason::Kept
                 | Reason::WaveNotStarted { .. }
                 | Reason::HookRunning { .. }
@@ -267,12 +296,7 @@ impl Progress {
             return Vec::new();
         }
         let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
-        let waited = now.since(*since);
-        let since = if waited.as_secs() > 0 {
-            format!(", for {waited} now")
-        } else {
-            String::new()
-        };
+        let since = for_so_long(now.since(*since));
         vec![self.line(
             now,
             "waits",
@@ -330,6 +354,14 @@ impl Progress {
             Subject::Wave(wave) => format!(" of wave {wave}"),
             Subject::Pod(uid) => format!(" of {}", self.name(uid)),
         }
+    }
+}
+
+fn for_so_long(waited: Duration) -> String {
+    if waited.as_secs() > 0 {
+        format!(", for {waited} now")
+    } else {
+        String::new()
     }
 }
 

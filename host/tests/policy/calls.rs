@@ -330,7 +330,8 @@ async fn nobody_else_answers_for_a_policy_that_is_not_there() {
     assert_eq!(
         plan(&policies, 1).await,
         PlanAnswer::Failed {
-            message: absent.clone()
+            message: absent.clone(),
+            retry_after: None,
         }
     );
     let outcome = step(&policies, HookPhase::BeforeDrain, b"").await;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper::policy::{CallFault, Limits, LoadFault, Policies, PolicySpec};
+use scupper::policy::{CallFault, Limits, LoadFault, OnFailure, Policies, PolicySpec, Remedy};
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome, Uid};
 
 use crate::logs::Lines;
 use crate::support::{
-    FakeCluster, failed_plan, grant, load, load_spec, plan, plan_for, pod, refused, runtime, short, spec,
-    step,
+    FakeCluster, draft, failed_plan, grant, load, load_spec, plan, plan_for, pod, refused, runtime, short,
+    spec, step,
 };
 
 /// The policy `p` from a guest, with limits that are reached sooner.
@@ -282,6 +282,47 @@ async fn panics() {
 }
 
 #[tokio::test]
+async fn a_failure_becomes_what_the_operator_wants() {
+    for remedy in [Remedy::Refuse, Remedy::Ignore, Remedy::Hold] {
+        let policies = load_spec(PolicySpec {
+            on_failure: OnFailure::said(Some(remedy), Some(remedy)),
+            ..spec("panics")
+        });
+        let policies = policies.await.unwrap();
+        let planned = plan_for(&policies, &[pod(1)]).await;
+        let stepped = step(&policies, HookPhase::BeforeDrain, b"").await;
+        let again = Some(scupper_engine::Duration::from_secs(10));
+        match remedy {
+            Remedy::Ignore => {
+                assert_eq!(planned, PlanAnswer::Plan(draft(&[pod(1)])));
+                assert_eq!(stepped, StepOutcome::Done);
+            }
+            Remedy::Refuse | Remedy::Hold => {
+                let wanted = again.filter(|_| remedy == Remedy::Hold);
+                assert!(
+                    matches!(planned, PlanAnswer::Failed { retry_after, .. } if retry_after == wanted),
+                    "{planned:?}"
+                );
+                assert!(
+                    matches!(stepped, StepOutcome::Failed { retry_after, .. } if retry_after == wanted),
+                    "{stepped:?}"
+                );
+            }
+        }
+    }
+    // A refusal is no failure.
+    for planner in [Remedy::Ignore, Remedy::Hold] {
+        let on_failure = OnFailure::said(Some(planner), None);
+        let refuses = load_spec(PolicySpec {
+            on_failure,
+            ..spec("refuse")
+        });
+        let answer = plan(&refuses.await.unwrap(), 1).await;
+        assert!(matches!(answer, PlanAnswer::Refused { .. }), "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn recurses() {
     let message = failed_plan(&load("recurses").await).await;
     assert!(
@@ -304,7 +345,7 @@ async fn huge_words() {
 
 #[tokio::test]
 async fn too_many_decisions() {
-    let PlanAnswer::Failed { message } = plan(&load("too_many_decisions").await, 4).await else {
+    let PlanAnswer::Failed { message, .. } = plan(&load("too_many_decisions").await, 4).await else {
         panic!("a plan")
     };
     assert!(

@@ -197,7 +197,7 @@ pub(crate) async fn plan_for(policies: &Policies, pods: &[Pod]) -> PlanAnswer {
 /// Asks `p` for a plan that fails, and gives its message.
 pub(crate) async fn failed_plan(policies: &Policies) -> String {
     match plan(policies, 1).await {
-        PlanAnswer::Failed { message } => message,
+        PlanAnswer::Failed { message, .. } => message,
         other => panic!("{other:?}"),
     }
 }

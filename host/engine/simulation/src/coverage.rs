@@ -28,6 +28,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
         "reason",
         &[
             "NotPlanned",
+            "PlannerFailed",
             "Kept",
             "WaveNotStarted",
             "HookRunning",
@@ -73,6 +74,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
         &[
             "Refuses",
             "Fails",
+            "Away",
             "Undecided",
             "DecidedTwice",
             "Unknown",

@@ -263,6 +263,7 @@ const fn needs_a_timer(reason: &Reason) -> bool {
     matches!(
         reason,
         Reason::NotPlanned
+            | Reason::PlannerFailed { .. }
             | Reason::HookRunning {
                 phase: HookPhase::BeforeCordon | HookPhase::BeforeDrain | HookPhase::OnCancel,
                 ..

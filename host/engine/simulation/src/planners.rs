@@ -16,6 +16,8 @@ pub(crate) struct PlannerScript {
     timeout: Option<Duration>,
     max_grace_seconds: Option<u64>,
     trouble: Option<(u32, Trouble)>,
+    /// It fails at so many calls first, and says when to ask again.
+    away: Option<(u32, Duration)>,
     salt: u64,
 }
 
@@ -36,6 +38,8 @@ enum Style {
 pub(crate) enum Trouble {
     Refuses,
     Fails,
+    /// For a while, and says when to ask again.
+    Away,
     Undecided,
     DecidedTwice,
     Unknown,
@@ -98,6 +102,7 @@ impl PlannerScript {
                     rng.pick(&TROUBLES).copied().unwrap_or(Trouble::Fails),
                 )
             }),
+            away: rng.chance(150).then(|| away(rng, wild)),
             salt: rng.next(),
         }
     }
@@ -112,6 +117,13 @@ impl PlannerScript {
     ) -> (PlanAnswer, Option<Trouble>) {
         let mut plan = draft.clone();
         self.decide(&mut plan, pods, own);
+        if let Some((_, wait)) = self.away.filter(|(times, _)| number < *times) {
+            let failed = PlanAnswer::Failed {
+                message: String::from("scripted"),
+                retry_after: Some(wait),
+            };
+            return (failed, Some(Trouble::Away));
+        }
         match self.trouble {
             Some((at, trouble)) if at == number => spoil(plan, trouble, pods, own),
             _ => (PlanAnswer::Plan(plan), None),
@@ -181,6 +193,20 @@ impl PlannerScript {
     }
 }
 
+/// How often a planner fails first, and how long it wants to be left alone each time.
+fn away(rng: &mut Rng, wild: bool) -> (u32, Duration) {
+    let times = match rng.below(8) {
+        0 if wild => u32::MAX,
+        _ => u32::try_from(rng.between(1, 4)).unwrap_or(1),
+    };
+    let wait = match rng.below(8) {
+        0 if times < u32::MAX => 0,
+        1 if wild => 100_000_000,
+        _ => rng.span(15_000, 60_000),
+    };
+    (times, Duration::from_millis(wait))
+}
+
 fn finishes(pod: &Pod) -> bool {
     pod.controller.as_ref().is_some_and(|owner| owner.kind == "Job")
 }
@@ -203,7 +229,10 @@ fn spoil(
     let message = String::from("scripted");
     let done = match trouble {
         Trouble::Refuses => return (PlanAnswer::Refused { message }, Some(trouble)),
-        Trouble::Fails => return (PlanAnswer::Failed { message }, Some(trouble)),
+        Trouble::Fails | Trouble::Away => {
+            let retry_after = None;
+            return (PlanAnswer::Failed { message, retry_after }, Some(trouble));
+        }
         Trouble::Undecided => plan.decisions.pop().is_some_and(|cut| {
             plan.waves
                 .iter_mut()
@@ -300,6 +329,7 @@ impl Trouble {
         match self {
             Self::Refuses => "Refuses",
             Self::Fails => "Fails",
+            Self::Away => "Away",
             Self::Undecided => "Undecided",
             Self::DecidedTwice => "DecidedTwice",
             Self::Unknown => "Unknown",

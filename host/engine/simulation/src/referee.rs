@@ -31,6 +31,8 @@ pub(crate) struct Referee {
     pub(crate) since: u64,
     /// An event since then cannot have been looked at.
     pub(crate) last_look: u64,
+    /// No planner is to be asked before: one has failed and said when.
+    planners_rest: u64,
     /// An earlier process was rolling back.
     pub(crate) rolls_back: bool,
     /// Reasons that were seen.
@@ -51,6 +53,7 @@ impl Referee {
         self.decided = None;
         self.since = now;
         self.last_look = now;
+        self.planners_rest = now;
         self.rolls_back = checkpoint.is_some_and(|checkpoint| checkpoint.phase == Phase::RollingBack);
     }
 
@@ -95,6 +98,15 @@ impl Referee {
                     self.plans.answered(plan);
                 }
             }
+            (
+                _,
+                Answer::Plan(PlanAnswer::Failed {
+                    retry_after: Some(wait),
+                    ..
+                }),
+            ) => {
+                self.planners_rest = now + wait.as_millis().clamp(1_000, 300_000);
+            }
             (Task::Step(step), Answer::Step(outcome)) => {
                 coverage.count("hook", outcome_name(outcome));
                 self.hooks.answered(now, step, outcome);
@@ -131,6 +143,10 @@ impl Referee {
         match task {
             Task::Evict { pod, .. } => self.removal(now, pod, Verdict::Evict, request, truth, outstanding),
             Task::Delete { pod, .. } => self.removal(now, pod, Verdict::Delete, request, truth, outstanding),
+            Task::Plan { policy, .. } if now < self.planners_rest => broken(
+                7,
+                format!("{policy} is asked although a planner is to be left alone"),
+            ),
             Task::Step(step) => self.step(now, step, request),
             Task::Cordon { checkpoint, .. } => {
                 if self.knowledge.is_over(now) {

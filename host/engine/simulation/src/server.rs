@@ -64,6 +64,7 @@ impl World {
         else {
             return PlanAnswer::Failed {
                 message: String::from("no such planner"),
+                retry_after: None,
             };
         };
         let (answer, trouble) = planner.plan(number, draft, &pods, own);

@@ -141,6 +141,13 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 7,
+        breaks: "asks a planner that failed again at once",
+        file: "drain/planning.rs",
+        find: "let wait = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));",
+        replace: "let wait = retry_after.map(|_| SOONEST_RETRY.min(LATEST));",
+    },
+    Mutation {
+        invariant: 7,
         breaks: "does not wait for the hooks before an eviction",
         file: "drain/evict.rs",
         find: "if !self.gate(HookPhase::BeforeEvict, &subject).is_open() {",

@@ -4,12 +4,13 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
 use super::planning::Planned;
 use super::roster::{Standing, Target};
-use crate::{Decision, Duration, Notice, Plan, Pod, Time, Uid, Verdict};
+use crate::{Decision, Duration, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
 
 /// Newcomers are planned together once none has come for this long.
 const QUIET: Duration = Duration::from_secs(1);
@@ -25,6 +26,8 @@ pub(super) struct Newcomers {
     /// When planners that failed are asked again.
     pub(super) retry_at: Time,
     tries: u32,
+    /// The planner that failed, and why, until the planners have answered.
+    trouble: Option<(String, String)>,
 }
 
 impl Newcomers {
@@ -38,16 +41,34 @@ impl Newcomers {
         self.told.retain(|uid| there.contains_key(uid));
     }
 
-    /// The planners failed.
-    pub(super) fn retry(&mut self, now: Time, seed: &str) {
-        self.retry_at = Backoff::REPLAN.after(now, self.tries, seed);
+    /// A planner failed; when it is asked again: after so long, or with a wait that grows.
+    pub(super) fn retry(
+        &mut self,
+        now: Time,
+        wait: Option<Duration>,
+        trouble: (String, String),
+        seed: &str,
+    ) -> Time {
+        let growing = Backoff::REPLAN.after(now, self.tries, seed);
+        self.retry_at = wait.map_or(growing, |wait| now + wait);
         self.tries = self.tries.saturating_add(1);
+        self.trouble = Some(trouble);
+        self.retry_at
     }
 
     /// The planners answered.
-    pub(super) const fn planned(&mut self) {
+    pub(super) fn planned(&mut self) {
         self.first = None;
         self.tries = 0;
+        self.trouble = None;
+    }
+
+    /// Why no plan names a pod.
+    pub(super) fn reason(&self) -> Reason {
+        match self.trouble.clone() {
+            Some((policy, message)) => Reason::PlannerFailed { policy, message },
+            None => Reason::NotPlanned,
+        }
     }
 }
 

@@ -9,7 +9,10 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::outbox::Job;
 use super::roster::{Standing, Target};
-use crate::{Answer, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
+use super::steps::{LATEST, SOONEST_RETRY};
+use crate::{
+    Answer, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict,
+};
 use crate::{check, draft};
 
 /// Planners at work.
@@ -99,33 +102,36 @@ impl Drain {
         let Some(policy) = chain.policies.pop() else {
             return;
         };
-        let message = match answer {
+        let (message, retry_after) = match answer {
             Answer::Plan(PlanAnswer::Plan(plan)) => match check(&plan, &chain.pods, &self.request.settings) {
                 Ok(()) => {
                     chain.draft = attributed(plan, &chain.draft, &policy);
                     return;
                 }
-                Err(fault) => format!("its plan does not hold: {fault}"),
+                Err(fault) => (format!("its plan does not hold: {fault}"), None),
             },
-            Answer::Plan(PlanAnswer::Refused { message }) => format!("refused the drain: {message}"),
-            Answer::Plan(PlanAnswer::Failed { message }) => message,
-            _ => String::from("the answer was not a plan"),
+            Answer::Plan(PlanAnswer::Refused { message }) => (format!("refused the drain: {message}"), None),
+            Answer::Plan(PlanAnswer::Failed { message, retry_after }) => (message, retry_after),
+            _ => (String::from("the answer was not a plan"), None),
         };
-        self.planning_failed(policy, message);
+        self.planning_failed(policy, message, retry_after);
     }
 
-    /// Before the cordon a failing planner ends the drain. Later it must not: it is asked again.
-    fn planning_failed(&mut self, policy: String, message: String) {
+    /// Before the cordon a planner that fails for good ends the drain. Later it must not: it is asked again, as is one
+    /// that says when. The whole chain begins anew then: pods will have come and gone.
+    fn planning_failed(&mut self, policy: String, message: String, retry_after: Option<Duration>) {
         self.chain = None;
-        if self.phase == Phase::Planning && !self.was_cordoned() {
+        if retry_after.is_none() && self.phase == Phase::Planning && !self.was_cordoned() {
             self.stop(Outcome::PolicyFailed { policy, message });
             return;
         }
-        let message = format!("policy {policy}: {message}");
-        self.newcomers.retry(self.now, &self.request.id);
-        self.outbox.tell(Notice::Retrying {
-            task: String::from("plan"),
+        let wait = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));
+        let trouble = (policy.clone(), message.clone());
+        let again = self.newcomers.retry(self.now, wait, trouble, &self.request.id);
+        self.outbox.tell(Notice::PlannerWaiting {
+            policy,
             message,
+            again,
         });
     }
 

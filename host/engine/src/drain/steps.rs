@@ -14,10 +14,10 @@ use crate::{Duration, HookPhase, HookStep, Notice, Outcome, StepOutcome, Task, W
 
 /// A hook may ask to be called again this soon.
 const SOONEST: Duration = Duration::from_millis(100);
-/// A failed hook is tried again this soon.
-const SOONEST_RETRY: Duration = Duration::from_secs(1);
-/// A hook is called again at least this often.
-const LATEST: Duration = Duration::from_secs(300);
+/// A policy that failed is called again this soon.
+pub(super) const SOONEST_RETRY: Duration = Duration::from_secs(1);
+/// A policy that is to be called again is called at least this often.
+pub(super) const LATEST: Duration = Duration::from_secs(300);
 /// The checkpoint is kept in an annotation, which is small.
 const LARGEST_STATE: usize = 1024;
 

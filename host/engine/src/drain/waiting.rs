@@ -52,7 +52,7 @@ impl Drain {
 
     fn reason(&self, pod: &Pod) -> Reason {
         match self.roster.standings.get(&pod.id.uid) {
-            None => Reason::NotPlanned,
+            None => self.newcomers.reason(),
             Some(Standing::Keeps) => Reason::Kept,
             Some(Standing::Refused) => Reason::Refused,
             Some(Standing::Leaves(target)) => self.target_reason(pod, target),

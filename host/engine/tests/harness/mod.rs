@@ -130,7 +130,7 @@ impl Host {
     pub fn notices(&mut self) -> String {
         let mut text = String::new();
         while let Some(notice) = self.drain.poll_notice() {
-            writeln!(text, "{}", told(&notice)).unwrap();
+            writeln!(text, "{}", told(self.now, &notice)).unwrap();
         }
         text
     }
@@ -292,7 +292,7 @@ fn subject(subject: &Subject) -> String {
 }
 
 /// A notice as one line.
-fn told(notice: &Notice) -> String {
+fn told(now: Time, notice: &Notice) -> String {
     match notice {
         Notice::Phase(phase) => format!("phase {phase}"),
         Notice::Planned(plan) => {
@@ -304,6 +304,11 @@ fn told(notice: &Notice) -> String {
             format!("planned {} pods: {}", plan.decisions.len(), waves.join(", "))
         }
         Notice::Cordoned { ours } => format!("cordoned, ours: {ours}"),
+        Notice::PlannerWaiting {
+            policy,
+            message,
+            again,
+        } => format!("planner {policy} waits {}: {message}", again.since(now)),
         Notice::HookWaiting {
             policy,
             phase,

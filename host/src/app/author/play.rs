@@ -231,9 +231,16 @@ impl Play {
         let Command { id, task } = command;
         let info = calls::info(&self.request, self.started, self.now());
         let answer = match &task {
-            Task::Plan { policy, draft } => {
-                Answer::Plan(calls::plan(&self.policies, info, &self.view, policy, draft).await)
-            }
+            Task::Plan { policy, draft } => Answer::Plan(
+                calls::plan(
+                    &self.policies,
+                    info,
+                    &self.view,
+                    &self.request.settings,
+                    (policy, draft),
+                )
+                .await,
+            ),
             Task::Step(step) => Answer::Step(calls::step(&self.policies, info, &self.view, step).await),
             task => self.world.lock().carry_out(task),
         };

@@ -251,14 +251,12 @@ fn limits(node: Option<&Node>) -> Limits {
 
 fn on_failure(node: Option<&Node>) -> OnFailure {
     let remedy = |key: &str| match node.and_then(|node| node.get(key)).and_then(Node::text) {
-        Some("refuse") => Remedy::Refuse,
-        Some("ignore") => Remedy::Ignore,
-        _ => Remedy::Hold,
+        Some("refuse") => Some(Remedy::Refuse),
+        Some("ignore") => Some(Remedy::Ignore),
+        Some("hold") => Some(Remedy::Hold),
+        _ => None,
     };
-    OnFailure {
-        planner: remedy("planner"),
-        hooks: remedy("hooks"),
-    }
+    OnFailure::said(remedy("planner"), remedy("hooks"))
 }
 
 fn labels(node: &Node) -> BTreeMap<String, String> {

@@ -248,13 +248,14 @@ static ON_FAILURE: Object = Object {
             "planner",
             Shape::OneOf(REMEDIES),
             "refuse: the drain ends as failed. ignore: the draft stays as it was. hold: it is asked again until it \
-             succeeds or the drain's deadline passes. Default hold.",
+             succeeds or the drain's deadline passes. A planner's refusal is no failure. Default refuse.",
         ),
         Field::new(
             "hooks",
             Shape::OneOf(REMEDIES),
             "refuse: the drain ends as failed. ignore: the hook counts as done. hold: it is called again until it \
-             succeeds or the drain's deadline passes. Default hold.",
+             succeeds or the drain's deadline passes. Default: hold where it traps or overruns its limits, refuse where \
+             it says itself that it will never work.",
         ),
     ],
     one_of: &[],

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use scupper_engine::{PlanAnswer, PolicyInfo, StepOutcome, Time};
+use scupper_engine::{Plan, PlanAnswer, PolicyInfo, StepOutcome, Time};
 
 use super::catalogue::{Catalogue, Member};
 use super::edition::Edition;
-use crate::policy::loaded::{Loaded, failed_plan, failed_step, no_hooks, no_planner};
+use crate::policy::loaded::{Loaded, no_hooks, no_planner};
 use crate::policy::{PlanCall, Policies, StepCall};
 
 /// One drain's policies. Each call runs wholly on one edition; the next one may run on a newer edition, if that reads
@@ -59,8 +59,17 @@ impl Session {
         };
         member.policy.plan(&call).await.unwrap_or_else(|error| {
             self.failed(&member, &error);
-            failed_plan(&error)
+            member.policy.failed_plan(&error, call.draft)
         })
+    }
+
+    /// What the engine hears when a policy's plan does not hold, which is a failure like any other.
+    pub fn unsound(&self, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        match pins.iter().find(|pin| pin.name() == policy) {
+            Some(pin) => pin.policy.unsound(message, draft),
+            None => no_planner(policy),
+        }
     }
 
     /// Takes one step of a policy's hook. Whatever the policy does, there is an outcome within its wall time.
@@ -70,7 +79,7 @@ impl Session {
         };
         member.policy.step(&call).await.unwrap_or_else(|error| {
             self.failed(&member, &error);
-            failed_step(&error)
+            member.policy.failed_step(&error)
         })
     }
 
