@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scupper::app::config::{ConfigError, Configuration, OwnCordon, read};
-use scupper::policy::{HttpGrant, Limits, Networks, Remedy, Said, SecretGrant, SecretSource};
+use scupper::policy::{HttpGrant, Limits, Networks, OnFailure, Remedy, Said, SecretGrant, SecretSource};
 
 use crate::{HEAD, good};
 
@@ -39,15 +39,15 @@ fn everything_reaches_the_specs() {
     );
     assert!(slurm.wasi);
     assert_eq!(
-        (slurm.on_failure.planner, slurm.on_failure.hooks),
-        (Remedy::Refuse, Remedy::Ignore)
+        slurm.on_failure,
+        OnFailure::said(Some(Remedy::Refuse), Some(Remedy::Ignore))
     );
     let labels: Vec<_> = slurm.node_selector.iter().map(|(k, v)| (&**k, &**v)).collect();
     assert_eq!(labels, [("empty", ""), ("scupper.dev/slurm", "true")]);
     assert_eq!(slurm.said, Said::File);
     assert_eq!(second.file, Path::new("/opt/second.wasm"));
     assert_eq!(second.limits, Limits::default());
-    assert_eq!(second.on_failure.planner, Remedy::Hold);
+    assert_eq!(second.on_failure, OnFailure::default());
 }
 
 #[test]
