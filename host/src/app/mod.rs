@@ -17,6 +17,7 @@ mod plan;
 mod plugin;
 mod policies;
 mod reporter;
+mod trial;
 mod view;
 
 pub use cleanup::{CleanupOptions, cleanup};
@@ -26,3 +27,4 @@ pub use own::own_pod_from_env;
 pub use plan::{PlanOptions, Planned, plan};
 pub use plugin::Plugin;
 pub use reporter::Output;
+pub use trial::{Trial, try_policies};

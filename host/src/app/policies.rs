@@ -43,7 +43,7 @@ pub(crate) async fn load(
     clock: Clock,
     cluster: &Cluster,
 ) -> Result<Loaded, AppError> {
-    let (runtime, cache) = runtime(options, compiler, clock, cluster)?;
+    let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let specs = match &options.source {
         Some(source) => {
             (source.read)().map_err(|reason| AppError::Reload(StartError::Configuration(reason)))?
@@ -68,7 +68,7 @@ pub(crate) async fn keep(
     node: &str,
     metrics: &Metrics,
 ) -> Result<Kept, AppError> {
-    let (runtime, cache) = runtime(options, compiler, clock, cluster)?;
+    let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let runtime = runtime.observed_by(Arc::new(Counting(metrics.clone())));
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
@@ -107,11 +107,12 @@ fn access(cluster: &Cluster) -> Arc<Access> {
     Arc::new(Access::new(cluster.clone()))
 }
 
-fn runtime(
+/// What policies are compiled and run with, and the directory that must live as long.
+pub(super) fn runtime(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
     clock: Clock,
-    cluster: &Cluster,
+    network: Network,
 ) -> Result<(Runtime, Option<TempDir>), AppError> {
     let (cache, kept) = cache_dir(options)?;
     let compiler = match compiler {
@@ -125,7 +126,7 @@ fn runtime(
         cache,
         compiler,
         clock,
-        network: network(cluster),
+        network,
         secrets: Secrets::default(),
     })
     .map_err(AppError::Runtime)?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::config::ConfigCommand;
 use super::policy::PolicyCommand;
 
 /// Drains Kubernetes nodes as your policies say.
@@ -60,6 +61,9 @@ pub enum Command {
     Plan(PlanArgs),
     /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
     Cleanup(CleanupArgs),
+    /// Check the configuration file, and show what can be said in it.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Make policies, and look at those that there are.
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -79,8 +83,11 @@ pub struct ClusterArgs {
 }
 
 /// Which policies to load.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct PolicyArgs {
+    /// Read policies, and what they are given, from a configuration file. See `scupper config`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policies", "grants", "policy_config"])]
+    pub config: Option<PathBuf>,
     /// Load a policy from a file. May be given several times: each gets the plan of the one before.
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub policies: Vec<String>,
@@ -89,30 +96,31 @@ pub struct PolicyArgs {
     pub grants: Vec<String>,
     /// Configure a policy, for instance slurm.poll-seconds=10
     #[arg(long = "policy-config", value_name = "NAME.KEY=VALUE")]
-    pub config: Vec<String>,
+    pub policy_config: Vec<String>,
     /// Where compiled policies are kept. Must be private to this user.
     #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
     pub policy_cache: Option<PathBuf>,
 }
 
-/// How pods are chosen and evicted. The flags mean what they mean for `kubectl drain`.
-#[derive(Clone, Debug, clap::Args)]
+/// How pods are chosen and evicted. The flags mean what they mean for `kubectl drain`. What is not given is as the
+/// configuration file says, or else the default.
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct DrainArgs {
-    /// Overrides the pods' own grace period, in seconds; negative: their own.
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "SECONDS")]
-    pub grace_period: i64,
-    /// Let pods without a controller leave, too.
-    #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
-    pub force: bool,
-    /// Let pods with an emptyDir volume leave, too; what is in it is lost.
-    #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
-    pub delete_emptydir_data: bool,
-    /// Leave DaemonSet pods where they are instead of refusing the drain.
-    #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
-    pub ignore_daemonsets: bool,
-    /// How long one eviction request may take before it is given up and asked again.
-    #[arg(long, default_value = "30s", value_name = "DURATION")]
-    pub eviction_timeout: String,
+    /// Overrides the pods' own grace period, in seconds; negative: their own [default: -1].
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
+    pub grace_period: Option<i64>,
+    /// Let pods without a controller leave, too [default: false].
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub force: Option<bool>,
+    /// Let pods with an emptyDir volume leave, too; what is in it is lost [default: true].
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub delete_emptydir_data: Option<bool>,
+    /// Leave DaemonSet pods where they are instead of refusing the drain [default: true].
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub ignore_daemonsets: Option<bool>,
+    /// How long one eviction request may take before it is given up and asked again [default: 30s].
+    #[arg(long, value_name = "DURATION")]
+    pub eviction_timeout: Option<String>,
 }
 
 /// `scupper kubelet-plugin`
@@ -124,9 +132,9 @@ pub struct PluginArgs {
     /// The node that this driver runs on.
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub node_name: String,
-    /// How long a drain may take, from the moment the kubelet claims it; 0: as long as it takes.
-    #[arg(long, default_value = "5m", value_name = "DURATION")]
-    pub sla: String,
+    /// How long a drain may take, from the moment the kubelet claims it; 0: as long as it takes [default: 5m].
+    #[arg(long, value_name = "DURATION")]
+    pub sla: Option<String>,
     /// Whose transitions are published: one for all nodes, or one for this node only.
     #[arg(long, value_enum, default_value_t = Scope::AllNodes)]
     pub scope: Scope,
@@ -137,9 +145,9 @@ pub struct PluginArgs {
     /// nowhere.
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = super::address::listen)]
     pub metrics_address: Option<SocketAddr>,
-    /// What becomes of our own cordon when a drain fails, passes its deadline or is lost.
-    #[arg(long, value_enum, default_value_t = OnFailure::Keep)]
-    pub on_failure: OnFailure,
+    /// What becomes of our own cordon when a drain fails, passes its deadline or is lost [default: keep].
+    #[arg(long, value_enum)]
+    pub on_failure: Option<OnFailure>,
     #[command(flatten)]
     pub drain: DrainArgs,
     #[command(flatten)]

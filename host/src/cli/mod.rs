@@ -5,6 +5,7 @@
 mod address;
 mod args;
 mod commands;
+mod config;
 mod demo;
 mod exit;
 mod options;

@@ -1,14 +1,21 @@
 //! What was typed, checked and turned into what `app` works with. All that is wrong is told at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_engine::{Filters, Settings};
 
 use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
-use crate::app::config::{self, is_policy_name};
+use super::commands::chain;
+use crate::app::config::{self, Configuration, DrainFile, OwnCordon, is_policy_name};
 use crate::app::{PluginOptions, PoliciesOptions};
-use crate::policy::PolicySpec;
+use crate::policy::{PolicySource, PolicySpec};
+
+/// As the driver drains unless it is told otherwise: without asking a person who is not there.
+const FORCE: bool = false;
+const IGNORE_DAEMONSETS: bool = true;
+const DELETE_EMPTYDIR_DATA: bool = true;
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -35,23 +42,26 @@ impl Problems {
 /// The plugin's options.
 pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     let mut problems = Problems::default();
-    let settings = drain(&mut problems, &args.drain, args.on_failure);
-    let eviction_timeout = problems.check(duration("--eviction-timeout", &args.drain.eviction_timeout));
-    let sla = problems.check(duration("--sla", &args.sla));
-    let policies = policies(&mut problems, &args.policies);
+    let (mut policies, file) = policies(&mut problems, &args.policies);
+    policies.source = args.policies.config.as_deref().map(source);
+    let on_failure = args.on_failure.map(OwnCordon::from).or(file.on_failure);
+    let settings = drain(&mut problems, &args.drain, &file, on_failure);
+    let eviction_timeout = eviction_timeout(&mut problems, &args.drain, &file);
+    let sla = chosen(&mut problems, "--sla", args.sla.as_ref(), file.sla);
+    let defaults = PluginOptions::default();
     let options = (|| {
         Some(PluginOptions {
             kubeconfig: args.cluster.kubeconfig.clone(),
-            eviction_timeout: eviction_timeout?,
+            eviction_timeout,
             driver_name: args.driver_name.clone(),
             node_name: args.node_name.clone(),
             kubelet_root: args.kubelet_root.clone(),
-            sla: sla.filter(|sla| !sla.is_zero()),
+            sla: sla.or(defaults.sla).filter(|sla| !sla.is_zero()),
             node_scope: args.scope == Scope::Node,
             settings: settings?,
-            policies: policies?,
+            policies,
             metrics: args.metrics_address,
-            ..PluginOptions::default()
+            ..defaults
         })
     })();
     problems.end(options)
@@ -63,30 +73,102 @@ pub(crate) fn planning(
     chosen: &PolicyArgs,
 ) -> Result<(Settings, PoliciesOptions, Duration), OptionsError> {
     let mut problems = Problems::default();
-    let settings = drain(&mut problems, args, OnFailure::Keep);
-    let timeout = problems.check(duration("--eviction-timeout", &args.eviction_timeout));
-    let policies = policies(&mut problems, chosen);
-    let options = (|| Some((settings?, policies?, timeout?)))();
+    let (policies, file) = policies(&mut problems, chosen);
+    let settings = drain(&mut problems, args, &file, file.on_failure);
+    let timeout = eviction_timeout(&mut problems, args, &file);
+    let options = settings.map(|settings| (settings, policies, timeout));
     problems.end(options)
 }
 
-fn drain(problems: &mut Problems, args: &DrainArgs, on_failure: OnFailure) -> Option<Settings> {
+/// A flag that is given wins over the file, and the file over the default.
+fn drain(
+    problems: &mut Problems,
+    args: &DrainArgs,
+    file: &DrainFile,
+    on_failure: Option<OwnCordon>,
+) -> Option<Settings> {
     let own_pod = problems.check(crate::app::own_pod_from_env(|name| std::env::var(name).ok()));
+    let defaults = Filters::default();
+    let grace_period = args.grace_period.or(file.grace_period);
     Some(Settings {
         filters: Filters {
-            force: args.force,
-            ignore_daemonsets: args.ignore_daemonsets,
-            delete_emptydir_data: args.delete_emptydir_data,
-            ..Filters::default()
+            force: args.force.or(file.force).unwrap_or(FORCE),
+            ignore_daemonsets: args
+                .ignore_daemonsets
+                .or(file.ignore_daemonsets)
+                .unwrap_or(IGNORE_DAEMONSETS),
+            delete_emptydir_data: args
+                .delete_emptydir_data
+                .or(file.delete_emptydir_data)
+                .unwrap_or(DELETE_EMPTYDIR_DATA),
+            ..defaults
         },
-        grace_seconds: u64::try_from(args.grace_period).ok(),
+        grace_seconds: grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
         own_pod: own_pod?,
-        uncordon_on_failure: on_failure == OnFailure::Rollback,
+        uncordon_on_failure: on_failure == Some(OwnCordon::Rollback),
         ..Settings::default()
     })
 }
 
-fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOptions> {
+fn eviction_timeout(problems: &mut Problems, args: &DrainArgs, file: &DrainFile) -> Duration {
+    let flag = args.eviction_timeout.as_ref();
+    let timeout = chosen(problems, "--eviction-timeout", flag, file.eviction_timeout);
+    timeout.unwrap_or_else(|| PluginOptions::default().eviction_timeout)
+}
+
+/// The flag's duration, or else the file's.
+fn chosen(
+    problems: &mut Problems,
+    flag: &str,
+    given: Option<&String>,
+    file: Option<Duration>,
+) -> Option<Duration> {
+    match given {
+        Some(text) => problems.check(duration(flag, text)),
+        None => file,
+    }
+}
+
+impl From<OnFailure> for OwnCordon {
+    fn from(flag: OnFailure) -> Self {
+        match flag {
+            OnFailure::Keep => Self::Keep,
+            OnFailure::Rollback => Self::Rollback,
+        }
+    }
+}
+
+/// The file as a driver reads it again when it changes.
+fn source(file: &Path) -> PolicySource {
+    let file = file.to_owned();
+    PolicySource {
+        files: vec![file.clone()],
+        read: Arc::new(move || {
+            let read = config::read(&file).map_err(|error| chain(&error))?;
+            Ok(read.policies)
+        }),
+    }
+}
+
+/// The policies of the file, or else those of the flags, and what else the file says.
+fn policies(problems: &mut Problems, args: &PolicyArgs) -> (PoliciesOptions, DrainFile) {
+    let configuration = match &args.config {
+        Some(file) => problems.check(config::read(file).map_err(|error| chain(&error))),
+        None => None,
+    };
+    let Configuration { policies, drain, .. } = configuration.unwrap_or_default();
+    let options = PoliciesOptions {
+        policies: match args.config {
+            Some(_) => policies,
+            None => from_flags(problems, args),
+        },
+        cache: args.policy_cache.clone(),
+        ..PoliciesOptions::default()
+    };
+    (options, drain)
+}
+
+fn from_flags(problems: &mut Problems, args: &PolicyArgs) -> Vec<PolicySpec> {
     let mut policies: Vec<PolicySpec> = Vec::new();
     for given in &args.policies {
         let Some((name, file)) = problems.check(policy(given)) else {
@@ -120,7 +202,7 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOption
         let grant = grant.parse().map_err(|error| format!("--grant {given}: {error}"));
         policy.grants.extend(problems.check(grant));
     }
-    for given in &args.config {
+    for given in &args.policy_config {
         let parsed = given.split_once('=').and_then(|(key, value)| {
             let (name, key) = key.split_once('.')?;
             Some((name, key.to_owned(), value.to_owned()))
@@ -144,11 +226,7 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> Option<PoliciesOption
             )),
         }
     }
-    Some(PoliciesOptions {
-        policies,
-        cache: args.policy_cache.clone(),
-        ..PoliciesOptions::default()
-    })
+    policies
 }
 
 fn policy(given: &str) -> Result<(String, PathBuf), String> {
@@ -187,14 +265,14 @@ mod tests {
                 "other=b:c".into(),
                 "nonsense".into(),
             ],
-            config: vec!["slurm.a=1".into(), "slurm.a=2".into(), "b".into()],
-            policy_cache: None,
+            policy_config: vec!["slurm.a=1".into(), "slurm.a=2".into(), "b".into()],
+            ..PolicyArgs::default()
         };
         let mut problems = Problems::default();
-        let options = policies(&mut problems, &args).unwrap();
+        let policies = from_flags(&mut problems, &args);
         assert_eq!(problems.0.len(), 7, "{:?}", problems.0);
-        let [slurm] = &options.policies[..] else {
-            panic!("{options:?}")
+        let [slurm] = &policies[..] else {
+            panic!("{policies:?}")
         };
         assert_eq!(
             slurm.grants.iter().map(ToString::to_string).collect::<Vec<_>>(),

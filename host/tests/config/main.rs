@@ -3,10 +3,17 @@
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
-    reason = "helpers of tests, which fail by panicking"
+    dead_code,
+    reason = "helpers of tests, which fail by panicking, and of which each file uses its part"
 )]
 
+mod examples;
+#[path = "../support/guests.rs"]
+mod guests;
 mod hostile;
+mod program;
+#[path = "../support/mod.rs"]
+mod support;
 mod valid;
 mod wrong;
 
