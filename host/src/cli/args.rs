@@ -206,4 +206,8 @@ pub struct DemoArgs {
     /// The policy that drains the Slurm pods, made by `make plugins`.
     #[arg(long, value_name = "FILE")]
     pub slurm: PathBuf,
+    /// Drain a node of a real Slurm instead of a simulated one: the program that starts it,
+    /// host/testbeds/slurm/slurm-testbed.
+    #[arg(long, value_name = "PROGRAM")]
+    pub slurm_testbed: Option<PathBuf>,
 }

@@ -1,0 +1,171 @@
+//! When Slurm, its REST door or the token fail.
+
+use std::time::{Duration, Instant};
+
+use scupper_engine::HookPhase;
+
+use crate::rig::{OURS, Rig};
+use crate::testbed::{NODE, Testbed, until};
+
+#[tokio::test]
+async fn trap_07_a_drain_that_a_frozen_controller_took_late_is_found() {
+    let Some(testbed) = Testbed::up("frozen", &["--message-timeout", "3"]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.done(HookPhase::OnCancel).await;
+    testbed.daemon("slurmctld", "pause");
+    rig.fails(
+        HookPhase::BeforeDrain,
+        false,
+        "no answer, so it is looked at again",
+    )
+    .await;
+    testbed.daemon("slurmctld", "resume");
+    rig.done(HookPhase::BeforeDrain).await;
+    assert_eq!(testbed.node(), format!("drained {OURS}"));
+}
+
+#[tokio::test]
+async fn trap_08_a_controller_that_is_away_is_said_to_be_and_waited_for() {
+    let Some(testbed) = Testbed::up("stopped", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(300, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    testbed.daemon("slurmctld", "stop");
+    let begun = Instant::now();
+    rig.fails(
+        HookPhase::BeforeDrain,
+        false,
+        "Slurm's controller cannot be reached",
+    )
+    .await;
+    assert!(
+        begun.elapsed() > Duration::from_secs(5),
+        "slurmrestd was asked: {:?}",
+        begun.elapsed()
+    );
+    testbed.daemon("slurmctld", "start");
+    until("it waits again", async || {
+        matches!(
+            rig.step(HookPhase::BeforeDrain).await,
+            scupper_engine::StepOutcome::Pending { .. }
+        )
+    })
+    .await;
+    until("the job is known again", async || testbed.job(job) == "RUNNING").await;
+    testbed.client(&["scancel", &job.to_string()]);
+    rig.done(HookPhase::BeforeDrain).await;
+}
+
+#[tokio::test]
+async fn trap_15_a_controller_that_was_just_started_is_not_believed_too_soon() {
+    let Some(testbed) = Testbed::up("restarted", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(300, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    testbed.daemon("slurmctld", "stop");
+    testbed.daemon("slurmctld", "start");
+    // At no moment of its start is the node taken for drained.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(4) {
+        let outcome = rig.step(HookPhase::BeforeDrain).await;
+        assert_ne!(outcome, scupper_engine::StepOutcome::Done);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(testbed.node(), format!("draining {OURS}"));
+    testbed.client(&["scancel", &job.to_string()]);
+    rig.done(HookPhase::BeforeDrain).await;
+}
+
+#[tokio::test]
+async fn slurmrestd_that_is_away_is_waited_for() {
+    let Some(testbed) = Testbed::up("restd", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    testbed.daemon("slurmrestd", "stop");
+    rig.fails(HookPhase::BeforeCordon, false, "unreachable").await;
+    testbed.daemon("slurmrestd", "start");
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.done(HookPhase::BeforeDrain).await;
+}
+
+#[tokio::test]
+async fn an_expired_token_is_named_and_a_new_one_is_taken_up() {
+    let Some(testbed) = Testbed::up("expired", &[]) else {
+        return;
+    };
+    let token = testbed.folder().join("own-token");
+    std::fs::write(&token, testbed.token("slurm", 1)).unwrap();
+    let rig = Rig::load_with(&testbed, &token, &[]).await;
+    // It says by itself when it has expired; Slurm looks at whole seconds.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    rig.fails(HookPhase::BeforeCordon, false, "Slurm does not take the token")
+        .await;
+    std::fs::write(&token, testbed.token("slurm", 600)).unwrap();
+    rig.done(HookPhase::BeforeCordon).await;
+    assert_eq!(testbed.node(), format!("drained {OURS}"));
+}
+
+#[tokio::test]
+async fn a_token_without_the_right_ends_the_drain_before_anything_changes() {
+    let Some(testbed) = Testbed::up("plain", &[]) else {
+        return;
+    };
+    let token = testbed.folder().join("own-token");
+    std::fs::write(&token, testbed.token("alice", 600)).unwrap();
+    let rig = Rig::load_with(&testbed, &token, &[]).await;
+    let words = "the token's user may not change nodes, only Slurm's operators may: Invalid user id";
+    rig.fails(HookPhase::BeforeCordon, true, words).await;
+    assert!(testbed.node().starts_with("idle"), "{}", testbed.node());
+}
+
+#[tokio::test]
+async fn naive_07_slurm_of_debian_12_is_named_as_too_old() {
+    let Some(testbed) = Testbed::up("old", &["--suite", "bookworm"]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[("user", "slurm")]).await;
+    let words = "slurmrestd serves v0.0.38 at most, which cannot drain a node: Slurm 23.02 or later can";
+    rig.fails(HookPhase::BeforeCordon, true, words).await;
+    assert!(testbed.node().starts_with("idle"), "{}", testbed.node());
+}
+
+#[tokio::test]
+async fn trap_03_a_node_whose_slurmd_died_is_not_taken_for_quiet() {
+    let Some(testbed) = Testbed::up("dead", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(600, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    testbed.daemon(&format!("slurmd-{NODE}"), "kill");
+    // First it does not respond, then it is down, and its job is put back into the queue while its process runs on.
+    until("its job is requeued", async || {
+        assert_ne!(
+            rig.step(HookPhase::BeforeDrain).await,
+            scupper_engine::StepOutcome::Done
+        );
+        testbed.job(job) == "PENDING"
+    })
+    .await;
+    assert!(testbed.node().starts_with("down"), "{}", testbed.node());
+    let waits = rig.waits().await;
+    assert_eq!(
+        waits.waiting_for[0].detail,
+        "does not respond: what ran there may still run"
+    );
+    testbed.daemon(&format!("slurmd-{NODE}"), "start");
+    rig.done(HookPhase::BeforeDrain).await;
+}

@@ -1,0 +1,22 @@
+//! slurm.wasm against a real Slurm: slurmctld, slurmd and slurmrestd with real jobs, and what they do when they fail.
+//!
+//! Needs root, and fetches Slurm with `host/testbeds/slurm/slurm-testbed` (half a minute the first time, a second then).
+//! A machine that cannot run it fails the tests with the ability that is missing; `SCUPPER_SKIP=real-slurm` leaves them
+//! out.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; a failure is a failed test"
+)]
+
+mod climbing;
+mod draining;
+mod faults;
+mod owning;
+mod rig;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "only the policies are built here")]
+mod support;
+mod testbed;

@@ -1,0 +1,117 @@
+//! Whose drain it is.
+
+use scupper_engine::HookPhase;
+
+use crate::rig::{OURS, Rig};
+use crate::testbed::{NODE, Testbed, until};
+
+fn drain(testbed: &Testbed, reason: &str) {
+    let (name, reason) = (format!("NodeName={NODE}"), format!("Reason={reason}"));
+    testbed.client(&["scontrol", "update", &name, "State=DRAIN", &reason]);
+}
+
+#[tokio::test]
+async fn a_foreign_drain_and_its_reason_survive_untouched() {
+    let Some(testbed) = Testbed::up("foreign", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let changed = ["scontrol", "-d", "show", "node", NODE];
+    let job = testbed.submit(300, &[]);
+    drain(&testbed, "bad disk");
+    let reason = |text: String| {
+        let line = text.lines().find(|line| line.contains("Reason=")).map(str::trim);
+        line.unwrap().to_owned()
+    };
+    let before = reason(testbed.client(&changed));
+    assert!(before.starts_with("Reason=bad disk [root@"), "{before}");
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    testbed.client(&["scancel", &job.to_string()]);
+    rig.done(HookPhase::BeforeDrain).await;
+    for phase in [
+        HookPhase::OnCancel,
+        HookPhase::BeforeUncordon,
+        HookPhase::AfterUncordon,
+    ] {
+        rig.done(phase).await;
+    }
+    // The same words, of the same person, of the same moment.
+    assert_eq!(reason(testbed.client(&changed)), before);
+    assert_eq!(testbed.node(), "drained bad disk");
+}
+
+#[tokio::test]
+async fn who_takes_the_drain_over_keeps_it() {
+    let Some(testbed) = Testbed::up("takeover", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    drain(&testbed, "bad disk");
+    rig.done(HookPhase::BeforeDrain).await;
+    rig.done(HookPhase::OnCancel).await;
+    assert_eq!(testbed.node(), "drained bad disk");
+}
+
+#[tokio::test]
+async fn cancel_gives_the_node_back_and_its_job_never_noticed() {
+    let Some(testbed) = Testbed::up("cancel", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(300, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    assert_eq!(testbed.node(), format!("draining {OURS}"));
+    rig.done(HookPhase::OnCancel).await;
+    assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
+    // Once more, as after a crash.
+    rig.done(HookPhase::OnCancel).await;
+    until("it is mixed and heard of", async || {
+        testbed.node().starts_with("mixed ")
+    })
+    .await;
+    assert_eq!(testbed.job(job), "RUNNING");
+}
+
+#[tokio::test]
+async fn trap_05_the_reason_that_slurm_keeps_is_no_drain_of_ours() {
+    let Some(testbed) = Testbed::up("kept-reason", &[]) else {
+        return;
+    };
+    let mut rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(300, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.done(HookPhase::OnCancel).await;
+    assert!(testbed.node().contains(OURS), "{}", testbed.node());
+    // The next drain of this node is a drain of its own, with its own reason.
+    rig.another("second-uid");
+    rig.done(HookPhase::BeforeCordon).await;
+    assert!(
+        testbed.node().contains("drain=second-uid: "),
+        "{}",
+        testbed.node()
+    );
+    testbed.client(&["scancel", &job.to_string()]);
+    rig.done(HookPhase::BeforeDrain).await;
+    rig.another("uncordon-uid");
+    rig.done(HookPhase::AfterUncordon).await;
+    until("it is idle", async || testbed.node().starts_with("idle")).await;
+}
+
+#[tokio::test]
+async fn who_resumes_the_node_meanwhile_is_not_fought() {
+    let Some(testbed) = Testbed::up("resumed", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    testbed.submit(300, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    let name = format!("NodeName={NODE}");
+    testbed.client(&["scontrol", "update", &name, "State=RESUME"]);
+    let waits = rig.waits().await;
+    assert!(waits.progress.starts_with("somebody resumed"), "{waits:?}");
+    assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
+}
