@@ -24,6 +24,16 @@ demo: tools plugins ## Watch a drain on a simulated cluster. Needs no Kubernetes
 	$(call say,a drain)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm"
 
+.PHONY: demo-slurm
+demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
+	@host/testbeds/tools slurm
+	$(call say,the real Slurm (the first time it is fetched$(comma) half a minute))
+	@host/testbeds/slurm/slurm-testbed fetch
+	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+	cargo build --locked -p scupper
+	$(call say,a drain)
+	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
+
 .PHONY: plugins
 plugins: tools ## Build the policies (slurm.wasm, priority.wasm).
 	$(call say,building the policies)
@@ -40,7 +50,7 @@ test-engine: tools ## Only the engine: tables, purity, 100,000 simulated drains,
 
 .PHONY: test-unit
 test-unit: tools plugins ## Everything but the engine and the real servers.
-	SCUPPER_SKIP=real-apiserver,real-kubelet cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
+	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
 
 .PHONY: test-slm
 test-slm: tools plugins ## Only the SLM scenarios, by name.
@@ -54,6 +64,13 @@ test-real-apiserver: tools plugins testbeds ## Only what runs on the real API se
 .PHONY: test-real-kubelet
 test-real-kubelet: tools plugins testbeds ## Only what runs on the real kubelet.
 	cargo test --locked -p scupper --test real_kubelet
+
+.PHONY: test-real-slurm
+test-real-slurm: tools plugins ## Only what runs on the real Slurm.
+	@host/testbeds/tools slurm
+	@host/testbeds/slurm/slurm-testbed fetch
+	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
+	cargo test --locked -p scupper --test real_slurm
 
 .PHONY: testbeds
 testbeds:

@@ -28,7 +28,7 @@ pub(super) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
         None => play(args, format).await,
     };
     match played {
-        Ok(()) => Exit::Done.into(),
+        Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),
         Err(DemoError::Driver(error)) => super::commands::failed(&error),
         Err(error) => fail(&error, Exit::Bug),
     }

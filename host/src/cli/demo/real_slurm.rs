@@ -29,17 +29,15 @@ const POLL: Duration = Duration::from_millis(400);
 
 /// Plays it, and ends Slurm whatever comes, Ctrl-C included.
 pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
-    let slurm = Slurm::start(script.to_owned()).await?;
-    let played = tokio::select! {
-        played = scenes(policy, &slurm, format) => played,
+    tokio::select! {
+        played = scenes(policy, script, format) => played,
         () = interrupted() => Err(DemoError::Stopped),
-    };
-    tokio::task::spawn_blocking(move || drop(slurm)).await.ok();
-    played
+    }
 }
 
-async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), DemoError> {
+async fn scenes(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
+    let slurm = Slurm::start(script.to_owned()).await?;
     let cluster = ApiServer::start(super::scene::options())
         .await
         .map_err(DemoError::Server)?;
@@ -67,7 +65,7 @@ async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), Demo
         ));
     }
     say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
-    let stage = Stage::set(cluster, NODE, policies(policy, slurm), format).await?;
+    let stage = Stage::set(cluster, NODE, policies(policy, &slurm), format).await?;
     let watched = watch(slurm.clone(), say.clone());
     let _watch = AbortOnDrop(tokio::spawn(watched));
     say(&format!(
@@ -99,7 +97,7 @@ fn build(store: &Store) -> Result<(), StoreError> {
         objects::node(NODE).build(),
         objects::daemon_set("kube-system", "node-exporter").build(),
     ];
-    let pods = [slurmd, site, exporter].map(scupper_simulator::api::objects::Object::build);
+    let pods = [slurmd, site, exporter].map(objects::Object::build);
     others
         .into_iter()
         .chain(pods)
