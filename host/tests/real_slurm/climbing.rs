@@ -95,7 +95,7 @@ async fn trap_10_a_token_that_lost_its_right_cancels_nothing_and_hangs_nothing()
     };
     let token = testbed.folder().join("own-token");
     std::fs::write(&token, testbed.token("slurm", 600)).unwrap();
-    let mut rig = Rig::load_with(&testbed, &token, &[("ladder", "60s signal USR1, 59s cancel")]).await;
+    let mut rig = Rig::load_with(&testbed, &token, &[("ladder", "60s cancel")]).await;
     let job = testbed.submit(300, &["--user", "bob"]);
     rig.done(HookPhase::BeforeCordon).await;
     rig.waits().await;

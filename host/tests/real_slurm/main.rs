@@ -20,3 +20,4 @@ mod rig;
 #[expect(dead_code, reason = "only the policies are built here")]
 mod support;
 mod testbed;
+mod whole;

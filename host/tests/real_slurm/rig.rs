@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, ClusterAccess, DrainInfo, HttpGrant, Networks, Policies, PolicyEvent, PolicySpec, Runtime,
-    RuntimeOptions, SecretGrant, SecretSource, StepCall,
+    AccessError, ClusterAccess, DrainInfo, HttpGrant, Network, Networks, Policies, PolicyEvent, PolicySpec,
+    Runtime, RuntimeOptions, SecretGrant, SecretSource, Secrets, StepCall,
 };
 use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid, WaitingOn};
 
@@ -203,10 +203,11 @@ fn runtime() -> Runtime {
     static CACHE: OnceLock<tempfile::TempDir> = OnceLock::new();
     let cache = CACHE.get_or_init(|| tempfile::tempdir().unwrap());
     Runtime::new(RuntimeOptions {
-        cache: cache.path().to_owned(),
+        cache: cache.path().join("compiled"),
         compiler: PathBuf::from(env!("CARGO_BIN_EXE_scupper")),
         clock: Clock::System,
-        ..RuntimeOptions::default()
+        network: Network::default(),
+        secrets: Secrets::default(),
     })
     .unwrap()
 }

@@ -21,9 +21,9 @@ use crate::report::Format;
 const NODE: &str = "slurm-worker-0";
 /// Who submits which job, and how many seconds it runs.
 const JOBS: [(&str, &str, &str); 3] = [
-    ("alice", "preprocess", "6"),
-    ("bob", "train", "12"),
-    ("alice", "evaluate", "9"),
+    ("alice", "preprocess", "5"),
+    ("bob", "train", "11"),
+    ("alice", "evaluate", "8"),
 ];
 const POLL: Duration = Duration::from_millis(400);
 
@@ -47,6 +47,7 @@ async fn scenes(policy: &Path, script: &Path, format: Format) -> Result<(), Demo
         slurm.fact("slurm_version"),
     ));
     say("the driver and slurm.wasm are the real ones, and talk to slurmrestd.\n");
+    let stage = Stage::set(cluster, NODE, policies(policy, &slurm), format).await?;
     for (user, name, seconds) in JOBS {
         let more = [
             "--user",
@@ -65,7 +66,6 @@ async fn scenes(policy: &Path, script: &Path, format: Format) -> Result<(), Demo
         ));
     }
     say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
-    let stage = Stage::set(cluster, NODE, policies(policy, &slurm), format).await?;
     let watched = watch(slurm.clone(), say.clone());
     let _watch = AbortOnDrop(tokio::spawn(watched));
     say(&format!(
@@ -206,10 +206,19 @@ impl Slurm {
         fact.unwrap_or_default().to_owned()
     }
 
-    /// One line about the node.
+    /// One line about the node. A star that Slurm sets for a moment, and the reason of a drain that is over, are left
+    /// out.
     async fn node(&self) -> Result<String, DemoError> {
-        self.exec(&["sinfo", "-h", "-N", "-n", NODE, "-o", "%N is %T, reason: %E"])
-            .await
+        let asked = self
+            .exec(&["sinfo", "-h", "-N", "-n", NODE, "-o", "%T|%E"])
+            .await?;
+        let (state, reason) = asked.split_once('|').unwrap_or((&asked, ""));
+        let state = state.trim_end_matches('*');
+        Ok(if state.starts_with("drain") {
+            format!("{NODE} is {state}: {reason}")
+        } else {
+            format!("{NODE} is {state}")
+        })
     }
 
     async fn exec(&self, command: &[&str]) -> Result<String, DemoError> {

@@ -62,7 +62,7 @@ fn try_step(
         return Ok(Outcome::Done);
     }
     let climbed = climb::step(call, settings, memory, server, &nodes, &jobs)?;
-    Ok(wait(call, settings, memory, &nodes, &jobs, &climbed))
+    Ok(wait(settings, memory, &nodes, &jobs, &climbed))
 }
 
 /// The Slurm nodes of these names. `None`: there are none, and that is right.
@@ -140,15 +140,8 @@ fn is_open(call: &Call, node: &SlurmNode) -> bool {
 }
 
 /// Not yet: for which jobs and nodes it waits.
-fn wait(
-    call: &Call,
-    settings: &Settings,
-    memory: &Memory,
-    nodes: &[SlurmNode],
-    jobs: &[Job],
-    climbed: &Climb,
-) -> Outcome {
-    let mut progress = words::progress(call, nodes, jobs);
+fn wait(settings: &Settings, memory: &Memory, nodes: &[SlurmNode], jobs: &[Job], climbed: &Climb) -> Outcome {
+    let mut progress = words::progress(nodes, jobs);
     if let Some(said) = &climbed.said {
         progress = format!("{said}; {progress}");
     }
@@ -156,7 +149,7 @@ fn wait(
         .again_after(climbed.next.unwrap_or(settings.poll).min(settings.poll))
         .state(memory.bytes());
     for job in jobs {
-        pending = pending.waiting_for(words::job_name(job), words::job(call, job, nodes), job.started());
+        pending = pending.waiting_for(words::job_name(job), words::job(job, nodes), job.started());
     }
     for node in nodes {
         let jobs = jobs.iter().any(|job| job.may_run_on(&node.name));

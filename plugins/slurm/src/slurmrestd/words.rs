@@ -1,7 +1,5 @@
 //! What people are told while it waits.
 
-use scupper_sdk::Call;
-
 use super::job::Job;
 use super::node::{Load, SlurmNode};
 
@@ -9,7 +7,7 @@ use super::node::{Load, SlurmNode};
 const NAME: usize = 60;
 
 /// How many jobs there are, and when they end.
-pub(crate) fn progress(call: &Call, nodes: &[SlurmNode], jobs: &[Job]) -> String {
+pub(crate) fn progress(nodes: &[SlurmNode], jobs: &[Job]) -> String {
     let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
     let on = names.join(", ");
     let count = match jobs.len() {
@@ -19,15 +17,13 @@ pub(crate) fn progress(call: &Call, nodes: &[SlurmNode], jobs: &[Job]) -> String
     };
     let mut ends: Vec<u64> = jobs.iter().filter_map(Job::ends).collect();
     ends.sort_unstable();
-    let known = ends.len() == jobs.len();
-    let left = |end: &u64| duration(end.saturating_sub(call.drain.now));
+    let ends: Vec<String> = ends.into_iter().map(moment).collect();
     match (ends.first(), ends.last()) {
-        (Some(first), Some(last)) if known && ends.len() > 1 => format!(
-            "{count} on {on}, by their time limits over in {} to {}",
-            left(first),
-            left(last)
-        ),
-        (Some(only), _) if known => format!("{count} on {on}, by its time limit over in {}", left(only)),
+        _ if ends.len() < jobs.len() => format!("{count} on {on}"),
+        (Some(first), Some(last)) if first != last => {
+            format!("{count} on {on}, the first at most until {first}, the last until {last}")
+        }
+        (_, Some(last)) => format!("{count} on {on}, at most until {last}"),
         _ => format!("{count} on {on}"),
     }
 }
@@ -41,7 +37,7 @@ pub(crate) fn job_name(job: &Job) -> String {
 }
 
 /// Whose it is, how it stands, and when it ends.
-pub(crate) fn job(call: &Call, job: &Job, nodes: &[SlurmNode]) -> String {
+pub(crate) fn job(job: &Job, nodes: &[SlurmNode]) -> String {
     let of = if job.user.is_empty() {
         String::new()
     } else {
@@ -49,8 +45,8 @@ pub(crate) fn job(call: &Call, job: &Job, nodes: &[SlurmNode]) -> String {
     };
     let mut text = format!("{}{of}: {}", plain(&job.name), job.state());
     if let Some(end) = job.ends() {
-        text.push_str(", over by its time limit in ");
-        text.push_str(&duration(end.saturating_sub(call.drain.now)));
+        text.push_str(", at most until ");
+        text.push_str(&moment(end));
     }
     if !nodes.iter().any(|node| job.is_placed(&node.name)) {
         text.push_str(", and Slurm does not say on which nodes");
@@ -69,18 +65,52 @@ pub(crate) fn node(node: &SlurmNode, has_jobs: bool) -> Option<String> {
     }
 }
 
-/// `3h 20m`: the two largest units.
-fn duration(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
-        (0, ..) => format!("{hours}h {minutes}m"),
-        _ => format!("{days}d {hours}h"),
+/// `2027-01-15 08:00 UTC`. Not how long it is from now: what is told would be news at every look.
+fn moment(milliseconds: u64) -> String {
+    let minutes = milliseconds / 60_000;
+    let (year, month, day) = date(minutes / 1440);
+    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// The date so many days after 1970-01-01. Years begin in March here, so that the leap day is a year's last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let year = era * 400 + year_of_era;
+    if month < 10 {
+        (year, month + 3, day)
+    } else {
+        (year + 1, month - 9, day)
     }
 }
 
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moment;
+
+    #[test]
+    fn moments_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (951_868_800, "2000-03-01 00:00 UTC"),
+            (1_800_000_000, "2027-01-15 08:00 UTC"),
+            (1_798_761_599, "2026-12-31 23:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ] {
+            assert_eq!(moment(seconds * 1000), text);
+        }
+        // Further than any job runs, and still no harm.
+        assert!(moment(u64::MAX).ends_with(" UTC"));
+    }
 }

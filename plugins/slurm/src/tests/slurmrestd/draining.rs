@@ -25,13 +25,16 @@ fn a_drain_from_the_first_look_to_the_last_job() {
         ]
     );
     let waits = fake.waits();
-    assert_eq!(waits.progress, "1 job on node-1, by its time limit over in 1h 0m");
+    assert_eq!(
+        waits.progress,
+        "1 job on node-1, at most until 2027-01-15 09:00 UTC"
+    );
     assert_eq!((waits.again_after, waits.waiting_for.len()), (5_000, 1));
     let job = &waits.waiting_for[0];
     assert_eq!(job.what, "job 4711");
     assert_eq!(
         job.detail,
-        "train of alice: running, over by its time limit in 1h 0m"
+        "train of alice: running, at most until 2027-01-15 09:00 UTC"
     );
     assert_eq!(job.since, Some(fake.host.now()));
 
@@ -61,7 +64,7 @@ fn several_jobs_have_an_earliest_and_a_latest_end() {
     let waits = fake.waits();
     assert_eq!(
         waits.progress,
-        "3 jobs on node-1, by their time limits over in 30m 0s to 1h 0m"
+        "3 jobs on node-1, the first at most until 2027-01-15 09:00 UTC, the last until 2027-01-15 09:30 UTC"
     );
     fake.job(4712, &["SUSPENDED"], "node-[1-9]");
     assert_eq!(fake.waits().progress, "3 jobs on node-1");
