@@ -158,20 +158,17 @@ impl Rig {
     }
 
     /// It waits, and says so.
-    #[track_caller]
-    pub(crate) fn waits(&self) -> impl Future<Output = Waits> {
-        async {
-            match self.settle(HookPhase::BeforeDrain).await {
-                StepOutcome::Pending {
-                    progress,
-                    waiting_for,
-                    ..
-                } => Waits {
-                    progress,
-                    waiting_for,
-                },
-                other => panic!("{other:?}"),
-            }
+    pub(crate) async fn waits(&self) -> Waits {
+        match self.settle(HookPhase::BeforeDrain).await {
+            StepOutcome::Pending {
+                progress,
+                waiting_for,
+                ..
+            } => Waits {
+                progress,
+                waiting_for,
+            },
+            other => panic!("{other:?}"),
         }
     }
 

@@ -29,15 +29,17 @@ const POLL: Duration = Duration::from_millis(400);
 
 /// Plays it, and ends Slurm whatever comes, Ctrl-C included.
 pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
+    // Heard from here on, and obeyed once Slurm is up: what is only half there could not be ended in order.
+    let interrupted = interrupts().map_err(DemoError::Signals)?;
+    let slurm = Slurm::start(script.to_owned()).await?;
     tokio::select! {
-        played = scenes(policy, script, format) => played,
-        () = interrupted() => Err(DemoError::Stopped),
+        played = scenes(policy, &slurm, format) => played,
+        () = interrupted => Err(DemoError::Stopped),
     }
 }
 
-async fn scenes(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
+async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
-    let slurm = Slurm::start(script.to_owned()).await?;
     let cluster = ApiServer::start(super::scene::options())
         .await
         .map_err(DemoError::Server)?;
@@ -47,7 +49,7 @@ async fn scenes(policy: &Path, script: &Path, format: Format) -> Result<(), Demo
         slurm.fact("slurm_version"),
     ));
     say("the driver and slurm.wasm are the real ones, and talk to slurmrestd.\n");
-    let stage = Stage::set(cluster, NODE, policies(policy, &slurm), format).await?;
+    let stage = Stage::set(cluster, NODE, policies(policy, slurm), format).await?;
     for (user, name, seconds) in JOBS {
         let more = [
             "--user",
@@ -65,8 +67,9 @@ async fn scenes(policy: &Path, script: &Path, format: Format) -> Result<(), Demo
             "$ sbatch --job-name={name} …    # as {user}: job {job}, {seconds} seconds on {NODE}"
         ));
     }
-    say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
-    let watched = watch(slurm.clone(), say.clone());
+    let before = slurm.node().await?;
+    say(&format!("\n$ sinfo\n            {before}"));
+    let watched = watch(slurm.clone(), before, say.clone());
     let _watch = AbortOnDrop(tokio::spawn(watched));
     say(&format!(
         "\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition {DRIVER}, node {NODE}"
@@ -135,8 +138,8 @@ fn policies(file: &Path, slurm: &Slurm) -> PoliciesOptions {
 }
 
 /// Tells of jobs that end and of what Slurm says of the node, as Slurm's own clients see it.
-async fn watch(slurm: Slurm, say: impl Fn(&str)) {
-    let (mut known, mut was) = (BTreeSet::new(), String::new());
+async fn watch(slurm: Slurm, mut was: String, say: impl Fn(&str)) {
+    let mut known = BTreeSet::new();
     loop {
         let jobs = slurm
             .exec(&["squeue", "-h", "-o", "%i of %u (%j)"])
@@ -148,7 +151,7 @@ async fn watch(slurm: Slurm, say: impl Fn(&str)) {
         }
         known = jobs;
         if let Ok(is) = slurm.node().await {
-            if !was.is_empty() && is != was {
+            if is != was {
                 say(&format!("            (Slurm: {is})"));
             }
             was = is;
@@ -157,18 +160,17 @@ async fn watch(slurm: Slurm, say: impl Fn(&str)) {
     }
 }
 
-async fn interrupted() {
-    let of = |kind| async move {
-        match signal(kind) {
-            Ok(mut signal) => signal.recv().await,
-            Err(_) => std::future::pending().await,
+fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
-    };
-    tokio::select! {
-        _ = of(SignalKind::interrupt()) => {}
-        _ = of(SignalKind::terminate()) => {}
-        _ = of(SignalKind::hangup()) => {}
-    }
+    })
 }
 
 /// A real Slurm. The last one that holds it ends it.

@@ -37,6 +37,8 @@ pub(super) enum DemoError {
     Stuck { event: String, message: String },
     #[error("there is no real Slurm: {0}")]
     Slurm(String),
+    #[error("could not listen for signals")]
+    Signals(#[source] std::io::Error),
     #[error("stopped")]
     Stopped,
 }
