@@ -210,7 +210,11 @@ impl PolicyUsage {
                 String::new(),
             ),
             measure("events", most.events.to_string(), String::new()),
-            measure("HTTP requests", most.requests.to_string(), String::new()),
+            measure(
+                "HTTP requests",
+                most.requests.to_string(),
+                limits.requests.to_string(),
+            ),
             measure("HTTP responses", kib(most.response_bytes), String::new()),
         ]
     }

@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
@@ -27,7 +28,12 @@ fn every_guest_has_a_test() {
         include_str!("calls.rs"),
         include_str!("events.rs"),
         include_str!("files.rs"),
-        include_str!("hostile.rs"),
+        include_str!("hostile/endings.rs"),
+        include_str!("hostile/plans.rs"),
+        include_str!("hostile/reach.rs"),
+        include_str!("hostile/space.rs"),
+        include_str!("hostile/time.rs"),
+        include_str!("hostile/words.rs"),
         include_str!("http/rig.rs"),
         include_str!("kept.rs"),
         include_str!("../reload/sessions.rs"),
