@@ -77,7 +77,7 @@ pub(crate) async fn keep(
         Arc::new(runtime),
         access(cluster),
         source,
-        options.reload,
+        options.reload.clone(),
         notices,
     );
     let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;

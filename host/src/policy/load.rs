@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use wasmtime::component::Component;
 
@@ -47,7 +48,7 @@ pub(super) async fn load(
     given(spec).await.map(drop)?;
     let file = spec.file.clone();
     let wasm = blocking(move || Ok(source::read(&file)?)).await?;
-    let compiled = compile(runtime, spec, wasm).await?;
+    let compiled = compile(runtime, spec, Bytes::from(wasm)).await?;
     settle(runtime, spec, cluster, compiled).await
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn load(
 pub(super) async fn compile(
     runtime: &Runtime,
     spec: &PolicySpec,
-    wasm: Vec<u8>,
+    wasm: Bytes,
 ) -> Result<Compiled, LoadFault> {
     let pin = spec.sha256.clone();
     let (wasm, digest) = blocking(move || {
@@ -137,7 +138,7 @@ fn check_pin(digest: &str, pin: Option<String>) -> Result<(), LoadFault> {
 }
 
 /// The component as native code: kept from before, or made by the compiler's child.
-async fn compiled(runtime: &Runtime, wasm: Vec<u8>, digest: &str) -> Result<Component, LoadFault> {
+async fn compiled(runtime: &Runtime, wasm: Bytes, digest: &str) -> Result<Component, LoadFault> {
     let key = format!("{digest}-{}", runtime.fingerprint);
     let (cache, kept) = {
         let (path, engine, key) = (runtime.options.cache.clone(), runtime.engine.clone(), key.clone());

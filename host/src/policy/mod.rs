@@ -41,6 +41,7 @@ mod native;
 mod observer;
 mod owned;
 mod policies;
+mod private;
 mod reload;
 mod remedy;
 mod runtime;
@@ -67,9 +68,11 @@ pub use http::{
 pub use limits::Limits;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};
+pub use private::PrivateDirError;
 pub use reload::{
-    Catalogue, PolicySource, ReadSpecs, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session,
-    SlotProblem, SlotState, SlotStatus, StartError, Straggler, WatchOptions,
+    Catalogue, Control, ControlError, PolicySource, ReadSpecs, ReloadNotice, ReloadOptions, ReloadRules,
+    Reloader, Session, SlotProblem, SlotState, SlotStatus, StartError, StoreError, Straggler, WatchOptions,
+    ask_list, ask_rollback,
 };
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
 pub use secret::{SecretGrant, SecretGrantError, SecretSource, Secrets};

@@ -4,8 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use scupper_engine::{Node, Plan, Time, Uid};
 
+use tokio::task::spawn_blocking;
+
+use super::store::Store;
+use super::telling::chain;
 use crate::policy::load::{self, Compiled};
 use crate::policy::loaded::Loaded;
 use crate::policy::policies::check_name;
@@ -16,7 +21,7 @@ use crate::policy::{
 /// What a candidate is made of.
 pub(super) enum Material {
     /// Its bytes.
-    Wasm(Vec<u8>),
+    Wasm(Bytes),
     /// A policy of the same component with other settings: nothing is compiled.
     Same(Arc<Loaded>),
 }
@@ -26,6 +31,8 @@ pub(super) enum Material {
 pub(super) struct Loader {
     pub(super) runtime: Arc<Runtime>,
     pub(super) cluster: Arc<dyn ClusterAccess>,
+    /// Where good ones are kept for the next process; `None`: nowhere.
+    pub(super) store: Option<Arc<Store>>,
 }
 
 impl Loader {
@@ -33,15 +40,43 @@ impl Loader {
     pub(super) async fn load(&self, spec: &PolicySpec, material: Material) -> Result<Loaded, LoadFault> {
         check_name(&spec.name)?;
         let compiled = match material {
-            Material::Wasm(wasm) => load::compile(&self.runtime, spec, wasm).await?,
+            Material::Wasm(wasm) => {
+                let compiled = load::compile(&self.runtime, spec, wasm.clone()).await?;
+                let loaded = self.finish(spec, compiled).await?;
+                self.keep(&loaded, wasm).await;
+                return Ok(loaded);
+            }
             Material::Same(loaded) => Compiled {
                 component: loaded.guest.pre.component().clone(),
                 digest: loaded.description.digest.clone(),
             },
         };
+        self.finish(spec, compiled).await
+    }
+
+    async fn finish(&self, spec: &PolicySpec, compiled: Compiled) -> Result<Loaded, LoadFault> {
         let loaded = load::settle(&self.runtime, spec, Arc::clone(&self.cluster), compiled).await?;
         self.try_out(&loaded).await?;
         Ok(loaded)
+    }
+
+    /// Keeps a component that may become active. It is called even where it cannot be kept.
+    async fn keep(&self, loaded: &Loaded, wasm: Bytes) {
+        let Some(store) = self.store.clone() else { return };
+        let digest = loaded.description.digest.clone();
+        let kept = spawn_blocking(move || store.keep(&digest, &wasm)).await;
+        if let Ok(Err(error)) = kept {
+            let name = &loaded.description.name;
+            let error = chain(&error);
+            tracing::warn!(target: "scupper::policy", "policy {name} is not kept for a restart: {error}");
+        }
+    }
+
+    /// A component that a former process, or this one, found good.
+    pub(super) async fn kept(&self, digest: &str) -> Option<Bytes> {
+        let (store, digest) = (self.store.clone()?, digest.to_owned());
+        let wasm = spawn_blocking(move || store.wasm(&digest)).await.ok()??;
+        Some(Bytes::from(wasm))
     }
 
     /// Has it plan for a node without pods. It may refuse, but it must answer.

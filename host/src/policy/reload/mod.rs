@@ -13,7 +13,9 @@
 
 mod candidate;
 mod catalogue;
+mod control;
 mod edition;
+mod first;
 mod look;
 mod notice;
 mod reloader;
@@ -23,14 +25,17 @@ mod rules;
 mod session;
 mod slot;
 mod status;
+mod store;
 mod telling;
 mod watch;
 
 pub use catalogue::{Catalogue, Straggler};
+pub use control::{Control, ControlError, ask_list, ask_rollback};
 pub use look::{PolicySource, ReadSpecs};
 pub use notice::ReloadNotice;
 pub use reloader::{ReloadOptions, Reloader, StartError};
 pub use rules::ReloadRules;
 pub use session::Session;
 pub use status::{SlotProblem, SlotState, SlotStatus};
+pub use store::StoreError;
 pub use watch::WatchOptions;

@@ -1,6 +1,7 @@
 //! The task that keeps the catalogue as the operator wants it: looks, loads, has the roster decide, and looks again.
 //! While something is compiled it still takes orders, so that a failing policy is rolled back at once.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,25 +12,30 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::candidate::Loader;
+use super::candidate::{Loader, Material};
 use super::catalogue::{Catalogue, Order};
+use super::edition::Edition;
 use super::look::{self, Look, PolicySource};
 use super::notice::ReloadNotice;
 use super::roster::{Candidate, Roster, Tried};
 use super::rules::ReloadRules;
+use super::store::{Store, StoreError};
+use super::telling::chain;
 use super::watch::{Watch, WatchOptions};
-use crate::policy::{ClusterAccess, LoadError, LoadFault, PolicySpec, Runtime};
+use crate::policy::{ClusterAccess, LoadError, PolicySpec, Runtime};
 
 /// When things that never stand still are looked at again.
 const MOVING: scupper_engine::Duration = scupper_engine::Duration::from_millis(250);
 
 /// How policies are kept up to date.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ReloadOptions {
     /// How changes are noticed.
     pub watch: WatchOptions,
     /// What is refused, when, and for how long.
     pub rules: ReloadRules,
+    /// Where the last good editions are kept for the next process; `None`: nowhere.
+    pub state: Option<PathBuf>,
 }
 
 /// Why there are no policies to begin with.
@@ -41,27 +47,36 @@ pub enum StartError {
     /// A policy cannot be used, and no edition of it was ever good.
     #[error(transparent)]
     Policy(#[from] LoadError),
+    /// The last good editions cannot be kept where they should be.
+    #[error(transparent)]
+    Store(StoreError),
 }
 
 /// Keeps the catalogue as the operator wants it.
 pub struct Reloader {
-    roster: Roster,
-    loader: Loader,
+    pub(super) roster: Roster,
+    pub(super) loader: Loader,
     source: PolicySource,
-    watch: Watch,
+    pub(super) watch: Watch,
     orders: mpsc::Receiver<Order>,
     /// The last configuration that could be used.
-    specs: Vec<PolicySpec>,
+    pub(super) specs: Vec<PolicySpec>,
     /// When to look again, whatever happens.
-    due: Option<Time>,
+    pub(super) due: Option<Time>,
     /// Who waits for the next look, and for the one that runs.
     asked: Vec<oneshot::Sender<()>>,
     asking: Vec<oneshot::Sender<()>>,
+    /// The generation that the next process would find, by what was written down.
+    saved: u64,
+    /// Editions before the active ones, of a former process.
+    pub(super) former: Vec<(PolicySpec, String)>,
 }
 
 enum Work {
     Looked(Look),
     Loaded(Vec<Tried>),
+    Recalled(Vec<Tried>),
+    Saved,
 }
 
 impl Reloader {
@@ -73,12 +88,23 @@ impl Reloader {
         options: ReloadOptions,
         notices: mpsc::UnboundedSender<ReloadNotice>,
     ) -> Result<(Arc<Catalogue>, Self), StartError> {
+        let store = match options.state {
+            Some(path) => {
+                let opened = spawn_blocking(move || Store::open(&path)).await;
+                opened.ok().transpose().map_err(StartError::Store)?.map(Arc::new)
+            }
+            None => None,
+        };
         let (catalogue, orders) = Catalogue::new();
         let catalogue = Arc::new(catalogue);
         let clock = runtime.options.clock;
         let mut reloader = Self {
             roster: Roster::new(Arc::clone(&catalogue), clock, options.rules, notices),
-            loader: Loader { runtime, cluster },
+            loader: Loader {
+                runtime,
+                cluster,
+                store,
+            },
             source,
             watch: Watch::new(options.watch),
             orders,
@@ -86,50 +112,20 @@ impl Reloader {
             due: None,
             asked: Vec::new(),
             asking: Vec::new(),
+            saved: 0,
+            former: Vec::new(),
         };
         reloader.load_first().await?;
         Ok((catalogue, reloader))
     }
 
-    async fn load_first(&mut self) -> Result<(), StartError> {
-        let mut look = self.look().await;
-        if let Some(reason) = look.refused.take() {
-            return Err(StartError::Configuration(reason));
-        }
-        self.watch.cover(look.places);
-        self.specs = look.found.iter().map(|found| found.spec.clone()).collect();
-        for found in &mut look.found {
-            let failed = |fault: LoadFault| LoadError {
-                policy: found.spec.name.clone(),
-                file: found.spec.file.clone(),
-                fault: Box::new(fault),
-            };
-            if let Err(error) = &mut found.module {
-                let error = std::mem::replace(error, crate::policy::SourceError::NotAFile);
-                return Err(failed(LoadFault::Source(error)).into());
-            }
-        }
-        let sifted = self.roster.sift(look.found);
-        let mut tried = load_all(self.loader.clone(), sifted.candidates).await;
-        if let Some(at) = tried.iter().position(|tried| tried.result.is_err()) {
-            let Tried { name, result, .. } = tried.swap_remove(at);
-            if let Err(fault) = result {
-                let file = self.specs.iter().find(|spec| spec.name == name);
-                return Err(StartError::Policy(LoadError {
-                    file: file.map(|spec| spec.file.clone()).unwrap_or_default(),
-                    policy: name,
-                    fault: Box::new(fault),
-                }));
-            }
-        }
-        self.due = self.roster.settle(&self.names(), tried);
-        Ok(())
-    }
-
     /// Runs until it is dropped.
     pub async fn run(mut self) {
-        let mut work: Option<BoxFuture<'static, Work>> = None;
+        let mut work = self.recall();
         loop {
+            if work.is_none() {
+                work = self.save();
+            }
             if work.is_none() && !self.asked.is_empty() {
                 self.asking.append(&mut self.asked);
                 work = Some(self.look().map(Work::Looked).boxed());
@@ -177,9 +173,22 @@ impl Reloader {
             Work::Loaded(tried) => {
                 let again = self.roster.settle(&self.names(), tried);
                 self.due = self.due.into_iter().chain(again).min();
-                self.answer();
+                self.save().or_else(|| self.answer())
+            }
+            Work::Recalled(tried) => {
+                for Tried {
+                    name,
+                    edition,
+                    result,
+                } in tried
+                {
+                    if let Ok(policy) = result {
+                        self.roster.recall_previous(&name, edition, policy);
+                    }
+                }
                 None
             }
+            Work::Saved => self.answer(),
         }
     }
 
@@ -206,18 +215,59 @@ impl Reloader {
         )
     }
 
-    fn answer(&mut self) {
+    /// Tells whoever asked that everything is done.
+    fn answer(&mut self) -> Option<BoxFuture<'static, Work>> {
         for asking in self.asking.drain(..) {
             // Whoever asked may be gone.
             let _told = asking.send(()).is_ok();
         }
+        None
     }
 
-    fn names(&self) -> Vec<String> {
+    /// Writes down what is good, where that has changed.
+    fn save(&mut self) -> Option<BoxFuture<'static, Work>> {
+        let number = self.roster.catalogue.generation();
+        let store = self.loader.store.clone()?;
+        if self.saved == number {
+            return None;
+        }
+        self.saved = number;
+        let index = self.roster.record();
+        let write = async move {
+            if let Ok(Err(error)) = spawn_blocking(move || store.write(index)).await {
+                let error = chain(&error);
+                tracing::warn!(target: "scupper::policy", "a restart will not find what is active now: {error}");
+            }
+            Work::Saved
+        };
+        Some(write.boxed())
+    }
+
+    /// Loads the editions that a former process went away from.
+    fn recall(&mut self) -> Option<BoxFuture<'static, Work>> {
+        let former = std::mem::take(&mut self.former);
+        let loader = self.loader.clone();
+        let recall = async move {
+            let mut candidates = Vec::new();
+            for (spec, digest) in former {
+                if let Some(wasm) = loader.kept(&digest).await {
+                    candidates.push(Candidate {
+                        edition: Edition::of(&spec, &digest),
+                        spec,
+                        material: Material::Wasm(wasm),
+                    });
+                }
+            }
+            Work::Recalled(load_all(loader, candidates).await)
+        };
+        Some(recall.boxed())
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
         self.specs.iter().map(|spec| spec.name.clone()).collect()
     }
 
-    fn look(&self) -> impl Future<Output = Look> + Send + use<> {
+    pub(super) fn look(&self) -> impl Future<Output = Look> + Send + use<> {
         let (source, specs, known) = (self.source.clone(), self.specs.clone(), self.roster.known());
         async move {
             let looked = spawn_blocking(move || look::look(&source, &specs, &known)).await;
@@ -235,7 +285,7 @@ async fn run(work: &mut Option<BoxFuture<'static, Work>>) -> Work {
 }
 
 /// One after the other: the compiler takes one at a time anyway.
-async fn load_all(loader: Loader, candidates: Vec<Candidate>) -> Vec<Tried> {
+pub(super) async fn load_all(loader: Loader, candidates: Vec<Candidate>) -> Vec<Tried> {
     let mut tried = Vec::with_capacity(candidates.len());
     for Candidate {
         spec,

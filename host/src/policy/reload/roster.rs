@@ -16,6 +16,7 @@ use super::notice::ReloadNotice;
 use super::rules::ReloadRules;
 use super::slot::{Judgement, Slot};
 use super::status::{SlotProblem, SlotState};
+use super::store::{Index, Kept};
 use crate::clock::Clock;
 use crate::policy::loaded::Loaded;
 use crate::policy::{LoadFault, PolicySpec};
@@ -77,6 +78,10 @@ pub(super) struct Tried {
 #[derive(Default)]
 pub(super) struct Sifted {
     pub(super) candidates: Vec<Candidate>,
+    /// What could not even be read.
+    pub(super) unread: Vec<(String, LoadFault)>,
+    /// What was rolled back by a former process and stays away.
+    pub(super) away: Vec<String>,
     /// When something must be looked at again, whatever happens.
     pub(super) again: Option<Time>,
 }
@@ -125,7 +130,9 @@ impl Roster {
             let module = match module {
                 Ok(module) => module,
                 Err(error) => {
-                    self.reject(&spec.name, None, &LoadFault::Source(error));
+                    let fault = LoadFault::Source(error);
+                    self.reject(&spec.name, None, &fault);
+                    sifted.unread.push((spec.name, fault));
                     continue;
                 }
             };
@@ -135,7 +142,7 @@ impl Roster {
                 continue;
             }
             let material = match (module.wasm, active.member(&spec.name)) {
-                (Some(wasm), _) => Some(Material::Wasm(wasm)),
+                (Some(wasm), _) => Some(Material::Wasm(wasm.into())),
                 (None, Some(member)) if member.edition.digest == edition.digest => {
                     Some(Material::Same(Arc::clone(&member.policy)))
                 }
@@ -153,7 +160,10 @@ impl Roster {
                 // It was active when the look began: look again for its bytes.
                 (Judgement::Try, None) => Some(now),
                 (Judgement::TooSoon(next), _) => Some(next),
-                (Judgement::Quarantined(until), _) => until,
+                (Judgement::Quarantined(until), _) => {
+                    sifted.away.push(spec.name);
+                    until
+                }
                 (Judgement::Same, _) => {
                     place.back_to_active();
                     None
@@ -167,7 +177,7 @@ impl Roster {
 
     /// Everything was loaded or not: the next generation, if there is one. `names` is the chain that is wanted.
     pub(super) fn settle(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
-        let now = self.clock.now();
+
         let mut again = None;
         for Tried {
             name,
@@ -180,16 +190,55 @@ impl Roster {
                     self.places.entry(name).or_default().ready = Some((edition, Arc::new(loaded)));
                 }
                 Err(fault) => {
-                    let retry = may_pass(&fault).then(|| now + self.rules.retry);
-                    let place = self.places.entry(name.clone()).or_default();
-                    place.slot.refuse(&edition, retry);
+                    let retry = self.turn_down(&name, edition, &fault);
                     again = again.into_iter().chain(retry).min();
-                    self.reject(&name, Some(edition.digest), &fault);
                 }
             }
         }
         self.advance(names);
         again
+    }
+
+    /// It did not make it. Answers when it is tried again, if that could help.
+    pub(super) fn turn_down(&mut self, name: &str, edition: Edition, fault: &LoadFault) -> Option<Time> {
+        let retry = may_pass(fault).then(|| self.clock.now() + self.rules.retry);
+        let place = self.places.entry(name.to_owned()).or_default();
+        place.slot.refuse(&edition, retry);
+        self.reject(name, Some(edition.digest), fault);
+        retry
+    }
+
+    /// What a former process knew.
+    pub(super) fn recall(&mut self, index: &Index) {
+        for (name, kept) in index {
+            let place = self.places.entry(name.clone()).or_default();
+            place.slot.recall(kept.quarantined());
+        }
+    }
+
+    /// An edition that a former process went away from: there is a way back to it.
+    pub(super) fn recall_previous(&mut self, name: &str, edition: Edition, policy: Loaded) {
+        let active = self.catalogue.active();
+        let place = self.places.entry(name.to_owned()).or_default();
+        let news = active
+            .member(name)
+            .is_some_and(|member| member.edition != edition);
+        if news && place.previous.is_none() {
+            place.slot.recall_previous(edition);
+            place.previous = Some(Arc::new(policy));
+        }
+        self.publish();
+    }
+
+    /// What the next process has to know.
+    pub(super) fn record(&self) -> Index {
+        let active = self.catalogue.active();
+        let kept = active.members.iter().filter_map(|member| {
+            let slot = &self.places.get(member.name())?.slot;
+            let kept = Kept::new(slot.active()?, slot.previous(), slot.quarantined());
+            Some((member.name().to_owned(), kept))
+        });
+        kept.collect()
     }
 
     /// The next generation of what is ready. A chain with other names is only taken when all of them can be called:

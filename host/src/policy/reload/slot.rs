@@ -160,4 +160,23 @@ impl Slot {
     pub(super) const fn previous(&self) -> Option<&Edition> {
         self.previous.as_ref()
     }
+
+    pub(super) const fn active(&self) -> Option<&Edition> {
+        self.active.as_ref()
+    }
+
+    /// Editions that stay away, to be remembered by the next process.
+    pub(super) fn quarantined(&self) -> impl Iterator<Item = &Quarantine> {
+        self.quarantined.iter()
+    }
+
+    /// What a former process remembered to be rolled back.
+    pub(super) fn recall(&mut self, quarantined: Vec<Quarantine>) {
+        self.quarantined = quarantined.into();
+    }
+
+    /// The edition before, when it could be found again.
+    pub(super) fn recall_previous(&mut self, previous: Edition) {
+        self.previous = Some(previous);
+    }
 }

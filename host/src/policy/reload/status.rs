@@ -1,6 +1,7 @@
 //! How each policy stands, for people and for machines.
 
 use scupper_engine::Time;
+use serde_json::{Value, json};
 
 /// One policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,29 @@ pub struct SlotStatus {
     pub previous: Option<String>,
     /// The last candidate that was not taken, or the last reason to go back.
     pub problem: Option<SlotProblem>,
+}
+
+impl SlotStatus {
+    /// For machines. Moments are milliseconds since 1970.
+    pub fn to_json(&self) -> Value {
+        let problem = self.problem.as_ref().map(|problem| {
+            json!({
+                "digest": problem.digest,
+                "reason": problem.reason,
+                "at": problem.at.as_millis(),
+            })
+        });
+        json!({
+            "name": self.name,
+            "version": self.version,
+            "digest": self.digest,
+            "generation": self.generation,
+            "state": self.state.as_str(),
+            "since": self.since.map(Time::as_millis),
+            "previous": self.previous,
+            "problem": problem,
+        })
+    }
 }
 
 /// How a policy stands.

@@ -11,6 +11,25 @@ impl Roster {
         self.refuse(name, digest, chain(fault));
     }
 
+    /// Something else runs instead of what is wanted.
+    pub(super) fn degrade(&mut self, name: &str, state: SlotState, reason: String) {
+        let active = self.catalogue.active();
+        let digest = active.member(name).map(|member| member.edition.digest.clone());
+        let place = self.places.entry(name.to_owned()).or_default();
+        place.state = Some(state);
+        place.problem = Some(SlotProblem {
+            digest: None,
+            reason: reason.clone(),
+            at: self.clock.now(),
+        });
+        self.tell(ReloadNotice::Degraded {
+            name: name.to_owned(),
+            digest: digest.unwrap_or_default(),
+            reason,
+        });
+        self.publish();
+    }
+
     /// The same, in words.
     pub(super) fn refuse(&mut self, name: &str, digest: Option<String>, reason: String) {
         let place = self.places.entry(name.to_owned()).or_default();
@@ -86,7 +105,7 @@ impl Roster {
 }
 
 /// An error and all its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let mut text = String::new();
     for cause in causes.map(ToString::to_string) {

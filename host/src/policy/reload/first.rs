@@ -1,0 +1,114 @@
+//! The first load: what the operator wants, or else what was good the last time.
+
+use std::collections::BTreeMap;
+
+use tokio::task::spawn_blocking;
+
+use super::candidate::Material;
+use super::edition::Edition;
+use super::notice::short;
+use super::reloader::{Reloader, StartError, load_all};
+use super::roster::{Candidate, Tried};
+use super::status::SlotState;
+use super::store::Index;
+use super::telling::chain;
+use crate::policy::{LoadError, LoadFault, PolicySpec};
+
+impl Reloader {
+    /// Loads everything once.
+    pub(super) async fn load_first(&mut self) -> Result<(), StartError> {
+        let index = self.index().await;
+        self.roster.recall(&index);
+        let look = self.look().await;
+        if let Some(reason) = look.refused {
+            return Err(StartError::Configuration(reason));
+        }
+        self.watch.cover(look.places);
+        self.specs = look.found.iter().map(|found| found.spec.clone()).collect();
+        let sifted = self.roster.sift(look.found);
+        let mut faults: BTreeMap<String, LoadFault> = sifted.unread.into_iter().collect();
+        let (mut good, mut again) = (Vec::new(), sifted.again);
+        for tried in load_all(self.loader.clone(), sifted.candidates).await {
+            match tried.result {
+                Ok(_) => good.push(tried),
+                Err(fault) => {
+                    let retry = self.roster.turn_down(&tried.name, tried.edition, &fault);
+                    again = again.into_iter().chain(retry).min();
+                    faults.insert(tried.name, fault);
+                }
+            }
+        }
+        let mut instead = Vec::new();
+        for spec in self.specs.clone() {
+            if good.iter().any(|tried| tried.name == spec.name) {
+                continue;
+            }
+            let away = sifted.away.contains(&spec.name);
+            match self.last_good(&spec, &index).await {
+                Some(tried) => {
+                    let reason = faults.get(&spec.name).map(|fault| chain(fault));
+                    instead.push((spec.name, away, reason));
+                    good.push(tried);
+                }
+                None => return Err(refused(spec, faults)),
+            }
+        }
+        let later = self.roster.settle(&self.names(), good);
+        self.due = again.into_iter().chain(later).min();
+        self.say(instead);
+        let former =
+            |spec: &PolicySpec| Some((spec.clone(), index.get(&spec.name)?.previous.clone()?.digest));
+        self.former = self.specs.iter().filter_map(former).collect();
+        Ok(())
+    }
+
+    async fn index(&self) -> Index {
+        let Some(store) = self.loader.store.clone() else {
+            return Index::new();
+        };
+        spawn_blocking(move || store.index()).await.unwrap_or_default()
+    }
+
+    /// The last good component, with what is said of it now.
+    async fn last_good(&self, spec: &PolicySpec, index: &Index) -> Option<Tried> {
+        let digest = &index.get(&spec.name)?.good.digest;
+        let wasm = self.loader.kept(digest).await?;
+        let candidate = Candidate {
+            edition: Edition::of(spec, digest),
+            spec: spec.clone(),
+            material: Material::Wasm(wasm),
+        };
+        let tried = load_all(self.loader.clone(), vec![candidate]).await.pop()?;
+        if let Err(fault) = &tried.result {
+            let (name, digest) = (&spec.name, short(digest));
+            let fault = chain(fault);
+            tracing::warn!(target: "scupper::policy", "policy {name}: its last good edition, {digest}, is not good any more: {fault}");
+        }
+        tried.result.is_ok().then_some(tried)
+    }
+
+    fn say(&mut self, instead: Vec<(String, bool, Option<String>)>) {
+        for (name, away, reason) in instead {
+            let (state, reason) = match reason {
+                _ if away => (
+                    SlotState::RolledBack,
+                    "the edition that is wanted was rolled back before the driver was restarted".to_owned(),
+                ),
+                Some(reason) => (SlotState::Degraded, reason),
+                None => (
+                    SlotState::Degraded,
+                    "the edition that is wanted is not there".to_owned(),
+                ),
+            };
+            self.roster.degrade(&name, state, reason);
+        }
+    }
+}
+
+fn refused(spec: PolicySpec, mut faults: BTreeMap<String, LoadFault>) -> StartError {
+    StartError::Policy(LoadError {
+        fault: Box::new(faults.remove(&spec.name).unwrap_or(LoadFault::BrokenOff)),
+        policy: spec.name,
+        file: spec.file,
+    })
+}
