@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ use super::{AppError, PoliciesOptions, notices};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::policy::{
-    Catalogue, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, Secrets,
+    Catalogue, Control, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, Secrets,
     StartError,
 };
 use crate::report::Metrics;
@@ -33,6 +33,7 @@ pub(crate) struct Kept {
     pub(crate) catalogue: Arc<Catalogue>,
     task: JoinHandle<()>,
     told: JoinHandle<()>,
+    control: Option<JoinHandle<()>>,
     _cache: Option<TempDir>,
 }
 
@@ -81,6 +82,7 @@ pub(crate) async fn keep(
         notices,
     );
     let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
+    let control = control(options.reload.state.as_deref(), &catalogue).await;
     let told = notices::tell(
         cluster.clone(),
         node.to_owned(),
@@ -92,6 +94,7 @@ pub(crate) async fn keep(
         catalogue,
         task: tokio::spawn(reloader.run()),
         told: tokio::spawn(told),
+        control,
         _cache: cache,
     })
 }
@@ -100,6 +103,21 @@ impl Drop for Kept {
     fn drop(&mut self) {
         self.task.abort();
         self.told.abort();
+        if let Some(control) = &self.control {
+            control.abort();
+        }
+    }
+}
+
+/// Lets people ask how the policies stand. A driver that cannot be asked still drains.
+async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<JoinHandle<()>> {
+    let state = state?;
+    match Control::open(state, Arc::clone(catalogue)).await {
+        Ok(control) => Some(tokio::spawn(control.run())),
+        Err(error) => {
+            tracing::warn!(directory = %state.display(), %error, "`scupper policy list` and `rollback` do not work");
+            None
+        }
     }
 }
 

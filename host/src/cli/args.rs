@@ -100,6 +100,10 @@ pub struct PolicyArgs {
     /// Where compiled policies are kept. Must be private to this user.
     #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
     pub policy_cache: Option<PathBuf>,
+    /// Where the last good policies are kept for the next start, and where `scupper policy list` and `rollback` find
+    /// the running driver. Must be private to this user [default: `state` in the directory of compiled policies].
+    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
 }
 
 /// How pods are chosen and evicted. The flags mean what they mean for `kubectl drain`. What is not given is as the

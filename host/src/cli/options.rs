@@ -10,7 +10,7 @@ use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use super::commands::chain;
 use crate::app::config::{self, Configuration, DrainFile, OwnCordon, is_policy_name};
 use crate::app::{PluginOptions, PoliciesOptions};
-use crate::policy::{PolicySource, PolicySpec};
+use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
 
 /// As the driver drains unless it is told otherwise: without asking a person who is not there.
 const FORCE: bool = false;
@@ -163,6 +163,10 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> (PoliciesOptions, Dra
             None => from_flags(problems, args),
         },
         cache: args.policy_cache.clone(),
+        reload: ReloadOptions {
+            state: state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref()),
+            ..ReloadOptions::default()
+        },
         ..PoliciesOptions::default()
     };
     (options, drain)
@@ -227,6 +231,12 @@ fn from_flags(problems: &mut Problems, args: &PolicyArgs) -> Vec<PolicySpec> {
         }
     }
     policies
+}
+
+/// Where the last good policies are kept: by default beside their compiled code.
+pub(super) fn state_dir(given: Option<&Path>, cache: Option<&Path>) -> Option<PathBuf> {
+    let beside = || cache.map(|cache| cache.join("state"));
+    given.map(Path::to_owned).or_else(beside)
 }
 
 fn policy(given: &str) -> Result<(String, PathBuf), String> {

@@ -7,11 +7,16 @@
 )]
 
 mod candidates;
+mod control;
+mod files;
 
 #[expect(dead_code, reason = "other suites list the guests")]
 #[path = "../support/guests.rs"]
 mod guests;
 
+mod kept;
+mod load;
 mod rig;
+mod rollback;
 
 mod sessions;

@@ -49,6 +49,30 @@ pub(crate) fn still() -> ReloadOptions {
             burst: u32::MAX,
             ..ReloadRules::default()
         },
+        state: None,
+    }
+}
+
+/// Events are asked for, and polling would come too late for any test.
+pub(crate) fn watching() -> ReloadOptions {
+    let debounce = Duration::from_millis(50);
+    let watch = WatchOptions {
+        debounce,
+        events: true,
+        ..still().watch
+    };
+    ReloadOptions { watch, ..still() }
+}
+
+/// No events, but a look every so often.
+pub(crate) fn polling() -> ReloadOptions {
+    let poll = Duration::from_millis(20);
+    ReloadOptions {
+        watch: WatchOptions {
+            poll,
+            ..still().watch
+        },
+        ..still()
     }
 }
 
@@ -62,11 +86,6 @@ pub(crate) fn runtime(clock: Clock) -> Arc<Runtime> {
         secrets: Secrets::default(),
     };
     Arc::new(Runtime::new(options).unwrap())
-}
-
-/// A policy `p` of a file.
-pub(crate) fn spec(file: &Path) -> PolicySpec {
-    named("p", file, &[])
 }
 
 /// A policy of a file, with a configuration.
@@ -107,27 +126,42 @@ pub(crate) async fn start(
 impl Rig {
     /// One policy `p`, which is this guest to begin with, in the file `p.wasm`.
     pub(crate) async fn of(guest: &str, options: ReloadOptions) -> Self {
-        Self::with_clock(guest, options, Clock::System).await
+        Self::with_config(guest, &[], options).await
     }
 
-    pub(crate) async fn with_clock(guest: &str, options: ReloadOptions, clock: Clock) -> Self {
+    pub(crate) async fn with_config(guest: &str, config: &[(&str, &str)], options: ReloadOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        replace(&dir.path().join("p.wasm"), &bytes(guest));
+        Self::in_dir(dir, config, options).await.unwrap()
+    }
+
+    /// With the file `p.wasm` that is there, or is not.
+    pub(crate) async fn in_dir(
+        dir: tempfile::TempDir,
+        config: &[(&str, &str)],
+        options: ReloadOptions,
+    ) -> Result<Self, StartError> {
         let file = dir.path().join("p.wasm");
-        replace(&file, &bytes(guest));
-        let specs = Arc::new(Mutex::new(Ok(vec![spec(&file)])));
+        let specs = Arc::new(Mutex::new(Ok(vec![named("p", &file, config)])));
         let read = Arc::clone(&specs);
         let source = PolicySource {
             files: Vec::new(),
             read: Arc::new(move || read.lock().unwrap().clone()),
         };
-        let (catalogue, reloader, notices) = start(source, options, clock).await.unwrap();
-        Self {
+        let (catalogue, reloader, notices) = start(source, options, Clock::System).await?;
+        Ok(Self {
             dir,
             catalogue,
             notices,
             specs,
             task: tokio::spawn(reloader.run()),
-        }
+        })
+    }
+
+    /// Kills it, and gives the directory that it leaves behind.
+    pub(crate) fn end(mut self) -> tempfile::TempDir {
+        self.task.abort();
+        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
     }
 
     /// The policy's file.

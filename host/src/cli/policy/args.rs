@@ -13,6 +13,11 @@ pub enum PolicyCommand {
     Build(BuildArgs),
     /// Play the scenarios of a policy: a drain on a cluster in memory, in a time of its own. Needs no Kubernetes.
     Test(TestArgs),
+    /// How the policies of the driver on this node stand: what is active, and what was not taken and why.
+    List(DriverArgs),
+    /// Go back to the edition of a policy that was active before. The one that is active now does not come back by
+    /// itself; a new one does.
+    Rollback(RollbackArgs),
 }
 
 impl PolicyCommand {
@@ -68,4 +73,24 @@ pub struct TestArgs {
     /// Tell the whole story of every drain.
     #[arg(long)]
     pub story: bool,
+}
+
+/// `scupper policy list`
+#[derive(Debug, clap::Args)]
+pub struct DriverArgs {
+    /// The state directory of the driver, as it was started with.
+    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Its directory of compiled policies, when the state directory is the one in there.
+    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
+    pub policy_cache: Option<PathBuf>,
+}
+
+/// `scupper policy rollback`
+#[derive(Debug, clap::Args)]
+pub struct RollbackArgs {
+    /// The policy, as the operator calls it.
+    pub name: String,
+    #[command(flatten)]
+    pub driver: DriverArgs,
 }

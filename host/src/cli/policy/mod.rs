@@ -3,7 +3,10 @@
 
 mod args;
 mod build;
+mod driver;
+mod list;
 mod new;
+mod rollback;
 mod test;
 
 use std::process::ExitCode;
@@ -18,5 +21,7 @@ pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
         PolicyCommand::New(args) => new::run(args, format),
         PolicyCommand::Build(args) => build::run(args, format),
         PolicyCommand::Test(args) => test::run(args, format).await,
+        PolicyCommand::List(args) => list::run(args, format).await,
+        PolicyCommand::Rollback(args) => rollback::run(args, format).await,
     }
 }

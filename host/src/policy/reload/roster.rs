@@ -115,8 +115,12 @@ impl Roster {
                 .extend(editions.map(|edition| (name.clone(), edition)));
         }
         for member in &active.members {
-            let digest = member.edition.digest.clone();
-            known.digests.insert((member.name().to_owned(), digest));
+            let previous = self.places.get(member.name());
+            let previous = previous.and_then(|place| place.previous.as_ref());
+            for policy in previous.into_iter().chain([&member.policy]) {
+                let digest = policy.description.digest.clone();
+                known.digests.insert((member.name().to_owned(), digest));
+            }
         }
         known
     }
@@ -141,12 +145,15 @@ impl Roster {
             if matches!(&place.ready, Some((ready, _)) if *ready == edition) {
                 continue;
             }
-            let material = match (module.wasm, active.member(&spec.name)) {
+            let previous = place.previous.as_ref();
+            let at_hand = active.member(&spec.name).map(|member| &member.policy);
+            let at_hand = at_hand
+                .into_iter()
+                .chain(previous)
+                .find(|policy| policy.description.digest == edition.digest);
+            let material = match (module.wasm, at_hand) {
                 (Some(wasm), _) => Some(Material::Wasm(wasm.into())),
-                (None, Some(member)) if member.edition.digest == edition.digest => {
-                    Some(Material::Same(Arc::clone(&member.policy)))
-                }
-                (None, _) => None,
+                (None, at_hand) => at_hand.cloned().map(Material::Same),
             };
             let again = match (place.slot.judge(now, &edition, &self.rules, chance()), material) {
                 (Judgement::Try, Some(material)) => {
@@ -177,7 +184,6 @@ impl Roster {
 
     /// Everything was loaded or not: the next generation, if there is one. `names` is the chain that is wanted.
     pub(super) fn settle(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
-
         let mut again = None;
         for Tried {
             name,

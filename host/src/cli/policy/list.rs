@@ -1,0 +1,108 @@
+//! `scupper policy list`
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::args::DriverArgs;
+use super::driver::{self, DriverError};
+use crate::cli::commands::{fail, print};
+use crate::cli::exit::Exit;
+use crate::policy::ask_list;
+use crate::report::Format;
+
+/// Digits of a digest that people compare.
+const DIGITS: usize = 8;
+
+const HEADER: [&str; 6] = ["NAME", "VERSION", "DIGEST", "STATE", "SINCE", "LAST PROBLEM"];
+
+pub(super) async fn run(args: &DriverArgs, format: Format) -> ExitCode {
+    match list(args).await {
+        Ok(answer) => {
+            print(&match format {
+                Format::Human => table(&answer),
+                Format::Json => answer.to_string(),
+            });
+            Exit::Done.into()
+        }
+        Err(error) => fail(&error, driver::exit(&error)),
+    }
+}
+
+async fn list(args: &DriverArgs) -> Result<Value, DriverError> {
+    let state = driver::state(args)?;
+    Ok(ask_list(&state).await?)
+}
+
+fn table(answer: &Value) -> String {
+    let policies = answer.get("policies").and_then(Value::as_array);
+    let policies = policies.map(Vec::as_slice).unwrap_or_default();
+    if policies.is_empty() {
+        return "the driver has no policies".to_owned();
+    }
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    rows.extend(policies.iter().map(row));
+    let mut widths = [0; HEADER.len()];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |row: &[String; HEADER.len()]| {
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn row(policy: &Value) -> [String; HEADER.len()] {
+    let text = |key: &str| {
+        let text = policy.get(key).and_then(Value::as_str).unwrap_or_default();
+        if text.is_empty() {
+            "-".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    let digest = text("digest");
+    let since = policy.get("since").and_then(Value::as_i64);
+    let since = since.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    let problem = policy.pointer("/problem/reason").and_then(Value::as_str);
+    [
+        text("name"),
+        text("version"),
+        digest.get(..DIGITS).unwrap_or(&digest).to_owned(),
+        text("state"),
+        since.map_or_else(|| "-".to_owned(), |since| since.strftime("%FT%TZ").to_string()),
+        problem.unwrap_or("-").to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_a_table_for_people() {
+        let answer = serde_json::json!({ "generation": 3, "policies": [
+            { "name": "slurm", "version": "0.2.0", "digest": "abcd1234567890", "state": "Active",
+              "since": 1_790_000_000_000_i64, "problem": null },
+            { "name": "priority-classes", "version": "", "digest": "", "state": "Rejected", "since": null,
+              "problem": { "reason": "it is no policy", "at": 1 } },
+        ]});
+        let expected = "\
+NAME              VERSION  DIGEST    STATE     SINCE                 LAST PROBLEM
+slurm             0.2.0    abcd1234  Active    2026-09-21T14:13:20Z  -
+priority-classes  -        -         Rejected  -                     it is no policy";
+        assert_eq!(table(&answer), expected);
+    }
+
+    #[test]
+    fn without_policies_it_says_so() {
+        let answer = serde_json::json!({ "generation": 0, "policies": [] });
+        assert_eq!(table(&answer), "the driver has no policies");
+    }
+}
