@@ -16,8 +16,8 @@ use super::{AppError, PoliciesOptions, notices};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::policy::{
-    Catalogue, Control, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions, Secrets,
-    StartError,
+    Catalogue, Control, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions,
+    Secrets, StartError,
 };
 use crate::report::Metrics;
 

@@ -15,7 +15,8 @@ use crate::policy::load::{self, Compiled};
 use crate::policy::loaded::Loaded;
 use crate::policy::policies::check_name;
 use crate::policy::{
-    ClusterAccess, CompileError, DrainInfo, LoadFault, PlanCall, PolicySpec, Runtime, SourceError,
+    CallError, CallFault, ClusterAccess, CompileError, DrainInfo, LoadFault, PlanCall, PolicySpec, Runtime,
+    SourceError,
 };
 
 /// What a candidate is made of.
@@ -128,6 +129,14 @@ pub(super) const fn may_pass(fault: &LoadFault) -> bool {
         fault,
         LoadFault::Cache(_)
             | LoadFault::BrokenOff
+            // They may name files that are not there yet.
+            | LoadFault::Http { .. }
+            | LoadFault::Secret { .. }
+            // On a machine that is busy enough.
+            | LoadFault::Call(CallError {
+                fault: CallFault::Wall(_) | CallFault::Panic,
+                ..
+            })
             | LoadFault::Native(_)
             | LoadFault::Source(SourceError::Read(_))
             | LoadFault::Compile(CompileError::Start { .. } | CompileError::Talk(_) | CompileError::Timeout)
