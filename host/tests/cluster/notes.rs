@@ -254,3 +254,37 @@ async fn preflight_tells_the_reasons_apart() {
     assert!(matches!(checked, Err(ReadError::Unavailable { .. })));
     server.finish(cluster).await;
 }
+
+#[tokio::test]
+async fn a_key_of_a_secret() {
+    let (cluster, mut server) = cluster();
+    let path = "/api/v1/namespaces/slurm/secrets/auth";
+    let secret = json!({"metadata": {"name": "auth"}, "data": {"token": "aHVudGVyMg==", "odd": "!"}});
+    for (key, told) in [
+        ("token", Ok(b"hunter2".to_vec())),
+        (
+            "other",
+            Err(ReadError::NotFound {
+                what: "key other of secret slurm/auth".to_owned(),
+            }),
+        ),
+        (
+            "odd",
+            Err(ReadError::Unexpected {
+                what: "secret slurm/auth".to_owned(),
+                message: "its value is no base64".to_owned(),
+            }),
+        ),
+    ] {
+        let (read, ()) = tokio::join!(cluster.secret("slurm", "auth", key), async {
+            server.expect("GET", path).await.answer(200, secret.clone());
+        });
+        assert_eq!(read, told);
+    }
+    let (read, ()) = tokio::join!(cluster.secret("slurm", "auth", "token"), async {
+        let refusal = status(403, "Forbidden", "secrets \"auth\" is forbidden");
+        server.expect("GET", path).await.answer(403, refusal);
+    });
+    assert!(matches!(read, Err(ReadError::Forbidden { .. })), "{read:?}");
+    server.finish(cluster).await;
+}

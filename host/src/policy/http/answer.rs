@@ -19,19 +19,14 @@ const CAPTURED: std::ops::RangeInclusive<usize> = 4..=16 * 1024;
 
 impl Requests {
     /// Takes the secrets out of a response.
-    pub(super) async fn answer(
-        &self,
-        request: &Request,
-        origin: &Origin,
-        whole: Whole,
-    ) -> Result<Response, Error> {
+    pub(super) fn answer(&self, request: &Request, origin: &Origin, whole: Whole) -> Result<Response, Error> {
         let Whole {
             status,
             mut headers,
             body,
         } = whole;
         let captured = self.capture(request, origin, &mut headers);
-        let redaction = self.redaction().await?;
+        let redaction = self.redaction()?;
         let limit = self.limits.response_bytes.saturating_add(GROWTH);
         let too_large = || Error::TooLarge(format!("the response has more than {limit} bytes"));
         let mut fields = Vec::with_capacity(headers.len());
@@ -78,8 +73,8 @@ impl Requests {
     }
 
     /// Of every secret the policy has or had lately.
-    async fn redaction(&self) -> Result<Arc<Redaction>, Error> {
-        let secrets = self.reader().all().await;
+    fn redaction(&self) -> Result<Arc<Redaction>, Error> {
+        let secrets = self.reader().known();
         let mut known = self.redaction.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref().filter(|known| known.of == secrets) {
             return Ok(Arc::clone(&known.redaction));

@@ -56,7 +56,7 @@ impl Requests {
         let whole = exchange(stream, message, self.limits.response_bytes, sent)
             .map_err(unanswered)
             .await?;
-        self.answer(request, &address.origin, whole).await
+        self.answer(request, &address.origin, whole)
     }
 
     /// One of the few requests of this policy at a time.

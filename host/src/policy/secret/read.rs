@@ -4,10 +4,12 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use thiserror::Error;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::captured::{Answer, Secrets};
 use super::rules::{SecretRule, SecretRules, Source};
@@ -16,6 +18,9 @@ use crate::policy::{AccessError, ClusterAccess};
 
 /// Bytes of a secret; a JSON web token has one to four thousand.
 const MOST_BYTES: usize = 64 * 1024;
+
+/// How long the cluster may take for a secret that the request does not need.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A shorter one would stand in every response by chance, and taking it out would garble them all.
 const LEAST_BYTES: usize = 4;
@@ -66,15 +71,26 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Every value that could stand in a response: those that can be read now, and those that were used lately.
-    pub(in crate::policy) async fn all(&self) -> Vec<Hidden> {
-        let mut all = Vec::new();
+    /// Looks at every secret once before a request goes out, so that nobody has to ask for one when the response is
+    /// there. Values that were used are remembered; one that was never read by us cannot have been sent by us, but it
+    /// may stand in a response all the same.
+    pub(in crate::policy) async fn look(&self) {
         for rule in self.rules.iter() {
-            // One that cannot be read now was either used before, and is remembered, or was never sent by us.
-            let _read = self.value(rule).await.is_ok();
-            all.extend(self.memory.lately(self.policy, &rule.name));
+            let from_cluster = matches!(rule.source, Source::Stored(SecretSource::Kubernetes { .. }));
+            if from_cluster && !self.memory.lately(self.policy, &rule.name).is_empty() {
+                continue;
+            }
+            // One that cannot be read now fails where it is used.
+            let _seen = timeout(LOOK, self.value(rule)).await.is_ok();
         }
-        all
+    }
+
+    /// Every value that could stand in a response.
+    pub(in crate::policy) fn known(&self) -> Vec<Hidden> {
+        self.rules
+            .iter()
+            .flat_map(|rule| self.memory.lately(self.policy, &rule.name))
+            .collect()
     }
 
     async fn kubernetes(&self, key: [String; 3]) -> Answer {
