@@ -5,16 +5,22 @@ use scupper_sdk::log;
 use serde_json::Value;
 
 use super::decide::Act;
+use super::look::Picture;
 use crate::cloud::{Answer, Cloud};
 use crate::ledger::Ledger;
-use crate::nova::{Servers, State, ask, shown};
+use crate::nova::{Migrations, Servers, State, ask, shown};
 use crate::trouble::Trouble;
 
 /// Does one thing.
-pub(super) fn perform(cloud: &mut Cloud<'_>, act: &Act, ledger: &mut Ledger) -> Result<(), Trouble> {
+pub(super) fn perform(
+    cloud: &mut Cloud<'_>,
+    picture: &Picture,
+    act: &Act,
+    ledger: &mut Ledger,
+) -> Result<(), Trouble> {
     match act {
-        Act::Live(server) => begin(cloud, server, &ask::live(), ledger),
-        Act::Cold(server) => begin(cloud, server, &ask::cold(), ledger),
+        Act::Live(server) => begin(cloud, picture, server, &ask::live(), ledger),
+        Act::Cold(server) => begin(cloud, picture, server, &ask::cold(), ledger),
         Act::Confirm(server) => {
             let answer = cloud.ask(Method::Post, &ask::action(server), Some(&ask::confirm()))?;
             refused_softly("confirming the move of", server, &answer);
@@ -37,7 +43,16 @@ pub(super) fn perform(cloud: &mut Cloud<'_>, act: &Act, ledger: &mut Ledger) -> 
 
 /// Begins a migration. When Nova does not, the server's own fields say whether that passes: the code of the answer is
 /// the same for both.
-fn begin(cloud: &mut Cloud<'_>, server: &str, body: &Value, ledger: &mut Ledger) -> Result<(), Trouble> {
+fn begin(
+    cloud: &mut Cloud<'_>,
+    picture: &Picture,
+    server: &str,
+    body: &Value,
+    ledger: &mut Ledger,
+) -> Result<(), Trouble> {
+    if is_overtaken(cloud, picture, server)? {
+        return Ok(());
+    }
     let answer = cloud.ask(Method::Post, &ask::action(server), Some(body))?;
     if answer.is_success() {
         ledger.forget_refusals(server);
@@ -62,6 +77,21 @@ fn begin(cloud: &mut Cloud<'_>, server: &str, body: &Value, ledger: &mut Ledger)
         );
     }
     Ok(())
+}
+
+/// Migrations were listed before servers. One that was recorded and has failed in between is in neither list: the
+/// server looks as if nothing had been tried.
+fn is_overtaken(cloud: &mut Cloud<'_>, picture: &Picture, server: &str) -> Result<bool, Trouble> {
+    let mut now = Migrations::default();
+    let answer = cloud.ask(Method::Get, &ask::migrations_of(server), None)?;
+    if now.take(&answer.body).is_err() {
+        return Ok(true);
+    }
+    let known = picture.migrations_of(server);
+    let is_new = |id: u64| known.iter().all(|migration| migration.id != id);
+    Ok(now.0.iter().any(|migration| {
+        migration.instance_uuid == server && migration.changed() >= picture.since && is_new(migration.id)
+    }))
 }
 
 /// It may have ended by itself in the meantime.

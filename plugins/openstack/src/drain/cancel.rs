@@ -45,7 +45,7 @@ pub(crate) fn cancel(
         .iter()
         .any(|service| service.host == host && service.is_up());
     if !under_way.is_empty() && !down {
-        return stop(settings, ledger, cloud, &under_way, &host);
+        return stop(settings, ledger, cloud, &picture, &under_way);
     }
     for migration in under_way {
         log::warn!(
@@ -73,16 +73,20 @@ fn stop(
     settings: &Settings,
     ledger: &mut Ledger,
     cloud: &mut Cloud<'_>,
+    picture: &Picture,
     under_way: &[&Migration],
-    host: &str,
 ) -> Result<Outcome, Trouble> {
     let version = cloud.version()?;
     for migration in under_way {
         if let Some(act) = undo(migration, version) {
-            perform(cloud, &act, ledger)?;
+            perform(cloud, picture, &act, ledger)?;
         }
     }
-    let progress = format!("{} migrations from {host} are being aborted", under_way.len());
+    let progress = format!(
+        "{} migrations from {} are being aborted",
+        under_way.len(),
+        picture.host
+    );
     let pending = Outcome::pending(progress).again_after(settings.poll);
     let pending = under_way.iter().fold(pending, |pending, migration| {
         pending.waiting_for(
@@ -97,16 +101,11 @@ fn stop(
 /// What is accepted cannot be aborted yet, what is nearly through cannot be any more: both are waited for.
 fn undo(migration: &Migration, version: Version) -> Option<Act> {
     let server = migration.instance_uuid.clone();
-    match (migration.kind(), migration.status.as_str()) {
-        (Kind::Cold, "finished") => Some(Act::Confirm(server)),
-        (Kind::Live, "running") => Some(Act::Abort {
+    if migration.is_abortable(version) {
+        return Some(Act::Abort {
             server,
             migration: migration.id,
-        }),
-        (Kind::Live, "queued" | "preparing") if version.aborts_queued() => Some(Act::Abort {
-            server,
-            migration: migration.id,
-        }),
-        _ => None,
+        });
     }
+    (migration.kind() == Kind::Cold && migration.is_unconfirmed()).then_some(Act::Confirm(server))
 }

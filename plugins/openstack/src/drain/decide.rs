@@ -258,6 +258,9 @@ impl<'a> Judge<'a> {
                 self.decision.acts.push(Act::Confirm(id.to_owned()));
                 self.away(migration, "moved, to be confirmed".to_owned());
             } else if migration.is_from(host) && migration.is_active() {
+                // It is on its last steps: elsewhere already, and not yet done.
+                self.decision.present += 1;
+                self.decision.moving += 1;
                 self.away(migration, migration.words());
             }
         }
@@ -266,9 +269,7 @@ impl<'a> Judge<'a> {
 
     fn incoming(&mut self, migration: &Migration) {
         self.away(migration, format!("comes here: {}", migration.words()));
-        let abortable = migration.status == "running"
-            || (self.version.aborts_queued() && matches!(migration.status.as_str(), "queued" | "preparing"));
-        if self.moves.incoming == Incoming::Abort && migration.kind() == Kind::Live && abortable {
+        if self.moves.incoming == Incoming::Abort && migration.is_abortable(self.version) {
             self.decision.acts.push(Act::Abort {
                 server: migration.instance_uuid.clone(),
                 migration: migration.id,

@@ -1,6 +1,6 @@
 //! What is looked at before anything is changed: the host, the other hosts, the rights, the servers' states.
 
-use scupper_sdk::{Call, Timestamp, log};
+use scupper_sdk::{Call, log};
 
 use super::look::{compute_services, servers};
 use crate::cloud::Cloud;
@@ -58,7 +58,6 @@ pub(super) fn check(
     }
     let host = &service.host;
     let servers = servers(cloud, host)?;
-    let now: Timestamp = cloud.now();
     let leaving = leaving(settings, &servers);
     if settings.moves.others == Others::Fail {
         refuse_immovable(host, &servers)?;
@@ -79,10 +78,7 @@ pub(super) fn check(
             )));
         }
     }
-    log::info!(
-        "plan for {host} at {now}: {leaving} of {} servers leave",
-        servers.len()
-    );
+    log::info!("plan for {host}: {leaving} of {} servers leave", servers.len());
     ledger.planned = true;
     Ok(())
 }

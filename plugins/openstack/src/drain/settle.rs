@@ -3,16 +3,17 @@
 
 use scupper_sdk::http::Method;
 
-use super::decide::{Stuck, Waiting, Why};
+use super::decide::{Act, Stuck, Waiting, Why};
 use super::look::migrations;
 use crate::cloud::Cloud;
 use crate::nova::{Migration, Servers, State, ask, shown};
-use crate::settings::{Moves, Others};
+use crate::settings::{Incoming, Moves, Others};
 use crate::trouble::Trouble;
 
 /// What is left of a host that has no servers.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
+    pub(super) acts: Vec<Act>,
     pub(super) waiting: Vec<Waiting>,
     pub(super) stuck: Vec<Stuck>,
     pub(super) left: Vec<String>,
@@ -46,11 +47,20 @@ fn one(cloud: &mut Cloud<'_>, migration: &Migration, moves: &Moves, rest: &mut R
             detail: "unknown: its cell does not answer Nova".to_owned(),
             since: None,
         }),
-        State::Busy(_) => rest.waiting.push(Waiting {
-            what: server.title(),
-            detail: migration.words(),
-            since: Some(migration.created()),
-        }),
+        State::Busy(_) => {
+            let incoming = !migration.is_unconfirmed();
+            if incoming && moves.incoming == Incoming::Abort && migration.is_abortable(cloud.version()?) {
+                rest.acts.push(Act::Abort {
+                    server: id.clone(),
+                    migration: migration.id,
+                });
+            }
+            rest.waiting.push(Waiting {
+                what: server.title(),
+                detail: migration.words(),
+                since: Some(migration.created()),
+            });
+        }
         State::Other(state) if state == "resized" && migration.is_unconfirmed() => match moves.others {
             Others::Ignore => rest
                 .left

@@ -35,14 +35,14 @@ pub(crate) fn empty(
     let version = cloud.version()?;
     let mut decision = decide(&picture, &settings.moves, version, ledger);
     for act in &decision.acts {
-        perform(cloud, act, ledger)?;
+        perform(cloud, &picture, act, ledger)?;
     }
     if !decision.is_quiet() {
         ledger.empty_since = None;
         return Ok(going_on(&service, settings, &decision).into());
     }
     if decision.stuck.is_empty() {
-        return settle_down(call, settings, ledger, cloud, &service, &mut decision);
+        return settle_down(call, settings, ledger, cloud, &service, &picture, &mut decision);
     }
     fail(cloud, &host, &decision, &decision.stuck, ledger)
 }
@@ -76,6 +76,7 @@ fn settle_down(
     ledger: &mut Ledger,
     cloud: &mut Cloud<'_>,
     service: &Service,
+    picture: &Picture,
     decision: &mut Decision,
 ) -> Result<Outcome, Trouble> {
     let host = &service.host;
@@ -87,6 +88,9 @@ fn settle_down(
         return Ok(Outcome::Done);
     }
     let rest = settle::rest(cloud, host, &settings.moves)?;
+    for act in &rest.acts {
+        perform(cloud, picture, act, ledger)?;
+    }
     if !rest.waiting.is_empty() {
         decision.waiting = rest.waiting;
         return Ok(going_on(service, settings, decision).into());

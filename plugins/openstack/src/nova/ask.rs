@@ -41,6 +41,11 @@ pub(crate) fn migrations(host: &str, paged: bool, since: Option<&str>, marker: O
     path
 }
 
+/// Those of one server.
+pub(crate) fn migrations_of(id: &str) -> String {
+    format!("/os-migrations?instance_uuid={}", escaped(id))
+}
+
 pub(crate) fn server(id: &str) -> String {
     format!("/servers/{id}")
 }

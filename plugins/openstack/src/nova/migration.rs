@@ -3,6 +3,7 @@
 use scupper_sdk::Timestamp;
 use serde::Deserialize;
 
+use super::Version;
 use super::server::{Link, marker};
 use crate::clock;
 
@@ -69,6 +70,12 @@ impl Migration {
 
     pub(crate) fn is_active(&self) -> bool {
         ACTIVE.contains(&self.status.as_str())
+    }
+
+    /// Nova takes a request to abort it.
+    pub(crate) fn is_abortable(&self, version: Version) -> bool {
+        let queued = matches!(self.status.as_str(), "queued" | "preparing");
+        self.kind() == Kind::Live && (self.status == "running" || (queued && version.aborts_queued()))
     }
 
     /// The server has left by it.

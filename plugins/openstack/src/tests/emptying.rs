@@ -136,6 +136,11 @@ fn an_incoming_one_from_before_the_drain_is_seen_when_the_list_is_empty() {
     cloud.set("late", "host", json!("compute-b"));
     cloud.set("late", "OS-EXT-STS:task_state", json!("migrating"));
     assert_eq!(waits(&pending(&host)).len(), 1);
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+    host.config("incoming", "abort");
+    pending(&host);
+    assert_eq!(cloud.count("DELETE /servers/late/migrations/7"), 1);
+    drained(&host, &cloud);
 }
 
 #[test]

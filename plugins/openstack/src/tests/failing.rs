@@ -74,6 +74,28 @@ fn a_failure_is_tried_again_after_a_pause_and_not_for_ever() {
 }
 
 #[test]
+fn an_attempt_that_fails_between_two_lists_is_counted() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    once(&host);
+    cloud.server("s1", "active");
+    let (inner, mut lists) = (cloud.clone(), 0);
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            lists += usize::from(request.url.contains("/servers/detail"));
+            if lists == 2 {
+                lists += 1;
+                inner.migration(1, "s1", HOST, "compute-b", "error", "live-migration");
+            }
+            None
+        });
+    });
+    pending(&host);
+    assert_eq!(cloud.count("POST /servers/s1/action"), 0);
+    failed(&host, Phase::BeforeDrain);
+}
+
+#[test]
 fn others_go_on_while_one_cannot() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
