@@ -35,7 +35,7 @@ demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. 
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
 
 .PHONY: plugins
-plugins: tools ## Build the policies (slurm.wasm, priority.wasm).
+plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm).
 	$(call say,building the policies)
 	cargo xtask policies --out "$(POLICIES)"
 
@@ -50,7 +50,7 @@ test-engine: tools ## Only the engine: tables, purity, 100,000 simulated drains,
 
 .PHONY: test-unit
 test-unit: tools plugins ## Everything but the engine and the real servers.
-	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
+	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm,real-openstack cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
 
 .PHONY: test-slm
 test-slm: tools plugins ## Only the SLM scenarios, by name.
@@ -71,6 +71,12 @@ test-real-slurm: tools plugins ## Only what runs on the real Slurm.
 	@host/testbeds/slurm/slurm-testbed fetch
 	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
 	cargo test --locked -p scupper --test real_slurm
+
+.PHONY: test-real-openstack
+test-real-openstack: tools plugins ## Only what runs on the real OpenStack.
+	@host/testbeds/tools openstack
+	@host/testbeds/openstack/openstack-testbed fetch
+	cargo test --locked -p scupper --test real_openstack
 
 .PHONY: testbeds
 testbeds:

@@ -1,0 +1,150 @@
+//! openstack.wasm in the real policy edge against the real Keystone and the real Nova.
+//!
+//! One testbed serves all scenarios, one after the other, and is ended with this process, however it ends. So this
+//! target has no harness of its own kind: each scenario is a function in [`SCENARIOS`]. Words on the command line
+//! choose those whose names contain them. `SCUPPER_SKIP=real-openstack` leaves all of them out.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; a failure is a failed test, and the results are for the person who runs it"
+)]
+
+mod access;
+mod driver;
+mod failing;
+mod faults;
+mod giving_back;
+mod http;
+mod moving;
+mod nova;
+mod proxy;
+mod resuming;
+mod testbed;
+mod whole;
+
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use testbed::Testbed;
+
+type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
+
+/// Each begins with both compute services enabled and no server.
+const SCENARIOS: [Scenario; 21] = [
+    ("five_servers_leave_without_one_lost", |bed| {
+        moving::five(bed).boxed()
+    }),
+    ("a_shut_off_server_moves_cold_and_is_confirmed", |bed| {
+        moving::cold(bed).boxed()
+    }),
+    ("an_incoming_migration_is_waited_for", |bed| {
+        moving::incoming(bed).boxed()
+    }),
+    ("a_killed_driver_goes_on_without_a_second_migration", |bed| {
+        resuming::killed(bed).boxed()
+    }),
+    ("a_stuck_server_is_aborted_at_its_deadline", |bed| {
+        failing::deadline(bed).boxed()
+    }),
+    ("a_stuck_server_is_completed_by_force", |bed| {
+        failing::force(bed).boxed()
+    }),
+    ("failures_are_told_in_novas_words", |bed| {
+        failing::reasons(bed).boxed()
+    }),
+    ("no_valid_host_is_novas_reason", |bed| {
+        failing::no_valid_host(bed).boxed()
+    }),
+    ("nowhere_to_go_is_told_before_anything_is_changed", |bed| {
+        failing::nowhere(bed).boxed()
+    }),
+    ("a_dead_compute_service_is_no_drained_one", |bed| {
+        failing::dead(bed).boxed()
+    }),
+    ("a_foreign_reason_survives_untouched", |bed| {
+        giving_back::foreign(bed).boxed()
+    }),
+    ("cancel_aborts_what_is_under_way", |bed| {
+        giving_back::cancel(bed).boxed()
+    }),
+    ("a_revoked_token_is_replaced_in_mid_drain", |bed| {
+        access::revoked(bed).boxed()
+    }),
+    ("a_member_is_told_the_rule", |bed| access::member(bed).boxed()),
+    ("a_wrong_password_is_refused", |bed| {
+        access::wrong_password(bed).boxed()
+    }),
+    ("an_unknown_host_is_refused", |bed| {
+        access::unknown_host(bed).boxed()
+    }),
+    ("a_wrong_region_is_refused", |bed| access::regions(bed).boxed()),
+    ("overload_is_waited_out", |bed| faults::overload(bed).boxed()),
+    ("lost_answers_begin_nothing_twice", |bed| {
+        faults::lost(bed).boxed()
+    }),
+    ("the_driver_drains_a_node_with_it", |bed| {
+        whole::drain(bed).boxed()
+    }),
+    ("the_driver_cancels_a_drain_with_it", |bed| {
+        whole::cancel(bed).boxed()
+    }),
+];
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let skip = std::env::var("SCUPPER_SKIP").unwrap_or_default();
+    if skip.split([',', ' ']).any(|part| part == "real-openstack") {
+        println!("left out, as SCUPPER_SKIP says: real-openstack");
+        return ExitCode::SUCCESS;
+    }
+    let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let chosen: Vec<Scenario> = SCENARIOS.into_iter().filter(|(name, _)| chosen(name)).collect();
+    if chosen.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("\nrunning {} scenarios on a real OpenStack", chosen.len());
+    let begun = Instant::now();
+    let bed = Testbed::up();
+    println!("testbed: up after {:.0} s", begun.elapsed().as_secs_f32());
+    let failed = tokio::select! {
+        failed = all(&bed, &chosen) => failed,
+        _ = tokio::signal::ctrl_c() => vec!["interrupted"],
+    };
+    bed.down();
+    let passed = chosen.len() - failed.len().min(chosen.len());
+    println!(
+        "\ntest result: {} passed; {} failed; finished in {:.0} s",
+        passed,
+        failed.len(),
+        begun.elapsed().as_secs_f32()
+    );
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("failed: {}", failed.join(", "));
+    ExitCode::FAILURE
+}
+
+async fn all(bed: &Testbed, chosen: &[Scenario]) -> Vec<&'static str> {
+    let mut failed = Vec::new();
+    for (name, scenario) in chosen {
+        let begun = Instant::now();
+        bed.purge();
+        let result = AssertUnwindSafe(scenario(bed)).catch_unwind().await;
+        let word = if result.is_ok() { "ok" } else { "FAILED" };
+        println!("test {name} ... {word} ({:.0} s)", begun.elapsed().as_secs_f32());
+        if result.is_err() {
+            failed.push(*name);
+        }
+    }
+    failed
+}

@@ -1,0 +1,122 @@
+//! What an administrator sees who looks on: the truth that the policy is measured by.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http;
+
+pub(crate) struct Nova {
+    url: String,
+    token: String,
+}
+
+impl Nova {
+    pub(crate) fn login(keystone: &str, url: &str, auth: &Value) -> Self {
+        let domain = json!({"id": "default"});
+        let body = json!({"auth": {
+            "identity": {"methods": ["password"], "password": {"user":
+                {"name": auth["username"], "domain": domain, "password": auth["password"]}}},
+            "scope": {"project": {"name": auth["project_name"], "domain": domain}},
+        }});
+        let headers = [("Content-Type", "application/json")];
+        let url_of_tokens = format!("{keystone}/auth/tokens");
+        let answer = http::send("POST", &url_of_tokens, &headers, body.to_string().as_bytes()).unwrap();
+        assert_eq!(answer.status, 201, "the looker-on cannot log in");
+        Self {
+            url: url.to_owned(),
+            token: answer.header("X-Subject-Token").unwrap(),
+        }
+    }
+
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let headers = [
+            ("X-Auth-Token", self.token.as_str()),
+            ("OpenStack-API-Version", "compute 2.96"),
+            ("Content-Type", "application/json"),
+        ];
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let url = format!("{}{path}", self.url);
+        let answer = http::send(method, &url, &headers, body.as_bytes()).unwrap();
+        let text = String::from_utf8_lossy(answer.body()).into_owned();
+        assert!(
+            matches!(answer.status, 200..300 | 404),
+            "{method} {path}: {} {text}",
+            answer.status
+        );
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        self.ask("GET", path, &Value::Null)
+    }
+
+    pub(crate) fn service(&self, host: &str) -> Value {
+        let path = format!("/os-services?binary=nova-compute&host={host}");
+        self.get(&path)["services"][0].clone()
+    }
+
+    pub(crate) fn disable(&self, host: &str, reason: &str) {
+        let id = self.service(host)["id"].as_str().unwrap().to_owned();
+        let body = json!({"status": "disabled", "disabled_reason": reason});
+        self.ask("PUT", &format!("/os-services/{id}"), &body);
+    }
+
+    /// The ids of all tenants' servers on a host.
+    pub(crate) fn servers(&self, host: &str) -> Vec<String> {
+        let all = self.get(&format!("/servers?all_tenants=1&host={host}"));
+        let ids = all["servers"].as_array().unwrap().iter();
+        ids.map(|server| server["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    pub(crate) fn server(&self, id: &str) -> Value {
+        self.get(&format!("/servers/{id}"))["server"].clone()
+    }
+
+    pub(crate) fn host_of(&self, id: &str) -> String {
+        let server = self.server(id);
+        server["OS-EXT-SRV-ATTR:host"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    pub(crate) fn act(&self, id: &str, body: &Value) {
+        self.ask("POST", &format!("/servers/{id}/action"), body);
+    }
+
+    /// What became of each migration of a server, the first first.
+    pub(crate) fn migrations(&self, id: &str) -> Vec<String> {
+        let all = self.get(&format!("/os-migrations?instance_uuid={id}"));
+        let mut all: Vec<(u64, String)> = all["migrations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|migration| {
+                (
+                    migration["id"].as_u64().unwrap(),
+                    migration["status"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, status)| status).collect()
+    }
+
+    /// Looks again and again until it holds.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "not within a minute: {what}"
+            );
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
