@@ -3,6 +3,7 @@
 mod access;
 pub mod author;
 mod board;
+mod cache;
 mod calls;
 mod cleanup;
 pub mod config;

@@ -1,16 +1,14 @@
 //! From the operator's words to loaded policies: once for a command, and kept up to date for the driver.
 
 use std::env;
-use std::fs::Permissions;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::access::Access;
+use super::cache::CacheDir;
 use super::metrics::Counting;
 use super::{AppError, PoliciesOptions, notices};
 use crate::clock::Clock;
@@ -24,8 +22,8 @@ use crate::report::Metrics;
 /// Policies that are loaded once, for a command that ends.
 pub(crate) struct Loaded {
     pub(crate) policies: Policies,
-    /// Where their compiled code is, when nobody named a place for it.
-    _cache: Option<TempDir>,
+    /// Where their compiled code is.
+    _cache: CacheDir,
 }
 
 /// Policies that are kept up to date while this lives.
@@ -34,7 +32,7 @@ pub(crate) struct Kept {
     task: JoinHandle<()>,
     told: JoinHandle<()>,
     control: Option<JoinHandle<()>>,
-    _cache: Option<TempDir>,
+    _cache: CacheDir,
 }
 
 /// Loads the policies once.
@@ -131,24 +129,24 @@ pub(super) fn runtime(
     compiler: Option<PathBuf>,
     clock: Clock,
     network: Network,
-) -> Result<(Runtime, Option<TempDir>), AppError> {
-    let (cache, kept) = cache_dir(options)?;
+) -> Result<(Runtime, CacheDir), AppError> {
+    let cache = CacheDir::open(options.cache.as_deref())?;
     let compiler = match compiler {
         Some(compiler) => compiler,
         None => env::current_exe().map_err(|source| AppError::Cache {
-            path: cache.clone(),
+            path: cache.path().to_owned(),
             source,
         })?,
     };
     let runtime = Runtime::new(RuntimeOptions {
-        cache,
+        cache: cache.path().to_owned(),
         compiler,
         clock,
         network,
         secrets: Secrets::default(),
     })
     .map_err(AppError::Runtime)?;
-    Ok((runtime, kept))
+    Ok((runtime, cache))
 }
 
 /// The API server is closed to policies' requests, by every name that we know of it.
@@ -161,34 +159,5 @@ fn network(cluster: &Cluster) -> Network {
     Network {
         forbidden: endpoints.map(|(host, port)| Endpoint { host, port }).collect(),
         ..Network::default()
-    }
-}
-
-fn cache_dir(options: &PoliciesOptions) -> Result<(PathBuf, Option<TempDir>), AppError> {
-    match &options.cache {
-        Some(path) => {
-            let failed = |source| AppError::Cache {
-                path: path.clone(),
-                source,
-            };
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .map_err(failed)?;
-            Ok((path.clone(), None))
-        }
-        None => {
-            let failed = |source| AppError::Cache {
-                path: env::temp_dir(),
-                source,
-            };
-            let dir = tempfile::Builder::new()
-                .prefix("scupper-policies-")
-                .permissions(Permissions::from_mode(0o700))
-                .tempdir()
-                .map_err(failed)?;
-            Ok((dir.path().to_owned(), Some(dir)))
-        }
     }
 }
