@@ -36,6 +36,10 @@ fn no_more_pods_are_asked_than_the_budget_allows() {
          ns/b EvictionRequested
          ns/c BudgetExhausted",
     );
+    let forecast = host.drain.waiting().pop().map(|(_, reason)| reason.to_string());
+    let wanted = "disruption budget pdb does not allow it: The disruption budget pdb needs 2 healthy pods and has 4 \
+                  currently, and what it allows is spent on pods that were asked to leave";
+    assert_eq!(forecast.as_deref(), Some(wanted));
     // The watch shows both being counted, before the answers and after them.
     host.hear(Event::BudgetApplied(budget(1)))
         .accepted("evict a")

@@ -187,10 +187,14 @@ impl Drain {
         if self.allowances.allows(budget, self.now) {
             return None;
         }
-        let message = format!(
+        let mut message = format!(
             "The disruption budget {} needs {} healthy pods and has {} currently",
             budget.name, budget.desired_healthy, budget.current_healthy
         );
+        if budget.disruptions_allowed > 0 {
+            // Else it reads as if there were room.
+            message.push_str(", and what it allows is spent on pods that were asked to leave");
+        }
         Some(Reason::BudgetExhausted {
             budget: budget.name.clone(),
             message,
