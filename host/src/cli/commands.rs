@@ -134,7 +134,7 @@ async fn show_plan(args: &PlanArgs, format: Format) -> ExitCode {
     }
 }
 
-fn plan_for_people(node: &str, planned: &Planned) -> String {
+pub(super) fn plan_for_people(node: &str, planned: &Planned) -> String {
     let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
     match &planned.result {
         Ok(plan) => {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use scupper_engine::{
-    Answer, Command, Drain, Duration, Event, HookPhase, Intent, Notice, Outcome, Plan, Request, StepOutcome,
-    Subject, Task, Time,
+    Answer, Command, Drain, Duration, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer,
+    Request, StepOutcome, Subject, Task, Time,
 };
 
 use super::reach::Shared;
@@ -155,6 +155,31 @@ impl Play {
             }
         }
         Stop::Circles
+    }
+
+    /// Takes one step of a hook, whatever the drain is about just now.
+    pub(super) async fn step(&self, step: &HookStep) -> StepOutcome {
+        let info = calls::info(&self.request, self.started, self.now());
+        calls::step(&self.policies, info, &self.view, step).await
+    }
+
+    /// What the first planner is given.
+    pub(super) fn draft(&self) -> Plan {
+        let pods: Vec<Pod> = self.view.pods().cloned().collect();
+        scupper_engine::draft(&pods, &self.request.settings, self.now())
+    }
+
+    /// Asks a planner once.
+    pub(super) async fn plan_once(&self, policy: &str, draft: &Plan) -> PlanAnswer {
+        let info = calls::info(&self.request, self.started, self.now());
+        calls::plan(&self.policies, info, &self.view, policy, draft).await
+    }
+
+    /// So much time passes, and the drain stands still.
+    pub(super) fn wait(&self, span: Duration) {
+        let mut world = self.world.lock();
+        let now = world.now + span;
+        world.advance(now);
     }
 
     pub(super) fn now(&self) -> Time {

@@ -124,6 +124,21 @@ pub(super) fn split(name: &str) -> Result<(String, String), String> {
 }
 
 impl PodFields {
+    /// A pod with the labels that pods usually have.
+    pub(super) fn labelled(name: String, number: usize) -> Self {
+        let label = |key: &str, value: String| (key.to_owned(), Some(value));
+        Self {
+            name,
+            labels: Changes::from([
+                label("app.kubernetes.io/name", "cart".to_owned()),
+                label("app.kubernetes.io/instance", format!("cart-{}", number % 7)),
+                label("app.kubernetes.io/managed-by", "helm".to_owned()),
+                label("pod-template-hash", format!("6d4cf56db{}", number % 10)),
+            ]),
+            ..Self::default()
+        }
+    }
+
     /// A running, ready pod of a ReplicaSet, but for what is said.
     pub(super) fn pod(&self, node: &str, uid: String, now: Time) -> Result<Pod, String> {
         let (namespace, name) = split(&self.name)?;

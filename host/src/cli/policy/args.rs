@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use scupper_engine::HookPhase;
+
+use crate::app::author::Said;
 
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
@@ -18,12 +21,17 @@ pub enum PolicyCommand {
     /// Go back to the edition of a policy that was active before. The one that is active now does not come back by
     /// itself; a new one does.
     Rollback(RollbackArgs),
+    /// Ask a policy once, about a node as `kubectl get node,pods,pdb -A -o yaml` printed it: its plan, or the steps of
+    /// a hook. Nothing real is changed.
+    Run(RunArgs),
+    /// Measure a policy: how long it plans and how long a step takes, and what it used of its limits.
+    Bench(BenchArgs),
 }
 
 impl PolicyCommand {
     /// It says itself what is worth knowing; the log would only repeat it.
     pub(in crate::cli) const fn is_quiet(&self) -> bool {
-        matches!(self, Self::Test(_))
+        matches!(self, Self::Test(_) | Self::Bench(_))
     }
 }
 
@@ -93,4 +101,87 @@ pub struct RollbackArgs {
     pub name: String,
     #[command(flatten)]
     pub driver: DriverArgs,
+/// Which policy, and what the operator says of it.
+#[derive(Debug, clap::Args)]
+pub struct SaidArgs {
+    /// The component.
+    pub file: PathBuf,
+    /// A configuration file (`scupper.yaml`) that says what the policy is given.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Which policy of the configuration file; without it the one whose module the component is.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Give it a capability, for instance node-annotations:example.com/
+    #[arg(long = "grant", value_name = "CAPABILITY:TARGET")]
+    pub grants: Vec<String>,
+    /// Configure it.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+}
+
+impl From<&SaidArgs> for Said {
+    fn from(args: &SaidArgs) -> Self {
+        Self {
+            file: args.file.clone(),
+            config: args.config.clone(),
+            name: args.name.clone(),
+            grants: args.grants.clone(),
+            settings: args.settings.clone(),
+        }
+    }
+}
+
+/// `scupper policy run`
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub policy: SaidArgs,
+    /// The snapshot, in YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    pub on: PathBuf,
+    /// Which of its nodes.
+    #[arg(long)]
+    pub node: Option<String>,
+    /// Take the steps of this phase's hook instead of planning, for instance before-drain.
+    #[arg(long, value_parser = phase, conflicts_with = "drain")]
+    pub phase: Option<HookPhase>,
+    /// The wave, or the pod as NAMESPACE/NAME, that the hook is called for; without it the node.
+    #[arg(long, requires = "phase")]
+    pub of: Option<String>,
+    /// How many steps at most.
+    #[arg(long, default_value_t = 3, value_name = "COUNT")]
+    pub steps: usize,
+    /// Play the whole drain, in a time of its own; it has a day.
+    #[arg(long)]
+    pub drain: bool,
+}
+
+/// `scupper policy bench`
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub policy: SaidArgs,
+    /// How many pods there are on the node.
+    #[arg(long, default_value_t = 110, value_name = "COUNT")]
+    pub pods: usize,
+    /// How often each function is called.
+    #[arg(long, default_value_t = 200, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub rounds: u32,
+}
+
+fn phase(text: &str) -> Result<HookPhase, String> {
+    let all = [
+        HookPhase::BeforeCordon,
+        HookPhase::BeforeDrain,
+        HookPhase::BeforeWave,
+        HookPhase::BeforeEvict,
+        HookPhase::AfterDrain,
+        HookPhase::OnCancel,
+        HookPhase::BeforeUncordon,
+        HookPhase::AfterUncordon,
+    ];
+    let names: Vec<String> = all.iter().map(HookPhase::to_string).collect();
+    let found = all.into_iter().find(|phase| phase.to_string() == text);
+    found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }

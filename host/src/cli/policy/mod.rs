@@ -7,6 +7,7 @@ mod driver;
 mod list;
 mod new;
 mod rollback;
+mod run;
 mod test;
 
 use std::process::ExitCode;
@@ -20,6 +21,8 @@ pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
     match command {
         PolicyCommand::New(args) => new::run(args, format),
         PolicyCommand::Build(args) => build::run(args, format),
+        PolicyCommand::Run(args) => run::run(args, format).await,
+        PolicyCommand::Bench(args) => run::bench(args, format).await,
         PolicyCommand::Test(args) => test::run(args, format).await,
         PolicyCommand::List(args) => list::run(args, format).await,
         PolicyCommand::Rollback(args) => rollback::run(args, format).await,

@@ -1,0 +1,243 @@
+//! One policy on one snapshot: what it would plan, what its hooks would do, and what that costs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scupper_engine::{HookPhase, HookStep, Intent, Node, Outcome, Pod, Request, StepOutcome, Subject, Time};
+
+use super::play::{Play, Until};
+use super::reach::Shared;
+use super::scenario::BEGINNING;
+use super::snapshot::Snapshot;
+use super::workbench::Workbench;
+use super::world::World;
+use crate::app::Planned;
+use crate::policy::{LoadError, LoadFault, Policies, PolicySpec, PolicyUsage};
+
+/// As long as a drain is looked at.
+const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
+
+/// A policy on a snapshot.
+pub struct Rehearsal {
+    policies: Arc<Policies>,
+    policy: String,
+    play: Play,
+}
+
+/// One step of a hook.
+#[derive(Clone, Debug)]
+pub struct Stepped {
+    /// When, since the first.
+    pub at: scupper_engine::Duration,
+    /// What it answered.
+    pub outcome: StepOutcome,
+}
+
+/// What calls cost.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// The function.
+    pub function: &'static str,
+    /// How often it was called.
+    pub calls: usize,
+    /// Half of the calls took no longer.
+    pub median: Duration,
+    /// The longest took so long.
+    pub worst: Duration,
+}
+
+impl Rehearsal {
+    /// Sets it up. The cluster is one in memory, so annotations and Events that the policy wants are granted unasked;
+    /// where requests go is the operator's to say even here.
+    pub async fn begin(
+        workbench: &Workbench,
+        mut spec: PolicySpec,
+        snapshot: Snapshot,
+    ) -> Result<Self, LoadError> {
+        let mut world = World::new(BEGINNING, snapshot.node);
+        for pod in snapshot.pods {
+            world.add_pod(pod, None);
+        }
+        for budget in snapshot.budgets {
+            world.set_budget(budget);
+        }
+        let node = world.node.name.clone();
+        let world = Shared::new(world);
+        let policy = spec.name.clone();
+        let load = async |spec: &PolicySpec| {
+            workbench
+                .load(std::slice::from_ref(spec), Arc::new(world.clone()))
+                .await
+        };
+        let policies = match load(&spec).await {
+            Err(error) => match *error.fault {
+                LoadFault::NotGranted(missing) => {
+                    spec.grants
+                        .extend(missing.into_iter().map(|missing| missing.grant));
+                    load(&spec).await?
+                }
+                fault => {
+                    return Err(LoadError {
+                        fault: Box::new(fault),
+                        ..error
+                    });
+                }
+            },
+            loaded => loaded?,
+        };
+        let request = Request {
+            id: "uid-of-maintenance".to_owned(),
+            name: "maintenance".to_owned(),
+            trigger: "command".to_owned(),
+            intent: Intent::Drain,
+            node,
+            deadline: None,
+            settings: scupper_engine::Settings::default(),
+            policies: policies.infos(),
+        };
+        Ok(Self {
+            play: Play::begin(world, Arc::clone(&policies), request),
+            policies,
+            policy,
+        })
+    }
+
+    /// What it would plan.
+    pub async fn plan(&mut self) -> Planned {
+        let _stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        let pods = self.play.world.lock().pods().cloned().collect();
+        let result = match (&self.play.plan, &self.play.outcome) {
+            (Some(plan), _) => Ok(plan.clone()),
+            (None, Some(outcome)) => Err(outcome.clone()),
+            (None, None) => Err(Outcome::Failed {
+                message: "the engine came to no plan".to_owned(),
+            }),
+        };
+        Planned { pods, result }
+    }
+
+    /// The whole drain, as people would be told of it, and how it ended; nobody helps it, and it has a day.
+    pub async fn drain(&mut self) -> (&[String], Option<&Outcome>) {
+        let _stop = self.play.go(&Until::Ended, BEGINNING + AT_MOST).await;
+        (&self.play.story, self.play.outcome.as_ref())
+    }
+
+    /// Takes steps of one hook until it is through, but not more than so many.
+    pub async fn steps(&mut self, phase: HookPhase, subject: &Subject, most: usize) -> Vec<Stepped> {
+        let mut taken = Vec::new();
+        let mut step = HookStep {
+            policy: self.policy.clone(),
+            phase,
+            subject: subject.clone(),
+            state: Vec::new(),
+        };
+        while taken.len() < most {
+            let at = self.play.now().since(BEGINNING);
+            let outcome = self.play.step(&step).await;
+            let again = match &outcome {
+                StepOutcome::Done => None,
+                StepOutcome::Pending {
+                    state, again_after, ..
+                } => {
+                    step.state.clone_from(state);
+                    Some(*again_after)
+                }
+                StepOutcome::Failed { retry_after, .. } => *retry_after,
+            };
+            taken.push(Stepped { at, outcome });
+            match again {
+                Some(span) => self.play.wait(span),
+                None => break,
+            }
+        }
+        taken
+    }
+
+    /// The pod of this name, or the wave, as a hook's subject.
+    pub fn subject(&self, of: Option<&str>) -> Subject {
+        let Some(of) = of else { return Subject::Node };
+        match self.play.world.lock().pod(of) {
+            Some(pod) => Subject::Pod(pod.id.uid.clone()),
+            None => Subject::Wave(of.to_owned()),
+        }
+    }
+
+    /// Calls the planner and the first step of a hook so many times each.
+    pub async fn bench(&mut self, rounds: usize) -> Vec<Figures> {
+        let mut figures = Vec::new();
+        let infos = self.policies.infos();
+        let Some(info) = infos.into_iter().next() else {
+            return figures;
+        };
+        if info.planner {
+            let draft = self.play.draft();
+            let mut times = Vec::with_capacity(rounds);
+            for _ in 0..rounds {
+                let began = Instant::now();
+                let _answer = self.play.plan_once(&self.policy, &draft).await;
+                times.push(began.elapsed());
+            }
+            figures.extend(Figures::of("make-plan", times));
+        }
+        if let Some(phase) = info.phases.first() {
+            let step = HookStep {
+                policy: self.policy.clone(),
+                phase: *phase,
+                subject: Subject::Node,
+                state: Vec::new(),
+            };
+            let mut times = Vec::with_capacity(rounds);
+            for _ in 0..rounds {
+                let began = Instant::now();
+                let _outcome = self.play.step(&step).await;
+                times.push(began.elapsed());
+            }
+            figures.extend(Figures::of("step", times));
+        }
+        figures
+    }
+
+    /// What it used so far.
+    pub fn usage(&self) -> Option<PolicyUsage> {
+        self.policies.usage().into_iter().next()
+    }
+}
+
+impl Figures {
+    fn of(function: &'static str, mut times: Vec<Duration>) -> Option<Self> {
+        times.sort_unstable();
+        Some(Self {
+            function,
+            calls: times.len(),
+            median: *times.get(times.len() / 2)?,
+            worst: *times.last()?,
+        })
+    }
+}
+
+impl Snapshot {
+    /// A node with so many pods of a few workloads, for figures.
+    pub fn of_pods(count: usize) -> Self {
+        let node = Node {
+            name: "node-1".to_owned(),
+            uid: scupper_engine::Uid("uid-of-node-1".to_owned()),
+            labels: std::collections::BTreeMap::new(),
+            annotations: std::collections::BTreeMap::new(),
+            unschedulable: false,
+            conditions: Vec::new(),
+            checkpoint: None,
+            resource_version: String::new(),
+        };
+        let pod = |number: usize| -> Option<Pod> {
+            let name = format!("shop/cart-{number}");
+            let uid = format!("uid-{number}");
+            let fields = super::short::PodFields::labelled(name, number);
+            fields.pod(&node.name, uid, Time::default()).ok()
+        };
+        Self {
+            pods: (0..count).filter_map(pod).collect(),
+            node,
+            budgets: Vec::new(),
+        }
+    }
+}
