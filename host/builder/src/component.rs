@@ -54,16 +54,24 @@ pub fn component(name: &str, module: &Path, out: &Path) -> Result<Built, BuildEr
     })
 }
 
-fn exports_about(component: &[u8]) -> bool {
+/// The names of what a component imports and exports; `None`: it is none.
+pub fn interfaces(component: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
     let Ok(DecodedWasm::Component(resolve, world)) = wit_component::decode(component) else {
-        return false;
+        return None;
     };
-    let mut exports = resolve
-        .worlds
-        .get(world)
-        .into_iter()
-        .flat_map(|world| world.exports.keys());
-    exports.any(|key| resolve.name_world_key(key).starts_with("scupper:drain/about@"))
+    let world = resolve.worlds.get(world)?;
+    let imports = world.imports.keys().map(|key| resolve.name_world_key(key));
+    let exports = world.exports.keys().map(|key| resolve.name_world_key(key));
+    Some((imports.collect(), exports.collect()))
+}
+
+fn exports_about(component: &[u8]) -> bool {
+    let exports = interfaces(component)
+        .map(|(_, exports)| exports)
+        .unwrap_or_default();
+    exports
+        .iter()
+        .any(|name| name.starts_with("scupper:drain/about@"))
 }
 
 /// A driver may be watching the file: it must never see half of it.

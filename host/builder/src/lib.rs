@@ -10,6 +10,6 @@ mod error;
 mod workspace;
 
 pub use compile::{PROFILE, TARGET, compile};
-pub use component::{Built, component, encode};
+pub use component::{Built, component, encode, interfaces};
 pub use error::BuildError;
 pub use workspace::{Package, Workspace};

@@ -22,7 +22,8 @@ pub(super) struct Given {
     tls: Arc<Tls>,
 }
 
-/// What the policy wants, all of it granted.
+/// What the policy wants.
+#[derive(Default)]
 pub(super) struct Wants {
     pub(super) grants: Vec<Grant>,
     pub(super) requests: Wanted,
@@ -61,39 +62,25 @@ impl Given {
 
     /// What the policy wants, if it was granted all of it.
     pub(super) fn wants(&self, about: &about::Description, spec: &PolicySpec) -> Result<Wants, LoadFault> {
-        if about.wants.len() > WANTS {
-            return Err(LoadFault::TooManyWants {
-                wants: about.wants.len(),
-                limit: WANTS,
-            });
-        }
-        let mut wants = Wants {
-            grants: Vec::with_capacity(about.wants.len()),
-            requests: Wanted::default(),
-        };
-        for want in &about.wants {
-            wants.add(want).map_err(|source| LoadFault::Want {
-                capability: one_line(&want.capability, SHOWN_BYTES),
-                target: one_line(&want.target, SHOWN_BYTES),
-                source,
-            })?;
-        }
-        let missing = |grant: &&Grant| !self.has(grant, spec);
-        let missing: Vec<MissingGrant> = wants
-            .grants
-            .iter()
-            .filter(missing)
-            .map(|grant| MissingGrant {
-                policy: spec.name.clone(),
-                grant: grant.clone(),
-                said: spec.said,
-            })
-            .collect();
+        let wants = Wants::of(about)?;
+        let missing = self.missing(&wants, spec);
         if missing.is_empty() {
             Ok(wants)
         } else {
             Err(LoadFault::NotGranted(missing))
         }
+    }
+
+    /// What of it was not granted.
+    pub(super) fn missing(&self, wants: &Wants, spec: &PolicySpec) -> Vec<MissingGrant> {
+        let missing = wants.grants.iter().filter(|grant| !self.has(grant, spec));
+        missing
+            .map(|grant| MissingGrant {
+                policy: spec.name.clone(),
+                grant: grant.clone(),
+                said: spec.said,
+            })
+            .collect()
     }
 
     /// The policy's requests, before it has said what it wants.
@@ -114,6 +101,25 @@ impl Given {
 }
 
 impl Wants {
+    /// What the policy says that it wants, granted or not.
+    pub(super) fn of(about: &about::Description) -> Result<Self, LoadFault> {
+        if about.wants.len() > WANTS {
+            return Err(LoadFault::TooManyWants {
+                wants: about.wants.len(),
+                limit: WANTS,
+            });
+        }
+        let mut wants = Self::default();
+        for want in &about.wants {
+            wants.add(want).map_err(|source| LoadFault::Want {
+                capability: one_line(&want.capability, SHOWN_BYTES),
+                target: one_line(&want.target, SHOWN_BYTES),
+                source,
+            })?;
+        }
+        Ok(wants)
+    }
+
     fn add(&mut self, want: &about::Grant) -> Result<(), WantError> {
         let grant = Grant {
             capability: want.capability.parse()?,

@@ -14,13 +14,13 @@ use super::events::Emitted;
 use super::given::Given;
 use super::guest::{Exports, Guest};
 use super::host::Household;
-use super::http::{Requests, Surroundings};
+use super::http::Surroundings;
 use super::loaded::Loaded;
 use super::log::Allowance;
 use super::native::{self, Native, sha256};
 use super::source::SourceError;
 use super::text::{into_line, one_line};
-use super::{ClusterAccess, Description, Limits, PolicySpec, Runtime, source};
+use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime, source};
 
 /// Bytes of a policy's own name, version and summary.
 const ABOUT_BYTES: usize = 256;
@@ -82,15 +82,7 @@ pub(super) async fn settle(
     let given = given(spec).await?;
     check_pin(&digest, spec.sha256.clone())?;
     check_needs(&component, &spec.limits)?;
-    let requests = given.requests(
-        spec,
-        Surroundings {
-            network: runtime.options.network.clone(),
-            memory: runtime.options.secrets.clone(),
-            cluster: Arc::clone(&cluster),
-        },
-    );
-    let mut guest = link(runtime, spec, cluster, requests, &component, &digest)?;
+    let mut guest = link(runtime, spec, cluster, &given, &component, &digest)?;
     let about = guest
         .describe()
         .await?
@@ -99,21 +91,7 @@ pub(super) async fn settle(
     guest.household = Arc::new(guest.household.granted(&wants));
     check_config(&guest).await?;
     let phases = guest.phases().await?;
-    let description = Description {
-        name: spec.name.clone(),
-        title: into_line(about.name, ABOUT_BYTES),
-        version: into_line(about.version, ABOUT_BYTES),
-        summary: into_line(about.summary, ABOUT_BYTES),
-        state_version: about.state_version,
-        digest,
-        grants: wants.grants,
-        phases,
-        node_selector: spec.node_selector.clone(),
-        planner: guest.exports.planner.is_some(),
-        config_schema: Some(about.config_schema)
-            .filter(|schema| schema.len() <= SCHEMA_BYTES)
-            .unwrap_or_default(),
-    };
+    let description = description(about, spec, digest, wants.grants, phases, &guest);
     Ok(Loaded {
         guest,
         description,
@@ -121,8 +99,34 @@ pub(super) async fn settle(
     })
 }
 
+/// What people are told of it.
+pub(super) fn description(
+    about: about::Description,
+    spec: &PolicySpec,
+    digest: String,
+    wants: Vec<Grant>,
+    phases: Vec<scupper_engine::HookPhase>,
+    guest: &Guest,
+) -> Description {
+    Description {
+        name: spec.name.clone(),
+        title: into_line(about.name, ABOUT_BYTES),
+        version: into_line(about.version, ABOUT_BYTES),
+        summary: into_line(about.summary, ABOUT_BYTES),
+        state_version: about.state_version,
+        digest,
+        grants: wants,
+        phases,
+        node_selector: spec.node_selector.clone(),
+        planner: guest.exports.planner.is_some(),
+        config_schema: Some(about.config_schema)
+            .filter(|schema| schema.len() <= SCHEMA_BYTES)
+            .unwrap_or_default(),
+    }
+}
+
 /// What the operator gives it, checked.
-async fn given(spec: &PolicySpec) -> Result<Given, LoadFault> {
+pub(super) async fn given(spec: &PolicySpec) -> Result<Given, LoadFault> {
     let spec = spec.clone();
     blocking(move || Given::of(&spec)).await
 }
@@ -180,7 +184,7 @@ fn load_native(engine: &wasmtime::Engine, native: &Native) -> Result<Component, 
 }
 
 /// Refuses what could not even be instantiated, with better words.
-fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> {
+pub(super) fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> {
     let Some(needs) = component.resources_required() else {
         return Ok(());
     };
@@ -207,15 +211,20 @@ fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> 
     }
 }
 
-fn link(
+pub(super) fn link(
     runtime: &Runtime,
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,
-    requests: Requests,
+    given: &Given,
     component: &Component,
     digest: &str,
 ) -> Result<Guest, LoadFault> {
     check_system(runtime, spec, component)?;
+    let surroundings = Surroundings {
+        network: runtime.options.network.clone(),
+        memory: runtime.options.secrets.clone(),
+        cluster: Arc::clone(&cluster),
+    };
     let linker = if spec.wasi {
         &runtime.wasi_linker
     } else {
@@ -229,7 +238,7 @@ fn link(
         policy: spec.name.clone(),
         config: spec.config.clone(),
         grants: Vec::new(),
-        requests: Arc::new(requests),
+        requests: Arc::new(given.requests(spec, surroundings)),
         cluster,
         clock: runtime.options.clock,
         log: Arc::new(Mutex::new(Allowance::new(
@@ -267,7 +276,7 @@ fn check_system(runtime: &Runtime, spec: &PolicySpec, component: &Component) -> 
     Err(LoadFault::Source(SourceError::Wasi { imports }))
 }
 
-async fn check_config(guest: &Guest) -> Result<(), LoadFault> {
+pub(super) async fn check_config(guest: &Guest) -> Result<(), LoadFault> {
     let problems = guest.check_config().await?;
     if problems.is_empty() {
         return Ok(());
@@ -281,7 +290,7 @@ async fn check_config(guest: &Guest) -> Result<(), LoadFault> {
     ))
 }
 
-fn types(what: &'static str, error: &wasmtime::Error) -> LoadFault {
+pub(super) fn types(what: &'static str, error: &wasmtime::Error) -> LoadFault {
     LoadFault::Types {
         what,
         detail: one_line(&format!("{error:#}"), 300),

@@ -25,6 +25,7 @@ mod config;
 mod cpu;
 mod error;
 mod events;
+mod examine;
 mod fault;
 mod given;
 mod grants;
@@ -60,6 +61,7 @@ pub use call::{DrainInfo, PlanCall, StepCall};
 pub use child::compile_child;
 pub use compiler::CompileError;
 pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
+pub use examine::{Examined, examine};
 pub use fault::{CallError, CallFault, Overrun};
 pub use grants::{PrefixError, check_prefix};
 pub use http::{

@@ -15,6 +15,7 @@ use super::{ClusterAccess, Grant, PlanCall, PolicySpec, PolicyUsage, Runtime, St
 const RESERVED_NAME: &str = "kubectl";
 
 /// The loaded policies, in chain order.
+#[derive(Clone)]
 pub struct Policies {
     loaded: Vec<Arc<Loaded>>,
 }

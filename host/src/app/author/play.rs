@@ -3,11 +3,9 @@
 //! It is `drive` without sockets and without waiting: whatever happens next happens at once. It must not know what is
 //! expected.
 
-use std::sync::Arc;
-
 use scupper_engine::{
     Answer, Command, Drain, Duration, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer,
-    Request, StepOutcome, Subject, Task, Time,
+    Pod, Request, StepOutcome, Subject, Task, Time,
 };
 
 use super::reach::Shared;
@@ -22,7 +20,7 @@ const TURNS: usize = 200_000;
 /// A drain under way.
 pub(super) struct Play {
     pub(super) world: Shared,
-    policies: Arc<Session>,
+    policies: Session,
     request: Request,
     started: Time,
     drain: Drain,
@@ -78,7 +76,7 @@ pub(super) enum Stop {
 }
 
 impl Play {
-    pub(super) fn begin(world: Shared, policies: Arc<Session>, request: Request) -> Self {
+    pub(super) fn begin(world: Shared, policies: Session, request: Request) -> Self {
         let now = world.lock().now;
         let mut play = Self {
             drain: Drain::new(now, request.clone()),

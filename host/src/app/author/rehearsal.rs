@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scupper_engine::{HookPhase, HookStep, Intent, Node, Outcome, Pod, Request, StepOutcome, Subject, Time};
+use scupper_engine::{HookPhase, HookStep, Intent, Outcome, Pod, Request, StepOutcome, Subject, Time};
 
 use super::play::{Play, Until};
 use super::reach::Shared;
@@ -12,14 +12,14 @@ use super::snapshot::Snapshot;
 use super::workbench::Workbench;
 use super::world::World;
 use crate::app::Planned;
-use crate::policy::{LoadError, LoadFault, Policies, PolicySpec, PolicyUsage};
+use crate::policy::{LoadError, LoadFault, Policies, PolicySpec, PolicyUsage, Session};
 
 /// As long as a drain is looked at.
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
 
 /// A policy on a snapshot.
 pub struct Rehearsal {
-    policies: Arc<Policies>,
+    policies: Policies,
     policy: String,
     play: Play,
 }
@@ -96,7 +96,7 @@ impl Rehearsal {
             policies: policies.infos(),
         };
         Ok(Self {
-            play: Play::begin(world, Arc::clone(&policies), request),
+            play: Play::begin(world, Session::fixed(policies.clone()), request),
             policies,
             policy,
         })
@@ -218,16 +218,7 @@ impl Figures {
 impl Snapshot {
     /// A node with so many pods of a few workloads, for figures.
     pub fn of_pods(count: usize) -> Self {
-        let node = Node {
-            name: "node-1".to_owned(),
-            uid: scupper_engine::Uid("uid-of-node-1".to_owned()),
-            labels: std::collections::BTreeMap::new(),
-            annotations: std::collections::BTreeMap::new(),
-            unschedulable: false,
-            conditions: Vec::new(),
-            checkpoint: None,
-            resource_version: String::new(),
-        };
+        let node = super::short::plain_node("node-1");
         let pod = |number: usize| -> Option<Pod> {
             let name = format!("shop/cart-{number}");
             let uid = format!("uid-{number}");

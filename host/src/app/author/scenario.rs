@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use scupper_engine::{Duration, Filters, Intent, Node, PodRef, Request, Settings, Time, Uid};
+use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Settings, Time};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -12,12 +12,13 @@ use super::form::{ExpectForm, ScenarioForm, StepForm};
 use super::judge::{Difference, Judge};
 use super::play::{Play, Stop, Until};
 use super::reach::Shared;
+use super::short::plain_node;
 use super::snapshot::{Snapshot, SnapshotError};
 use super::words::Span;
 use super::workbench::Workbench;
 use super::world::World;
 use crate::app::config::{self, ConfigError, Configuration, DrainFile, OwnCordon};
-use crate::policy::{LoadError, Session};
+use crate::policy::{LoadError, Policies, Session};
 
 /// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
 pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);
@@ -85,7 +86,7 @@ pub async fn play(
         .await?;
     let request = request(&configuration, &world, own_pod, &policies);
     let mut scene = Scene {
-        play: Play::begin(world, policies, request),
+        play: Play::begin(world, Session::fixed(policies), request),
         heard: 0,
     };
     let differences = scene.run(&form).await?;
@@ -171,19 +172,6 @@ fn world(form: &ScenarioForm, file: &Path) -> Result<(World, Option<PodRef>), Sc
         world.set_budget(budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?);
     }
     Ok((world, own_pod))
-}
-
-fn plain_node(name: &str) -> Node {
-    Node {
-        name: name.to_owned(),
-        uid: Uid(format!("uid-of-{name}")),
-        labels: [("kubernetes.io/hostname".to_owned(), name.to_owned())].into(),
-        annotations: std::collections::BTreeMap::new(),
-        unschedulable: false,
-        conditions: Vec::new(),
-        checkpoint: None,
-        resource_version: String::new(),
-    }
 }
 
 fn request(

@@ -243,6 +243,20 @@ impl BudgetForm {
     }
 }
 
+/// A node of which nothing is known but its name.
+pub(super) fn plain_node(name: &str) -> Node {
+    Node {
+        name: name.to_owned(),
+        uid: Uid(format!("uid-of-{name}")),
+        labels: [("kubernetes.io/hostname".to_owned(), name.to_owned())].into(),
+        annotations: Texts::new(),
+        unschedulable: false,
+        conditions: Vec::new(),
+        checkpoint: None,
+        resource_version: String::new(),
+    }
+}
+
 fn set<T: Clone>(field: &mut T, value: Option<&T>) {
     if let Some(value) = value {
         field.clone_from(value);

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use thiserror::Error;
 
+use super::reach::Shared;
+use super::scenario::BEGINNING;
+use super::short::plain_node;
+use super::world::World;
 use crate::clock::Clock;
 use crate::policy::{
-    ClusterAccess, LoadError, Network, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions, Secrets,
-    Session,
+    self, ClusterAccess, Examined, LoadError, Network, Policies, PolicySpec, Runtime, RuntimeError,
+    RuntimeOptions, Secrets,
 };
 
 /// Loads policies for their author.
@@ -59,8 +63,17 @@ impl Workbench {
         &self,
         specs: &[PolicySpec],
         cluster: Arc<dyn ClusterAccess>,
-    ) -> Result<Arc<Session>, LoadError> {
-        let policies = Policies::load(&self.runtime, specs, cluster).await?;
-        Ok(Arc::new(Session::fixed(policies)))
+    ) -> Result<Policies, LoadError> {
+        Policies::load(&self.runtime, specs, cluster).await
     }
+
+    /// Looks a policy over.
+    pub async fn examine(&self, spec: &PolicySpec) -> Examined {
+        policy::examine(&self.runtime, spec, Arc::new(nothing())).await
+    }
+}
+
+/// Nobody asks for a cluster while a policy is looked over.
+fn nothing() -> Shared {
+    Shared::new(World::new(BEGINNING, plain_node("node-1")))
 }

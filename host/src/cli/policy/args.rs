@@ -21,6 +21,10 @@ pub enum PolicyCommand {
     /// Go back to the edition of a policy that was active before. The one that is active now does not come back by
     /// itself; a new one does.
     Rollback(RollbackArgs),
+    /// Take a policy through everything that a driver does before it loads it, and tell all that is wrong with it.
+    Check(SaidArgs),
+    /// Show what a policy says of itself, what it wants, and what it may use.
+    Inspect(SaidArgs),
     /// Ask a policy once, about a node as `kubectl get node,pods,pdb -A -o yaml` printed it: its plan, or the steps of
     /// a hook. Nothing real is changed.
     Run(RunArgs),

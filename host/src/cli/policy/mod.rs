@@ -5,6 +5,7 @@ mod args;
 mod build;
 mod driver;
 mod list;
+mod examine;
 mod new;
 mod rollback;
 mod run;
@@ -21,6 +22,8 @@ pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
     match command {
         PolicyCommand::New(args) => new::run(args, format),
         PolicyCommand::Build(args) => build::run(args, format),
+        PolicyCommand::Check(args) => examine::check(args, format).await,
+        PolicyCommand::Inspect(args) => examine::inspect(args, format).await,
         PolicyCommand::Run(args) => run::run(args, format).await,
         PolicyCommand::Bench(args) => run::bench(args, format).await,
         PolicyCommand::Test(args) => test::run(args, format).await,

@@ -1,0 +1,86 @@
+//! A policy under the eyes of its author: everything that keeps it from being loaded, not only the first thing, and what
+//! it says of itself even where an operator has said nothing yet.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+
+use super::error::LoadFault;
+use super::given::Wants;
+use super::load::{self, Compiled};
+use super::{ClusterAccess, Description, PolicySpec, PolicyUsage, Runtime, SourceError, source};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Examined {
+    /// The bytes of its file.
+    pub bytes: u64,
+    /// What it says of itself; with the grants that it wants, whether they were given or not.
+    pub description: Option<Description>,
+    /// Everything that keeps it from being loaded.
+    pub faults: Vec<LoadFault>,
+    /// What the calls used that the examination took.
+    pub usage: Option<PolicyUsage>,
+}
+
+/// Takes a policy through all steps of loading, and on where a step has failed that the next one can do without.
+pub async fn examine(runtime: &Runtime, spec: &PolicySpec, cluster: Arc<dyn ClusterAccess>) -> Examined {
+    let mut examined = Examined::default();
+    if let Err(fault) = through(runtime, spec, cluster, &mut examined).await {
+        examined.faults.push(fault);
+    }
+    examined
+}
+
+async fn through(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+    examined: &mut Examined,
+) -> Result<(), LoadFault> {
+    let wasm = read(&spec.file).await?;
+    examined.bytes = wasm.len() as u64;
+    let given = match load::given(spec).await {
+        Ok(given) => given,
+        Err(fault) => {
+            examined.faults.push(fault);
+            load::given(&PolicySpec::default()).await?
+        }
+    };
+    let Compiled { component, digest } = load::compile(runtime, spec, wasm).await?;
+    load::check_needs(&component, &spec.limits)?;
+    let mut guest = load::link(runtime, spec, cluster, &given, &component, &digest)?;
+    let about = guest
+        .describe()
+        .await?
+        .map_err(|error| load::types("exports", &error))?;
+    let wants = Wants::of(&about).unwrap_or_else(|fault| {
+        examined.faults.push(fault);
+        Wants::default()
+    });
+    let missing = given.missing(&wants, spec);
+    if !missing.is_empty() {
+        examined.faults.push(LoadFault::NotGranted(missing));
+    }
+    guest.household = Arc::new(guest.household.granted(&wants));
+    if let Err(fault) = load::check_config(&guest).await {
+        examined.faults.push(fault);
+    }
+    let phases = guest.phases().await.map_err(LoadFault::from);
+    let phases = phases.unwrap_or_else(|fault| {
+        examined.faults.push(fault);
+        Vec::new()
+    });
+    examined.description = Some(load::description(about, spec, digest, wants.grants, phases, &guest));
+    examined.usage = Some(guest.usage());
+    Ok(())
+}
+
+async fn read(file: &Path) -> Result<Vec<u8>, LoadFault> {
+    let file = file.to_owned();
+    let read: Result<Vec<u8>, SourceError> = spawn_blocking(move || source::read(&file))
+        .await
+        .map_err(|_cancelled_or_panicked| LoadFault::BrokenOff)?;
+    Ok(read?)
+}
