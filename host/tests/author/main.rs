@@ -4,6 +4,9 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+#[path = "../support/guests.rs"]
+mod guests;
+mod looking;
 mod new;
 mod program;
 mod scenarios;

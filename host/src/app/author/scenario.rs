@@ -178,7 +178,7 @@ fn request(
     configuration: &Configuration,
     world: &Shared,
     own_pod: Option<PodRef>,
-    policies: &Session,
+    policies: &Policies,
 ) -> Request {
     let sla = configuration.drain.sla.filter(|sla| !sla.is_zero());
     Request {
