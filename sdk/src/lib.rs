@@ -45,12 +45,16 @@ pub mod bindings;
 pub mod cluster;
 pub mod config;
 mod draft;
+pub mod events;
 mod export;
 pub mod http;
+#[cfg(feature = "json")]
+pub mod json;
 pub mod log;
 mod objects;
 mod outcome;
 mod policy;
+pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 

@@ -123,6 +123,22 @@ impl Grant {
         }
     }
 
+    /// To emit Kubernetes Events about the node.
+    pub fn events_of_node() -> Self {
+        Self {
+            capability: "events".to_owned(),
+            target: "node".to_owned(),
+        }
+    }
+
+    /// To emit Kubernetes Events about the node's pods.
+    pub fn events_of_pods() -> Self {
+        Self {
+            capability: "events".to_owned(),
+            target: "pods".to_owned(),
+        }
+    }
+
     /// To have this secret put into requests.
     pub fn secret(name: &str) -> Self {
         Self {

@@ -72,7 +72,14 @@ async fn through(
         examined.faults.push(fault);
         Vec::new()
     });
-    examined.description = Some(load::description(about, spec, digest, wants.grants, phases, &guest));
+    examined.description = Some(load::description(
+        about,
+        spec,
+        digest,
+        wants.grants,
+        phases,
+        &guest,
+    ));
     examined.usage = Some(guest.usage());
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! The path of a policy's author, as the author walks it: the program itself, no cluster.
 #![expect(
     clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, as tests do"
+    clippy::panic,
+    dead_code,
+    reason = "helpers of tests fail by panicking, as tests do, and each binary uses its part of what they share"
 )]
 
 #[path = "../support/guests.rs"]
@@ -10,3 +12,4 @@ mod looking;
 mod new;
 mod program;
 mod scenarios;
+mod tutorial;

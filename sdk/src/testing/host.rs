@@ -3,7 +3,7 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use super::{
-    Planned,
+    Planned, Ran,
     state::{self, State},
 };
 use crate::{
@@ -190,6 +190,50 @@ impl Host {
         Planned::new(plan, pods)
     }
 
+    /// Takes steps of a hook until it is through or has failed for good, but not more than so many. Time passes between
+    /// them as each step asks for.
+    ///
+    /// # Panics
+    /// When a step leaves more state behind than the host keeps.
+    pub fn run_hook<H: Hooks>(&self, phase: Phase, subject: Subject, max_steps: usize) -> Ran {
+        let began = self.now();
+        let mut outcomes = Vec::new();
+        while outcomes.len() < max_steps {
+            let outcome = self.step::<H>(phase, subject.clone());
+            let again = match &outcome {
+                Outcome::Done => None,
+                Outcome::Pending(pending) => Some(pending.again_after),
+                Outcome::Failed(failure) => failure.retry_after,
+            };
+            outcomes.push(outcome);
+            match again {
+                Some(millis) => self.advance(Duration::from_millis(millis)),
+                None => break,
+            }
+        }
+        let took = Duration::from_millis(self.now().saturating_sub(began));
+        Ran { outcomes, took }
+    }
+
+    /// What the next step of a hook would be called with. What the step before left behind is taken out of the stand-in.
+    pub fn call(&self, phase: Phase, subject: Subject) -> Call {
+        state::with(|state| {
+            let at = state
+                .hooks
+                .iter()
+                .position(|(p, s, _)| *p == phase && *s == subject);
+            let left_behind = at.map(|at| state.hooks.swap_remove(at).2);
+            Call {
+                phase,
+                subject,
+                drain: state.drain.clone(),
+                node: state.node.clone(),
+                pods: state.pods.clone(),
+                state: left_behind.unwrap_or_default(),
+            }
+        })
+    }
+
     /// Takes one step of a hook. As the host does, it gives back what the last step of the same hook left behind,
     /// and grants what the policy wants.
     ///
@@ -198,22 +242,8 @@ impl Host {
     pub fn step<H: Hooks>(&self, phase: Phase, subject: Subject) -> Outcome {
         // A policy may want what its configuration says, and ask the stand-in for that.
         let wants = <H as Policy>::describe().wants;
-        let call = state::with(|state| {
-            state.grants = Some(wants);
-            let at = state
-                .hooks
-                .iter()
-                .position(|(p, s, _)| *p == phase && *s == subject);
-            let left_behind = at.map(|at| state.hooks.swap_remove(at).2);
-            Call {
-                phase,
-                subject: subject.clone(),
-                drain: state.drain.clone(),
-                node: state.node.clone(),
-                pods: state.pods.clone(),
-                state: left_behind.unwrap_or_default(),
-            }
-        });
+        state::with(|state| state.grants = Some(wants));
+        let call = self.call(phase, subject.clone());
         let outcome = glue::step::<H>(&call);
         let keeps = match &outcome {
             Outcome::Pending(pending) => Some(pending.state.clone()),
@@ -251,6 +281,11 @@ impl Host {
     /// The moment that the policy is told.
     pub fn now(&self) -> crate::Timestamp {
         state::with(|state| state.drain.now)
+    }
+
+    /// The Events that the policy emitted so far, as lines like `Warning NobodyHeld of node-1: it is empty`.
+    pub fn events(&self) -> Vec<String> {
+        state::with(|state| state.events.clone())
     }
 
     /// What the policy wrote so far.

@@ -97,6 +97,48 @@ pub(crate) mod cluster {
     }
 }
 
+pub(crate) mod events {
+    use crate::{
+        bindings::imports::scupper::drain::events::{Error, Kind, Regarding},
+        testing::state,
+    };
+
+    pub(crate) fn emit(regarding: &Regarding, kind: Kind, reason: &str, note: &str) -> Result<(), Error> {
+        let (target, about) = match regarding {
+            Regarding::Node => ("node", state::with(|state| state.node.name.clone())),
+            Regarding::Pod(uid) => ("pods", pod(uid)?),
+        };
+        state::with(|state| {
+            let grants = state.grants.as_ref();
+            let grants = grants.ok_or_else(|| Error::NotGranted("only `step` may emit".to_owned()))?;
+            let is_it = |grant: &&crate::Grant| grant.capability == "events" && grant.target == target;
+            if !grants.iter().any(|grant| is_it(&grant)) {
+                return Err(Error::NotGranted(format!("events {target}")));
+            }
+            if let Some(message) = &state.outage {
+                return Err(Error::Unavailable(message.clone()));
+            }
+            if reason.is_empty() || !reason.chars().all(|c| c.is_ascii_alphanumeric()) {
+                return Err(Error::Invalid(format!("`{reason}` is no word in CamelCase")));
+            }
+            let kind = match kind {
+                Kind::Normal => "Normal",
+                Kind::Warning => "Warning",
+            };
+            state.events.push(format!("{kind} {reason} of {about}: {note}"));
+            Ok(())
+        })
+    }
+
+    fn pod(uid: &str) -> Result<String, Error> {
+        state::with(|state| {
+            let pod = state.pods.iter().find(|pod| pod.uid == uid);
+            pod.map(crate::Pod::full_name)
+                .ok_or_else(|| Error::NotFound(format!("pod {uid}")))
+        })
+    }
+}
+
 pub(crate) mod http {
     use crate::{
         Grant,

@@ -28,8 +28,10 @@ mod host;
 pub(crate) mod imports;
 mod planned;
 mod pods;
+mod ran;
 mod state;
 
 pub use host::Host;
 pub use planned::Planned;
 pub use pods::pod;
+pub use ran::Ran;

@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) outage: Option<String>,
     /// Who answers requests; `None`: nobody.
     pub(super) server: Option<Server>,
+    /// The Events that the policy emitted.
+    pub(super) events: Vec<String>,
     /// What unfinished hooks left behind.
     pub(super) hooks: Vec<(Phase, Subject, Vec<u8>)>,
 }
@@ -60,6 +62,7 @@ impl Default for State {
             grants: None,
             outage: None,
             server: None,
+            events: Vec::new(),
             hooks: Vec::new(),
         }
     }

@@ -1,0 +1,154 @@
+//! The walk through `sdk/README.md`: each of its commands is run, and what they print is what stands there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::program::{repository, run};
+
+/// A block of the readme that does something.
+#[derive(Debug)]
+enum Block {
+    /// Becomes a file.
+    File { name: String, text: String },
+    /// A file of the repository that is copied.
+    Copy { from: String, to: String },
+    /// Commands and what they print.
+    Console(Vec<(String, String)>),
+}
+
+fn blocks(readme: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut named: Option<String> = None;
+    let mut lines = readme.lines();
+    while let Some(line) = lines.next() {
+        let comment = |what: &str| {
+            let rest = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+            Some(rest.strip_prefix(what)?.trim().to_owned())
+        };
+        if let Some(name) = comment("file:") {
+            named = Some(name);
+        } else if let Some((from, to)) = comment("copy:").as_deref().and_then(|both| both.split_once(' ')) {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            blocks.push(Block::Copy { from, to });
+        } else if let Some(language) = line.strip_prefix("```") {
+            let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            match named.take() {
+                Some(name) => blocks.push(Block::File {
+                    name,
+                    text: text.join("\n") + "\n",
+                }),
+                None if language == "console" => blocks.push(Block::Console(commands(&text))),
+                None => {}
+            }
+        }
+    }
+    blocks
+}
+
+fn commands(lines: &[&str]) -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    for line in lines {
+        match line.strip_prefix("$ ") {
+            Some(command) => commands.push((command.to_owned(), String::new())),
+            None => {
+                let (_, output) = commands.last_mut().unwrap();
+                output.push_str(line);
+                output.push('\n');
+            }
+        }
+    }
+    commands
+}
+
+/// Whether a line is as the readme has it, where `…` stands for anything.
+fn is_as_written(written: &str, line: &str) -> bool {
+    let mut rest = line;
+    let parts: Vec<&str> = written.split('…').collect();
+    let last = parts.len() - 1;
+    parts.iter().enumerate().all(|(at, part)| {
+        let found = if at == last && at > 0 {
+            rest.ends_with(part).then_some(rest.len())
+        } else if at == 0 {
+            rest.starts_with(part).then_some(part.len())
+        } else {
+            rest.find(part).map(|found| found + part.len())
+        };
+        rest = found.and_then(|found| rest.get(found..)).unwrap_or_default();
+        found.is_some() && (last > 0 || rest.is_empty())
+    })
+}
+
+/// The folder that is walked in, and where the last command has led.
+struct Walk {
+    here: PathBuf,
+}
+
+impl Walk {
+    fn command(&mut self, line: &str, written: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["cd", folder] = words[..] {
+            self.here = self.here.join(folder);
+            return;
+        }
+        let ["scupper", args @ ..] = &words[..] else {
+            panic!("the readme runs `{line}`, which no test runs");
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+        command
+            .args(args)
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("CARGO_TARGET_DIR", self.here.join("target"))
+            .env_remove("CARGO_BUILD_BUILD_DIR");
+        let ran = run(&self.here, command);
+        let same = ran.stdout.lines().count() == written.lines().count()
+            && ran
+                .stdout
+                .lines()
+                .zip(written.lines())
+                .all(|(line, written)| is_as_written(written, line));
+        assert!(
+            same,
+            "`{line}` printed:\n{}\nand the readme has:\n{written}\n{ran:#?}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn the_walk_through_the_readme_of_the_sdk_goes_as_it_is_written() {
+    let root = repository();
+    let readme = std::fs::read_to_string(root.join("sdk/README.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut walk = Walk {
+        here: dir.path().to_owned(),
+    };
+    let mut ran = 0;
+    for block in blocks(&readme) {
+        match block {
+            Block::File { name, text } => write(&walk.here.join(name), &text),
+            Block::Copy { from, to } => {
+                std::fs::copy(root.join(from), walk.here.join(to)).unwrap();
+            }
+            Block::Console(commands) => {
+                for (line, written) in commands {
+                    walk.command(&line, &written);
+                    ran += 1;
+                }
+            }
+        }
+    }
+    assert!(ran >= 8, "only {ran} commands were found in the readme");
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+    assert!(is_as_written("a", "a") && !is_as_written("a", "ab") && !is_as_written("ab", "a"));
+    assert!(is_as_written("…/x.wasm", "/tmp/y/x.wasm") && !is_as_written("…/x.wasm", "/tmp/x.wasm.new"));
+    assert!(is_as_written("  … bytes, sha256:…", "  123 bytes, sha256:abc"));
+    assert!(!is_as_written("  … bytes, sha256:…", "  123 sha256:abc"));
+}

@@ -1,0 +1,187 @@
+//! Trying again over steps: a step never sleeps, so what it has tried so far is kept in the hook's state.
+//!
+//! ```
+//! use std::time::Duration;
+//! use scupper_sdk::{*, http::Request, retry::{Backoff, Retry}, testing::Host};
+//! # use scupper_sdk::http::Response;
+//! # struct Asks;
+//! # impl Policy for Asks { fn describe() -> Description { description!("Asks").wants(Grant::http("POST", "https://jobs.example.com/")) } }
+//!
+//! const BACKOFF: Backoff = Backoff::from_secs(2).at_most(Duration::from_secs(60)).tries(5);
+//!
+//! # impl Hooks for Asks {
+//! # fn phases() -> Vec<Phase> { vec![Phase::BeforeDrain] }
+//! fn step(call: &Call) -> Outcome {
+//!     let retry = Retry::of(&call.state);
+//!     match Request::post("https://jobs.example.com/drain").send() {
+//!         Ok(response) if response.is_success() => Outcome::Done,
+//!         Ok(response) if response.may_pass() => retry.again(&BACKOFF, format!("status {}", response.status)),
+//!         Ok(response) => Outcome::failed(format!("status {}", response.status)).into(),
+//!         Err(error) if error.may_pass() => retry.again(&BACKOFF, error.to_string()),
+//!         Err(error) => Outcome::failed(error.to_string()).into(),
+//!     }
+//! }
+//! # }
+//!
+//! // The server is overloaded twice, then it answers.
+//! let host = Host::new();
+//! let mut times = 0;
+//! host.on_request(move |_request| {
+//!     times += 1;
+//!     Ok(Response::new(if times < 3 { 503 } else { 202 }, ""))
+//! });
+//! let ran = host.run_hook::<Asks>(Phase::BeforeDrain, Subject::Node, 10);
+//! assert_eq!(ran.outcome(), Some(&Outcome::Done));
+//! assert_eq!(ran.progress(), ["try 1 of 5: status 503", "try 2 of 5: status 503"]);
+//! assert_eq!(ran.took, Duration::from_secs(2 + 4));
+//! ```
+//!
+//! A step that keeps other things in its state keeps [`Retry::to_bytes`] among them.
+
+use std::time::Duration;
+
+use crate::{
+    Outcome,
+    http::{Error, Response},
+};
+
+/// How long to wait between tries, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    tries: Option<u32>,
+}
+
+/// How often something has failed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    failures: u32,
+}
+
+impl Backoff {
+    /// Waits this many seconds after the first failure, twice as long after each one more, and at most five minutes.
+    /// There are as many tries as the drain's deadline allows.
+    pub const fn from_secs(first: u64) -> Self {
+        Self {
+            first: Duration::from_secs(first),
+            longest: Duration::from_secs(300),
+            tries: None,
+        }
+    }
+
+    /// Waits no longer than this.
+    #[must_use]
+    pub const fn at_most(self, longest: Duration) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// Gives up after so many tries.
+    #[must_use]
+    pub const fn tries(self, tries: u32) -> Self {
+        Self {
+            tries: Some(tries),
+            ..self
+        }
+    }
+
+    /// How long to wait after so many failures; `None`: no longer.
+    fn wait(&self, failures: u32) -> Option<Duration> {
+        if self.tries.is_some_and(|tries| failures >= tries) {
+            return None;
+        }
+        let doublings = failures.saturating_sub(1).min(31);
+        Some(self.first.saturating_mul(1 << doublings).min(self.longest))
+    }
+}
+
+impl Retry {
+    /// What was kept; nothing was tried when it is none of ours.
+    pub fn of(state: &[u8]) -> Self {
+        state.try_into().map_or(Self::default(), |bytes| Self {
+            failures: u32::from_le_bytes(bytes),
+        })
+    }
+
+    /// To be kept.
+    pub const fn to_bytes(self) -> [u8; 4] {
+        self.failures.to_le_bytes()
+    }
+
+    /// How often it has failed.
+    pub const fn failures(self) -> u32 {
+        self.failures
+    }
+
+    /// It has failed once more. How long to wait before the next try; `None`: there is none.
+    pub fn failed(&mut self, backoff: &Backoff) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        backoff.wait(self.failures)
+    }
+
+    /// It has failed once more: the answer of a step whose state is nothing but this.
+    pub fn again(mut self, backoff: &Backoff, why: impl Into<String>) -> Outcome {
+        let why = why.into();
+        let Some(wait) = self.failed(backoff) else {
+            return Outcome::failed(format!("{why}, after {} tries", self.failures)).into();
+        };
+        let progress = match backoff.tries {
+            Some(tries) => format!("try {} of {tries}: {why}", self.failures),
+            None => format!("try {}: {why}", self.failures),
+        };
+        Outcome::pending(progress)
+            .again_after(wait)
+            .state(self.to_bytes())
+            .into()
+    }
+}
+
+impl Error {
+    /// Another try may have another end. Where it is `Broken`, `Timeout` or `TooLarge`, the request may have had its
+    /// effect already.
+    pub const fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::Broken(_) | Self::Timeout(_) | Self::TooMany(_) | Self::NoSecret(_)
+        )
+    }
+}
+
+impl Response {
+    /// Another try may have another end: 408, 425, 429, 500, 502, 503 and 504.
+    pub const fn may_pass(&self) -> bool {
+        matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+    }
+
+    /// When the server wants to be asked again, in seconds from now; a date is not read.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let seconds: u64 = self.header("retry-after")?.trim().parse().ok()?;
+        Some(Duration::from_secs(seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_tries_end() {
+        let backoff = Backoff::from_secs(2).at_most(Duration::from_secs(7)).tries(4);
+        let mut retry = Retry::default();
+        let waits: Vec<_> = (0..5)
+            .map(|_| retry.failed(&backoff).map(|wait| wait.as_secs()))
+            .collect();
+        assert_eq!(waits, [Some(2), Some(4), Some(7), None, None]);
+        let endless = Backoff::from_secs(1);
+        let mut retry = Retry { failures: u32::MAX };
+        assert_eq!(retry.failed(&endless), Some(Duration::from_secs(300)));
+    }
+
+    #[test]
+    fn it_survives_its_bytes_and_what_is_none_of_its_own() {
+        let retry = Retry { failures: 7 };
+        assert_eq!(Retry::of(&retry.to_bytes()), retry);
+        assert_eq!(Retry::of(b""), Retry::default());
+        assert_eq!(Retry::of(b"something else"), Retry::default());
+    }
+}
