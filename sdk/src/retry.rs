@@ -98,9 +98,12 @@ impl Backoff {
 impl Retry {
     /// What was kept; nothing was tried when it is none of ours.
     pub fn of(state: &[u8]) -> Self {
-        state.try_into().map_or(Self::default(), |bytes| Self {
-            failures: u32::from_le_bytes(bytes),
-        })
+        state.try_into().map_or_else(
+            |_none_of_ours| Self::default(),
+            |bytes| Self {
+                failures: u32::from_le_bytes(bytes),
+            },
+        )
     }
 
     /// To be kept.

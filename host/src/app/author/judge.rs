@@ -73,7 +73,9 @@ impl Judge {
                 self.reasons(&form.reasons, &refused);
             }
             (None, outcome) => {
-                let actual = outcome.as_ref().map_or_else(|| "none".to_owned(), ended);
+                // A planner that fails is asked again and again, unless the operator says otherwise.
+                let told = || play.story.last().map_or("none", |line| line.trim()).to_owned();
+                let actual = outcome.as_ref().map_or_else(told, ended);
                 self.differ("the plan", "one that holds", actual);
             }
         }

@@ -170,7 +170,8 @@ impl Play {
     /// Asks a planner once.
     pub(super) async fn plan_once(&self, policy: &str, draft: &Plan) -> PlanAnswer {
         let info = calls::info(&self.request, self.started, self.now());
-        calls::plan(&self.policies, info, &self.view, policy, draft).await
+        let settings = &self.request.settings;
+        calls::plan(&self.policies, info, &self.view, settings, (policy, draft)).await
     }
 
     /// So much time passes, and the drain stands still.

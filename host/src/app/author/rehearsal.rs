@@ -12,7 +12,7 @@ use super::snapshot::Snapshot;
 use super::workbench::Workbench;
 use super::world::World;
 use crate::app::Planned;
-use crate::policy::{LoadError, LoadFault, Policies, PolicySpec, PolicyUsage, Session};
+use crate::policy::{LoadError, LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
 
 /// As long as a drain is looked at.
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
@@ -54,6 +54,11 @@ impl Rehearsal {
         mut spec: PolicySpec,
         snapshot: Snapshot,
     ) -> Result<Self, LoadError> {
+        // Whatever the operator says: here somebody waits for the answer.
+        spec.on_failure = OnFailure {
+            planner: Remedy::Refuse,
+            hooks: Remedy::Refuse,
+        };
         let mut world = World::new(BEGINNING, snapshot.node);
         for pod in snapshot.pods {
             world.add_pod(pod, None);
