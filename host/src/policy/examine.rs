@@ -48,7 +48,7 @@ async fn through(
             load::given(&PolicySpec::default()).await?
         }
     };
-    let Compiled { component, digest } = load::compile(runtime, spec, wasm).await?;
+    let Compiled { component, digest } = load::compile(runtime, spec, wasm.into()).await?;
     load::check_needs(&component, &spec.limits)?;
     let mut guest = load::link(runtime, spec, cluster, &given, &component, &digest)?;
     let about = guest

@@ -1,6 +1,6 @@
 //! A policy looked over, asked once, and measured.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn component(crate_folder: &str) -> String {
     built.get("file").unwrap().as_str().unwrap().to_owned()
 }
 
-fn path(file: &PathBuf) -> &str {
+fn path(file: &Path) -> &str {
     file.to_str().unwrap()
 }
 

@@ -58,6 +58,7 @@ impl Rehearsal {
         spec.on_failure = OnFailure {
             planner: Remedy::Refuse,
             hooks: Remedy::Refuse,
+            ..spec.on_failure
         };
         let mut world = World::new(BEGINNING, snapshot.node);
         for pod in snapshot.pods {

@@ -16,11 +16,6 @@ pub enum PolicyCommand {
     Build(BuildArgs),
     /// Play the scenarios of a policy: a drain on a cluster in memory, in a time of its own. Needs no Kubernetes.
     Test(TestArgs),
-    /// How the policies of the driver on this node stand: what is active, and what was not taken and why.
-    List(DriverArgs),
-    /// Go back to the edition of a policy that was active before. The one that is active now does not come back by
-    /// itself; a new one does.
-    Rollback(RollbackArgs),
     /// Take a policy through everything that a driver does before it loads it, and tell all that is wrong with it.
     Check(SaidArgs),
     /// Show what a policy says of itself, what it wants, and what it may use.
@@ -30,6 +25,11 @@ pub enum PolicyCommand {
     Run(RunArgs),
     /// Measure a policy: how long it plans and how long a step takes, and what it used of its limits.
     Bench(BenchArgs),
+    /// How the policies of the driver on this node stand: what is active, and what was not taken and why.
+    List(DriverArgs),
+    /// Go back to the edition of a policy that was active before. The one that is active now does not come back by
+    /// itself; a new one does.
+    Rollback(RollbackArgs),
 }
 
 impl PolicyCommand {
@@ -105,6 +105,8 @@ pub struct RollbackArgs {
     pub name: String,
     #[command(flatten)]
     pub driver: DriverArgs,
+}
+
 /// Which policy, and what the operator says of it.
 #[derive(Debug, clap::Args)]
 pub struct SaidArgs {

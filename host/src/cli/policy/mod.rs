@@ -4,8 +4,8 @@
 mod args;
 mod build;
 mod driver;
-mod list;
 mod examine;
+mod list;
 mod new;
 mod rollback;
 mod run;
