@@ -34,6 +34,16 @@ demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. 
 	$(call say,a drain)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
 
+.PHONY: demo-openstack
+demo-openstack: tools plugins ## Watch servers leave a compute host of a real Nova. Needs no Kubernetes.
+	@host/testbeds/tools openstack
+	$(call say,the real OpenStack (the first time it is fetched$(comma) two minutes))
+	@host/testbeds/openstack/openstack-testbed fetch
+	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+	cargo build --locked -p scupper
+	$(call say,a drain)
+	"$(CARGO_TARGET_DIR)/debug/scupper" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
+
 .PHONY: plugins
 plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm).
 	$(call say,building the policies)

@@ -208,10 +208,24 @@ pub struct CleanupArgs {
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
     /// The policy that drains the Slurm pods, made by `make plugins`.
-    #[arg(long, value_name = "FILE")]
-    pub slurm: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "openstack")]
+    pub slurm: Option<PathBuf>,
     /// Drain a node of a real Slurm instead of a simulated one: the program that starts it,
     /// host/testbeds/slurm/slurm-testbed.
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", requires = "slurm")]
     pub slurm_testbed: Option<PathBuf>,
+    /// The policy that empties a compute host of OpenStack, made by `make plugins`: drain the host of a real Nova.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "slurm",
+        requires = "openstack_testbed"
+    )]
+    pub openstack: Option<PathBuf>,
+    /// The program that starts the real OpenStack, host/testbeds/openstack/openstack-testbed.
+    #[arg(long, value_name = "PROGRAM", requires = "openstack_state")]
+    pub openstack_testbed: Option<PathBuf>,
+    /// The folder that keeps it between demos.
+    #[arg(long, value_name = "DIR")]
+    pub openstack_state: Option<PathBuf>,
 }

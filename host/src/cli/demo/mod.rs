@@ -1,10 +1,13 @@
 //! `scupper demo`: the real driver, the real policy, a simulated cluster and a simulated kubelet.
 
+mod openstack;
+mod openstack_testbed;
 mod real_slurm;
 mod scene;
 mod stage;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use scupper_simulator::api::ApiServer;
@@ -23,9 +26,14 @@ const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 
 /// Plays the demo.
 pub(super) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
-    let played = match &args.slurm_testbed {
-        Some(testbed) => real_slurm::play(&args.slurm, testbed, format).await,
-        None => play(args, format).await,
+    let played = match (&args.slurm, &args.openstack) {
+        (_, Some(policy)) => openstack(args, policy, format).await,
+        (Some(policy), None) => match &args.slurm_testbed {
+            Some(testbed) => real_slurm::play(policy, testbed, format).await,
+            None => play(policy, format).await,
+        },
+        // The command line wants one of them.
+        (None, None) => Ok(()),
     };
     match played {
         Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),
@@ -44,7 +52,20 @@ fn speaker(format: Format) -> impl Fn(&str) + Clone + Send + Sync + 'static {
     }
 }
 
-async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
+async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(), DemoError> {
+    let (Some(testbed), Some(state)) = (&args.openstack_testbed, &args.openstack_state) else {
+        // The command line wants both.
+        return Ok(());
+    };
+    let places = openstack::Places {
+        policy,
+        testbed,
+        state,
+    };
+    openstack::play(places, format).await
+}
+
+async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
     let cluster = ApiServer::start(scene::options())
         .await
         .map_err(DemoError::Server)?;
@@ -60,7 +81,7 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
     say(
         "plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.",
     );
-    let stage = Stage::set(cluster, NODE, policies(args), format).await?;
+    let stage = Stage::set(cluster, NODE, policies(policy), format).await?;
     say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
     let mark = stage.mark();
     stage.transition("drain-worker-1", DRIVER).await?;
@@ -74,10 +95,10 @@ async fn play(args: &DemoArgs, format: Format) -> Result<(), DemoError> {
     stage.clear().await
 }
 
-fn policies(args: &DemoArgs) -> PoliciesOptions {
+fn policies(file: &Path) -> PoliciesOptions {
     let slurm = PolicySpec {
         name: "slurm".to_owned(),
-        file: args.slurm.clone(),
+        file: file.to_owned(),
         grants: GRANT.parse().into_iter().collect(),
         config: BTreeMap::from([("poll-seconds".to_owned(), "1".to_owned())]),
         ..PolicySpec::default()

@@ -9,10 +9,9 @@ use std::time::Duration;
 use scupper_simulator::api::{ApiServer, Store, StoreError, objects};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::speaker;
-use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON};
+use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON, interrupts};
 use crate::app::PoliciesOptions;
 use crate::policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use crate::report::Format;
@@ -158,19 +157,6 @@ async fn watch(slurm: Slurm, mut was: String, say: impl Fn(&str)) {
         }
         tokio::time::sleep(POLL).await;
     }
-}
-
-fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    })
 }
 
 /// A real Slurm. The last one that holds it ends it.

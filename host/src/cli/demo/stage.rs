@@ -7,6 +7,7 @@ use std::time::Duration;
 use scupper_simulator::api::{self, ApiServer, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{AppError, Plugin, PluginOptions, PoliciesOptions};
 use crate::report::Format;
@@ -37,6 +38,8 @@ pub(super) enum DemoError {
     Stuck { event: String, message: String },
     #[error("there is no real Slurm: {0}")]
     Slurm(String),
+    #[error("there is no real OpenStack: {0}")]
+    OpenStack(String),
     #[error("could not listen for signals")]
     Signals(#[source] std::io::Error),
     #[error("stopped")]
@@ -174,6 +177,20 @@ impl Stage {
             parts.join(", ")
         )
     }
+}
+
+/// Comes true when somebody wants the program to end. From now on nothing else ends it.
+pub(super) fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
 }
 
 /// A task that ends with its owner.
