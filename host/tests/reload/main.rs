@@ -20,3 +20,4 @@ mod rig;
 mod rollback;
 
 mod sessions;
+mod storms;

@@ -11,7 +11,7 @@
 //! | 13 | plans with pods that are not its own | `plans` |
 //! | 14–15 | compile bombs, native code in disguise | `bytes` |
 //! | 16 | ending itself | `endings` |
-//! | 17 | reload storms | here what they meet first; the rest in the tests of reloading |
+//! | 17 | reload storms | `endings`: what they meet first; `reload/storms`: how few are tried |
 
 mod bytes;
 mod endings;
