@@ -290,14 +290,22 @@ impl<'a> Judge<'a> {
                 .sort_by_key(|(server, _)| (server.name.clone(), server.id.clone())),
         }
         let free = self.moves.parallel.saturating_sub(self.decision.moving);
-        for (at, (server, act)) in std::mem::take(&mut self.candidates).into_iter().enumerate() {
-            if at < free {
-                self.decision.moving += 1;
-                self.decision.acts.push(act);
-                self.wait(server, "is asked to move".to_owned(), None);
-            } else {
-                self.wait(server, "waits for its turn".to_owned(), None);
-            }
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let others = candidates.split_off(free.min(candidates.len()));
+        for (server, act) in candidates {
+            self.decision.moving += 1;
+            self.decision.acts.push(act);
+            self.wait(server, "is asked to move".to_owned(), None);
+        }
+        match others.as_slice() {
+            [] => {}
+            [(server, _)] => self.wait(server, "waits for its turn".to_owned(), None),
+            // People want to see what moves; the rest is a number.
+            _ => self.decision.waiting.push(Waiting {
+                what: format!("{} more servers", others.len()),
+                detail: "wait for their turn".to_owned(),
+                since: None,
+            }),
         }
     }
 
