@@ -185,6 +185,11 @@ async fn a_channel_that_slept_for_half_an_hour_fails_the_claim() {
         let (cluster, world) = world_with(|options| options.timing = Timing::default()).await;
         let service = Service::serve(&world.service("a"), [Reply::Condition(END)]);
         let front = Registered::serve(&world.registry("a"), Plugin::new(DRIVER, &service.path));
+        // Long steps would end the registration's own calls before the sockets have carried them.
+        let begun = tokio::time::Instant::now();
+        while front.notified().is_empty() && begun.elapsed() < Duration::from_secs(90) {
+            step(Duration::from_millis(100)).await;
+        }
         for _ in 0..minutes * 6 {
             step(Duration::from_secs(10)).await;
         }
