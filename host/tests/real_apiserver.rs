@@ -8,6 +8,8 @@
 
 #[path = "../benches/drain/driver.rs"]
 mod driver;
+#[path = "support/skip.rs"]
+mod skip;
 #[path = "../benches/drain/testbed.rs"]
 mod testbed;
 
@@ -17,14 +19,9 @@ use testbed::Testbed;
 
 const PODS: usize = 110;
 
-/// What the machine lacks for these tests, unless somebody said to leave them out.
-fn skipped() -> bool {
-    std::env::var("SCUPPER_SKIP").is_ok_and(|parts| parts.split(',').any(|part| part == "real-apiserver"))
-}
-
 #[tokio::test]
 async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
-    if skipped() {
+    if skip::left_out("real-apiserver") {
         return;
     }
     let testbed = Testbed::up();

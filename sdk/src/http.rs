@@ -210,6 +210,26 @@ impl Response {
     }
 }
 
+/// A text as one segment of a path, or as one value in a query.
+///
+/// ```
+/// # use scupper_sdk::http::escaped;
+/// assert_eq!(escaped("a b/c&d"), "a%20b%2Fc%26d");
+/// assert_eq!(escaped("2026-11-21T13:49:58Z"), "2026-11-21T13:49:58Z");
+/// ```
+pub fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

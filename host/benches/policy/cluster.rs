@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use scupper::policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_engine::{Condition, Controller, Node, Pod, PodPhase, PodRef, Time, Uid};
 
 const CREATED: Time = Time::from_millis(1_780_000_000_000);
@@ -98,56 +95,4 @@ fn labels(app: &str) -> BTreeMap<String, String> {
     keys.into_iter()
         .map(|key| (format!("app.kubernetes.io/{key}"), app.to_owned()))
         .collect()
-}
-
-/// No cluster: these policies do not ask for it here.
-pub(crate) struct Nobody;
-
-impl Nobody {
-    fn none<T>() -> Result<T, AccessError> {
-        Err(AccessError::Unavailable(
-            "there is no cluster in a benchmark".to_owned(),
-        ))
-    }
-}
-
-impl ClusterAccess for Nobody {
-    fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        async { Self::none() }.boxed()
-    }
-
-    fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        async { Self::none() }.boxed()
-    }
-
-    fn pods<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        async { Self::none() }.boxed()
-    }
-
-    fn annotate_node<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        async { Self::none() }.boxed()
-    }
-
-    fn secret<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
-        async { Self::none() }.boxed()
-    }
-
-    fn annotate_pod<'a>(
-        &'a self,
-        _: &'a PodRef,
-        _: &'a str,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        async { Self::none() }.boxed()
-    }
 }

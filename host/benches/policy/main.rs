@@ -13,12 +13,12 @@ use std::sync::{Arc, LazyLock};
 use divan::Bencher;
 use scupper::clock::Clock;
 use scupper::policy::{
-    DrainInfo, Network, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
+    DrainInfo, Network, NoCluster, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
 };
 use scupper_engine::{HookPhase, HookStep, PlanAnswer, Settings, Subject, Time, check, draft};
 use tempfile::TempDir;
 
-use cluster::{Nobody, node, pods, slurm_pods};
+use cluster::{node, pods, slurm_pods};
 
 const SIZES: [usize; 3] = [110, 500, 5_000];
 const NOW: Time = Time::from_millis(1_790_000_000_000);
@@ -58,7 +58,11 @@ fn load(runtime: &Runtime, names: &[&str]) -> Policies {
     };
     let specs: Vec<_> = names.iter().map(spec).collect();
     TOKIO
-        .block_on(Policies::load(runtime, &specs, Arc::new(Nobody)))
+        .block_on(Policies::load(
+            runtime,
+            &specs,
+            Arc::new(NoCluster("there is no cluster in a benchmark")),
+        ))
         .unwrap()
 }
 

@@ -27,6 +27,39 @@ pub enum HookPhase {
     AfterUncordon,
 }
 
+impl HookPhase {
+    /// All of them, in the order of a node's way out and back.
+    pub const ALL: [Self; 8] = [
+        Self::BeforeCordon,
+        Self::BeforeDrain,
+        Self::BeforeWave,
+        Self::BeforeEvict,
+        Self::AfterDrain,
+        Self::OnCancel,
+        Self::BeforeUncordon,
+        Self::AfterUncordon,
+    ];
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+
+    /// The name it has in the WIT package.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::BeforeCordon => "before-cordon",
+            Self::BeforeDrain => "before-drain",
+            Self::BeforeWave => "before-wave",
+            Self::BeforeEvict => "before-evict",
+            Self::AfterDrain => "after-drain",
+            Self::OnCancel => "on-cancel",
+            Self::BeforeUncordon => "before-uncordon",
+            Self::AfterUncordon => "after-uncordon",
+        }
+    }
+}
+
 /// What a hook is called for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
@@ -90,15 +123,6 @@ pub struct WaitingOn {
 impl fmt::Display for HookPhase {
     /// The name it has in the WIT package.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::BeforeCordon => "before-cordon",
-            Self::BeforeDrain => "before-drain",
-            Self::BeforeWave => "before-wave",
-            Self::BeforeEvict => "before-evict",
-            Self::AfterDrain => "after-drain",
-            Self::OnCancel => "on-cancel",
-            Self::BeforeUncordon => "before-uncordon",
-            Self::AfterUncordon => "after-uncordon",
-        })
+        f.pad(self.name())
     }
 }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use scupper_engine::{Node, Pod, PodRef};
-
 use super::{AppError, PoliciesOptions, policies};
 use crate::clock::Clock;
-use crate::policy::{AccessError, ClusterAccess, Description, LoadError, Network, Policies, PolicyEvent};
+use crate::policy::{Description, LoadError, Network, NoCluster, Policies};
+
+/// Nothing that is called while a policy is loaded may reach a cluster, so none is needed.
+const UNASKED: NoCluster = NoCluster("the policy is only looked at");
 
 /// What became of one policy.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub async fn try_policies(options: &PoliciesOptions) -> Result<Vec<Trial>, AppEr
     let (runtime, _cache) = policies::runtime(options, None, Clock::System, Network::default())?;
     let mut trials = Vec::new();
     for spec in &options.policies {
-        let loaded = Policies::load(&runtime, std::slice::from_ref(spec), Arc::new(NoCluster)).await;
+        let loaded = Policies::load(&runtime, std::slice::from_ref(spec), Arc::new(UNASKED)).await;
         let loaded = loaded.map(|policies| policies.descriptions().into_iter().next());
         let Some(result) = loaded.transpose() else {
             continue;
@@ -35,53 +34,4 @@ pub async fn try_policies(options: &PoliciesOptions) -> Result<Vec<Trial>, AppEr
         });
     }
     Ok(trials)
-}
-
-/// Nothing that is called while a policy is loaded may reach a cluster, so none is needed.
-struct NoCluster;
-
-fn nothing<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, AccessError>> {
-    let error = AccessError::Unavailable("the policy is only looked at".to_owned());
-    std::future::ready(Err(error)).boxed()
-}
-
-impl ClusterAccess for NoCluster {
-    fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        nothing()
-    }
-
-    fn pods<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        nothing()
-    }
-
-    fn annotate_node<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        nothing()
-    }
-
-    fn annotate_pod<'a>(
-        &'a self,
-        _: &'a PodRef,
-        _: &'a str,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        nothing()
-    }
-
-    fn secret<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
-        nothing()
-    }
-
-    fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        nothing()
-    }
 }

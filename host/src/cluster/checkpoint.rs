@@ -264,20 +264,8 @@ fn phase_from_name(name: &str) -> Option<Phase> {
     PHASES.into_iter().find(|phase| phase_name(*phase) == name)
 }
 
-const HOOK_PHASES: [HookPhase; 8] = [
-    HookPhase::BeforeCordon,
-    HookPhase::BeforeDrain,
-    HookPhase::BeforeWave,
-    HookPhase::BeforeEvict,
-    HookPhase::AfterDrain,
-    HookPhase::OnCancel,
-    HookPhase::BeforeUncordon,
-    HookPhase::AfterUncordon,
-];
-
 fn hook_phase(name: &str) -> Result<HookPhase, CheckpointFault> {
-    let known = HOOK_PHASES.into_iter().find(|phase| phase.to_string() == name);
-    known.ok_or(CheckpointFault::Unknown("hook phase"))
+    HookPhase::from_name(name).ok_or(CheckpointFault::Unknown("hook phase"))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

@@ -39,6 +39,7 @@ mod log;
 mod meter;
 mod names;
 mod native;
+mod no_cluster;
 mod observer;
 mod owned;
 mod policies;
@@ -68,6 +69,7 @@ pub use http::{
     Endpoint, HttpGrant, HttpGrantError, HttpWantError, Network, Networks, Resolve, TlsError, UrlError,
 };
 pub use limits::Limits;
+pub use no_cluster::NoCluster;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};
 pub use private::PrivateDirError;

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use crate::skip::left_out;
+
 /// The node.
 pub(crate) const NODE: &str = "real-0";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testbeds/kubelet/real-kubelet");
@@ -19,8 +21,7 @@ pub(crate) struct Testbed {
 impl Testbed {
     /// Starts it, with the lifecycle kinds. `None`: the machine's owner wants it left out.
     pub(crate) fn up(name: &str) -> Option<Self> {
-        let skip = std::env::var("SCUPPER_SKIP").unwrap_or_default();
-        if skip.split([',', ' ']).any(|part| part == "real-kubelet") {
+        if left_out("real-kubelet") {
             eprintln!("left out, as SCUPPER_SKIP says: real-kubelet");
             return None;
         }

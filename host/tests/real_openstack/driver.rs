@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, ClusterAccess, DrainInfo, HttpGrant, Network, Networks, Policies, PolicyEvent, PolicySpec,
-    Runtime, RuntimeOptions, SecretGrant, SecretSource, Secrets, StepCall,
+    DrainInfo, HttpGrant, Network, Networks, NoCluster, Policies, PolicySpec, Runtime, RuntimeOptions,
+    SecretGrant, SecretSource, Secrets, StepCall,
 };
-use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
+use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
 use xtask::policies;
 use xtask::workspace::Workspace;
 
@@ -155,7 +153,12 @@ async fn load(bed: &Testbed, setup: &Setup<'_>) -> Policies {
         secrets: Secrets::default(),
     };
     let runtime = Runtime::new(options).unwrap();
-    let loaded = Policies::load(&runtime, &[spec(bed, setup)], Arc::new(Nothing)).await;
+    let loaded = Policies::load(
+        &runtime,
+        &[spec(bed, setup)],
+        Arc::new(NoCluster("there is no cluster")),
+    )
+    .await;
     loaded.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
@@ -279,53 +282,5 @@ fn node() -> Node {
         conditions: Vec::new(),
         checkpoint: None,
         resource_version: "1".to_owned(),
-    }
-}
-
-/// This policy asks nothing of Kubernetes.
-struct Nothing;
-
-fn nothing<T: Send + 'static>() -> BoxFuture<'static, Result<T, AccessError>> {
-    async { Err(AccessError::Unavailable("there is no cluster".to_owned())) }.boxed()
-}
-
-impl ClusterAccess for Nothing {
-    fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        nothing()
-    }
-
-    fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        nothing()
-    }
-
-    fn annotate_node<'a>(
-        &'a self,
-        _node: &'a str,
-        _key: &'a str,
-        _value: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        nothing()
-    }
-
-    fn annotate_pod<'a>(
-        &'a self,
-        _pod: &'a PodRef,
-        _key: &'a str,
-        _value: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        nothing()
-    }
-
-    fn secret<'a>(
-        &'a self,
-        _namespace: &'a str,
-        _name: &'a str,
-        _key: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
-        nothing()
-    }
-
-    fn emit<'a>(&'a self, _event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        nothing()
     }
 }

@@ -16,6 +16,8 @@ mod draining;
 mod faults;
 mod owning;
 mod rig;
+#[path = "../support/skip.rs"]
+mod skip;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "only the policies are built here")]
 mod support;

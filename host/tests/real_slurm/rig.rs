@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, ClusterAccess, DrainInfo, HttpGrant, Network, Networks, Policies, PolicyEvent, PolicySpec,
-    Runtime, RuntimeOptions, SecretGrant, SecretSource, Secrets, StepCall,
+    DrainInfo, HttpGrant, Network, Networks, NoCluster, Policies, PolicySpec, Runtime, RuntimeOptions,
+    SecretGrant, SecretSource, Secrets, StepCall,
 };
-use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid, WaitingOn};
+use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid, WaitingOn};
 
 use crate::testbed::{LIMIT, NODE, Testbed};
 
@@ -89,7 +87,7 @@ impl Rig {
 
     pub(crate) async fn load_with(testbed: &Testbed, token: &Path, config: &[(&str, &str)]) -> Self {
         let spec = spec(&testbed.url(), token, config);
-        let policies = Policies::load(&runtime(), &[spec], Arc::new(Nobody)).await;
+        let policies = Policies::load(&runtime(), &[spec], Arc::new(NoCluster("nobody is asked"))).await;
         Self {
             policies: policies.unwrap_or_else(|error| panic!("{error:?}")),
             node: node(),
@@ -219,53 +217,5 @@ fn node() -> Node {
         conditions: Vec::new(),
         checkpoint: None,
         resource_version: "1".to_owned(),
-    }
-}
-
-/// A cluster that this way never asks.
-struct Nobody;
-
-fn nobody<T: Send + 'static>() -> BoxFuture<'static, Result<T, AccessError>> {
-    async { Err(AccessError::Unavailable("nobody is asked".to_owned())) }.boxed()
-}
-
-impl ClusterAccess for Nobody {
-    fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        nobody()
-    }
-
-    fn pods<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        nobody()
-    }
-
-    fn annotate_node<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        nobody()
-    }
-
-    fn annotate_pod<'a>(
-        &'a self,
-        _: &'a PodRef,
-        _: &'a str,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        nobody()
-    }
-
-    fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        nobody()
-    }
-
-    fn secret<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
-        nobody()
     }
 }

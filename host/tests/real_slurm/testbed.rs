@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::skip;
+
 /// The Slurm node that is drained.
 pub(crate) const NODE: &str = "slurm-worker-0";
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testbeds/slurm/slurm-testbed");
@@ -19,8 +21,7 @@ pub(crate) struct Testbed {
 
 /// The machine's owner wants these tests left out.
 pub(crate) fn left_out() -> bool {
-    let skip = std::env::var("SCUPPER_SKIP").unwrap_or_default();
-    let left_out = skip.split([',', ' ']).any(|part| part == "real-slurm");
+    let left_out = skip::left_out("real-slurm");
     if left_out {
         eprintln!("left out, as SCUPPER_SKIP says: real-slurm");
     }

@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::policy::{
-    AccessError, Catalogue, ClusterAccess, DrainInfo, Network, PolicyEvent, PolicySource, PolicySpec,
-    ReloadNotice, ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session,
-    SlotStatus, StartError, StepCall, WatchOptions,
+    Catalogue, DrainInfo, Network, NoCluster, PolicySource, PolicySpec, ReloadNotice, ReloadOptions,
+    ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError, StepCall,
+    WatchOptions,
 };
-use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
+use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -118,7 +116,7 @@ pub(crate) async fn start(
     clock: Clock,
 ) -> Result<(Arc<Catalogue>, Reloader, mpsc::UnboundedReceiver<ReloadNotice>), StartError> {
     let (sender, notices) = mpsc::unbounded_channel();
-    let cluster = Arc::new(NoCluster);
+    let cluster = Arc::new(NoCluster("there is no cluster"));
     let (catalogue, reloader) = Reloader::start(runtime(clock), cluster, source, options, sender).await?;
     Ok((catalogue, reloader, notices))
 }
@@ -277,53 +275,5 @@ fn node() -> Node {
         conditions: Vec::new(),
         checkpoint: None,
         resource_version: "7".to_owned(),
-    }
-}
-
-/// Nobody is there to be asked.
-pub(crate) struct NoCluster;
-
-fn away<T: Send + 'static>() -> BoxFuture<'static, Result<T, AccessError>> {
-    async { Err(AccessError::Unavailable("there is no cluster".to_owned())) }.boxed()
-}
-
-impl ClusterAccess for NoCluster {
-    fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        away()
-    }
-
-    fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        away()
-    }
-
-    fn annotate_node<'a>(
-        &'a self,
-        _node: &'a str,
-        _key: &'a str,
-        _value: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        away()
-    }
-
-    fn annotate_pod<'a>(
-        &'a self,
-        _pod: &'a PodRef,
-        _key: &'a str,
-        _value: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), AccessError>> {
-        away()
-    }
-
-    fn secret<'a>(
-        &'a self,
-        _namespace: &'a str,
-        _name: &'a str,
-        _key: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
-        away()
-    }
-
-    fn emit<'a>(&'a self, _event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        away()
     }
 }

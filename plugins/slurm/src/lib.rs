@@ -4,6 +4,7 @@
 //! There are two ways to ask Slurm: slurm-operator's annotations and conditions, or slurmrestd.
 
 mod operator;
+mod reason;
 mod settings;
 mod slurmrestd;
 

@@ -186,21 +186,10 @@ fn policies(rng: &mut Rng, mood: Mood) -> Vec<PolicyScript> {
     (0..count).map(|number| policy(rng, mood, number)).collect()
 }
 
-const PHASES: [HookPhase; 8] = [
-    HookPhase::BeforeCordon,
-    HookPhase::BeforeDrain,
-    HookPhase::BeforeWave,
-    HookPhase::BeforeEvict,
-    HookPhase::AfterDrain,
-    HookPhase::OnCancel,
-    HookPhase::BeforeUncordon,
-    HookPhase::AfterUncordon,
-];
-
 fn policy(rng: &mut Rng, mood: Mood, number: u32) -> PolicyScript {
     let planner = rng.chance(600).then(|| PlannerScript::new(rng, mood));
     let mut hooks = Vec::new();
-    for phase in PHASES {
+    for phase in HookPhase::ALL {
         if rng.chance(300) {
             hooks.push((phase, HookScript::new(rng, mood)));
         }

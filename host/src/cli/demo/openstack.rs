@@ -8,7 +8,7 @@ use scupper_simulator::api::{ApiServer, Store, StoreError, objects};
 
 use super::openstack_testbed::{Cloud, HOST};
 use super::speaker;
-use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON, interrupts};
+use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON, interrupts, worker};
 use crate::app::PoliciesOptions;
 use crate::policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use crate::report::Format;
@@ -115,19 +115,7 @@ fn build(store: &Store) -> Result<(), StoreError> {
         .label("component", "compute")
         .owner_statefulset("nova-compute")
         .takes(0.7);
-    let site = objects::pod("web", "site-1", NODE)
-        .owner_replicaset("site")
-        .takes(0.4);
-    let exporter = objects::pod("kube-system", "node-exporter-x7k2p", NODE).daemonset("node-exporter");
-    let others = [
-        objects::node(NODE).build(),
-        objects::daemon_set("kube-system", "node-exporter").build(),
-    ];
-    let pods = [compute, site, exporter].map(objects::Object::build);
-    others
-        .into_iter()
-        .chain(pods)
-        .try_for_each(|object| store.apply(object).map(drop))
+    worker(store, NODE, compute)
 }
 
 /// What an operator would write into scupper.yaml.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_simulator::api::{self, ApiServer, objects};
+use scupper_simulator::api::{self, ApiServer, Store, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
@@ -177,6 +177,23 @@ impl Stage {
             parts.join(", ")
         )
     }
+}
+
+/// A node with a pod of the neighbour's and one of a shop's, which leave, and an exporter, which stays.
+pub(super) fn worker(store: &Store, node: &str, own: objects::Object) -> Result<(), api::StoreError> {
+    let site = objects::pod("web", "site-1", node)
+        .owner_replicaset("site")
+        .takes(0.4);
+    let exporter = objects::pod("kube-system", "node-exporter-x7k2p", node).daemonset("node-exporter");
+    let others = [
+        objects::node(node).build(),
+        objects::daemon_set("kube-system", "node-exporter").build(),
+    ];
+    let pods = [own, site, exporter].map(objects::Object::build);
+    others
+        .into_iter()
+        .chain(pods)
+        .try_for_each(|object| store.apply(object).map(drop))
 }
 
 /// Comes true when somebody wants the program to end. From now on nothing else ends it.

@@ -177,17 +177,8 @@ pub struct BenchArgs {
 }
 
 fn phase(text: &str) -> Result<HookPhase, String> {
-    let all = [
-        HookPhase::BeforeCordon,
-        HookPhase::BeforeDrain,
-        HookPhase::BeforeWave,
-        HookPhase::BeforeEvict,
-        HookPhase::AfterDrain,
-        HookPhase::OnCancel,
-        HookPhase::BeforeUncordon,
-        HookPhase::AfterUncordon,
-    ];
-    let names: Vec<String> = all.iter().map(HookPhase::to_string).collect();
-    let found = all.into_iter().find(|phase| phase.to_string() == text);
-    found.ok_or_else(|| format!("there are {}", names.join(", ")))
+    HookPhase::from_name(text).ok_or_else(|| {
+        let names = HookPhase::ALL.map(|phase| phase.to_string());
+        format!("there are {}", names.join(", "))
+    })
 }

@@ -61,7 +61,7 @@ impl Numbers {
     fn checkpoint(&mut self) -> Checkpoint {
         let hook = |numbers: &mut Self| SavedHook {
             policy: numbers.text(),
-            phase: numbers.one(&HOOK_PHASES),
+            phase: numbers.one(&HookPhase::ALL),
             subject: numbers.subject(),
             state: (0..numbers.below(40))
                 .map(|_| u8::try_from(numbers.below(256)).unwrap())
@@ -80,7 +80,7 @@ impl Numbers {
             own_cordon: self.below(2) == 0,
             hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
             done: (0..self.below(30))
-                .map(|_| (self.one(&policies), self.one(&HOOK_PHASES), self.subject()))
+                .map(|_| (self.one(&policies), self.one(&HookPhase::ALL), self.subject()))
                 .collect(),
             returns: (0..self.below(4))
                 .map(|_| (self.text(), u32::try_from(self.below(9)).unwrap()))

@@ -1,5 +1,6 @@
 //! Paths and bodies of requests.
 
+use scupper_sdk::http::escaped;
 use serde_json::{Value, json};
 
 /// Servers on a page: small enough for one answer to stay below a megabyte.
@@ -115,19 +116,6 @@ fn push_marker(path: &mut String, marker: Option<&str>) {
     if let Some(marker) = marker {
         path.push_str(&format!("&marker={}", escaped(marker)));
     }
-}
-
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

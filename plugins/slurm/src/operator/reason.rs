@@ -8,13 +8,12 @@ use scupper_sdk::{
     log,
 };
 
+use crate::reason::one_line;
 use crate::settings::Settings;
 
 const ANNOTATION: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 /// By this a person, a monitor and this policy know who wrote the reason.
 const PREFIX: &str = "[S] [Scupper] ";
-/// What slurm-operator passes on of it.
-const CHARACTERS: usize = 256;
 
 /// Says why the node is about to be cordoned. What another tool wrote stays.
 pub(crate) fn give(call: &Call, settings: &Settings) -> Result<(), Error> {
@@ -71,13 +70,4 @@ fn text(call: &Call, settings: &Settings) -> String {
         Some(reason) => format!("{head}: {reason}"),
         None => head,
     })
-}
-
-fn one_line(text: &str) -> String {
-    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    printable
-        .take(CHARACTERS)
-        .collect::<String>()
-        .trim_end()
-        .to_owned()
 }

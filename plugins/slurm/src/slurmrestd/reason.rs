@@ -7,9 +7,8 @@
 use scupper_sdk::Call;
 
 use super::node::SlurmNode;
+use crate::reason::one_line;
 
-/// So much of a reason every tool shows.
-const CHARACTERS: usize = 256;
 const DOWN: &str = " down";
 
 /// The reason of this drain.
@@ -50,10 +49,4 @@ fn this_node(call: &Call) -> String {
 
 fn this_drain(call: &Call) -> String {
     this_node(call) + &call.drain.id
-}
-
-fn one_line(text: &str) -> String {
-    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let text: String = printable.take(CHARACTERS).collect();
-    text.trim_end().to_owned()
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::http::{Method, Request, Response};
+use scupper_sdk::http::{Method, Request, Response, escaped};
 use serde_json::{Value, json};
 
 use super::job::Job;
@@ -158,18 +158,4 @@ fn read(response: &Response) -> Result<Body, Trouble> {
 
 fn absent(what: &str) -> Trouble {
     Trouble::Unreadable(format!("there are no `{what}` in it"))
-}
-
-/// A name as one segment of a path.
-fn escaped(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    name.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }

@@ -1,0 +1,60 @@
+//! For policies that are called without a cluster: on trial, in benchmarks and in tests.
+
+use std::future::ready;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper_engine::{Node, Pod, PodRef};
+
+use super::{AccessError, ClusterAccess, PolicyEvent};
+
+/// A cluster that is never there; it says why.
+#[derive(Clone, Copy, Debug)]
+pub struct NoCluster(pub &'static str);
+
+impl NoCluster {
+    fn refuse<'a, T: Send + 'a>(self) -> BoxFuture<'a, Result<T, AccessError>> {
+        ready(Err(AccessError::Unavailable(self.0.to_owned()))).boxed()
+    }
+}
+
+impl ClusterAccess for NoCluster {
+    fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        self.refuse()
+    }
+
+    fn pods<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        self.refuse()
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.refuse()
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        _: &'a PodRef,
+        _: &'a str,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.refuse()
+    }
+
+    fn secret<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        self.refuse()
+    }
+
+    fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.refuse()
+    }
+}
