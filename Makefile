@@ -50,9 +50,9 @@ plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm)
 	cargo xtask policies --out "$(POLICIES)"
 
 .PHONY: test
-test: lint testbeds plugins ## All tests, the real API server and the real kubelet included.
-	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real API server$(comma) the real kubelet)
-	cargo test --locked --workspace
+test: lint testbeds plugins ## All tests, those with the real servers included.
+	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real servers)
+	@host/tests/run
 
 .PHONY: test-engine
 test-engine: tools ## Only the engine: tables, purity, 100,000 simulated drains, mutations.
