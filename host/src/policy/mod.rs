@@ -66,7 +66,8 @@ pub use examine::{Examined, examine};
 pub use fault::{CallError, CallFault, Overrun};
 pub use grants::{PrefixError, check_prefix};
 pub use http::{
-    Endpoint, HttpGrant, HttpGrantError, HttpWantError, Network, Networks, Resolve, TlsError, UrlError,
+    Endpoint, HttpGrant, HttpGrantError, HttpWantError, Network, Networks, Resolve, StandIn, StandInAnswer,
+    TlsError, UrlError,
 };
 pub use limits::Limits;
 pub use no_cluster::NoCluster;

@@ -27,6 +27,8 @@ pub(super) struct ScenarioForm {
     pub(super) node: NodeForm,
     pub(super) pods: Vec<PodForm>,
     pub(super) budgets: Vec<BudgetForm>,
+    /// What the servers answer that the policy speaks to, in this order.
+    pub(super) answers: Vec<AnswerForm>,
     pub(super) plan: Option<Spanned<PlanForm>>,
     pub(super) steps: Vec<Spanned<StepForm>>,
     pub(super) ends: Option<Spanned<EndForm>>,
@@ -43,6 +45,7 @@ impl Default for ScenarioForm {
             node: NodeForm::default(),
             pods: Vec::new(),
             budgets: Vec::new(),
+            answers: Vec::new(),
             plan: None,
             steps: Vec::new(),
             ends: None,
@@ -92,6 +95,8 @@ pub(super) enum StepForm {
     Node(Box<NodeForm>),
     /// A budget changes, or is new.
     Budget(BudgetForm),
+    /// One more answer of a server, after those that there are.
+    Answer(AnswerForm),
     /// The policy cannot reach the API server, for this long.
     Outage(Span),
     /// Whoever asked for the drain takes it back.
@@ -120,6 +125,8 @@ pub(super) struct ExpectForm {
     pub(super) waiting_for: Option<WaitingForm>,
     pub(super) again_after: Option<Span>,
     pub(super) retry_after: Option<Span>,
+    /// Every request that the step sent: `METHOD URL`.
+    pub(super) sends: Option<Vec<Text>>,
     /// Every Kubernetes Event that the step emitted: `REASON of OBJECT: NOTE`.
     pub(super) emits: Option<Vec<Text>>,
     /// Annotations of the node; null: it has none of this key.
@@ -147,6 +154,41 @@ pub(super) struct PodExpectation {
 pub(super) enum WaitingForm {
     Names(Vec<String>),
     Details(BTreeMap<String, String>),
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct AnswerForm {
+    /// `METHOD URL`; `*` stands for anything.
+    pub(super) to: String,
+    #[serde(default = "ok")]
+    pub(super) status: u16,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    /// A text as it is, anything else as JSON.
+    #[serde(default)]
+    pub(super) body: Value,
+    /// No answer but this error.
+    pub(super) error: Option<NoAnswer>,
+    /// How often; without it once, `0`: always.
+    pub(super) times: Option<u32>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum NoAnswer {
+    /// Nobody is there; nothing was sent.
+    Unreachable,
+    /// It was sent, and no whole answer came.
+    Broken,
+    /// The time was over.
+    Timeout,
+}
+
+const fn ok() -> u16 {
+    200
 }
 
 /// How the drain is to end.

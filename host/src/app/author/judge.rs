@@ -237,6 +237,7 @@ impl Judge {
                 }
             }
         }
+        self.texts("sends", form.sends.as_deref(), &answer.sent);
         self.texts("emits", form.emits.as_deref(), &answer.emitted);
     }
 

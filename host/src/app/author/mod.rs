@@ -7,6 +7,7 @@
 //!
 //! It must not know how a real cluster is reached, and prints nothing.
 
+mod answers;
 mod form;
 mod judge;
 mod new;
@@ -29,4 +30,4 @@ pub use scenario::{Played, ScenarioError, play};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use specs::{Said, SpecError};
 pub use suite::{Case, SuiteError, cases, name_of};
-pub use workbench::{Workbench, WorkbenchError};
+pub use workbench::{Workbench, WorkbenchError, WorldLoadError};

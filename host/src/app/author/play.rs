@@ -43,6 +43,8 @@ pub(super) struct HookAnswer {
     /// The wave, the pod as `namespace/name`, or nothing.
     pub(super) subject: String,
     pub(super) outcome: StepOutcome,
+    /// The requests that it sent: `METHOD URL`.
+    pub(super) sent: Vec<String>,
     /// The Kubernetes Events that it emitted: `REASON of OBJECT: NOTE`.
     pub(super) emitted: Vec<String>,
 }
@@ -268,13 +270,22 @@ impl Play {
             Task::Step(step) => Answer::Step(calls::step(&self.policies, info, &self.view, step).await),
             task => self.world.lock().carry_out(task),
         };
+        let (sent, emitted) = {
+            let mut world = self.world.lock();
+            let world = &mut *world;
+            (
+                std::mem::take(&mut world.answers.sent),
+                std::mem::take(&mut world.emitted),
+            )
+        };
         let stepped = match (&task, &answer) {
             (Task::Step(step), Answer::Step(outcome)) => Some(HookAnswer {
                 policy: step.policy.clone(),
                 phase: step.phase,
                 subject: self.subject(&step.subject),
                 outcome: outcome.clone(),
-                emitted: std::mem::take(&mut self.world.lock().emitted),
+                sent,
+                emitted,
             }),
             _ => None,
         };

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use scupper_engine::{Node, Pod, PodRef};
 
 use super::world::World;
-use crate::policy::{AccessError, ClusterAccess, PolicyEvent};
+use crate::policy::{AccessError, ClusterAccess, PolicyEvent, StandIn, StandInAnswer};
 
 /// The cluster, shared by the one who plays and the policies.
 #[derive(Clone)]
@@ -98,6 +98,12 @@ impl ClusterAccess for Shared {
                 .push(format!("{} of {about}: {}", event.reason, event.note));
             Ok(())
         })
+    }
+}
+
+impl StandIn for Shared {
+    fn answer(&self, method: &str, url: &str) -> StandInAnswer {
+        self.lock().answers.take(method, url)
     }
 }
 

@@ -1,6 +1,5 @@
 //! One policy on one snapshot: what it would plan, what its hooks would do, and what that costs.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use scupper_engine::{HookPhase, HookStep, Intent, Outcome, Pod, Request, StepOutcome, Subject, Time};
@@ -9,10 +8,10 @@ use super::play::{Play, Until};
 use super::reach::Shared;
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
-use super::workbench::Workbench;
+use super::workbench::{Workbench, WorldLoadError};
 use super::world::World;
 use crate::app::Planned;
-use crate::policy::{LoadError, LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
+use crate::policy::{LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
 
 /// As long as a drain is looked at.
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
@@ -47,13 +46,13 @@ pub struct Figures {
 }
 
 impl Rehearsal {
-    /// Sets it up. The cluster is one in memory, so annotations and Events that the policy wants are granted unasked;
-    /// where requests go is the operator's to say even here.
+    /// Sets it up. The cluster is one in memory, and nothing goes out to any server, so what the policy wants
+    /// is granted unasked, but for secrets, of which there are none.
     pub async fn begin(
         workbench: &Workbench,
         mut spec: PolicySpec,
         snapshot: Snapshot,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, WorldLoadError> {
         // Whatever the operator says: here somebody waits for the answer.
         spec.on_failure = OnFailure {
             planner: Remedy::Refuse,
@@ -70,26 +69,21 @@ impl Rehearsal {
         let node = world.node.name.clone();
         let world = Shared::new(world);
         let policy = spec.name.clone();
-        let load = async |spec: &PolicySpec| {
-            workbench
-                .load(std::slice::from_ref(spec), Arc::new(world.clone()))
-                .await
-        };
-        let policies = match load(&spec).await {
-            Err(error) => match *error.fault {
-                LoadFault::NotGranted(missing) => {
-                    spec.grants
-                        .extend(missing.into_iter().map(|missing| missing.grant));
-                    load(&spec).await?
-                }
-                fault => {
-                    return Err(LoadError {
-                        fault: Box::new(fault),
-                        ..error
-                    });
-                }
+        let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &world).await;
+        let loaded = load(&spec).await;
+        let missing = match &loaded {
+            Err(WorldLoadError::Load(error)) => match error.fault.as_ref() {
+                LoadFault::NotGranted(missing) => missing.clone(),
+                _ => Vec::new(),
             },
-            loaded => loaded?,
+            _ => Vec::new(),
+        };
+        let policies = if missing.is_empty() {
+            loaded?
+        } else {
+            spec.grants
+                .extend(missing.into_iter().map(|missing| missing.grant));
+            load(&spec).await?
         };
         let request = Request {
             id: "uid-of-maintenance".to_owned(),

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Settings, Time};
 use serde_json::{Map, Value, json};
@@ -15,10 +14,10 @@ use super::reach::Shared;
 use super::short::plain_node;
 use super::snapshot::{Snapshot, SnapshotError};
 use super::words::Span;
-use super::workbench::Workbench;
+use super::workbench::{Workbench, WorldLoadError};
 use super::world::World;
 use crate::app::config::{self, ConfigError, Configuration, DrainFile, OwnCordon};
-use crate::policy::{LoadError, Policies, Session};
+use crate::policy::{Policies, Session};
 
 /// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
 pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);
@@ -65,7 +64,7 @@ pub enum ScenarioError {
     Config(String),
     /// The policy cannot be used.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] WorldLoadError),
 }
 
 /// Plays a scenario file with the policy in `module`.
@@ -81,9 +80,7 @@ pub async fn play(
     let configuration = configuration(&form, file, name, module)?;
     let (world, own_pod) = world(&form, file)?;
     let world = Shared::new(world);
-    let policies = workbench
-        .load(&configuration.policies, Arc::new(world.clone()))
-        .await?;
+    let policies = workbench.load(&configuration.policies, &world).await?;
     let request = request(&configuration, &world, own_pod, &policies);
     let mut scene = Scene {
         play: Play::begin(world, Session::fixed(policies), request),
@@ -170,6 +167,9 @@ fn world(form: &ScenarioForm, file: &Path) -> Result<(World, Option<PodRef>), Sc
     for form in &form.budgets {
         let budget = form.budget();
         world.set_budget(budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?);
+    }
+    for answer in &form.answers {
+        world.answers.add(answer);
     }
     Ok((world, own_pod))
 }
@@ -330,6 +330,7 @@ impl Scene {
                 let budget = form.budget().map_err(wrong)?;
                 self.play.world.lock().set_budget(budget);
             }
+            StepForm::Answer(form) => self.play.world.lock().answers.add(form),
             StepForm::Outage(span) => self.play.world.lock().outage(span.engine()),
             StepForm::Cancel(reason) => self.play.cancel(reason),
             StepForm::Restart => self.play.restart(),

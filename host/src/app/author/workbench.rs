@@ -12,12 +12,12 @@ use super::short::plain_node;
 use super::world::World;
 use crate::clock::Clock;
 use crate::policy::{
-    self, ClusterAccess, Examined, LoadError, Network, Policies, PolicySpec, Runtime, RuntimeError,
-    RuntimeOptions, Secrets,
+    self, Examined, LoadError, Network, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions, Secrets,
 };
 
 /// Loads policies for their author.
 pub struct Workbench {
+    options: RuntimeOptions,
     runtime: Runtime,
     /// Their compiled code goes with the workbench.
     _cache: TempDir,
@@ -34,6 +34,17 @@ pub enum WorkbenchError {
     Runtime(#[source] RuntimeError),
 }
 
+/// Why policies cannot be tried on a cluster in memory.
+#[derive(Debug, Error)]
+pub enum WorldLoadError {
+    /// The runtime for policies could not be made.
+    #[error("could not prepare the policy runtime")]
+    Runtime(#[from] RuntimeError),
+    /// A policy cannot be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
 impl Workbench {
     /// Sets everything up. `compiler`: the program that compiles policies; `None`: this one.
     pub fn new(compiler: Option<PathBuf>) -> Result<Self, WorkbenchError> {
@@ -45,26 +56,37 @@ impl Workbench {
             Some(compiler) => compiler,
             None => std::env::current_exe().map_err(WorkbenchError::Place)?,
         };
-        let runtime = Runtime::new(RuntimeOptions {
+        let options = RuntimeOptions {
             cache: cache.path().join("native"),
             compiler,
             clock: Clock::System,
             network: Network::closed(),
             secrets: Secrets::default(),
-        })
-        .map_err(WorkbenchError::Runtime)?;
+        };
+        let runtime = Runtime::new(options.clone()).map_err(WorkbenchError::Runtime)?;
         Ok(Self {
+            options,
             runtime,
             _cache: cache,
         })
     }
 
+    /// Loads policies whose cluster, and whose servers, are those in memory.
     pub(super) async fn load(
         &self,
         specs: &[PolicySpec],
-        cluster: Arc<dyn ClusterAccess>,
-    ) -> Result<Policies, LoadError> {
-        Policies::load(&self.runtime, specs, cluster).await
+        world: &Shared,
+    ) -> Result<Policies, WorldLoadError> {
+        let network = Network {
+            stand_in: Some(Arc::new(world.clone())),
+            ..Network::closed()
+        };
+        // Compiled code is kept on disk, so another runtime costs next to nothing.
+        let runtime = Runtime::new(RuntimeOptions {
+            network,
+            ..self.options.clone()
+        })?;
+        Ok(Policies::load(&runtime, specs, Arc::new(world.clone())).await?)
     }
 
     /// Looks a policy over.

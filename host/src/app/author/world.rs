@@ -9,6 +9,8 @@ use scupper_engine::{
     Answer, Budget, Checkpoint, Deletion, Duration, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
 };
 
+use super::answers::Answers;
+
 /// How long a pod takes to end when nothing is said about it.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
 /// How long its controller takes to have another one ready elsewhere, which the budget counts again.
@@ -30,6 +32,8 @@ pub(super) struct World {
     outage_until: Time,
     /// The Kubernetes Events of policies: `REASON of OBJECT: NOTE`.
     pub(super) emitted: Vec<String>,
+    /// The servers that policies speak to.
+    pub(super) answers: Answers,
 }
 
 #[derive(Debug)]
@@ -59,6 +63,7 @@ impl World {
             version: 1,
             outage_until: Time::default(),
             emitted: Vec::new(),
+            answers: Answers::default(),
         }
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::StandIn;
+
 /// Turns names into addresses.
 pub trait Resolve: Send + Sync {
     /// All addresses of a name; an address is its own.
@@ -30,6 +32,8 @@ pub struct Network {
     pub resolver: Arc<dyn Resolve>,
     /// Endpoints that no policy may talk to, whatever it was granted: the API server's.
     pub forbidden: Vec<Endpoint>,
+    /// Answers in the place of every server; `None`: servers answer.
+    pub stand_in: Option<Arc<dyn StandIn>>,
 }
 
 /// The machine's own resolver.
@@ -44,6 +48,7 @@ impl Network {
         Self {
             resolver: Arc::new(Closed),
             forbidden: Vec::new(),
+            stand_in: None,
         }
     }
 }
@@ -59,6 +64,7 @@ impl Default for Network {
         Self {
             resolver: Arc::new(System),
             forbidden: Vec::new(),
+            stand_in: None,
         }
     }
 }

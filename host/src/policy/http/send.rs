@@ -14,6 +14,7 @@ use super::connect::{ConnectError, connect};
 use super::exchange::{ExchangeError, exchange, words};
 use super::prepare::Prepared;
 use super::rules::Rule;
+use super::stand_in;
 use crate::policy::bindings::scupper::drain::http::{Error, Host, Request, Response};
 use crate::policy::host::Caller;
 use crate::policy::text::one_line;
@@ -47,6 +48,10 @@ impl Requests {
     async fn attempt(&self, request: &Request, sent: &AtomicBool) -> Result<Response, Error> {
         let prepared = self.prepare(request).await?;
         let _place = self.place()?;
+        if let Some(stand_in) = &self.network.stand_in {
+            let whole = stand_in::ask(stand_in.as_ref(), request, self.limits.response_bytes)?;
+            return self.answer(request, &prepared.address.origin, whole);
+        }
         let tls = self.tls(prepared.rule).await?;
         let origin = &prepared.address.origin;
         let stream = connect(&self.network, origin, prepared.rule.networks, tls)

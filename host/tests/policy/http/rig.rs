@@ -133,6 +133,7 @@ impl Rig {
             network: Network {
                 resolver: Arc::new(self.names.clone()),
                 forbidden: self.forbidden.clone(),
+                stand_in: None,
             },
             secrets: self.memory.clone(),
         };
