@@ -16,7 +16,7 @@ fn the_scenarios_of_our_policies_are_played() {
             }
         }
     }
-    for name in ["slurm", "priority", "keep-labelled", "announce"] {
+    for name in ["slurm", "openstack", "priority", "keep-labelled", "announce"] {
         assert!(
             crates.iter().any(|path| path.ends_with(name)),
             "{name} has no scenarios"
@@ -30,23 +30,60 @@ fn the_scenarios_of_our_policies_are_played() {
     assert!(told.good().ends_with(" 0 failed\n"), "{told:#?}");
 }
 
+/// The component of a policy of the repository.
+fn component(folder: &str) -> String {
+    let built = policy(&repository().join(folder), &["--output", "json", "build"]);
+    let built: serde_json::Value = serde_json::from_str(built.good()).unwrap();
+    built.get("file").unwrap().as_str().unwrap().to_owned()
+}
+
 /// Plays one scenario about `keep-labelled`.
 fn played(text: &str) -> (i32, String) {
-    let folder = repository().join("examples/policies/keep-labelled");
-    let built = policy(&folder, &["--output", "json", "build"]);
-    let built: serde_json::Value = serde_json::from_str(built.good()).unwrap();
+    let module = component("examples/policies/keep-labelled");
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("it.yaml"), text).unwrap();
-    let told = policy(
-        dir.path(),
-        &[
-            "test",
-            "it.yaml",
-            "--policy",
-            built.get("file").unwrap().as_str().unwrap(),
-        ],
-    );
+    let told = policy(dir.path(), &["test", "it.yaml", "--policy", &module]);
     (told.code.unwrap(), format!("{}{}", told.stdout, told.stderr))
+}
+
+#[test]
+fn a_chain_is_played_in_its_order_and_each_planner_gets_the_plan_of_the_one_before() {
+    let priority = component("plugins/priority");
+    let chain = |policies: &str| {
+        played(&format!(
+            "about: One sorts, the other keeps\n\
+             policies:\n{policies}\
+             pods:\n\
+             - shop/cart\n\
+             - {{name: shop/db, labels: {{example.com/keep: \"\"}}}}\n\
+             - {{name: kube-system/dns, priority: 2000000000}}\n\
+             plan:\n  \
+               keep: [shop/db]\n  \
+               waves:\n  \
+               - {{name: priority 0 and above, pods: [shop/cart]}}\n  \
+               - {{name: priority 2000000000 and above, pods: [kube-system/dns]}}\n  \
+               reasons: {{shop/db: it has the label example.com/keep}}\n\
+             ends: Drained\n"
+        ))
+    };
+    // The policy under test is the one without a module; its name may be another than its file's.
+    let sorts = format!("- {{name: sorts, module: \"{priority}\"}}\n");
+    for policies in [
+        format!("{sorts}- {{name: keeps}}\n"),
+        format!("- {{name: keeps}}\n{sorts}"),
+    ] {
+        let (code, told) = chain(&policies);
+        assert_eq!(code, 0, "{told}");
+    }
+    // Each has its part in the plan: without the first nothing is sorted.
+    let (code, told) = chain("- {name: keeps}\n");
+    assert_eq!(code, 7, "{told}");
+    assert!(told.contains("+ all: "), "{told}");
+    // A policy in the middle of a chain is held to its configuration, too.
+    let wrong = format!("- {{name: sorts, module: \"{priority}\", config: {{groups: many}}}}\n- {{}}\n");
+    let (code, told) = chain(&wrong);
+    assert_eq!(code, 3, "{told}");
+    assert!(told.contains("sorts") && told.contains("`groups`"), "{told}");
 }
 
 #[test]
