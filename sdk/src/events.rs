@@ -27,6 +27,11 @@ use crate::{
     host,
 };
 
+/// What the API server takes.
+const NOTE_BYTES: usize = 1024;
+/// Stands for what was cut off.
+const ELLIPSIS: char = '…';
+
 /// Why there is no Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -61,6 +66,30 @@ pub fn tell_of_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
 /// The same, and somebody should look. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
 pub fn warn_of_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Pod(pod.uid.clone()), Kind::Warning, reason, note)
+}
+
+/// What an Event can carry of a text that came from elsewhere: one line, and not too long.
+///
+/// ```
+/// assert_eq!(scupper_sdk::events::note("No valid host\nwas found."), "No valid host was found.");
+/// ```
+pub fn note(text: &str) -> String {
+    let as_written = |c| if ends_or_turns_a_line(c) { ' ' } else { c };
+    let mut note: String = text.chars().map(as_written).collect();
+    if note.len() > NOTE_BYTES {
+        let mut end = NOTE_BYTES - ELLIPSIS.len_utf8();
+        while !note.is_char_boundary(end) {
+            end -= 1;
+        }
+        note.truncate(end);
+        note.push(ELLIPSIS);
+    }
+    note
+}
+
+/// What the host refuses in a note.
+fn ends_or_turns_a_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn emit(regarding: &Regarding, kind: Kind, reason: &str, note: &str) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scupper_sdk::{
     Call, Condition, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
-    Subject, cluster, config, description, log,
+    Subject, cluster, config, description, events, log,
     testing::{Host, pod},
 };
 
@@ -18,6 +18,7 @@ impl Policy for Puppet {
     fn describe() -> Description {
         description!("Does what it is told")
             .wants(Grant::pod_annotations("example.com/"))
+            .wants(Grant::events_of_node())
             .state_version(3)
     }
 }
@@ -49,6 +50,10 @@ impl Hooks for Puppet {
             (Some("name a pod that is gone"), _) => {
                 cluster::annotate_pod(&pod("no/where"), "example.com/a", "b").into_outcome()
             }
+            (Some("tell"), _) => {
+                let note = config::get("note").unwrap_or_default();
+                events::tell_of_node("Told", &note).into_outcome()
+            }
             (Some("remember too much"), _) => Outcome::pending("").state(vec![0; 1025]).into(),
             (Some("count"), _) => {
                 let count = call.state.first().map_or(1, |count| count + 1);
@@ -69,6 +74,15 @@ trait IntoOutcome {
 impl IntoOutcome for Result<(), cluster::Error> {
     fn into_outcome(self) -> Outcome {
         self.map_or_else(Outcome::from, |()| Outcome::Done)
+    }
+}
+
+impl IntoOutcome for Result<(), events::Error> {
+    fn into_outcome(self) -> Outcome {
+        self.map_or_else(
+            |error| Outcome::failed(error.to_string()).into(),
+            |()| Outcome::Done,
+        )
     }
 }
 
@@ -256,4 +270,31 @@ impl Planner for Reader {
             ready.status, node.own_cordon
         ))
     }
+}
+
+#[test]
+fn a_note_is_one_line_and_not_too_long_and_can_be_made_one() {
+    let long = "é".repeat(600);
+    for (text, told) in [
+        ("two\nlines", "two lines"),
+        ("up\u{202e}side", "up side"),
+        (long.as_str(), ""),
+    ] {
+        let host = Host::new();
+        host.config("do", "tell");
+        host.config("note", text);
+        let outcome = host.step::<Puppet>(Phase::BeforeDrain, Subject::Node);
+        assert!(matches!(outcome, Outcome::Failed(_)), "{text}");
+        let note = events::note(text);
+        host.config("note", &note);
+        assert_eq!(
+            host.step::<Puppet>(Phase::BeforeDrain, Subject::Node),
+            Outcome::Done
+        );
+        assert!(note.len() <= 1024 && (told.is_empty() || note == told), "{note}");
+        assert_eq!(host.events(), [format!("Normal Told of node-1: {note}")]);
+    }
+    assert!(events::note(&long).ends_with("é…"));
+    let fits = "x".repeat(1024);
+    assert_eq!(events::note(&fits), fits);
 }

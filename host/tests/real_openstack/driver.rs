@@ -210,6 +210,7 @@ pub(crate) fn spec(bed: &Testbed, setup: &Setup<'_>) -> PolicySpec {
         name: "openstack".to_owned(),
         file: component(),
         config,
+        grants: vec!["events:node".parse().unwrap()],
         http: vec![
             grant(&keystone, &["POST", "DELETE"]),
             grant(&nova, &["GET", "POST", "PUT", "DELETE"]),

@@ -59,6 +59,7 @@ pub(crate) fn spec(url: &str, token: &Path, config: &[(&str, &str)]) -> PolicySp
     PolicySpec {
         name: "slurm".to_owned(),
         file: module(),
+        grants: vec!["events:node".parse().unwrap()],
         http: vec![HttpGrant {
             origin: url.to_owned(),
             methods: ["GET", "POST", "DELETE"].map(str::to_owned).into(),

@@ -30,6 +30,12 @@ pub(crate) struct Ledger {
     /// Migrations that were over their deadline and aborted or forced.
     #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) overdue: BTreeSet<u64>,
+    /// Migrations whose bad end was told.
+    #[serde(rename = "t", default, skip_serializing_if = "BTreeSet::is_empty")]
+    told: BTreeSet<u64>,
+    /// No bad end is told of migrations up to this one: the ledger is too short to name them all.
+    #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
+    told_to: u64,
     /// How often Nova refused to begin a migration, by the beginning of the server's id.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) refused: BTreeMap<String, u32>,
@@ -48,6 +54,12 @@ impl Ledger {
             if bytes.len() <= BYTES {
                 return bytes;
             }
+            if self.told.len() > 1
+                && let Some(first) = self.told.pop_first()
+            {
+                self.told_to = first;
+                continue;
+            }
             if self.refused.pop_first().is_some()
                 || self.overdue.pop_first().is_some()
                 || self.running.pop_first().is_some()
@@ -57,6 +69,15 @@ impl Ledger {
             self.session = None;
             self.host = None;
         }
+    }
+
+    pub(crate) fn is_told(&self, migration: u64) -> bool {
+        migration <= self.told_to || self.told.contains(&migration)
+    }
+
+    /// Its bad end is told, or `false`: it was before.
+    pub(crate) fn tell(&mut self, migration: u64) -> bool {
+        migration > self.told_to && self.told.insert(migration)
     }
 
     pub(crate) fn refusals(&self, server: &str) -> u32 {
@@ -81,6 +102,11 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,11 +121,14 @@ mod tests {
         for number in 0..200_u64 {
             ledger.refuse(&format!("{number:08x}-0000"));
             ledger.running.insert(number, 1_800_000_000_000);
+            ledger.tell(number);
         }
         let bytes = ledger.write();
         assert!(bytes.len() <= BYTES);
         let read = Ledger::read(&bytes);
         assert!(read.session.is_some() && read.host.is_some() && !read.running.is_empty());
+        // What was told once is not told again, though the ledger cannot name it any more.
+        assert!((1..200).all(|number| read.is_told(number)) && !read.is_told(200));
     }
 
     #[test]

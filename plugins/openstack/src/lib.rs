@@ -53,6 +53,7 @@ impl Policy for OpenStack {
             .wants(Grant::http("GET,POST,PUT,DELETE", settings.compute.url()))
             .wants(Grant::secret(settings.credential.secret()))
             .wants(Grant::secret(TOKEN))
+            .wants(Grant::events_of_node())
     }
 
     fn check_config() -> Vec<Problem> {

@@ -121,6 +121,11 @@ pub(crate) mod events {
             if reason.is_empty() || !reason.chars().all(|c| c.is_ascii_alphanumeric()) {
                 return Err(Error::Invalid(format!("`{reason}` is no word in CamelCase")));
             }
+            if note.is_empty() || crate::events::note(note) != note {
+                return Err(Error::Invalid(format!(
+                    "the note is no single line of at most 1024 bytes: {note:?}"
+                )));
+            }
             let kind = match kind {
                 Kind::Normal => "Normal",
                 Kind::Warning => "Warning",

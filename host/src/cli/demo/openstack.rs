@@ -8,7 +8,7 @@ use scupper_simulator::api::{ApiServer, Store, StoreError, objects};
 
 use super::openstack_testbed::{Cloud, HOST};
 use super::speaker;
-use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON, interrupts, worker};
+use super::stage::{AbortOnDrop, DRIVER, DemoError, EVENTS, Stage, UNCORDON, interrupts, worker};
 use crate::app::PoliciesOptions;
 use crate::policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use crate::report::Format;
@@ -152,6 +152,7 @@ fn policy(file: &Path, cloud: &Cloud) -> PolicySpec {
         name: "openstack".to_owned(),
         file: file.to_owned(),
         config: keys.map(|(key, value)| (key.to_owned(), value)).into(),
+        grants: EVENTS.parse().into_iter().collect(),
         http: vec![
             grant(&keystone, &["POST", "DELETE"]),
             grant(&nova, &["GET", "POST", "PUT", "DELETE"]),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::speaker;
-use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON, interrupts, worker};
+use super::stage::{AbortOnDrop, DRIVER, DemoError, EVENTS, Stage, UNCORDON, interrupts, worker};
 use crate::app::PoliciesOptions;
 use crate::policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use crate::report::Format;
@@ -100,6 +100,7 @@ fn policies(file: &Path, slurm: &Slurm) -> PoliciesOptions {
     let policy = PolicySpec {
         name: "slurm".to_owned(),
         file: file.to_owned(),
+        grants: EVENTS.parse().into_iter().collect(),
         http: vec![HttpGrant {
             origin: url.clone(),
             methods: vec!["GET".to_owned(), "POST".to_owned()],

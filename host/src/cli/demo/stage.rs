@@ -16,6 +16,8 @@ use crate::report::Format;
 pub(super) const DRIVER: &str = "drain.slm.k8s.io";
 /// Its other transition.
 pub(super) const UNCORDON: &str = "drain.slm.k8s.io-uncordon";
+/// What policies that speak to servers may emit.
+pub(super) const EVENTS: &str = "events:node";
 /// A demo is over in half a minute; whatever takes longer is stuck.
 const LIMIT: Duration = Duration::from_secs(120);
 

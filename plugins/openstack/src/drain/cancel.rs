@@ -6,10 +6,10 @@ use scupper_sdk::{Call, Outcome, log};
 use super::act::perform;
 use super::decide::Act;
 use super::look::{Picture, compute_services};
-use super::{enable, preflight};
+use super::{enable, news, preflight};
 use crate::cloud::Cloud;
 use crate::ledger::Ledger;
-use crate::nova::{Kind, Migration, Version};
+use crate::nova::{Kind, Migration, Server, Version, shown};
 use crate::settings::Settings;
 use crate::trouble::Trouble;
 
@@ -56,7 +56,7 @@ pub(crate) fn cancel(
     }
     if settings.rollback {
         for service in &ours {
-            enable::put(service, cloud)?;
+            enable::put(call, service, cloud)?;
         }
     }
     Ok(Outcome::Done)
@@ -78,8 +78,15 @@ fn stop(
 ) -> Result<Outcome, Trouble> {
     let version = cloud.version()?;
     for migration in under_way {
-        if let Some(act) = undo(migration, version) {
-            perform(cloud, picture, &act, ledger)?;
+        let Some(act) = undo(migration, version) else {
+            continue;
+        };
+        perform(cloud, picture, &act, ledger)?;
+        if matches!(act, Act::Abort { .. }) && ledger.tell(migration.id) {
+            let id = &migration.instance_uuid;
+            let server = picture.server(id);
+            let title = server.map_or_else(|| shown("", id), Server::title);
+            news::taken_back(&title, migration.id);
         }
     }
     let progress = format!(

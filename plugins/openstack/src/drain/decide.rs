@@ -56,12 +56,20 @@ pub(crate) struct Stuck {
     pub(crate) why: Why,
 }
 
+/// A migration that has just been found to run for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Overdue {
+    pub(crate) server: String,
+    pub(crate) migration: u64,
+}
+
 /// What follows from a picture.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     pub(crate) acts: Vec<Act>,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) stuck: Vec<Stuck>,
+    pub(crate) overdue: Vec<Overdue>,
     /// Those that the operator wants left alone.
     pub(crate) left: Vec<String>,
     /// Servers that are to leave and have not.
@@ -206,21 +214,22 @@ impl<'a> Judge<'a> {
         if self.picture.now.saturating_sub(since) < self.moves.deadline {
             return;
         }
-        let (server, id) = (server.id.clone(), migration.id);
+        if self.moves.on_deadline == OnDeadline::Wait {
+            return;
+        }
+        let (title, server, migration) = (server.title(), server.id.clone(), migration.id);
+        let is_news = ledger.overdue.insert(migration);
+        if is_news {
+            self.decision.overdue.push(Overdue {
+                server: title,
+                migration,
+            });
+        }
         match self.moves.on_deadline {
             // As often as it takes: an abort that comes to nothing has no other sign.
-            OnDeadline::Abort => {
-                ledger.overdue.insert(id);
-                self.decision.acts.push(Act::Abort {
-                    server,
-                    migration: id,
-                });
-            }
-            OnDeadline::ForceComplete if ledger.overdue.insert(id) => {
-                self.decision.acts.push(Act::Force {
-                    server,
-                    migration: id,
-                });
+            OnDeadline::Abort => self.decision.acts.push(Act::Abort { server, migration }),
+            OnDeadline::ForceComplete if is_news => {
+                self.decision.acts.push(Act::Force { server, migration });
             }
             OnDeadline::ForceComplete | OnDeadline::Wait => {}
         }

@@ -4,6 +4,7 @@ use scupper_sdk::http::Method;
 use scupper_sdk::{Call, Outcome, log};
 
 use super::look::compute_services;
+use super::news;
 use crate::cloud::Cloud;
 use crate::nova::{Mark, Service, ask};
 use crate::settings::Settings;
@@ -20,7 +21,7 @@ pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) ->
         return Ok(Outcome::pending(progress).again_after(settings.poll).into());
     }
     for service in &ours {
-        put(service, cloud)?;
+        put(call, service, cloud)?;
     }
     Ok(Outcome::Done)
 }
@@ -33,10 +34,15 @@ pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, T
     Ok(all)
 }
 
-pub(super) fn put(service: &Service, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
     let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&ask::enable()))?;
-    if answer.is_success() || answer.status == 404 {
+    if answer.status == 404 {
+        log::info!("nova-compute on {} is no more", service.host);
+        return Ok(());
+    }
+    if answer.is_success() {
         log::info!("enabled nova-compute on {}", service.host);
+        news::enabled(&service.host, &call.drain.name);
         return Ok(());
     }
     Err(Trouble::wait(format!(

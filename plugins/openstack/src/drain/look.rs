@@ -69,7 +69,12 @@ impl Picture {
     }
 
     pub(crate) fn has(&self, server: &str) -> bool {
-        self.servers.iter().any(|known| known.id == server)
+        self.server(server).is_some()
+    }
+
+    /// It is on the host.
+    pub(crate) fn server(&self, id: &str) -> Option<&Server> {
+        self.servers.iter().find(|known| known.id == id)
     }
 }
 

@@ -6,6 +6,7 @@ mod cancel;
 mod decide;
 mod enable;
 mod look;
+mod news;
 mod preflight;
 mod reasons;
 mod settle;

@@ -57,7 +57,12 @@ fn words(cloud: &mut Cloud<'_>, server: &Stuck, ledger: &mut Ledger) -> Result<O
 }
 
 /// Where no event failed, only the migration itself knows that it did.
-fn failed(cloud: &mut Cloud<'_>, id: &str, migration: u64, status: &str) -> Result<String, Trouble> {
+pub(super) fn failed(
+    cloud: &mut Cloud<'_>,
+    id: &str,
+    migration: u64,
+    status: &str,
+) -> Result<String, Trouble> {
     let silent = |request: Option<&str>| {
         let where_to = request.map_or_else(String::new, |request| format!(", request {request}"));
         format!(

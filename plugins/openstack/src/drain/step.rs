@@ -8,7 +8,7 @@ use scupper_sdk::{Call, Outcome, Pending, log};
 use super::act::perform;
 use super::decide::{Decision, Stuck, Waiting, decide};
 use super::look::Picture;
-use super::{preflight, reasons, settle};
+use super::{news, preflight, reasons, settle};
 use crate::cloud::Cloud;
 use crate::ledger::Ledger;
 use crate::nova::{Mark, Service, ask};
@@ -28,12 +28,14 @@ pub(crate) fn empty(
     let mark = Mark::new(&call.node.name, &call.drain.id);
     let service = preflight::service(call, settings, ledger, cloud)?;
     preflight::check(settings, &service, &mark, ledger, cloud)?;
-    disable(&service, &mark, cloud)?;
+    disable(call, &service, &mark, cloud)?;
 
     let host = service.host.clone();
     let picture = Picture::take(cloud, &host, call.drain.started)?;
     let version = cloud.version()?;
     let mut decision = decide(&picture, &settings.moves, version, ledger);
+    // Before anything new is begun: Nova tells the reason of each server's newest action alone.
+    news::since(cloud, &picture, &settings.moves, &decision, ledger);
     for act in &decision.acts {
         perform(cloud, &picture, act, ledger)?;
     }
@@ -48,7 +50,7 @@ pub(crate) fn empty(
 }
 
 /// No new servers from here on. A service that is disabled already stays as it is, unless a drain of ours did it.
-fn disable(service: &Service, mark: &Mark, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+fn disable(call: &Call, service: &Service, mark: &Mark, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
     let reason = service.reason();
     if !service.is_enabled() && !mark.is_of_node(reason) {
         log::debug!("{} is disabled by somebody else: {reason}", service.host);
@@ -61,6 +63,7 @@ fn disable(service: &Service, mark: &Mark, cloud: &mut Cloud<'_>) -> Result<(), 
     let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
     if answer.is_success() {
         log::info!("disabled nova-compute on {}", service.host);
+        news::disabled(&service.host, &call.drain.name);
         return Ok(());
     }
     Err(Trouble::wait(format!(
@@ -84,6 +87,7 @@ fn settle_down(
         for left in &decision.left {
             log::info!("stays on {host}: {left}");
         }
+        news::left_alone(host, &decision.left);
         log::info!("{host} is empty: {} servers have left", decision.gone);
         return Ok(Outcome::Done);
     }
@@ -101,6 +105,7 @@ fn settle_down(
     for left in &rest.left {
         log::info!("{host}: {left}");
     }
+    news::left_alone(host, &rest.left);
     ledger.empty_since = Some(call.drain.now);
     let progress = format!(
         "{}; looking once more whether {host} stays empty",
@@ -118,6 +123,7 @@ fn fail(
 ) -> Result<Outcome, Trouble> {
     let all = decision.present + decision.gone;
     let message = reasons::told(cloud, host, all, stuck, ledger)?;
+    news::stay(&message);
     Ok(Outcome::failed(message).into())
 }
 

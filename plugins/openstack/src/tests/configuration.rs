@@ -24,6 +24,7 @@ fn what_it_wants_follows_from_the_configuration() {
             "http GET,POST,PUT,DELETE http://nova:8774",
             "secret application-credential-secret",
             "secret token",
+            "events node",
         ]
     );
 }

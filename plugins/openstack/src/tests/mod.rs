@@ -9,6 +9,7 @@ mod logging_in;
 mod nova;
 mod planning;
 mod refusing;
+mod telling;
 
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Pending, Phase, Subject};

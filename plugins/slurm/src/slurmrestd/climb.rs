@@ -12,9 +12,9 @@ use super::job::Job;
 use super::ladder::Action;
 use super::memory::Memory;
 use super::node::SlurmNode;
-use super::reason;
 use super::server::Server;
 use super::trouble::Trouble;
+use super::{news, reason};
 use crate::settings::Settings;
 
 /// Jobs that one step signals or cancels.
@@ -68,7 +68,7 @@ pub(crate) fn step(
         Action::Cancel => each(memory, jobs, |job| server.cancel(job.id(), None).map(|()| true))?,
         Action::Signal(name) => each(memory, jobs, |job| signal(server, job, name))?,
     };
-    Ok(climbed(memory, &rung.action, done))
+    Ok(climbed(call, memory, nodes, &rung.action, &done))
 }
 
 /// What a rung came to.
@@ -81,8 +81,8 @@ enum Done {
     Cannot,
 }
 
-fn climbed(memory: &mut Memory, action: &Action, done: Done) -> Climb {
-    let said = match (&done, action) {
+fn climbed(call: &Call, memory: &mut Memory, nodes: &[SlurmNode], action: &Action, done: &Done) -> Climb {
+    let said = match (done, action) {
         (Done::Some, _) => {
             return Climb {
                 said: None,
@@ -96,6 +96,12 @@ fn climbed(memory: &mut Memory, action: &Action, done: Done) -> Climb {
         (Done::All(_), Action::Down) => "the node was set down".to_owned(),
     };
     log::warn!("near the deadline: {said}");
+    match done {
+        Done::Cannot => news::missed(call, nodes, &said),
+        // Nobody has lost anything.
+        Done::All(0) if *action != Action::Down => {}
+        Done::All(_) | Done::Some => news::climbed(call, nodes, action, &said),
+    }
     memory.rungs = memory.rungs.saturating_add(1);
     memory.job = 0;
     Climb {

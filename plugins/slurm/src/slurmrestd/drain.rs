@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::node::{Load, SlurmNode};
 use super::server::Server;
 use super::trouble::Trouble;
-use super::{reason, words};
+use super::{news, reason, words};
 use crate::settings::Settings;
 
 /// How soon after a change it is looked at again.
@@ -125,6 +125,7 @@ fn close(
     for node in &open {
         server.set_state(&node.name, "DRAIN", Some(&text))?;
         log::info!("Slurm was asked to drain {}", node.name);
+        news::draining(node, &text);
     }
     let waits = pending("Slurm was asked to drain").again_after(SOON);
     Ok(Some(each(waits, "to take no more jobs").into()))

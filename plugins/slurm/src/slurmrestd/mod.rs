@@ -8,6 +8,7 @@ pub(crate) mod job;
 mod ladder;
 mod memory;
 mod naming;
+mod news;
 pub(crate) mod node;
 mod reason;
 mod server;

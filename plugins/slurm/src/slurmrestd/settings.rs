@@ -97,12 +97,13 @@ impl Slurmrestd {
     }
 
     /// What this way asks the operator for. Without a rung that needs it, nothing can be deleted.
-    pub(crate) fn wants(&self) -> [Grant; 2] {
+    pub(crate) fn wants(&self) -> [Grant; 3] {
         let deletes = self.ladder.iter().any(|rung| rung.action.deletes());
         let methods = if deletes { "GET,POST,DELETE" } else { "GET,POST" };
         [
             Grant::http(methods, &format!("{}/slurm/", self.url)),
             Grant::secret(SECRET),
+            Grant::events_of_node(),
         ]
     }
 }

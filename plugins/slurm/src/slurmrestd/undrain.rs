@@ -3,9 +3,9 @@
 use scupper_sdk::{Call, Outcome, log};
 
 use super::node::SlurmNode;
-use super::reason;
 use super::server::Server;
 use super::trouble::Trouble;
+use super::{news, reason};
 use crate::settings::Settings;
 
 /// Whose drains are lifted.
@@ -32,6 +32,7 @@ fn try_step(call: &Call, settings: &Settings, whose: Whose) -> Result<Outcome, T
     for node in ours {
         server.set_state(&node.name, state(node), None)?;
         log::info!("Slurm gives jobs to {} again", node.name);
+        news::undrained(call, node);
     }
     Ok(Outcome::Done)
 }

@@ -67,7 +67,14 @@ fn it_asks_for_no_more_than_its_configuration_needs() {
             .collect()
     };
     let slurm = |methods: &str| format!("http:{methods} {URL}/slurm/");
-    assert_eq!(wants(), [slurm("GET,POST"), "secret:token".to_owned()]);
+    assert_eq!(
+        wants(),
+        [
+            slurm("GET,POST"),
+            "secret:token".to_owned(),
+            "events:node".to_owned()
+        ]
+    );
     fake.host.config("ladder", "5m requeue, 2m down");
     assert_eq!(wants()[0], slurm("GET,POST"));
     for deletes in ["5m signal USR1", "1m cancel"] {

@@ -6,5 +6,6 @@ mod draining;
 mod fake;
 mod naive;
 mod recorded;
+mod telling;
 mod traps;
 mod undraining;

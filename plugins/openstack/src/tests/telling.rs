@@ -1,0 +1,222 @@
+//! Kubernetes Events of the node: each change once, however often is looked.
+
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::nova::{Cloud, HOST};
+use super::{failed, pending, step};
+
+const DISABLED: &str = "Normal ComputeServiceDisabled of node-1: nova-compute on compute-a is disabled for maintenance: no server comes \
+                        here any more";
+const ENABLED: &str =
+    "Normal ComputeServiceEnabled of node-1: nova-compute on compute-a is enabled again: maintenance";
+
+#[test]
+fn disabling_and_enabling_are_told_once_each() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    assert_eq!(host.events(), [] as [String; 0]);
+    for _ in 0..3 {
+        pending(&host);
+    }
+    cloud.end_all("completed");
+    pending(&host);
+    assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+    assert_eq!(host.events(), [DISABLED]);
+    for _ in 0..2 {
+        assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    }
+    assert_eq!(host.events(), [DISABLED, ENABLED]);
+}
+
+#[test]
+fn what_somebody_else_disabled_is_no_news() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.services[0]["status"] = json!("disabled");
+        state.services[0]["disabled_reason"] = json!("kernel update");
+    });
+    pending(&host);
+    assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(host.events(), [] as [String; 0]);
+}
+
+#[test]
+fn each_failure_is_told_once_with_novas_reason_and_then_that_the_server_stays() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("attempts", "2");
+    host.config("retry-seconds", "5");
+    cloud.server("s1", "active");
+    cloud.with(|state| {
+        state.events = json!([{"event": "e", "result": "Error", "details": "No valid host\nwas found."}]);
+    });
+    pending(&host);
+    cloud.end_all("error");
+    for _ in 0..3 {
+        pending(&host);
+    }
+    let failure = "Warning ServerMigrationFailed of node-1: server vm-s1 (s1): No valid host was found.";
+    assert_eq!(host.events(), [DISABLED, failure]);
+    cloud.pass(&host, 6);
+    pending(&host);
+    cloud.end_all("error");
+    let message = failed(&host, Phase::BeforeDrain);
+    let stays = format!("Warning ServersLeftBehind of node-1: {message}");
+    assert_eq!(host.events(), [DISABLED, failure, failure, &stays]);
+}
+
+#[test]
+fn a_failure_that_could_not_be_told_is_told_later() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.end_all("failed");
+    host.outage(Some("the API server does not answer"));
+    pending(&host);
+    assert_eq!(host.events(), [DISABLED]);
+    host.outage(None);
+    pending(&host);
+    pending(&host);
+    assert_eq!(host.events().len(), 2, "{:?}", host.events());
+}
+
+#[test]
+fn a_migration_that_somebody_cancels_is_told_and_those_of_others_are_not() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    cloud.server("s2", "active");
+    cloud.migration(90, "s2", HOST, "compute-b", "failed", "live-migration");
+    cloud.with(|state| state.migrations[0]["user_id"] = json!("somebody"));
+    pending(&host);
+    cloud.with(|state| state.migrations[1]["status"] = json!("cancelled"));
+    pending(&host);
+    assert_eq!(
+        host.events(),
+        [
+            DISABLED,
+            "Warning ServerMigrationFailed of node-1: server vm-s1 (s1): it was cancelled, and not by this drain"
+        ]
+    );
+}
+
+#[test]
+fn what_runs_for_too_long_is_told_once_whatever_is_done_about_it() {
+    for (choice, told) in [
+        (
+            "abort",
+            Some("Aborted of node-1: server vm-s1 (s1): migration 1 runs for longer than 5 s and is aborted"),
+        ),
+        (
+            "force-complete",
+            Some(
+                "Forced of node-1: server vm-s1 (s1): migration 1 runs for longer than 5 s and is completed by force",
+            ),
+        ),
+        ("wait", None),
+    ] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("server-deadline-seconds", "5");
+        host.config("on-deadline", choice);
+        cloud.server("s1", "active");
+        // Nova takes the request, and the migration goes on all the same.
+        cloud.with(|state| {
+            state.instead = Box::new(|request| {
+                (request.method == scupper_sdk::http::Method::Delete)
+                    .then(|| Ok(scupper_sdk::http::Response::new(202, "")))
+            });
+        });
+        pending(&host);
+        pending(&host);
+        cloud.pass(&host, 6);
+        for _ in 0..3 {
+            pending(&host);
+        }
+        let expected: Vec<String> = [DISABLED.to_owned()]
+            .into_iter()
+            .chain(told.map(|told| format!("Warning ServerMigration{told}")))
+            .collect();
+        assert_eq!(host.events(), expected);
+    }
+}
+
+#[test]
+fn an_abort_at_the_deadline_is_not_told_as_a_failure_as_well() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("server-deadline-seconds", "5");
+    cloud.server("s1", "active");
+    pending(&host);
+    pending(&host);
+    cloud.pass(&host, 6);
+    pending(&host);
+    failed(&host, Phase::BeforeDrain);
+    let reasons: Vec<String> = host
+        .events()
+        .iter()
+        .map(|event| event.split(' ').nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "ComputeServiceDisabled",
+            "ServerMigrationAborted",
+            "ServersLeftBehind"
+        ]
+    );
+}
+
+#[test]
+fn what_a_cancel_aborts_is_told_once() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            (request.method == scupper_sdk::http::Method::Delete)
+                .then(|| Ok(scupper_sdk::http::Response::new(202, "")))
+        });
+    });
+    for _ in 0..3 {
+        assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    }
+    cloud.end_all("cancelled");
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(
+        host.events(),
+        [
+            DISABLED,
+            "Warning ServerMigrationAborted of node-1: server vm-s1 (s1): migration 1 is aborted, as the drain has \
+             ended",
+            ENABLED,
+        ]
+    );
+}
+
+#[test]
+fn servers_that_are_to_be_left_alone_are_told_when_the_others_have_left() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("others", "ignore");
+    cloud.server("s1", "stopped");
+    cloud.server("s2", "error");
+    pending(&host);
+    assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+    assert_eq!(
+        host.events(),
+        [
+            DISABLED,
+            "Normal ServersLeftBehind of node-1: 2 stay on compute-a, as configured: server vm-s1 (s1): shut off; \
+             server vm-s2 (s2): error, cannot be migrated"
+        ]
+    );
+}

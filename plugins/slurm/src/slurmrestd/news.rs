@@ -1,0 +1,50 @@
+//! Kubernetes Events of the node: what changed in Slurm, for whoever runs `kubectl describe`, each once.
+//!
+//! An Event is worth no drain: where one cannot be emitted, that is logged, and all goes on.
+
+use scupper_sdk::{Call, events, log};
+
+use super::ladder::Action;
+use super::node::SlurmNode;
+
+pub(super) fn draining(node: &SlurmNode, reason: &str) {
+    let note = format!("Slurm gives no more jobs to {}: {reason}", node.name);
+    said("SlurmNodeDraining", events::tell_of_node, &note);
+}
+
+pub(super) fn undrained(call: &Call, node: &SlurmNode) {
+    let note = format!("Slurm gives jobs to {} again: {}", node.name, call.drain.name);
+    said("SlurmNodeUndrained", events::tell_of_node, &note);
+}
+
+/// A rung of the ladder was climbed: work was lost, or may be.
+pub(super) fn climbed(call: &Call, nodes: &[SlurmNode], action: &Action, words: &str) {
+    let reason = match action {
+        Action::Signal(_) => "SlurmJobsSignalled",
+        Action::Requeue => "SlurmJobsRequeued",
+        Action::Cancel => "SlurmJobsCancelled",
+        Action::Down => "SlurmNodeDown",
+    };
+    warn(call, nodes, reason, words);
+}
+
+/// A rung could not be climbed.
+pub(super) fn missed(call: &Call, nodes: &[SlurmNode], words: &str) {
+    warn(call, nodes, "SlurmRungMissed", words);
+}
+
+fn warn(call: &Call, nodes: &[SlurmNode], reason: &str, words: &str) {
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    let note = format!(
+        "near the deadline of {}: {words} ({})",
+        call.drain.name,
+        names.join(", ")
+    );
+    said(reason, events::warn_of_node, &note);
+}
+
+fn said(reason: &str, emit: fn(&str, &str) -> Result<(), events::Error>, note: &str) {
+    if let Err(error) = emit(reason, &events::note(note)) {
+        log::warn!("no Event {reason}: {error}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Kubernetes Events of the node: each change once, however often is looked.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase};
+
+use super::fake::{Fake, NODE, OURS};
+
+const DRAINING: &str = "Normal SlurmNodeDraining of node-1: Slurm gives no more jobs to node-1: ";
+
+fn draining() -> String {
+    format!("{DRAINING}{OURS}")
+}
+
+#[test]
+fn draining_and_undraining_are_told_once_each() {
+    let fake = Fake::busy();
+    assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Pending(_)));
+    assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
+    for _ in 0..3 {
+        fake.waits();
+    }
+    assert_eq!(fake.host.events(), [draining()]);
+    for _ in 0..2 {
+        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    }
+    assert_eq!(
+        fake.host.events(),
+        [
+            draining(),
+            "Normal SlurmNodeUndrained of node-1: Slurm gives jobs to node-1 again: maintenance".to_owned()
+        ]
+    );
+}
+
+#[test]
+fn what_somebody_else_drained_is_no_news() {
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.host.events(), [] as [String; 0]);
+}
+
+#[test]
+fn each_rung_of_the_ladder_is_told_once() {
+    let fake = Fake::busy();
+    fake.host
+        .config("ladder", "15m signal USR1, 10m requeue, 5m cancel, 2m down");
+    fake.host.deadline_in(Duration::from_secs(30 * 60));
+    fake.waits();
+    for minutes in [15, 5, 5, 3] {
+        fake.host.advance(Duration::from_secs(minutes * 60));
+        for _ in 0..3 {
+            // A real one would be gone by now.
+            fake.job(4711, &["RUNNING"], NODE);
+            fake.settle();
+        }
+    }
+    let told: Vec<String> = fake.host.events().into_iter().skip(1).collect();
+    let rung = |reason: &str, said: &str| {
+        format!("Warning {reason} of node-1: near the deadline of maintenance: {said} (node-1)")
+    };
+    assert_eq!(
+        told,
+        [
+            rung("SlurmJobsSignalled", "SIGUSR1 sent to 1 jobs"),
+            rung("SlurmRungMissed", "this Slurm has no way to requeue a job"),
+            rung("SlurmJobsCancelled", "1 jobs cancelled"),
+            rung("SlurmNodeDown", "the node was set down"),
+        ]
+    );
+}
+
+#[test]
+fn a_rung_that_met_no_job_and_a_drain_without_a_ladder_are_not_told() {
+    let fake = Fake::new();
+    fake.node(NODE, &["MIXED"], "");
+    fake.host.config("ladder", "5m cancel");
+    fake.host.deadline_in(Duration::from_secs(60));
+    // It is said to be in use, and nobody knows by whom.
+    assert!(fake.waits().progress.starts_with("0 jobs cancelled"));
+    assert_eq!(fake.host.events(), [draining()]);
+}
+
+#[test]
+fn a_drain_goes_on_where_no_event_can_be_emitted() {
+    let fake = Fake::busy();
+    fake.host.outage(Some("the API server does not answer"));
+    fake.waits();
+    assert_eq!(fake.host.events(), [] as [String; 0]);
+    assert_eq!(fake.reason(NODE), OURS);
+}
