@@ -207,8 +207,8 @@ impl Slurmrestd {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let (what, name) = path.split_once('/').unwrap_or((path, ""));
         match (method, what, name) {
-            (Method::Get, "nodes", "") => ok(json!({"nodes": self.nodes})),
-            (Method::Get, "jobs", "") => ok(json!({"jobs": self.jobs})),
+            (Method::Get, "nodes", "") => ok(json!({"nodes": in_form(version, &self.nodes)})),
+            (Method::Get, "jobs", "") => ok(json!({"jobs": in_form(version, &self.jobs)})),
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
             (Method::Delete, "job", id) => self.cancel(id.parse().unwrap(), query),
@@ -252,6 +252,34 @@ impl Slurmrestd {
         }
         ok(json!({"status": []}))
     }
+}
+
+/// As this version tells it. v0.0.40 to v0.0.42 tell it as it is kept here; v0.0.39 has lone words for jobs and plain
+/// numbers for times, and what is newer may tell more.
+fn in_form(version: &str, objects: &[Value]) -> Vec<Value> {
+    let mut objects = objects.to_vec();
+    for object in objects.iter_mut().filter_map(Value::as_object_mut) {
+        match version {
+            "39" => {
+                for key in ["start_time", "end_time"] {
+                    if let Some(number) = object.get(key).map(|time| time["number"].clone()) {
+                        object.insert(key.to_owned(), number);
+                    }
+                }
+                if let Some(word) = object.get("job_state").map(|words| words[0].clone()) {
+                    object.insert("job_state".to_owned(), word);
+                }
+            }
+            "43" | "44" => {
+                object.insert("topology".to_owned(), json!({"default": "rack-1"}));
+                if let Some(words) = object.get_mut("state").and_then(Value::as_array_mut) {
+                    words.push(json!("A_FLAG_OF_TOMORROW"));
+                }
+            }
+            _ => {}
+        }
+    }
+    objects
 }
 
 /// What every request must be like.

@@ -9,3 +9,4 @@ mod recorded;
 mod telling;
 mod traps;
 mod undraining;
+mod versions;

@@ -1,0 +1,124 @@
+//! The same drain by each version of the API. v0.0.40 to v0.0.42 were tried on a real one; the forms of the others are
+//! those that they are said to have.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase};
+
+use super::fake::{Fake, NODE, OURS, error};
+
+const VERSIONS: [u32; 6] = [39, 40, 41, 42, 43, 44];
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn server(version: u32) -> Fake {
+    let fake = Fake::busy();
+    fake.serves(&[version]);
+    fake
+}
+
+#[test]
+fn each_drains_waits_for_the_job_and_gives_the_node_back() {
+    for version in VERSIONS {
+        let fake = server(version);
+        let waits = fake.waits();
+        assert_eq!(
+            waits.progress, "1 job on node-1, at most until 2027-01-15 09:00 UTC",
+            "{version}"
+        );
+        assert_eq!(
+            waits.waiting_for[0].detail, "train of alice: running, at most until 2027-01-15 09:00 UTC",
+            "{version}"
+        );
+        assert_eq!(waits.waiting_for[0].since, Some(fake.host.now()), "{version}");
+        assert_eq!(fake.reason(NODE), OURS, "{version}");
+        // A job that is over while its epilog runs, which v0.0.39 tells of the node alone.
+        fake.job(4711, &["COMPLETED", "COMPLETING"], NODE);
+        fake.node(NODE, &["IDLE", "DRAIN", "COMPLETING"], OURS);
+        assert!(matches!(fake.settle(), Outcome::Pending(_)), "{version}");
+        fake.job(4711, &["COMPLETED"], NODE);
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        assert_eq!(fake.settle(), Outcome::Done, "{version}");
+        assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done, "{version}");
+        assert_eq!(fake.state(NODE), ["IDLE"], "{version}");
+    }
+}
+
+#[test]
+fn each_climbs_the_ladder_and_only_what_can_requeues() {
+    for version in VERSIONS {
+        // v0.0.45 can, and is found beside the two before it.
+        for requeues in [false, true] {
+            let fake = server(version);
+            fake.host
+                .config("ladder", "15m signal USR1, 10m requeue, 5m cancel");
+            fake.host.deadline_in(30 * MINUTE);
+            if requeues {
+                fake.serves(&[version, 45]);
+            }
+            fake.waits();
+            fake.requests();
+            let climbed = |minutes: u32| {
+                fake.host.advance(minutes * MINUTE);
+                let said = fake.waits().progress;
+                let said = said.split(';').next().unwrap().to_owned();
+                let last = fake
+                    .requests()
+                    .into_iter()
+                    .rfind(|line| line.contains("job/4711"));
+                (said, last.unwrap_or_default())
+            };
+            let (said, last) = climbed(15);
+            assert_eq!(said, "SIGUSR1 sent to 1 jobs", "{version}");
+            assert_eq!(last, "DELETE job/4711?signal=SIGUSR1", "{version}");
+            let (said, last) = climbed(5);
+            let expected = match requeues {
+                true => "1 jobs put back into the queue",
+                false => "this Slurm has no way to requeue a job",
+            };
+            assert_eq!(said, expected, "{version}");
+            assert_eq!(last, "GET job/4711/requeue", "{version}");
+            let (said, last) = climbed(5);
+            assert_eq!(said, "1 jobs cancelled", "{version}");
+            assert_eq!(last, "DELETE job/4711", "{version}");
+        }
+    }
+}
+
+#[test]
+fn a_requeue_that_slurm_refuses_is_asked_for_again_and_jobs_that_were_requeued_are_not() {
+    let fake = server(44);
+    fake.serves(&[43, 44, 45]);
+    fake.job(4712, &["RUNNING"], NODE);
+    fake.host.config("ladder", "5m requeue");
+    fake.host.deadline_in(30 * MINUTE);
+    fake.waits();
+    fake.host.advance(25 * MINUTE);
+    fake.fault("GET job/4712", false, || {
+        Ok(error(500, 2009, "Requested operation is presently disabled"))
+    });
+    fake.requests();
+    fake.fails(Phase::BeforeDrain, false, "presently disabled (2009)");
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("2 jobs put back into the queue")
+    );
+    let asked = fake.requests();
+    let of = |job: &str| asked.iter().filter(|line| line.contains(job)).count();
+    // What a failed step did is not remembered, and putting a job back twice is once.
+    assert_eq!((of("job/4711/requeue"), of("job/4712/requeue")), (2, 2));
+    fake.waits();
+    assert!(fake.requests().iter().all(|line| !line.contains("requeue")));
+}
+
+#[test]
+fn a_job_that_was_put_back_is_no_job_of_the_node_any_more() {
+    for state in [&["PENDING"][..], &["PENDING", "COMPLETING"]] {
+        let fake = server(44);
+        fake.waits();
+        fake.job(4711, state, if state.len() == 1 { "" } else { NODE });
+        fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+        let done = fake.settle() == Outcome::Done;
+        assert_eq!(done, state.len() == 1, "{state:?}");
+    }
+}
