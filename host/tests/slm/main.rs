@@ -16,6 +16,7 @@ mod claims;
 mod crashes;
 mod driver;
 mod endings;
+mod examples;
 mod idle;
 mod metrics;
 mod objects;
