@@ -120,7 +120,7 @@ tools:
 	@host/testbeds/tools rust
 
 .PHONY: bench
-bench: tools plugins ## Figures: planning, hooks, loading, a drain beside kubectl, memory.
+bench: tools plugins ## Figures: planning, hooks, loading, reloading, a drain beside kubectl, memory.
 	host/benches/run
 
 .PHONY: drain

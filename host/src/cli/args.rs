@@ -71,7 +71,11 @@ pub enum Command {
     Demo(DemoArgs),
     /// Compile one policy from standard input to standard output (the driver runs this as a child of its own).
     #[command(hide = true)]
-    CompilePolicy,
+    CompilePolicy {
+        /// It may import the harmless part of WASI.
+        #[arg(long)]
+        wasi: bool,
+    },
 }
 
 /// How to reach the cluster.

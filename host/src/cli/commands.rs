@@ -19,9 +19,9 @@ use crate::report::Format;
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    if matches!(args.command, Command::CompilePolicy) {
+    if let Command::CompilePolicy { wasi } = args.command {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
-        return crate::policy::compile_child();
+        return crate::policy::compile_child(wasi);
     }
     // These tell their story themselves.
     let tells = matches!(&args.command, Command::Demo(_))
@@ -51,7 +51,7 @@ async fn run(args: Args) -> ExitCode {
         Command::Config(command) => super::config::run(&command, format).await,
         Command::Policy(command) => super::policy::run(&command, format).await,
         Command::Demo(demo) => super::demo::run(&demo, format).await,
-        Command::CompilePolicy => Exit::Bug.into(),
+        Command::CompilePolicy { .. } => Exit::Bug.into(),
     }
 }
 

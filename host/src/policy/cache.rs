@@ -12,8 +12,9 @@ use rustix::fs::Mode;
 use thiserror::Error;
 
 use super::limits::NATIVE_BYTES;
-use super::native::{Native, sha256};
+use super::native::Native;
 use super::private::{PrivateDir, PrivateDirError};
+use super::sealed::Sealed;
 
 /// More policies than a node has, in more versions than it is updated to within a day.
 const FILES: usize = 64;
@@ -60,12 +61,9 @@ impl Cache {
             let Some(digest) = digest_in(&name, key) else {
                 continue;
             };
-            let bytes = self
-                .dir
-                .read(&name, NATIVE_BYTES)
-                .map_err(self.failed("read", &name))?;
-            if let Some(native) = bytes.and_then(|bytes| Native::kept(bytes, digest)) {
-                return Ok(Some(native));
+            let native = self.read(&name, digest).map_err(self.failed("read", &name))?;
+            if native.is_some() {
+                return Ok(native);
             }
             tracing::warn!(file = %name, directory = %self.dir.path().display(), "a compiled policy was changed: deleted");
             self.delete(&name)?;
@@ -73,11 +71,20 @@ impl Cache {
         Ok(None)
     }
 
+    fn read(&self, name: &str, digest: &str) -> io::Result<Option<Native>> {
+        let Some(file) = self.dir.file(name, NATIVE_BYTES)? else {
+            return Ok(None);
+        };
+        let copy = Sealed::copy("native", file, NATIVE_BYTES)?;
+        Ok(copy.and_then(|copy| Native::kept(copy, digest)))
+    }
+
     /// Keeps native code for a key. Blocks.
     pub(super) fn keep(&self, key: &str, native: &Native) -> Result<(), CacheError> {
-        let name = format!("{key}-{}{ENDING}", sha256(native.bytes()));
+        let code = native.code();
+        let name = format!("{key}-{}{ENDING}", code.digest());
         self.dir
-            .write(&name, native.bytes(), Mode::RUSR)
+            .write(&name, code.reader(), Mode::RUSR)
             .map_err(self.failed("write", &name))?;
         self.prune()
     }

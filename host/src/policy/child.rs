@@ -1,16 +1,20 @@
 //! The compiler's child: reads wasm from standard input, writes native code to standard output, opens nothing.
 //!
-//! Compiling somebody else's wasm may take any amount of memory and time, so it happens in a process that limits itself
-//! before it reads the first byte and that the driver can kill.
+//! Scanning and compiling somebody else's wasm may take any amount of memory and time, so it happens in a process that
+//! limits itself before it reads the first byte and that the driver can kill.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use thiserror::Error;
 
-use super::config;
-use super::limits::{COMPILE_WALL, SOURCE_BYTES};
+use super::complaint::Complaint;
+use super::limits::{COMPILE_WALL, NATIVE_BYTES, SOURCE_BYTES};
+use super::text::one_line;
+use super::{SourceError, config, scan};
 
 /// A policy in Python takes 450 MB to compile; the address space also holds this program and its stacks.
 const ADDRESS_SPACE: u64 = 4 * 1024 * 1024 * 1024;
@@ -20,25 +24,38 @@ const OPEN_FILES: u64 = 4;
 
 #[derive(Debug, Error)]
 enum ChildError {
-    #[error("limit the compiler's {0}")]
-    Limit(&'static str, #[source] io::Error),
-    #[error("read the component")]
-    Read(#[source] io::Error),
-    #[error("the component has more than {SOURCE_BYTES} bytes")]
-    TooLarge,
+    #[error("limit the compiler's {0}: {1}")]
+    Limit(&'static str, io::Error),
+    #[error("read the component: {0}")]
+    Read(io::Error),
+    #[error(transparent)]
+    Source(#[from] SourceError),
     #[error("{0}")]
     Compile(String),
-    #[error("write the native code")]
-    Write(#[source] io::Error),
+    #[error("it became more than {NATIVE_BYTES} bytes of native code")]
+    TooLarge,
+    #[error("write the native code: {0}")]
+    Write(io::Error),
 }
 
-/// The body of the hidden subcommand `compile-policy`.
-pub fn compile_child() -> ExitCode {
-    match limit_self().and_then(|()| compile()) {
+impl From<ChildError> for Complaint {
+    fn from(error: ChildError) -> Self {
+        match error {
+            ChildError::Source(error) => Self::Source(error),
+            ChildError::TooLarge => Self::TooLarge,
+            other => Self::Other(one_line(&other.to_string(), 1024)),
+        }
+    }
+}
+
+/// The body of the hidden subcommand `compile-policy`. `wasi`: the component may import the harmless part of the system.
+pub fn compile_child(wasi: bool) -> ExitCode {
+    match limit_self().and_then(|()| compile(wasi)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The parent reads this and puts it into its own error; when it is gone, nobody is left to tell.
-            let _told = writeln!(io::stderr(), "{error}").is_ok();
+            let line = Complaint::from(error).line();
+            // The parent makes its own error of this; when it is gone, nobody is left to tell.
+            let _told = writeln!(io::stderr(), "{line}").is_ok();
             ExitCode::FAILURE
         }
     }
@@ -49,7 +66,7 @@ fn limit_self() -> Result<(), ChildError> {
         (Resource::As, "address space", ADDRESS_SPACE),
         (Resource::Cpu, "CPU time", COMPILE_WALL.as_secs()),
         (Resource::Nofile, "open files", OPEN_FILES),
-        (Resource::Fsize, "file size", 0),
+        (Resource::Fsize, "file size", NATIVE_BYTES),
         (Resource::Core, "core size", 0),
     ];
     for (resource, what, bound) in hard {
@@ -65,7 +82,7 @@ fn limit_self() -> Result<(), ChildError> {
     Ok(())
 }
 
-fn compile() -> Result<(), ChildError> {
+fn compile(wasi: bool) -> Result<(), ChildError> {
     let mut wasm = Vec::new();
     io::stdin()
         .lock()
@@ -73,10 +90,20 @@ fn compile() -> Result<(), ChildError> {
         .read_to_end(&mut wasm)
         .map_err(ChildError::Read)?;
     if wasm.len() as u64 > SOURCE_BYTES {
-        return Err(ChildError::TooLarge);
+        return Err(SourceError::TooLarge.into());
     }
+    scan::scan(&wasm, wasi)?;
     let native = config::compiling()
         .and_then(|engine| engine.precompile_component(&wasm))
         .map_err(|error| ChildError::Compile(format!("{error:#}")))?;
-    io::stdout().lock().write_all(&native).map_err(ChildError::Write)
+    if native.len() as u64 > NATIVE_BYTES {
+        return Err(ChildError::TooLarge);
+    }
+    write(&native).map_err(ChildError::Write)
+}
+
+/// Not through the buffer of the standard library, which would keep the last line and say nothing when that is lost.
+fn write(native: &[u8]) -> io::Result<()> {
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    File::from(output).write_all(native)
 }

@@ -1,4 +1,5 @@
-//! The parent of the compiler's child: gives it wasm, takes native code, and ends it when its time is over.
+//! The parent of the compiler's child: gives it a sealed component, seals what it has written, and ends it when its time
+//! is over. Neither the component nor the native code ever lies in the driver's own memory.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -7,17 +8,19 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::complaint::{COMPLAINT_BYTES, Complaint};
+use super::error::LoadFault;
 use super::limits::{COMPILE_WALL, NATIVE_BYTES};
 use super::native::Native;
+use super::sealed::Draft;
+use super::source::Source;
 use super::text::one_line;
-
-/// Bytes of the child's complaint that are read.
-const COMPLAINT_BYTES: u64 = 4096;
 
 /// Compiles one policy at a time: the largest needs 450 MB while it is compiled.
 pub(super) struct Compiler {
@@ -41,6 +44,9 @@ pub enum CompileError {
     /// The child could not be spoken to.
     #[error("talk to the compiler")]
     Talk(#[source] io::Error),
+    /// Its output could not be taken over.
+    #[error("take over the native code")]
+    Take(#[source] io::Error),
     /// It took too long.
     #[error("compiling took longer than {} s", COMPILE_WALL.as_secs())]
     Timeout,
@@ -66,40 +72,38 @@ impl Compiler {
         }
     }
 
-    /// Compiles in a child process, which is gone when this returns.
-    pub(super) async fn compile(&self, wasm: &[u8]) -> Result<Native, CompileError> {
+    /// Scans and compiles in a child process, which is gone when this returns. `wasi`: the component may import the
+    /// harmless part of the system.
+    pub(super) async fn compile(&self, source: &Source, wasi: bool) -> Result<Native, LoadFault> {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
-        let mut child = self.start()?;
-        let talked = timeout(self.wall, talk(&mut child, wasm)).await;
-        if !matches!(talked, Ok(Ok(_))) {
+        let draft = Draft::new("native").map_err(CompileError::Take)?;
+        let mut child = self.start(source, &draft, wasi)?;
+        let Ok(ended) = timeout(self.wall, end(&mut child)).await else {
             // It may have ended by itself; killing it twice is no harm. Waiting reaps it.
-            let _killed = child.start_kill().is_ok();
-        }
-        let status = child.wait().await.map_err(CompileError::Talk)?;
-        let (native, complaint) = talked
-            .map_err(|_elapsed| CompileError::Timeout)?
-            .map_err(CompileError::Talk)?;
-        if native.len() as u64 > NATIVE_BYTES {
-            return Err(CompileError::TooLarge);
-        }
+            let _killed = child.kill().await.is_ok();
+            return Err(CompileError::Timeout.into());
+        };
+        let (status, complaint) = ended.map_err(CompileError::Talk)?;
         if !status.success() {
-            let complaint = one_line(String::from_utf8_lossy(&complaint).trim(), 1024);
-            return Err(CompileError::Refused {
-                status: ended(status),
-                complaint,
-            });
+            return Err(refused(status, &complaint));
         }
-        Ok(Native::from_child(native))
+        let sealed = spawn_blocking(move || draft.seal(NATIVE_BYTES)).await;
+        let sealed = sealed.map_err(|_panicked| LoadFault::BrokenOff)?;
+        let code = sealed.map_err(CompileError::Take)?;
+        Ok(Native::from_child(code.ok_or(CompileError::TooLarge)?))
     }
 
-    fn start(&self) -> Result<Child, CompileError> {
+    fn start(&self, source: &Source, native: &Draft, wasi: bool) -> Result<Child, CompileError> {
+        let input = source.bytes().open().map_err(CompileError::Talk)?;
+        let output = native.file().map_err(CompileError::Take)?;
         Command::new(&self.program)
             .arg("compile-policy")
+            .args(wasi.then_some("--wasi"))
             .env_clear()
             .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::from(output))
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -110,34 +114,27 @@ impl Compiler {
     }
 }
 
-/// Gives the child its input and takes what it says, all at once: whoever waits for the other would wait forever.
-async fn talk(child: &mut Child, wasm: &[u8]) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let stdin = child.stdin.take();
-    let give = async {
-        let Some(mut stdin) = stdin else { return Ok(()) };
-        match stdin.write_all(wasm).await {
-            // The child ended before it read everything; its status and its complaint tell why.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written,
-        }
-    };
-    let stdout = child.stdout.take();
-    let stderr = child.stderr.take();
-    let (given, native, complaint) = tokio::join!(
-        give,
-        take(stdout, NATIVE_BYTES + 1),
-        take(stderr, COMPLAINT_BYTES)
-    );
-    given?;
-    Ok((native?, complaint?))
+/// Takes what it complains of, and waits for its end.
+async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut complaint = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        stderr.take(COMPLAINT_BYTES).read_to_end(&mut complaint).await?;
+    }
+    Ok((child.wait().await?, complaint))
 }
 
-async fn take(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        pipe.take(most).read_to_end(&mut bytes).await?;
-    }
-    Ok(bytes)
+/// Why there is no native code, by what the child has said. A child that was ended has not said it to the end.
+fn refused(status: ExitStatus, complaint: &[u8]) -> LoadFault {
+    let said = match Complaint::read(complaint) {
+        Some(Complaint::Source(error)) => return LoadFault::Source(error.in_one_line()),
+        Some(Complaint::TooLarge) => return CompileError::TooLarge.into(),
+        Some(Complaint::Other(text)) => text,
+        None => String::from_utf8_lossy(complaint).into_owned(),
+    };
+    LoadFault::Compile(CompileError::Refused {
+        status: ended(status),
+        complaint: one_line(said.trim(), 1024),
+    })
 }
 
 fn ended(status: ExitStatus) -> String {
@@ -150,6 +147,7 @@ fn ended(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::SourceError;
 
     /// A program of the tests that stands in for the compiler.
     fn program(name: &str) -> PathBuf {
@@ -176,24 +174,69 @@ mod tests {
         }
     }
 
+    fn source() -> Source {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"wasm").unwrap();
+        Source::read(file.path()).unwrap()
+    }
+
     #[tokio::test]
     async fn a_compiler_that_hangs_is_ended() {
         let compiler = Compiler {
             wall: Duration::from_millis(300),
             ..Compiler::new(&program("hangs"))
         };
-        // More than a pipe holds, so that giving and taking both wait.
-        let wasm = vec![0; 1 << 20];
-        let compiled = compiler.compile(&wasm).await;
-        assert!(matches!(compiled, Err(CompileError::Timeout)));
+        let compiled = compiler.compile(&source(), false).await;
+        assert!(matches!(compiled, Err(LoadFault::Compile(CompileError::Timeout))));
         until_ended().await;
     }
 
     #[tokio::test]
     async fn a_compiler_whose_caller_is_gone_is_ended() {
         let compiler = Compiler::new(&program("hangs"));
-        let given_up = timeout(Duration::from_millis(300), compiler.compile(b"wasm")).await;
+        let source = source();
+        let given_up = timeout(Duration::from_millis(300), compiler.compile(&source, false)).await;
         assert!(given_up.is_err());
         until_ended().await;
+    }
+
+    #[test]
+    fn what_the_child_says_comes_back_as_it_was_meant() {
+        let failed = ExitStatus::from_raw(1 << 8);
+        let fault = |said: &str| refused(failed, said.as_bytes());
+        assert!(matches!(
+            fault(r#"{"source":"core-module"}"#),
+            LoadFault::Source(SourceError::CoreModule)
+        ));
+        assert!(matches!(
+            fault("\"too-large\"\n"),
+            LoadFault::Compile(CompileError::TooLarge)
+        ));
+        for said in [r#"{"other":"no\nway"}"#, "no\nway"] {
+            assert_eq!(told(&fault(said)), r"the compiler refused it: no\nway");
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_not_itself_any_more_moves_no_cursor() {
+        let failed = ExitStatus::from_raw(1 << 8);
+        let long = format!(
+            r#"{{"source":{{"imports":{{"imports":"\u001b[2J{}"}}}}}}"#,
+            "x".repeat(3000)
+        );
+        let LoadFault::Source(SourceError::Imports { imports }) = refused(failed, long.as_bytes()) else {
+            panic!("{long}")
+        };
+        assert!(
+            imports.starts_with(r"\u{1b}[2J") && imports.len() <= 1024,
+            "{imports}"
+        );
+    }
+
+    fn told(fault: &LoadFault) -> String {
+        let LoadFault::Compile(error) = fault else {
+            panic!("{fault}")
+        };
+        error.to_string()
     }
 }

@@ -73,7 +73,7 @@ pub enum LoadFault {
     },
     /// It cannot be compiled.
     #[error("it cannot be compiled")]
-    Compile(#[source] CompileError),
+    Compile(#[from] CompileError),
     /// Its native code cannot be kept.
     #[error("its native code cannot be kept")]
     Cache(#[source] CacheError),

@@ -1,15 +1,13 @@
 //! A policy under the eyes of its author: everything that keeps it from being loaded, not only the first thing, and what
 //! it says of itself even where an operator has said nothing yet.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use tokio::task::spawn_blocking;
-
+use super::compiled::{self, Compiled};
 use super::error::LoadFault;
 use super::given::Wants;
-use super::load::{self, Compiled};
-use super::{ClusterAccess, Description, PolicySpec, PolicyUsage, Runtime, SourceError, source};
+use super::load;
+use super::{ClusterAccess, Description, PolicySpec, PolicyUsage, Runtime};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -39,8 +37,8 @@ async fn through(
     cluster: Arc<dyn ClusterAccess>,
     examined: &mut Examined,
 ) -> Result<(), LoadFault> {
-    let wasm = read(&spec.file).await?;
-    examined.bytes = wasm.len() as u64;
+    let wasm = compiled::read(&spec.file).await?;
+    examined.bytes = wasm.bytes().length();
     let given = match load::given(spec).await {
         Ok(given) => given,
         Err(fault) => {
@@ -48,7 +46,7 @@ async fn through(
             load::given(&PolicySpec::default()).await?
         }
     };
-    let Compiled { component, digest } = load::compile(runtime, spec, wasm.into()).await?;
+    let Compiled { component, digest } = compiled::compile(runtime, spec, wasm).await?;
     load::check_needs(&component, &spec.limits)?;
     let mut guest = load::link(runtime, spec, cluster, &given, &component, &digest)?;
     let about = guest
@@ -82,12 +80,4 @@ async fn through(
     ));
     examined.usage = Some(guest.usage());
     Ok(())
-}
-
-async fn read(file: &Path) -> Result<Vec<u8>, LoadFault> {
-    let file = file.to_owned();
-    let read: Result<Vec<u8>, SourceError> = spawn_blocking(move || source::read(&file))
-        .await
-        .map_err(|_cancelled_or_panicked| LoadFault::BrokenOff)?;
-    Ok(read?)
 }

@@ -1,14 +1,12 @@
 //! From a file to a policy that can be called, step by step; the first step that fails says what to do about it.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
 use tokio::task::spawn_blocking;
 use wasmtime::component::Component;
 
 use super::bindings::exports::scupper::drain::about;
-use super::cache::Cache;
+use super::compiled::{Compiled, check_pin, compile, read};
 use super::error::{ConfigProblem, LoadFault};
 use super::events::Emitted;
 use super::given::Given;
@@ -17,10 +15,9 @@ use super::host::Household;
 use super::http::Surroundings;
 use super::loaded::Loaded;
 use super::log::Allowance;
-use super::native::{self, Native, sha256};
-use super::source::SourceError;
+use super::names::check_system;
 use super::text::{into_line, one_line};
-use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime, source};
+use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime};
 
 /// Bytes of a policy's own name, version and summary.
 const ABOUT_BYTES: usize = 256;
@@ -32,13 +29,6 @@ const PROBLEMS: usize = 50;
 
 const PAGE: u64 = 64 * 1024;
 
-/// A component that was looked at and compiled, but not asked anything yet.
-pub(super) struct Compiled {
-    pub(super) component: Component,
-    /// SHA-256 of its file, in hex.
-    pub(super) digest: String,
-}
-
 /// Takes a policy through all steps.
 pub(super) async fn load(
     runtime: &Runtime,
@@ -46,29 +36,9 @@ pub(super) async fn load(
     cluster: Arc<dyn ClusterAccess>,
 ) -> Result<Loaded, LoadFault> {
     given(spec).await.map(drop)?;
-    let file = spec.file.clone();
-    let wasm = blocking(move || Ok(source::read(&file)?)).await?;
-    let compiled = compile(runtime, spec, Bytes::from(wasm)).await?;
+    let wasm = read(&spec.file).await?;
+    let compiled = compile(runtime, spec, wasm).await?;
     settle(runtime, spec, cluster, compiled).await
-}
-
-/// The first steps, which need no configuration: scan and compile.
-pub(super) async fn compile(
-    runtime: &Runtime,
-    spec: &PolicySpec,
-    wasm: Bytes,
-) -> Result<Compiled, LoadFault> {
-    let pin = spec.sha256.clone();
-    let (wasm, digest) = blocking(move || {
-        let digest = sha256(&wasm);
-        // Before anybody looks into it: what was pinned is all that may even be parsed.
-        check_pin(&digest, pin)?;
-        source::inspect(&wasm)?;
-        Ok((wasm, digest))
-    })
-    .await?;
-    let component = compiled(runtime, wasm, &digest).await?;
-    Ok(Compiled { component, digest })
 }
 
 /// The other steps: link, describe, check the configuration. A change of the configuration alone takes only these.
@@ -80,7 +50,7 @@ pub(super) async fn settle(
 ) -> Result<Loaded, LoadFault> {
     let Compiled { component, digest } = compiled;
     let given = given(spec).await?;
-    check_pin(&digest, spec.sha256.clone())?;
+    check_pin(&digest, spec.sha256.as_deref())?;
     check_needs(&component, &spec.limits)?;
     let mut guest = link(runtime, spec, cluster, &given, &component, &digest)?;
     let about = guest
@@ -131,58 +101,6 @@ pub(super) async fn given(spec: &PolicySpec) -> Result<Given, LoadFault> {
     blocking(move || Given::of(&spec)).await
 }
 
-fn check_pin(digest: &str, pin: Option<String>) -> Result<(), LoadFault> {
-    match pin {
-        Some(pinned) if !pinned.eq_ignore_ascii_case(digest) => Err(LoadFault::Pinned {
-            pinned,
-            found: digest.to_owned(),
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The component as native code: kept from before, or made by the compiler's child.
-async fn compiled(runtime: &Runtime, wasm: Bytes, digest: &str) -> Result<Component, LoadFault> {
-    let key = format!("{digest}-{}", runtime.fingerprint);
-    let (cache, kept) = {
-        let (path, engine, key) = (runtime.options.cache.clone(), runtime.engine.clone(), key.clone());
-        blocking(move || kept(&path, &engine, &key)).await?
-    };
-    if let Some(component) = kept {
-        return Ok(component);
-    }
-    let native = runtime
-        .compiler
-        .compile(&wasm)
-        .await
-        .map_err(LoadFault::Compile)?;
-    let engine = runtime.engine.clone();
-    blocking(move || {
-        let component = load_native(&engine, &native)?;
-        cache.keep(&key, &native).map_err(LoadFault::Cache)?;
-        Ok(component)
-    })
-    .await
-}
-
-fn kept(path: &Path, engine: &wasmtime::Engine, key: &str) -> Result<(Cache, Option<Component>), LoadFault> {
-    let cache = Cache::open(path).map_err(LoadFault::Cache)?;
-    let Some(native) = cache.fetch(key).map_err(LoadFault::Cache)? else {
-        return Ok((cache, None));
-    };
-    match load_native(engine, &native) {
-        Ok(component) => Ok((cache, Some(component))),
-        Err(_other_machine) => {
-            cache.forget(key).map_err(LoadFault::Cache)?;
-            Ok((cache, None))
-        }
-    }
-}
-
-fn load_native(engine: &wasmtime::Engine, native: &Native) -> Result<Component, LoadFault> {
-    native::load(engine, native).map_err(|error| LoadFault::Native(one_line(&format!("{error:#}"), 300)))
-}
-
 /// Refuses what could not even be instantiated, with better words.
 pub(super) fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> {
     let Some(needs) = component.resources_required() else {
@@ -219,7 +137,11 @@ pub(super) fn link(
     component: &Component,
     digest: &str,
 ) -> Result<Guest, LoadFault> {
-    check_system(runtime, spec, component)?;
+    // When it was compiled, more may have been granted.
+    if !spec.wasi {
+        let types = component.component_type();
+        check_system(types.imports(&runtime.engine).map(|(name, _)| name))?;
+    }
     let surroundings = Surroundings {
         network: runtime.options.network.clone(),
         memory: runtime.options.secrets.clone(),
@@ -261,21 +183,6 @@ pub(super) fn link(
     })
 }
 
-/// Whether the operator granted the system interfaces that the component imports, if it imports any.
-fn check_system(runtime: &Runtime, spec: &PolicySpec, component: &Component) -> Result<(), LoadFault> {
-    let types = component.component_type();
-    let imports = types.imports(&runtime.engine);
-    let system: Vec<&str> = imports
-        .map(|(name, _)| name)
-        .filter(|name| name.starts_with("wasi:"))
-        .collect();
-    if spec.wasi || system.is_empty() {
-        return Ok(());
-    }
-    let imports = super::names::list(&system);
-    Err(LoadFault::Source(SourceError::Wasi { imports }))
-}
-
 pub(super) async fn check_config(guest: &Guest) -> Result<(), LoadFault> {
     let problems = guest.check_config().await?;
     if problems.is_empty() {
@@ -298,7 +205,7 @@ pub(super) fn types(what: &'static str, error: &wasmtime::Error) -> LoadFault {
 }
 
 /// Runs what blocks where blocking is allowed.
-async fn blocking<R: Send + 'static>(
+pub(super) async fn blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, LoadFault> + Send + 'static,
 ) -> Result<R, LoadFault> {
     spawn_blocking(work)

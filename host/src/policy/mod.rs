@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  file ─► source ─► cache ──hit──► native ─► linked ─► probe (describe, check-config, phases) ─► Policy
-//!                      └─miss─► compiler (child process) ─┘
+//!  (sealed)            └─miss─► compiler (child: scan, compile) ─┘
 //!  plan, step ─► store (limits) ─► guest ─► convert (caps) ─► answer
 //! ```
 //!
@@ -20,9 +20,12 @@ mod bucket;
 mod cache;
 mod call;
 mod child;
+mod compiled;
 mod compiler;
+mod complaint;
 mod config;
 mod cpu;
+mod digest;
 mod error;
 mod events;
 mod examine;
@@ -47,6 +50,8 @@ mod private;
 mod reload;
 mod remedy;
 mod runtime;
+mod scan;
+mod sealed;
 mod secret;
 mod source;
 mod spec;
@@ -60,6 +65,7 @@ pub use access::{AccessError, ClusterAccess, PolicyEvent};
 pub use cache::CacheError;
 pub use call::{DrainInfo, PlanCall, StepCall};
 pub use child::compile_child;
+pub use compiled::{Compilation, time_compiling};
 pub use compiler::CompileError;
 pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
 pub use examine::{Examined, examine};

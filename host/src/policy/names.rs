@@ -1,5 +1,7 @@
 //! The names a component imports and exports, and which of them make it a policy of ours.
 
+use std::hash::Hash;
+
 use wasmparser::{Parser, Payload};
 
 use super::source::SourceError;
@@ -68,12 +70,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub(super) fn check_imports(&self) -> Result<(), SourceError> {
+    /// `wasi`: the harmless part of the system is granted.
+    pub(super) fn check_imports(&self, wasi: bool) -> Result<(), SourceError> {
         let unknown: Vec<&str> = self
             .imports
             .iter()
             .filter(|import| !ours(import).is_some_and(|our| IMPORTS.contains(&our.name)))
-            // Whether it was granted is asked when the policy is linked.
             .filter(|import| !wasi::is_harmless(import))
             .copied()
             .collect();
@@ -95,8 +97,27 @@ impl<'a> Names<'a> {
         self.imports
             .iter()
             .filter_map(|import| ours(import))
-            .try_for_each(|our| our.check_version())
+            .try_for_each(|our| our.check_version())?;
+        if wasi {
+            return Ok(());
+        }
+        check_system(self.imports.iter().copied())
     }
+}
+
+/// Refuses what needs the grant of the system's harmless part, where that was not given.
+pub(super) fn check_system<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), SourceError> {
+    let system: Vec<&str> = imports.filter(|name| name.starts_with("wasi:")).collect();
+    if system.is_empty() {
+        return Ok(());
+    }
+    let imports = list(&system);
+    Err(SourceError::Wasi { imports })
+}
+
+/// What the scan goes by, as one value: what was compiled under other rules was scanned under other rules.
+pub(super) fn rules() -> impl Hash {
+    (VERSION, IMPORTS, wasi::HARMLESS)
 }
 
 /// An interface of our package.
@@ -125,7 +146,7 @@ impl Ours<'_> {
 }
 
 /// The first few names, for people.
-pub(super) fn list(names: &[&str]) -> String {
+fn list(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| one_line(name, 100)).collect();
     match names.len() {
@@ -148,7 +169,7 @@ mod tests {
             exports: exports.to_vec(),
         };
         names.check_exports()?;
-        names.check_imports()
+        names.check_imports(false)
     }
 
     const ABOUT: &str = "scupper:drain/about@0.1.0";
@@ -195,6 +216,24 @@ mod tests {
             &[ABOUT, HOOKS],
         );
         assert!(matches!(other, Err(SourceError::Imports { .. })));
+    }
+
+    #[test]
+    fn the_harmless_part_of_the_system_must_be_granted() {
+        let names = Names {
+            imports: vec![
+                "wasi:io/poll@0.2.6",
+                "scupper:drain/log@0.1.0",
+                "wasi:cli/exit@0.2.6",
+            ],
+            exports: vec![ABOUT, HOOKS],
+        };
+        assert!(names.check_imports(true).is_ok());
+        let refused = names.check_imports(false);
+        assert!(
+            matches!(&refused, Err(SourceError::Wasi { imports }) if imports == "wasi:io/poll@0.2.6, wasi:cli/exit@0.2.6"),
+            "{refused:?}"
+        );
     }
 
     #[test]

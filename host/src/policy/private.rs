@@ -2,7 +2,7 @@
 //! else's.
 
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use thiserror::Error;
+
+use super::sealed::copy;
 
 /// A temporary file this old was left behind by a driver that died.
 const STALE_SECONDS: i64 = 600;
@@ -84,8 +86,8 @@ impl PrivateDir {
         &self.path
     }
 
-    /// `None`: there is no such file, or it is no regular file of ours, or longer than it can be.
-    pub(super) fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    /// Opens a file. `None`: there is no such file, or it is no regular file of ours, or longer than it can be.
+    pub(super) fn file(&self, name: &str, most: u64) -> io::Result<Option<File>> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
         let file = match fs::openat(&self.dir, name, flags, Mode::empty()) {
             Ok(file) => file,
@@ -98,13 +100,21 @@ impl PrivateDir {
         if !regular || length > most || stat.st_uid != rustix::process::geteuid().as_raw() {
             return Ok(None);
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        File::from(file).take(most).read_to_end(&mut bytes)?;
+        Ok(Some(File::from(file)))
+    }
+
+    /// Reads a file that is short. `None`: as above.
+    pub(super) fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = self.file(name, most)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     }
 
     /// Writes a file as a whole: it is there with all its bytes, or as it was before.
-    pub(super) fn write(&self, name: &str, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    pub(super) fn write(&self, name: &str, bytes: impl Read, mode: Mode) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = format!(".{}-{number}{PART}", std::process::id());
@@ -119,10 +129,10 @@ impl PrivateDir {
         written
     }
 
-    fn write_new(&self, name: &str, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    fn write_new(&self, name: &str, bytes: impl Read, mode: Mode) -> io::Result<()> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
-        let mut file = File::from(fs::openat(&self.dir, name, flags, mode)?);
-        file.write_all(bytes)?;
+        let file = File::from(fs::openat(&self.dir, name, flags, mode)?);
+        copy(bytes, &file)?;
         file.sync_all()
     }
 

@@ -13,10 +13,11 @@ use wasmtime::component::Linker;
 use crate::clock::Clock;
 
 use super::compiler::Compiler;
+use super::digest::hex;
 use super::host::{self, Caller};
 use super::observer::{Nobody, Observer};
 use super::ticker::Ticker;
-use super::{Network, Secrets, config, wasi};
+use super::{Network, Secrets, config, names, wasi};
 
 /// How the runtime is set up.
 #[derive(Clone, Debug)]
@@ -43,7 +44,8 @@ pub struct Runtime {
     pub(super) wasi_linker: Linker<Caller>,
     pub(super) ticker: Arc<Ticker>,
     pub(super) compiler: Compiler,
-    /// Of the engine's version and configuration: native code made for another one is never looked at.
+    /// Of the engine's version and configuration, and of what a component is scanned for: native code made for another
+    /// engine or under other rules is never looked at.
     pub(super) fingerprint: String,
     /// Hears what policies do.
     pub(super) observer: Arc<dyn Observer>,
@@ -93,7 +95,8 @@ impl Runtime {
 fn fingerprint(engine: &Engine) -> String {
     let mut hasher = Fingerprint(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    let mut hex = super::native::hex(&hasher.0.finalize());
+    names::rules().hash(&mut hasher);
+    let mut hex = hex(&hasher.0.finalize());
     // Long enough to tell configurations apart; the names of files are long enough as it is.
     hex.truncate(16);
     hex

@@ -1,33 +1,34 @@
-//! A policy's file, before anything of it is compiled: is it a component, does it speak our package, and does it import
-//! only what we have?
+//! A policy's file: read once, held as it was read, and everything that can be wrong with it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Take};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use wasmparser::{Validator, WasmFeatures};
 
+use super::digest::sha256_of;
 use super::limits::SOURCE_BYTES;
-use super::names::{Names, VERSION};
-use super::native::hex;
-use super::text::one_line;
+use super::names::VERSION;
+use super::sealed::Sealed;
+use super::text::into_line;
 
-const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
-const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
-const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
+/// Bytes of the words that an error is told in.
+const WORDS: usize = 1024;
 
-/// Bytes that are read at once.
-const CHUNK: usize = 64 * 1024;
+/// A policy's component, as it was when it was read. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Source(Sealed);
 
-/// What is wrong with a policy's file.
-#[derive(Debug, Error)]
+/// What is wrong with a policy's file. What the scan finds is said by the compiler's child, word by word.
+#[derive(Debug, Deserialize, Error, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SourceError {
     /// The file cannot be read.
     #[error("it cannot be read")]
+    #[serde(skip)]
     Read(#[source] io::Error),
     /// It is a directory, a pipe or a device.
     #[error("it is no regular file")]
@@ -97,33 +98,67 @@ pub enum SourceError {
     },
 }
 
-/// Reads a policy's file. Blocks.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, SourceError> {
-    let mut bytes = Vec::new();
-    open(file)?.read_to_end(&mut bytes).map_err(SourceError::Read)?;
-    if bytes.len() as u64 > SOURCE_BYTES {
-        return Err(SourceError::TooLarge);
+impl Source {
+    /// Reads a policy's file. Blocks.
+    pub(super) fn read(file: &Path) -> Result<Self, SourceError> {
+        let copy = Sealed::copy("policy", open(file)?, SOURCE_BYTES).map_err(SourceError::Read)?;
+        copy.map(Self).ok_or(SourceError::TooLarge)
     }
-    Ok(bytes)
+
+    /// A copy of what was kept, if it is still what was written.
+    pub(super) fn kept(copy: Sealed, digest: &str) -> Option<Self> {
+        (copy.digest() == digest).then_some(Self(copy))
+    }
+
+    /// SHA-256 of the component, in hex.
+    pub(super) fn digest(&self) -> &str {
+        self.0.digest()
+    }
+
+    /// The component.
+    pub(super) const fn bytes(&self) -> &Sealed {
+        &self.0
+    }
 }
 
-/// SHA-256 of a policy's file, in hex, without holding all of it. Blocks.
-pub(super) fn digest(file: &Path) -> Result<String, SourceError> {
-    let mut open = open(file)?;
-    let mut hasher = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match open.read(&mut chunk) {
-            Ok(0) => return Ok(hex(&hasher.finalize())),
-            Ok(length) => hasher.update(chunk.get(..length).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(SourceError::Read(error)),
+impl SourceError {
+    /// The same, in words that a terminal can be shown: they come from a process that has read somebody else's bytes.
+    #[must_use]
+    pub(super) fn in_one_line(self) -> Self {
+        let line = |text| into_line(text, WORDS);
+        match self {
+            Self::Invalid(text) => Self::Invalid(line(text)),
+            Self::NotAPolicy { exports } => Self::NotAPolicy {
+                exports: line(exports),
+            },
+            Self::Version { theirs } => Self::Version { theirs: line(theirs) },
+            Self::Wasi { imports } => Self::Wasi {
+                imports: line(imports),
+            },
+            Self::System { imports } => Self::System {
+                imports: line(imports),
+            },
+            Self::Imports { imports } => Self::Imports {
+                imports: line(imports),
+            },
+            Self::Read(_)
+            | Self::NotAFile
+            | Self::TooLarge
+            | Self::NotWasm
+            | Self::Native
+            | Self::CoreModule
+            | Self::Idle => self,
         }
     }
 }
 
-/// A regular file that is not too long; of one that grows, a little more than may be.
-fn open(file: &Path) -> Result<Take<File>, SourceError> {
+/// SHA-256 of a policy's file, in hex, without holding it. Blocks.
+pub(super) fn digest(file: &Path) -> Result<String, SourceError> {
+    sha256_of(open(file)?.take(SOURCE_BYTES + 1)).map_err(SourceError::Read)
+}
+
+/// A regular file that is not too long; it may grow while it is read.
+fn open(file: &Path) -> Result<File, SourceError> {
     // A named pipe would block the open itself.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let open = OpenOptions::new()
@@ -138,38 +173,5 @@ fn open(file: &Path) -> Result<Take<File>, SourceError> {
     if metadata.len() > SOURCE_BYTES {
         return Err(SourceError::TooLarge);
     }
-    Ok(open.take(SOURCE_BYTES + 1))
-}
-
-/// Checks that the bytes are a valid component of our package. Takes time in proportion to its length.
-pub(super) fn inspect(bytes: &[u8]) -> Result<(), SourceError> {
-    if bytes.starts_with(&ELF_MAGIC) {
-        return Err(SourceError::Native);
-    }
-    if bytes.starts_with(&MODULE_MAGIC) {
-        return Err(SourceError::CoreModule);
-    }
-    if !bytes.starts_with(&COMPONENT_MAGIC) {
-        return Err(if bytes.starts_with(b"\0asm") {
-            SourceError::Invalid("unknown version of the binary format".to_owned())
-        } else {
-            SourceError::NotWasm
-        });
-    }
-    let invalid =
-        |error: wasmparser::BinaryReaderError| SourceError::Invalid(one_line(&error.to_string(), 300));
-    Validator::new_with_features(features())
-        .validate_all(bytes)
-        .map_err(invalid)?;
-    let names = Names::of(bytes).map_err(invalid)?;
-    names.check_exports()?;
-    names.check_imports()
-}
-
-/// What the engine accepts, as far as the validator has names for it; the compiler refuses the rest.
-fn features() -> WasmFeatures {
-    WasmFeatures::default()
-        .difference(WasmFeatures::MEMORY64)
-        .difference(WasmFeatures::THREADS)
-        .union(WasmFeatures::COMPONENT_MODEL)
+    Ok(open)
 }

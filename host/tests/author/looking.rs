@@ -169,6 +169,11 @@ fn bench_measures_and_tells_the_limits() {
         ],
     );
     let told: Value = serde_json::from_str(told.good()).unwrap();
+    let compiled = |what: &str| told["compiled"][what].as_u64().unwrap();
+    assert!(
+        compiled("nativeBytes") > compiled("bytes") && compiled("tookUs") > 0,
+        "{told}"
+    );
     assert_eq!(told.pointer("/figures/0/function").unwrap(), "step");
     assert!(told.pointer("/figures/0/medianUs").unwrap().as_u64().unwrap() > 0);
     assert!(told.pointer("/most/memoryBytes").unwrap().as_u64().unwrap() > 0);

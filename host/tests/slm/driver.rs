@@ -33,6 +33,10 @@ impl Driver {
         Self { child, output, log }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it printed so far.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.output).unwrap()

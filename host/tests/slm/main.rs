@@ -18,6 +18,7 @@ mod driver;
 mod endings;
 mod examples;
 mod idle;
+mod memory;
 mod metrics;
 mod objects;
 mod policies;

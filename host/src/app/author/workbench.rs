@@ -12,7 +12,8 @@ use super::short::plain_node;
 use super::world::World;
 use crate::clock::Clock;
 use crate::policy::{
-    self, Examined, LoadError, Network, Policies, PolicySpec, Runtime, RuntimeError, RuntimeOptions, Secrets,
+    self, Compilation, Examined, LoadError, LoadFault, Network, Policies, PolicySpec, Runtime, RuntimeError,
+    RuntimeOptions, Secrets,
 };
 
 /// Loads policies for their author.
@@ -87,6 +88,11 @@ impl Workbench {
             ..self.options.clone()
         })?;
         Ok(Policies::load(&runtime, specs, Arc::new(world.clone())).await?)
+    }
+
+    /// Compiles a policy once more, and says what that took.
+    pub async fn compile(&self, spec: &PolicySpec) -> Result<Compilation, LoadFault> {
+        policy::time_compiling(&self.runtime, spec).await
     }
 
     /// Looks a policy over.

@@ -9,7 +9,7 @@ use super::args::{BenchArgs, RunArgs, SaidArgs};
 use crate::app::author::{Figures, Rehearsal, Said, Snapshot, Stepped, Workbench};
 use crate::cli::commands::{fail, plan_for_people, print};
 use crate::cli::exit::Exit;
-use crate::policy::PolicyUsage;
+use crate::policy::{Compilation, PolicySpec, PolicyUsage};
 use crate::report::Format;
 
 pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
@@ -54,25 +54,39 @@ pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
 }
 
 pub(super) async fn bench(args: &BenchArgs, format: Format) -> ExitCode {
-    let mut rehearsal = match begin(&args.policy, Snapshot::of_pods(args.pods)).await {
-        Ok(rehearsal) => rehearsal,
+    let (workbench, spec) = match workbench(&args.policy) {
+        Ok(ready) => ready,
         Err(code) => return code,
+    };
+    let snapshot = Snapshot::of_pods(args.pods);
+    let mut rehearsal = match Rehearsal::begin(&workbench, spec.clone(), snapshot).await {
+        Ok(rehearsal) => rehearsal,
+        Err(error) => return fail(&error, Exit::Config),
+    };
+    let compiled = match workbench.compile(&spec).await {
+        Ok(compiled) => compiled,
+        Err(error) => return fail(&error, Exit::Config),
     };
     let _planned = rehearsal.plan().await;
     let figures = rehearsal.bench(usize::try_from(args.rounds).unwrap_or(1)).await;
     let usage = rehearsal.usage();
     print(&match format {
-        Format::Human => figures_for_people(args.pods, &figures, usage.as_ref()),
-        Format::Json => figures_as_json(args.pods, &figures, usage.as_ref()).to_string(),
+        Format::Human => figures_for_people(&compiled, args.pods, &figures, usage.as_ref()),
+        Format::Json => figures_as_json(&compiled, args.pods, &figures, usage.as_ref()).to_string(),
     });
     Exit::Done.into()
 }
 
-async fn begin(args: &SaidArgs, snapshot: Snapshot) -> Result<Rehearsal, ExitCode> {
+fn workbench(args: &SaidArgs) -> Result<(Workbench, PolicySpec), ExitCode> {
     let spec = Said::from(args)
         .spec()
         .map_err(|error| fail(&error, Exit::Config))?;
     let workbench = Workbench::new(None).map_err(|error| fail(&error, Exit::Bug))?;
+    Ok((workbench, spec))
+}
+
+async fn begin(args: &SaidArgs, snapshot: Snapshot) -> Result<Rehearsal, ExitCode> {
+    let (workbench, spec) = workbench(args)?;
     Rehearsal::begin(&workbench, spec, snapshot)
         .await
         .map_err(|error| fail(&error, Exit::Config))
@@ -138,8 +152,17 @@ fn step_as_json(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> serde_js
     }
 }
 
-fn figures_for_people(pods: usize, figures: &[Figures], usage: Option<&PolicyUsage>) -> String {
-    let mut lines = vec![format!("on a node with {pods} pods")];
+fn figures_for_people(
+    compiled: &Compilation,
+    pods: usize,
+    figures: &[Figures],
+    usage: Option<&PolicyUsage>,
+) -> String {
+    let Compilation { bytes, native, took } = compiled;
+    let mut lines = vec![
+        format!("{bytes} bytes are compiled to {native} bytes of native code in {took:.2?}"),
+        format!("on a node with {pods} pods"),
+    ];
     lines.extend(figures.iter().map(|figure| {
         format!(
             "  {:<10} median {:.2?}, worst {:.2?}, of {} calls",
@@ -165,7 +188,12 @@ pub(super) fn usage_lines(usage: &PolicyUsage) -> Vec<String> {
     lines
 }
 
-fn figures_as_json(pods: usize, figures: &[Figures], usage: Option<&PolicyUsage>) -> serde_json::Value {
+fn figures_as_json(
+    compiled: &Compilation,
+    pods: usize,
+    figures: &[Figures],
+    usage: Option<&PolicyUsage>,
+) -> serde_json::Value {
     let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let figures: Vec<_> = figures
         .iter()
@@ -179,5 +207,8 @@ fn figures_as_json(pods: usize, figures: &[Figures], usage: Option<&PolicyUsage>
     let most = usage.map(|usage| {
         json!({"cpuUs": micros(usage.most.cpu), "memoryBytes": usage.most.memory, "calls": usage.calls})
     });
-    json!({"pods": pods, "figures": figures, "most": most})
+    let compiled = json!({
+        "bytes": compiled.bytes, "nativeBytes": compiled.native, "tookUs": micros(compiled.took),
+    });
+    json!({"compiled": compiled, "pods": pods, "figures": figures, "most": most})
 }

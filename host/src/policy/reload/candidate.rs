@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use scupper_engine::{Node, Plan, Time, Uid};
 
 use tokio::task::spawn_blocking;
 
 use super::store::Store;
 use super::telling::chain;
-use crate::policy::load::{self, Compiled};
+use crate::policy::compiled::{self, Compiled};
+use crate::policy::load;
 use crate::policy::loaded::Loaded;
 use crate::policy::policies::check_name;
+use crate::policy::source::Source;
 use crate::policy::{
     CallError, CallFault, ClusterAccess, CompileError, DrainInfo, LoadFault, PlanCall, PolicySpec, Runtime,
     SourceError,
@@ -21,8 +22,8 @@ use crate::policy::{
 
 /// What a candidate is made of.
 pub(super) enum Material {
-    /// Its bytes.
-    Wasm(Bytes),
+    /// Its component.
+    Wasm(Source),
     /// A policy of the same component with other settings: nothing is compiled.
     Same(Arc<Loaded>),
 }
@@ -42,7 +43,7 @@ impl Loader {
         check_name(&spec.name)?;
         let compiled = match material {
             Material::Wasm(wasm) => {
-                let compiled = load::compile(&self.runtime, spec, wasm.clone()).await?;
+                let compiled = compiled::compile(&self.runtime, spec, wasm.clone()).await?;
                 let loaded = self.finish(spec, compiled).await?;
                 self.keep(&loaded, wasm).await;
                 return Ok(loaded);
@@ -62,10 +63,9 @@ impl Loader {
     }
 
     /// Keeps a component that may become active. It is called even where it cannot be kept.
-    async fn keep(&self, loaded: &Loaded, wasm: Bytes) {
+    async fn keep(&self, loaded: &Loaded, wasm: Source) {
         let Some(store) = self.store.clone() else { return };
-        let digest = loaded.description.digest.clone();
-        let kept = spawn_blocking(move || store.keep(&digest, &wasm)).await;
+        let kept = spawn_blocking(move || store.keep(&wasm)).await;
         if let Ok(Err(error)) = kept {
             let name = &loaded.description.name;
             let error = chain(&error);
@@ -74,10 +74,9 @@ impl Loader {
     }
 
     /// A component that a former process, or this one, found good.
-    pub(super) async fn kept(&self, digest: &str) -> Option<Bytes> {
+    pub(super) async fn kept(&self, digest: &str) -> Option<Source> {
         let (store, digest) = (self.store.clone()?, digest.to_owned());
-        let wasm = spawn_blocking(move || store.wasm(&digest)).await.ok()??;
-        Some(Bytes::from(wasm))
+        spawn_blocking(move || store.wasm(&digest)).await.ok()?
     }
 
     /// Has it plan for a node without pods. It may refuse, but it must answer.
@@ -139,6 +138,11 @@ pub(super) const fn may_pass(fault: &LoadFault) -> bool {
             })
             | LoadFault::Native(_)
             | LoadFault::Source(SourceError::Read(_))
-            | LoadFault::Compile(CompileError::Start { .. } | CompileError::Talk(_) | CompileError::Timeout)
+            | LoadFault::Compile(
+                CompileError::Start { .. }
+                    | CompileError::Talk(_)
+                    | CompileError::Take(_)
+                    | CompileError::Timeout
+            )
     )
 }

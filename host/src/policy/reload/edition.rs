@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::policy::PolicySpec;
-use crate::policy::native::sha256;
+use crate::policy::digest::sha256;
 
 /// One edition of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::edition::Edition;
-use crate::policy::native::sha256;
-use crate::policy::{PolicySpec, SourceError, source};
+use crate::policy::source::{self, Source};
+use crate::policy::{PolicySpec, SourceError};
 
 /// Looks that found things moving before it is left to the next event.
 const TRIES: usize = 5;
@@ -81,7 +81,7 @@ pub(super) struct Found {
 pub(super) struct Module {
     pub(super) digest: String,
     /// Its bytes, where they are news.
-    pub(super) wasm: Option<Vec<u8>>,
+    pub(super) wasm: Option<Source>,
 }
 
 /// What need not be read again, by the policy's name.
@@ -166,8 +166,8 @@ fn module(spec: &PolicySpec, known: &Known) -> Result<Option<Module>, SourceErro
     if known.has(spec, &digest) {
         return Ok(Some(Module { digest, wasm: None }));
     }
-    let wasm = source::read(&spec.file)?;
-    if sha256(&wasm) != digest {
+    let wasm = Source::read(&spec.file)?;
+    if wasm.digest() != digest {
         return Ok(None);
     }
     Ok(Some(Module {

@@ -152,7 +152,7 @@ impl Roster {
                 .chain(previous)
                 .find(|policy| policy.description.digest == edition.digest);
             let material = match (module.wasm, at_hand) {
-                (Some(wasm), _) => Some(Material::Wasm(wasm.into())),
+                (Some(wasm), _) => Some(Material::Wasm(wasm)),
                 (None, at_hand) => at_hand.cloned().map(Material::Same),
             };
             let again = match (place.slot.judge(now, &edition, &self.rules, chance()), material) {

@@ -15,8 +15,9 @@ use thiserror::Error;
 use super::edition::Edition;
 use super::slot::Quarantine;
 use crate::policy::limits::SOURCE_BYTES;
-use crate::policy::native::sha256;
 use crate::policy::private::{PrivateDir, PrivateDirError};
+use crate::policy::sealed::Sealed;
+use crate::policy::source::Source;
 
 const INDEX: &str = "last-good.json";
 const ENDING: &str = ".wasm";
@@ -166,7 +167,7 @@ impl Store {
         };
         let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
         self.dir
-            .write(INDEX, &bytes, Mode::RUSR | Mode::WUSR)
+            .write(INDEX, bytes.as_slice(), Mode::RUSR | Mode::WUSR)
             .map_err(self.failed("write", INDEX))?;
         let kept = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
         for (name, _) in kept.iter().filter(|(name, _)| !named.contains(name)) {
@@ -176,10 +177,10 @@ impl Store {
     }
 
     /// Keeps a component. Blocks.
-    pub(super) fn keep(&self, digest: &str, wasm: &[u8]) -> Result<(), StoreError> {
-        let name = file_name(digest);
+    pub(super) fn keep(&self, wasm: &Source) -> Result<(), StoreError> {
+        let name = file_name(wasm.digest());
         self.dir
-            .write(&name, wasm, Mode::RUSR)
+            .write(&name, wasm.bytes().reader(), Mode::RUSR)
             .map_err(self.failed("write", &name))?;
         let files = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
         let newest = files.iter().map(|(_, stat)| stat.st_mtime).max();
@@ -189,11 +190,13 @@ impl Store {
     }
 
     /// A component, if it is there and is still what was kept. Blocks.
-    pub(super) fn wasm(&self, digest: &str) -> Option<Vec<u8>> {
+    pub(super) fn wasm(&self, digest: &str) -> Option<Source> {
         let name = file_name(digest);
-        let bytes = self.dir.read(&name, SOURCE_BYTES).ok()??;
-        if sha256(&bytes) == digest {
-            return Some(bytes);
+        let file = self.dir.file(&name, SOURCE_BYTES).ok()??;
+        let copy = Sealed::copy("policy", file, SOURCE_BYTES).ok()?;
+        let wasm = copy.and_then(|copy| Source::kept(copy, digest));
+        if wasm.is_some() {
+            return wasm;
         }
         let path = self.dir.path().display();
         tracing::warn!(target: "scupper::policy", "{path}/{name} was changed: deleted");

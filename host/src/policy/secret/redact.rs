@@ -154,7 +154,7 @@ fn base64(value: &str) -> Vec<String> {
 }
 
 fn hex(value: &str) -> String {
-    crate::policy::native::hex(value.as_bytes())
+    crate::policy::digest::hex(value.as_bytes())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::time::{Waiting, waiting};
 use crate::policy::host::Caller;
 
 /// Everything that [`link`] links. The file system is there because standard libraries import it, and has nothing in it.
-const HARMLESS: [&str; 20] = [
+pub(in crate::policy) const HARMLESS: [&str; 20] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
     "wasi:cli/stderr",

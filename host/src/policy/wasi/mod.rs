@@ -10,4 +10,4 @@ mod output;
 mod time;
 
 pub(super) use context::{Occasion, Wasi};
-pub(super) use link::{is_harmless, link};
+pub(super) use link::{HARMLESS, is_harmless, link};

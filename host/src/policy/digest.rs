@@ -1,0 +1,37 @@
+//! SHA-256 in lowercase hex, of what is at hand and of what is read in pieces.
+
+use std::fmt::Write;
+use std::io::{self, Read};
+
+use sha2::{Digest, Sha256};
+
+/// Bytes that are read at once.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// Of what is at hand.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Of everything that can be read, without holding all of it. Blocks.
+pub(super) fn sha256_of(mut from: impl Read) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => return Ok(hex(&hasher.finalize())),
+            Ok(length) => hasher.update(chunk.get(..length).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Lowercase hex.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _written = write!(hex, "{byte:02x}").is_ok();
+        hex
+    })
+}
