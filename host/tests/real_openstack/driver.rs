@@ -234,7 +234,7 @@ pub(crate) fn spec(bed: &Testbed, setup: &Setup<'_>) -> PolicySpec {
     }
 }
 
-fn secret(bed: &Testbed, who: &str) -> String {
+pub(crate) fn secret(bed: &Testbed, who: &str) -> String {
     let auth = bed.auth(who);
     let secret = auth["application_credential_secret"].as_str();
     secret.or_else(|| auth["password"].as_str()).unwrap().to_owned()
@@ -253,7 +253,7 @@ fn secret_file(bed: &Testbed, who: &str) -> (String, PathBuf) {
 }
 
 /// openstack.wasm, built once.
-fn component() -> PathBuf {
+pub(crate) fn component() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
         let built = policies::build(&Workspace::read().unwrap(), &["openstack".to_owned()], None).unwrap();

@@ -14,8 +14,17 @@
 mod climbing;
 mod draining;
 mod faults;
+#[path = "../support/http.rs"]
+#[expect(dead_code, reason = "only the proxy sends here")]
+mod http;
+#[path = "../support/leaks/mod.rs"]
+mod leaks;
 mod owning;
+#[path = "../support/proxy.rs"]
+#[expect(dead_code, reason = "the faults of other servers are not used here")]
+mod proxy;
 mod rig;
+mod searching;
 #[path = "../support/skip.rs"]
 mod skip;
 #[path = "../support/mod.rs"]

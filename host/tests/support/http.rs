@@ -26,7 +26,7 @@ impl Answer {
     }
 }
 
-/// Version 1.0, so that the answer ends with its connection.
+/// The answer ends with its connection, or where it says.
 pub(crate) fn send(
     method: &str,
     url: &str,
@@ -35,21 +35,45 @@ pub(crate) fn send(
 ) -> std::io::Result<Answer> {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut head = format!("{method} /{path} HTTP/1.0\r\nHost: {host}\r\n");
+    let mut head = format!("{method} /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    // Some servers take a body of no bytes for one that has no type.
+    if !body.is_empty() || method != "GET" {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    head.push_str("\r\n");
     let mut stream = TcpStream::connect(host)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.write_all(head.as_bytes())?;
     stream.write_all(body)?;
     let mut raw = Vec::new();
-    stream.read_to_end(&mut raw)?;
+    let mut buffer = [0; 8192];
+    while !is_whole(&raw) {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            count => raw.extend_from_slice(&buffer[..count]),
+        }
+    }
     let status = String::from_utf8_lossy(&raw)
         .split(' ')
         .nth(1)
         .and_then(|status| status.parse().ok())
         .unwrap_or_default();
     Ok(Answer { status, raw })
+}
+
+/// All of the body is there; `false` where its length is not said.
+fn is_whole(raw: &[u8]) -> bool {
+    let Some(end) = raw.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return false;
+    };
+    let head = String::from_utf8_lossy(&raw[..end]);
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.parse::<usize>().ok())?
+    });
+    length.is_some_and(|length| raw.len() >= end + 4 + length)
 }

@@ -1,0 +1,141 @@
+//! No credential is found anywhere: not after a whole drain, and not after one that goes wrong, with servers on the way
+//! that tell what they were told.
+
+use scupper_simulator::api::objects;
+use serde_json::{Value, json};
+
+use crate::driver::{NODE, component, scratch, secret};
+use crate::leaks::{Captured, Node, Secrets, Setup};
+use crate::proxy::{Fault, Proxy};
+use crate::testbed::{A, B, Testbed};
+
+const WHO: &str = "drain-limited";
+
+/// In front of a server: each request is a moment to look, and some are answered with all that they said.
+fn traitor(upstream: &str, captured: &Captured, echoes: &'static [usize]) -> Proxy {
+    let (captured, mut number) = (captured.clone(), 0);
+    Proxy::start(upstream, move |_| {
+        captured.look();
+        number += 1;
+        match echoes.contains(&number) {
+            true => Fault::Echo,
+            false => Fault::Gossip,
+        }
+    })
+}
+
+/// What an operator writes.
+fn policy(bed: &Testbed, keystone: &str, nova: &str, secret: &std::path::Path) -> Value {
+    let (keystone, nova) = (keystone.trim_end_matches("/v3"), nova.trim_end_matches("/v2.1"));
+    let grant = |origin: &str, methods: &[&str]| json!({"origin": origin, "methods": methods, "networks": ["loopback"]});
+    json!({
+        "name": "openstack",
+        "module": component(),
+        "config": {
+            "auth-url": keystone,
+            "application-credential-id": bed.auth(WHO)["application_credential_id"],
+            "region-name": "RegionOne",
+            "compute-endpoint-override": format!("{nova}/v2.1"),
+            "host-table": format!("{NODE}={A}"),
+            "poll-seconds": "1",
+            "attempts": "1",
+        },
+        "grants": {
+            "events": ["node"],
+            "http": [grant(keystone, &["POST", "DELETE"]), grant(nova, &["GET", "POST", "PUT", "DELETE"])],
+            "secrets": [
+                {"name": "application-credential-secret", "file": secret, "origins": [keystone]},
+                {
+                    "name": "token",
+                    "captured-from": {"origin": keystone, "header": "X-Subject-Token"},
+                    "origins": [keystone, nova],
+                },
+            ],
+        },
+    })
+}
+
+pub(crate) async fn whole_drains(bed: &Testbed) {
+    let nova = bed.nova();
+    let captured = Captured::default();
+    let keystone = traitor(bed.keystone_url(), &captured, &[1]);
+    let compute = traitor(bed.nova_url(), &captured, &[2, 7, 15]);
+    let file = scratch().join("searched-secret");
+    let known = secret(bed, WHO);
+    std::fs::write(&file, &known).unwrap();
+    let pod = |name: &str| objects::pod("shop", name, NODE).owner_replicaset("cart").build();
+    let setup = Setup {
+        node: NODE,
+        policy: policy(bed, &keystone.url, &compute.url, &file),
+        objects: vec![pod("cart-1")],
+    };
+    let node = Node::start(setup, captured).await;
+
+    let ids = bed.boot(2, &["--seconds", "1"]);
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
+    for id in &ids {
+        assert_eq!(nova.host_of(id), B);
+    }
+    // A drain that fails, and puts back what it did.
+    node.apply(pod("cart-2"));
+    bed.boot(1, &["--mode", "refuse-dest"]);
+    assert_ne!(node.drain("drain-2").await, "Succeeded", "{}", node.told());
+    told_on_the_node(&node);
+    // One with a secret that Keystone does not take.
+    let wrong: String = known.chars().rev().collect();
+    std::fs::write(&file, &wrong).unwrap();
+    assert_ne!(node.drain("drain-3").await, "Succeeded", "{}", node.told());
+    assert!(
+        node.told().contains("Keystone refuses the credential"),
+        "{}",
+        node.told()
+    );
+
+    let mut secrets = Secrets::default();
+    secrets.add("the secret", &known);
+    secrets.add("the wrong secret", &wrong);
+    let tokens = compute.tokens();
+    assert!(tokens.len() >= 3, "{} tokens", tokens.len());
+    for token in &tokens {
+        secrets.add("a token", token);
+    }
+    let all = node.everything([
+        "/v2.1/os-services",
+        "scupper.dev/drain",
+        "scupper_policy_calls_total",
+        "RegionTwo",
+    ]);
+    secrets.search(&all);
+    // The servers' own words came through, without what they were told.
+    assert!(node.told().contains("[secret "), "{}", node.told());
+}
+
+/// Each change once, however often was looked.
+fn told_on_the_node(node: &Node) {
+    let events = node.events();
+    for (event, count) in [
+        (
+            "Normal ComputeServiceDisabled: policy openstack: nova-compute on compute-a is disabled for drain-",
+            2,
+        ),
+        (
+            "Normal ComputeServiceEnabled: policy openstack: nova-compute on compute-a is enabled again: ",
+            2,
+        ),
+        (
+            "Warning ServerMigrationFailed: policy openstack: server vm-0 (",
+            1,
+        ),
+        (
+            "Warning ServersLeftBehind: policy openstack: 1 of 1 servers stay on compute-a: server vm-0 (",
+            1,
+        ),
+        ("Warning ServerMigrationAborted: policy openstack: ", 0),
+    ] {
+        let found = events.iter().filter(|told| told.starts_with(event)).count();
+        assert_eq!(found, count, "{event}: {events:#?}");
+    }
+    let failed = events.iter().find(|told| told.contains("ServerMigrationFailed"));
+    assert!(failed.unwrap().contains("refuses this server"), "{events:#?}");
+}

@@ -1,0 +1,129 @@
+//! No token is found anywhere: not after whole drains, and not while they go wrong, with a server on the way that tells
+//! what it was told. And what the node's Events tell of all that.
+
+use scupper_simulator::api::objects;
+use serde_json::json;
+
+use crate::leaks::{Captured, Node, Secrets, Setup};
+use crate::proxy::{Fault, Proxy};
+use crate::rig::module;
+use crate::testbed::{NODE, Testbed};
+
+/// What Kubernetes calls the node.
+const WORKER: &str = "worker-1";
+
+fn policy(url: &str, token: &std::path::Path) -> serde_json::Value {
+    json!({
+        "name": "slurm",
+        "module": module(),
+        "config": {
+            "way": "slurmrestd",
+            "url": url,
+            "slurm-node-table": format!("{WORKER}={NODE}"),
+            "poll-seconds": "1",
+            // Both are due at once, as a drain has three minutes: a signal that does no harm, and then the end.
+            "ladder": "200s signal CONT, 190s cancel",
+        },
+        "grants": {
+            "events": ["node"],
+            "http": [{
+                "origin": url, "methods": ["GET", "POST", "DELETE"], "paths": ["/slurm/"], "networks": ["loopback"],
+            }],
+            "secrets": [{"name": "token", "file": token, "origins": [url]}],
+        },
+    })
+}
+
+/// Each change once, however often was looked: two drains, of which one met a job that stayed.
+fn told_on_the_node(node: &Node) {
+    let events = node.events();
+    for (event, count) in [
+        (
+            "Normal SlurmNodeDraining: policy slurm: Slurm gives no more jobs to slurm-worker-0: ",
+            2,
+        ),
+        (
+            "Normal SlurmNodeUndrained: policy slurm: Slurm gives jobs to slurm-worker-0 again: ",
+            2,
+        ),
+        (
+            "Warning SlurmJobsSignalled: policy slurm: near the deadline of drain-1: SIGCONT sent to 1 jobs (",
+            1,
+        ),
+        (
+            "Warning SlurmJobsCancelled: policy slurm: near the deadline of drain-1: 1 jobs cancelled (",
+            1,
+        ),
+        ("Warning Slurm", 2),
+    ] {
+        let found = events.iter().filter(|told| told.starts_with(event)).count();
+        assert_eq!(found, count, "{event}: {events:#?}");
+    }
+}
+
+#[tokio::test]
+async fn no_token_is_found_wherever_one_looks() {
+    let Some(testbed) = Testbed::up("searched", &[]) else {
+        return;
+    };
+    let captured = Captured::default();
+    let (looking, mut number) = (captured.clone(), 0);
+    let proxy = Proxy::start(&testbed.url(), move |_| {
+        looking.look();
+        number += 1;
+        match [3, 9, 20].contains(&number) {
+            true => Fault::Echo,
+            false => Fault::Gossip,
+        }
+    });
+    let file = testbed.folder().join("token-of-the-driver");
+    let first = testbed.token("slurm", 600);
+    std::fs::write(&file, &first).unwrap();
+    let pod = |name: &str| {
+        objects::pod("shop", name, WORKER)
+            .owner_replicaset("cart")
+            .build()
+    };
+    let setup = Setup {
+        node: WORKER,
+        policy: policy(&proxy.url, &file),
+        objects: vec![pod("cart-1")],
+    };
+    let node = Node::start(setup, captured).await;
+    // A job that would stay: the ladder ends it.
+    let job = testbed.submit(600, &[]);
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
+    assert_eq!(testbed.job(job), "CANCELLED", "{}", node.told());
+    assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
+    // A token that Slurm does not take, and then a good one again.
+    let wrong: String = first.chars().rev().collect();
+    std::fs::write(&file, &wrong).unwrap();
+    node.apply(pod("cart-2"));
+    node.begin("drain-2");
+    node.tells("Slurm does not take the token").await;
+    let second = testbed.token("slurm", 601);
+    std::fs::write(&file, &second).unwrap();
+    assert_eq!(node.ends("drain-2").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.give_back("uncordon-2").await, "Succeeded", "{}", node.told());
+    told_on_the_node(&node);
+
+    let mut secrets = Secrets::default();
+    for (name, token) in [
+        ("the token", &first),
+        ("the wrong token", &wrong),
+        ("the new token", &second),
+    ] {
+        assert!(proxy.tokens().contains(token), "{name} was never sent");
+        secrets.add(name, token);
+    }
+    let all = node.everything([
+        "/slurm/v0.0.",
+        "scupper.dev/drain",
+        "scupper_policy_calls_total",
+        "slurm-worker-1",
+    ]);
+    secrets.search(&all);
+    // The server's own words came through, without what it was told.
+    let told = node.told();
+    assert!(told.contains("[secret token]"), "{told}");
+}

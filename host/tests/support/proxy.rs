@@ -1,0 +1,223 @@
+//! A small proxy in front of a server, for what the server itself does not do when it is asked: overload, cut
+//! connections, and telling everybody what it was told.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::http;
+
+/// Headers that open something.
+const TOKENS: [&str; 2] = ["X-Auth-Token", "X-SLURM-USER-TOKEN"];
+/// Where a login has its secret.
+const PASSWORDS: [&str; 2] = [
+    "/auth/identity/application_credential/secret",
+    "/auth/identity/password/user/password",
+];
+
+/// What becomes of a request.
+pub(crate) enum Fault {
+    Pass,
+    /// It is answered by the proxy, with this much more in the head.
+    Answer(u16, &'static str),
+    /// The server's answer, with a header more that has the token, in every form that a server may write it in.
+    Gossip,
+    /// Overload again, and the answer has the whole request in it, in every form that a server may write it in.
+    Echo,
+    /// The connection is cut, and the server never hears of it.
+    CutBefore,
+    /// The server does it, and its answer is lost.
+    CutAfter,
+    /// Its answer is changed on its way, to one of the same length.
+    Change(fn(&str) -> String),
+}
+
+/// A request that came by.
+pub(crate) struct Seen {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) token: String,
+    /// What was answered; 0: nothing.
+    pub(crate) status: u16,
+}
+
+type Decide = Box<dyn FnMut(&Seen) -> Fault + Send>;
+
+/// Until the process ends; each test has its own.
+pub(crate) struct Proxy {
+    pub(crate) url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Proxy {
+    /// In front of `upstream`, such as `http://127.0.0.1:8774/v2.1`. The path is the same.
+    pub(crate) fn start(upstream: &str, decide: impl FnMut(&Seen) -> Fault + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (host, path) = match upstream.trim_start_matches("http://").split_once('/') {
+            Some((host, path)) => (host, format!("/{path}")),
+            None => (upstream.trim_start_matches("http://"), String::new()),
+        };
+        let url = format!("http://{}{path}", listener.local_addr().unwrap());
+        let origin = format!("http://{host}");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let decide: Arc<Mutex<Decide>> = Arc::new(Mutex::new(Box::new(decide)));
+        let kept = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (origin, kept, decide) = (origin.clone(), Arc::clone(&kept), Arc::clone(&decide));
+                std::thread::spawn(move || serve(stream, &origin, &kept, &decide));
+            }
+        });
+        Self { url, seen }
+    }
+
+    /// How many requests came by whose `METHOD path` begins and ends like this.
+    pub(crate) fn count(&self, method: &str, ends: &str) -> usize {
+        let seen = self.seen.lock().unwrap();
+        let like = |seen: &&Seen| seen.method == method && seen.path.ends_with(ends);
+        seen.iter().filter(like).count()
+    }
+
+    /// How many requests were answered with this.
+    pub(crate) fn answered(&self, status: u16) -> usize {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|seen| seen.status == status).count()
+    }
+
+    /// The tokens that came by, each once, the first first.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        let mut tokens: Vec<String> = Vec::new();
+        for seen in self.seen.lock().unwrap().iter() {
+            if !seen.token.is_empty() && !tokens.contains(&seen.token) {
+                tokens.push(seen.token.clone());
+            }
+        }
+        tokens
+    }
+}
+
+fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<Seen>>, decide: &Mutex<Decide>) {
+    let Some((head, body)) = read(&mut stream) else {
+        return;
+    };
+    let mut first = head.lines().next().unwrap_or_default().split(' ');
+    let (method, path) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
+    let headers: Vec<(&str, &str)> = head
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(": "))
+        .filter(|(name, _)| {
+            !["host", "content-length", "connection"].contains(&name.to_ascii_lowercase().as_str())
+        })
+        .collect();
+    let token = headers
+        .iter()
+        .find(|(name, _)| TOKENS.iter().any(|header| name.eq_ignore_ascii_case(header)));
+    let seen = Seen {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        token: token.map(|(_, token)| (*token).to_owned()).unwrap_or_default(),
+        status: 0,
+    };
+    let fault = (decide.lock().unwrap())(&seen);
+    let number = {
+        let mut kept = kept.lock().unwrap();
+        kept.push(seen);
+        kept.len() - 1
+    };
+    let forward = || http::send(method, &format!("{origin}{path}"), &headers, &body);
+    let answer = match fault {
+        Fault::Pass => forward().ok().map(|answer| (answer.status, answer.raw)),
+        Fault::Gossip => forward().ok().map(|answer| {
+            let text = String::from_utf8(answer.raw).unwrap();
+            let told = echo(&head, "").lines().take(3).collect::<Vec<_>>().join(" ");
+            let (first, rest) = text.split_once("\r\n").unwrap();
+            (
+                answer.status,
+                format!("{first}\r\nX-Told: {told}\r\n{rest}").into_bytes(),
+            )
+        }),
+        Fault::Change(change) => forward().ok().map(|answer| {
+            let text = String::from_utf8(answer.raw).unwrap();
+            (answer.status, change(&text).into_bytes())
+        }),
+        Fault::Answer(status, more) => Some((status, overload(status, more, ""))),
+        Fault::Echo => {
+            let told = echo(&head, &String::from_utf8_lossy(&body));
+            Some((503, overload(503, "Retry-After: 1\r\n", &told)))
+        }
+        Fault::CutBefore => None,
+        Fault::CutAfter => {
+            forward().ok();
+            None
+        }
+    };
+    if let Some((status, raw)) = answer {
+        kept.lock().unwrap()[number].status = status;
+        stream.write_all(&raw).ok();
+    }
+}
+
+fn overload(status: u16, more: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} Fault\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// All that was sent: as it is, in JSON, and every value of it in base64 and as a URL has it. The values first, as what
+/// is shown of an answer is only its beginning.
+fn echo(head: &str, body: &str) -> String {
+    let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let mut values: Vec<String> = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .filter(|(name, _)| TOKENS.iter().any(|header| name.eq_ignore_ascii_case(header)))
+        .map(|(_, value)| value.to_owned())
+        .collect();
+    for pointer in PASSWORDS {
+        values.extend(
+            json.pointer(pointer)
+                .and_then(|value| value.as_str().map(str::to_owned)),
+        );
+    }
+    let percent = |value: &str| -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        value
+            .bytes()
+            .map(|byte| match plain(byte) {
+                true => char::from(byte).to_string(),
+                false => format!("%{byte:02X}"),
+            })
+            .collect()
+    };
+    let mut told = values.join(" ");
+    for value in &values {
+        told.push_str(&format!("\n{} {}", STANDARD.encode(value), percent(value)));
+    }
+    told.push_str(&format!("\n{}\n{head}\n\n{body}", serde_json::json!(values)));
+    told
+}
+
+fn read(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&buffer[..count]);
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("content-length")
+                .then(|| value.parse::<usize>().ok())?
+        });
+        if bytes.len() >= end + 4 + length.unwrap_or_default() {
+            return Some((head, bytes[end + 4..].to_vec()));
+        }
+    }
+}
