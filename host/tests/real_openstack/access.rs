@@ -1,5 +1,8 @@
 //! Who may, who may not, and where.
 
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
 use scupper_engine::HookPhase::BeforeDrain;
 
 use crate::driver::{Drain, Setup, limited};
@@ -16,6 +19,7 @@ pub(crate) async fn revoked(bed: &Testbed) {
         who: "drain",
         config: &[],
         proxy: Some(&proxy.url),
+        keystone: None,
     };
     let mut drain = Drain::new(bed, &setup).await;
     let under_way = drain
@@ -36,6 +40,62 @@ pub(crate) async fn revoked(bed: &Testbed) {
     }
 }
 
+/// Tokens live for half a minute, and the drain takes longer.
+pub(crate) async fn renewed(bed: &Testbed) {
+    let proxy = outlived(bed, None).await;
+    let tokens = proxy.tokens().len();
+    assert!((2..=4).contains(&tokens), "{tokens} tokens");
+    assert_eq!(proxy.answered(401), 0, "each was replaced before it ended");
+}
+
+/// The same, and Keystone says that they live for an hour longer: Nova refuses each of them in its turn.
+pub(crate) async fn expired(bed: &Testbed) {
+    let keystone = Proxy::start(bed.keystone_url(), |seen| match seen.method.as_str() {
+        "POST" => Fault::Change(an_hour_more),
+        _ => Fault::Pass,
+    });
+    let proxy = outlived(bed, Some(&keystone.url)).await;
+    let (tokens, refused) = (proxy.tokens().len(), proxy.answered(401));
+    assert!((2..=4).contains(&tokens), "{tokens} tokens");
+    assert_eq!(refused, tokens - 1, "one new token for each that was refused");
+    assert_eq!(keystone.answered(201), tokens);
+}
+
+/// Drains while tokens come and go: three servers, one after the other, a quarter of a minute each.
+async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
+    let ids = bed.boot(3, &["--seconds", "14"]);
+    let proxy = Proxy::start(bed.nova_url(), |_| Fault::Pass);
+    let setup = Setup {
+        proxy: Some(&proxy.url),
+        keystone,
+        ..limited(&[("parallel", "1")])
+    };
+    let mut drain = Drain::new(bed, &setup).await;
+    bed.token_ttl(30);
+    let ended = AssertUnwindSafe(drain.run(BeforeDrain)).catch_unwind().await;
+    bed.token_ttl(3600);
+    ended
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        .unwrap();
+    let nova = bed.nova();
+    for id in &ids {
+        assert_eq!((nova.host_of(id).as_str(), nova.migrations(id).len()), (B, 1));
+    }
+    proxy
+}
+
+/// `"expires_at": "2026-11-21T13:59:58.000000Z"`: the hour after it.
+fn an_hour_more(answer: &str) -> String {
+    let Some((before, rest)) = answer.split_once("\"expires_at\": \"") else {
+        return answer.to_owned();
+    };
+    let (at, after) = rest.split_once('"').unwrap();
+    let at: jiff::Timestamp = at.parse().unwrap();
+    let later = at + jiff::SignedDuration::from_hours(1);
+    let later = later.strftime("%Y-%m-%dT%H:%M:%S.000000Z");
+    format!("{before}\"expires_at\": \"{later}\"{after}")
+}
+
 /// A user with a password, who may boot servers and no more.
 pub(crate) async fn member(bed: &Testbed) {
     let nova = bed.nova();
@@ -43,6 +103,7 @@ pub(crate) async fn member(bed: &Testbed) {
         who: "alice",
         config: &[],
         proxy: None,
+        keystone: None,
     };
     let told = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
     assert!(
@@ -66,6 +127,7 @@ pub(crate) async fn wrong_password(bed: &Testbed) {
         who: "drainer",
         config: &[("username", "nobody")],
         proxy: None,
+        keystone: None,
     };
     let told = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
     assert!(told.contains("Keystone refuses the credential"), "{told}");

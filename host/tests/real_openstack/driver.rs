@@ -28,6 +28,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) config: &'a [(&'a str, &'a str)],
     /// Instead of Nova itself.
     pub(crate) proxy: Option<&'a str>,
+    /// Instead of Keystone itself.
+    pub(crate) keystone: Option<&'a str>,
 }
 
 /// The credential that may do no more than a drain needs.
@@ -36,6 +38,7 @@ pub(crate) const fn limited<'a>(config: &'a [(&'a str, &'a str)]) -> Setup<'a> {
         who: "drain-limited",
         config,
         proxy: None,
+        keystone: None,
     }
 }
 
@@ -164,13 +167,14 @@ async fn load(bed: &Testbed, setup: &Setup<'_>) -> Policies {
 
 /// What an operator would write into scupper.yaml.
 pub(crate) fn spec(bed: &Testbed, setup: &Setup<'_>) -> PolicySpec {
-    let keystone = bed.keystone_url().trim_end_matches("/v3").to_owned();
+    let keystone_url = setup.keystone.unwrap_or_else(|| bed.keystone_url());
+    let keystone = keystone_url.trim_end_matches("/v3").to_owned();
     let nova_url = setup.proxy.unwrap_or_else(|| bed.nova_url());
     let nova = nova_url.trim_end_matches("/v2.1").to_owned();
     let auth = bed.auth(setup.who);
     let mut config = BTreeMap::from(
         [
-            ("auth-url", bed.keystone_url()),
+            ("auth-url", keystone_url),
             ("region-name", "RegionOne"),
             ("host-table", "node-1=compute-a"),
             ("poll-seconds", "1"),

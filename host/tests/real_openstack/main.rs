@@ -43,7 +43,7 @@ use testbed::Testbed;
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
 /// Each begins with both compute services enabled and no server.
-const SCENARIOS: [Scenario; 22] = [
+const SCENARIOS: [Scenario; 24] = [
     ("five_servers_leave_without_one_lost", |bed| {
         moving::five(bed).boxed()
     }),
@@ -103,6 +103,13 @@ const SCENARIOS: [Scenario; 22] = [
     }),
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
+    }),
+    // Last, as Keystone is started anew for them.
+    ("a_token_that_ends_in_mid_drain_is_renewed_before", |bed| {
+        access::renewed(bed).boxed()
+    }),
+    ("a_token_that_has_ended_unseen_is_replaced", |bed| {
+        access::expired(bed).boxed()
     }),
 ];
 

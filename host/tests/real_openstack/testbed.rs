@@ -35,7 +35,9 @@ impl Testbed {
         lock.lock().unwrap();
         let state = folder.join("tests");
         let owner = std::process::id().to_string();
-        let up = || script("up", &state, &["--max-live", "2", "--owner", &owner]);
+        // The last run may have ended while tokens were short-lived.
+        let options = ["--max-live", "2", "--token-ttl", "3600", "--owner", &owner];
+        let up = || script("up", &state, &options);
         // What cannot be started again, as somebody has its ports, is begun anew.
         if let Err(first) = up() {
             script("wipe", &state, &[]).unwrap();
@@ -80,6 +82,11 @@ impl Testbed {
 
     pub(crate) fn start_compute(&self, host: &str) {
         script("start-compute", &self.state, &[host]).unwrap();
+    }
+
+    /// How long tokens live that are made from now on.
+    pub(crate) fn token_ttl(&self, seconds: u32) {
+        script("token-ttl", &self.state, &[&seconds.to_string()]).unwrap();
     }
 
     /// `testbed-<name>` of clouds.yaml.
