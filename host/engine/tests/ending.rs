@@ -139,6 +139,41 @@ fn a_cancel_before_anything_was_changed_ends_at_once() {
     host.begin(&[pod("a")]).hear(cancel()).does("").ends(&cancelled());
 }
 
+/// The cordon of a process that died right after it had asked for it.
+fn of_a_dead_process() -> Node {
+    let mut dead = Host::new(request());
+    dead.begin(&[pod("a")]).skip();
+    ours(&dead, 101)
+}
+
+#[test]
+fn a_cancel_before_the_node_is_seen_waits_for_what_a_dead_process_may_have_left() {
+    let mut host = Host::new(request());
+    host.hear(Event::Pods(vec![pod("a")])).hear(cancel());
+    assert!(host.drain.phase() != Phase::Finished);
+    host.wait(4_000).hear(Event::Node(Some(of_a_dead_process())));
+    host.does("uncordon at 101")
+        .written("uncordon")
+        .ends(&cancelled());
+}
+
+#[test]
+fn a_cancel_before_the_node_is_seen_ends_when_there_is_nothing_of_ours_or_no_news() {
+    let foreign = Node {
+        unschedulable: true,
+        ..node()
+    };
+    for seen in [Some(node()), Some(foreign), None] {
+        let mut host = Host::new(request());
+        host.hear(cancel()).does("").hear(Event::Node(seen));
+        host.does("").ends(&cancelled());
+    }
+    let mut host = Host::new(request());
+    host.hear(cancel()).wait(4_999).does("");
+    assert!(host.drain.phase() != Phase::Finished);
+    host.wait(1).does("").ends(&cancelled());
+}
+
 #[test]
 fn a_cancel_leaves_a_cordon_that_is_not_ours() {
     let mut host = Host::new(request());

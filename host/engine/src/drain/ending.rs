@@ -7,13 +7,14 @@ use super::roster::Standing;
 use super::writes::Write;
 use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
-/// How long hooks may put things back.
+/// How long hooks may put things back, all of them together. A door that has to have answered by a deadline keeps as
+/// much back from it; a policy that is not through by then puts the rest back at the next uncordon.
 const HOOKS_BOUND: Duration = Duration::from_secs(15);
 /// How long the node's last write is tried after that.
 const WRITES_BOUND: Duration = Duration::from_secs(15);
 /// How long it is tried while the deadline is far.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How long news of a cordon is waited for whose answer was lost.
+/// How long news of a cordon is waited for whose answer was lost, or that an earlier process may have made.
 const NEWS_BOUND: Duration = Duration::from_secs(5);
 
 impl Drain {
@@ -28,8 +29,13 @@ impl Drain {
             self.took_back(job);
         }
         self.chain = None;
-        if self.phase == Phase::Planning && self.request.intent == Intent::Drain && self.resumed.is_none() {
-            // A process before this one may have died right after its cordon, which nobody had seen by then.
+        self.put_back();
+    }
+
+    /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
+    /// cordon, which nobody had seen by then: only the node tells.
+    pub(super) fn put_back(&mut self) {
+        if self.may_succeed_another() {
             self.recognize_cordon();
         }
         if self.request.intent == Intent::Uncordon || !self.has_changed_anything() {
@@ -40,6 +46,24 @@ impl Drain {
             // Whoever takes this up after a crash must go on putting back, not draining.
             self.memory.change();
         }
+    }
+
+    /// Nothing was left behind for this drain, and it has changed nothing: what bears its mark is from a process that
+    /// died before anybody saw the mark.
+    fn may_succeed_another(&self) -> bool {
+        self.phase == Phase::Planning && self.request.intent == Intent::Drain && self.resumed.is_none()
+    }
+
+    /// It was stopped before there was anything to see.
+    pub(super) fn has_ended_unseen(&self) -> bool {
+        self.outcome.is_some() && self.may_succeed_another()
+    }
+
+    /// The node has not been seen, and it may bear a cordon that this end lifts.
+    fn awaits_node(&self) -> bool {
+        let seen = self.world.node().is_some() || self.memory.node_gone;
+        let hopes = self.now < self.stopped + NEWS_BOUND;
+        self.may_succeed_another() && !seen && hopes && self.asks_for_the_cordon()
     }
 
     pub(super) fn check_deadline(&mut self) {
@@ -72,6 +96,9 @@ impl Drain {
 
     /// Writes the last word on the node and finishes.
     pub(super) fn wind_up(&mut self) {
+        if self.awaits_node() {
+            return;
+        }
         let closing = *self.closing.get_or_insert(self.now);
         if self.memory.node_gone || self.now >= self.writes_end(closing) {
             self.finish();
@@ -111,12 +138,16 @@ impl Drain {
     fn lifts_cordon(&self) -> bool {
         let node = self.world.node().and_then(|node| node.checkpoint.as_ref());
         let is_marked = node.is_some_and(|mark| mark.own_cordon);
-        let asks = match &self.outcome {
+        self.asks_for_the_cordon() && is_marked && !self.memory.inherited && self.phase == Phase::RollingBack
+    }
+
+    /// A drain that ends like this takes its cordon back.
+    fn asks_for_the_cordon(&self) -> bool {
+        match &self.outcome {
             None | Some(Outcome::Drained | Outcome::Uncordoned { .. }) => false,
             Some(Outcome::Cancelled { .. }) => true,
             Some(_) => self.request.settings.uncordon_on_failure,
-        };
-        asks && is_marked && !self.memory.inherited && self.phase == Phase::RollingBack
+        }
     }
 
     /// A checkpoint is on the node that nobody needs any more.
@@ -201,6 +232,7 @@ impl Drain {
             .closing
             .filter(|_| self.cordon_unsure.is_some())
             .map(|closing| closing + NEWS_BOUND);
-        [deadline, hooks, writes, news].into_iter().flatten()
+        let node = self.awaits_node().then(|| self.stopped + NEWS_BOUND);
+        [deadline, hooks, writes, news, node].into_iter().flatten()
     }
 }

@@ -40,6 +40,8 @@ impl Drain {
         }
         match news {
             NodeNews::Old => {}
+            // The drain had ended before it knew what it would leave behind.
+            NodeNews::Fresh if first && self.has_ended_unseen() => self.put_back(),
             NodeNews::Fresh => self.settle_cordon(),
             NodeNews::Gone => self.node_lost(),
             NodeNews::Uncordoned => {
