@@ -21,6 +21,7 @@ mod hooks;
 mod memory;
 mod newcomers;
 mod outbox;
+mod pace;
 mod phases;
 mod planning;
 mod roster;

@@ -60,6 +60,53 @@ fn a_hooks_state_is_saved_before_its_next_step_and_only_when_it_changed() {
     host.does("step slurm before-cordon node after one");
 }
 
+/// How many steps a hook takes and how many saves it costs in a minute, when it is called again as soon as can be.
+fn in_a_minute(state: impl Fn(u32) -> String) -> (u32, u32) {
+    let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+    host.begin(&[pod("a")]).written("cordon").skip();
+    let (mut steps, mut saves) = (0, 0);
+    let end = host.now + Duration::from_secs(60);
+    while host.now < end {
+        steps += 1;
+        host.stepped("step", pending(&state(steps), 0));
+        while !host.asks("step") && host.now < end {
+            if host.asks("save") {
+                saves += 1;
+                host.written("save");
+            } else {
+                let next = host.drain.poll_timeout().unwrap_or(end);
+                host.wait(next.since(host.now).as_millis());
+            }
+        }
+    }
+    (steps, saves)
+}
+
+#[test]
+fn a_hook_that_is_always_in_a_hurry_writes_the_node_once_a_second() {
+    let (steps, saves) = in_a_minute(|step| format!("step {step}"));
+    assert!((60..=71).contains(&saves), "{saves} saves");
+    // Each step stands on the saved state of the one before.
+    assert!(steps <= saves + 1, "{steps} steps and {saves} saves");
+    // Where nothing changes there is nothing to save, however often it is called.
+    let (steps, saves) = in_a_minute(|_| "the same".to_owned());
+    assert!(steps > 500 && saves == 1, "{steps} steps and {saves} saves");
+}
+
+#[test]
+fn a_hook_that_is_through_does_not_wait_for_its_turn_to_be_saved() {
+    let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+    host.begin(&[pod("a")]).written("cordon").skip();
+    for step in 0..10 {
+        host.stepped("step", pending(&step.to_string(), 0))
+            .wait(100)
+            .written("save")
+            .wait(100);
+    }
+    host.stepped("step slurm", StepOutcome::Done).skip();
+    assert!(host.asks("save"), "what is through is saved at once");
+}
+
 #[test]
 fn steps_are_taken_within_the_hosts_bounds() {
     for (again_after, bound) in [(0, 100), (7_000, 7_000), (86_400_000, 300_000)] {

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::hooks::HookKey;
-use crate::{Checkpoint, Phase, SavedHook};
+use super::pace::Pace;
+use crate::{Checkpoint, Phase, SavedHook, Time};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
 const REMEMBERED_RETURNS: usize = 16;
@@ -30,14 +31,35 @@ pub(super) struct Memory {
     /// There is no node any more to save anything on.
     pub(super) node_gone: bool,
     revision: u64,
+    /// The last change that is saved at once: everything but where a hook stands that is not through.
+    urgent: u64,
     saved: u64,
+    /// How often the others are saved.
+    pub(super) pace: Pace,
 }
 
 impl Memory {
     /// Something has changed that must be saved; its revision.
     pub(super) fn change(&mut self) -> u64 {
+        self.urgent = self.go_on();
+        self.urgent
+    }
+
+    /// A hook that is not through has got further; the revision that must be saved before its next step.
+    pub(super) fn go_on(&mut self) -> u64 {
         self.revision += 1;
         self.revision
+    }
+
+    /// When what is not saved is to be saved; `None`: everything is.
+    pub(super) fn save_due(&self) -> Option<Time> {
+        if self.is_all_saved() {
+            None
+        } else if self.is_saved(self.urgent) {
+            Some(self.pace.due())
+        } else {
+            Some(Time::default())
+        }
     }
 
     pub(super) const fn revision(&self) -> u64 {

@@ -120,7 +120,11 @@ impl Drain {
                 hook.due = self.now + again_after;
                 if hook.state != state {
                     hook.state = state;
-                    hook.revision = self.memory.change();
+                    hook.revision = match key.phase {
+                        // It has little time.
+                        HookPhase::OnCancel => self.memory.change(),
+                        _ => self.memory.go_on(),
+                    };
                 }
                 self.tell_waiting(key, progress, waiting_for);
             }

@@ -21,6 +21,7 @@ impl Drain {
         asks.chain(hooks)
             .chain(single)
             .chain(self.newcomers.due())
+            .chain(self.memory.save_due())
             .chain(self.end_timers())
             .chain(self.wave_timers())
             .chain(self.list_timers())

@@ -56,7 +56,7 @@ impl Write {
 }
 
 impl Drain {
-    /// Saves what has changed, if anything has.
+    /// Saves what has changed, if anything has. Where hooks stand waits its turn; whatever else is saved carries it.
     pub(super) fn save(&mut self) {
         let saves = match self.phase {
             Phase::Planning | Phase::Finished => false,
@@ -64,7 +64,9 @@ impl Drain {
             Phase::Cordoning => self.world.is_cordoned(),
             _ => self.closing.is_none(),
         };
-        if saves && !self.memory.is_all_saved() && self.node_to_write().is_some() {
+        let is_due = self.memory.save_due().is_some_and(|due| due <= self.now);
+        if saves && is_due && self.node_to_write().is_some() {
+            self.memory.pace.count(self.now);
             let phase = if self.phase == Phase::Cordoning {
                 Phase::Holding
             } else {

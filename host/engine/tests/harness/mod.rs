@@ -163,6 +163,13 @@ impl Host {
         self.hear(Event::Answer(command.id, answer))
     }
 
+    /// Whether a command whose line begins so waits for its answer.
+    pub fn asks(&mut self, begins: &str) -> bool {
+        self.skip();
+        let mut open = self.open.iter();
+        open.any(|command| line(&command.task).starts_with(begins))
+    }
+
     /// Sends the same answer once more.
     pub fn answer_again(&mut self, begins: &str, answer: Answer) -> &mut Self {
         let id = *self.answered.get(begins).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
-/// The most that is kept back.
+/// The most that is kept back: what the engine gives hooks to put back what they changed.
 const LONGEST_MARGIN: Duration = Duration::from_secs(15);
 
 /// Our own deadline for an event that ends at `sla`, was first seen claimed at `claimed`, and was given `length`

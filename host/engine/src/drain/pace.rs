@@ -1,0 +1,52 @@
+//! How often the states of hooks are saved: each save is a write of the node that every watcher of nodes hears of.
+
+use crate::{Duration, Time};
+
+/// So many follow one another as they come: a policy that has several short things to do does them at once.
+const BURST: u64 = 10;
+/// After that one for so long. It carries the states of all hooks.
+const EACH: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// When the whole burst is free again.
+    rested: Time,
+}
+
+impl Pace {
+    /// When the next save may be made.
+    pub(super) const fn due(&self) -> Time {
+        Time::from_millis(
+            self.rested
+                .as_millis()
+                .saturating_sub((BURST - 1) * EACH.as_millis()),
+        )
+    }
+
+    /// One was made.
+    pub(super) fn count(&mut self, now: Time) {
+        self.rested = self.rested.max(now) + EACH;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_and_then_one_a_second() {
+        let mut pace = Pace::default();
+        let now = Time::from_millis(1_000_000);
+        for number in 0..BURST {
+            assert!(pace.due() <= now, "number {number}");
+            pace.count(now);
+        }
+        for second in 1..4 {
+            let due = now + Duration::from_secs(second);
+            assert_eq!(pace.due(), due);
+            pace.count(due);
+        }
+        assert!(pace.due() <= now + Duration::from_secs(60));
+    }
+}
