@@ -48,6 +48,7 @@ fn all(pods: Vec<Uid>) -> Wave {
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
+        policy: String::from(HOST_POLICY),
     }
 }
 

@@ -17,6 +17,7 @@
 
 extern crate alloc;
 
+mod authors;
 mod budget;
 mod check;
 mod checkpoint;
@@ -34,6 +35,7 @@ mod reason;
 mod request;
 mod time;
 
+pub use authors::signed;
 pub use budget::{Budget, Operator, Requirement, Selector, UnhealthyPods};
 pub use check::check;
 pub use checkpoint::{Checkpoint, Phase, SavedHook};
@@ -44,7 +46,7 @@ pub use filter::draft;
 pub use hook::{HookPhase, HookStep, StepOutcome, Subject, WaitingOn};
 pub use node::{Condition, Node};
 pub use notice::Notice;
-pub use outcome::{Outcome, Summary};
+pub use outcome::{Blocker, Outcome, Summary};
 pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
 pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};
 pub use reason::Reason;

@@ -18,8 +18,8 @@ pub enum Outcome {
     },
     /// Pods that may not leave, told before anything was changed.
     Blocked {
-        /// Every one of them, with the reason.
-        pods: Vec<(PodRef, String)>,
+        /// Every one of them.
+        pods: Vec<Blocker>,
     },
     /// A policy refused the drain, failed for good, or made a plan that does not hold.
     PolicyFailed {
@@ -48,6 +48,17 @@ pub enum Outcome {
         /// Why.
         message: String,
     },
+}
+
+/// A pod that may not leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    /// The pod.
+    pub pod: PodRef,
+    /// Why it may not leave.
+    pub reason: String,
+    /// Who says so: a policy's name, or `kubectl` for the host's own first draft.
+    pub policy: String,
 }
 
 /// What a drain did and cost.
@@ -108,9 +119,9 @@ impl fmt::Display for Outcome {
             }
             Self::Blocked { pods } => {
                 f.write_str("pods may not leave, and nothing was changed: ")?;
-                for (place, (pod, reason)) in pods.iter().enumerate() {
+                for (place, blocker) in pods.iter().enumerate() {
                     let separator = if place == 0 { "" } else { "; " };
-                    write!(f, "{separator}{pod}: {reason}")?;
+                    write!(f, "{separator}{blocker}")?;
                 }
                 Ok(())
             }
@@ -120,6 +131,12 @@ impl fmt::Display for Outcome {
             Self::Lost { reason } => write!(f, "the request is over without us: {reason}"),
             Self::Failed { message } => write!(f, "it cannot be done: {message}"),
         }
+    }
+}
+
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} [{}]", self.pod, self.reason, self.policy)
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Wave {
     pub timeout: Option<Duration>,
     /// No pod of it gets a longer grace period than this; those with a shorter one keep theirs.
     pub max_grace_seconds: Option<u64>,
+    /// Who made it as it is, as with [`Decision::policy`].
+    pub policy: String,
 }
 
 /// What becomes of every pod on the node.

@@ -86,6 +86,7 @@ fn a_newcomer_joins_its_wave_unless_that_has_ended() {
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
+        policy: String::new(),
     };
     host.begin(&[pod("a"), pod("b")]).planned("p", |plan| {
         plan.waves = vec![wave("one", &["a"]), wave("two", &["b"])]

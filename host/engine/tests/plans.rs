@@ -5,8 +5,8 @@ mod harness;
 
 use harness::{Host, node, planner, pod, request};
 use scupper_engine::{
-    Answer, Decision, Duration, Event, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer, PlanFault, Pod,
-    Request, Settings, Uid, Verdict, Wave, check, draft,
+    Answer, Blocker, Decision, Duration, Event, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer,
+    PlanFault, Pod, Request, Settings, Uid, Verdict, Wave, check, draft,
 };
 
 /// What a row changes in the host's own draft.
@@ -47,6 +47,7 @@ fn wave(name: &str, pods: &[&str]) -> Wave {
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
+        policy: String::new(),
     }
 }
 
@@ -175,19 +176,111 @@ fn each_planner_gets_the_draft_of_the_one_before_and_signs_what_it_changed() {
         .does("plan second");
     host.planned("second", |plan| decide_and_explain(plan, "b", "second says so"))
         .does("cordon at 100");
+    let plan = told(&mut host);
+    let signed = plan.decisions.into_iter().map(|decision| decision.policy);
+    assert_eq!(signed.collect::<Vec<_>>(), ["first", "second"]);
+    assert_eq!(plan.waves[0].policy, "kubectl", "nobody has touched it");
+}
+
+/// The plan that people are told.
+fn told(host: &mut Host) -> Plan {
     let mut plan = None;
     while let Some(notice) = host.drain.poll_notice() {
         if let Notice::Planned(planned) = notice {
             plan = Some(planned);
         }
     }
-    let signed: Vec<_> = plan
-        .unwrap()
-        .decisions
-        .into_iter()
-        .map(|decision| decision.policy)
-        .collect();
-    assert_eq!(signed, ["first", "second"]);
+    plan.unwrap()
+}
+
+/// Waves as the first makes them, what the second makes of them, and whose each is then.
+type Chain = (&'static str, Edit, &'static [(&'static str, &'static str)]);
+
+#[test]
+fn a_wave_is_signed_by_whoever_made_it_as_it_is() {
+    let chains: &[Chain] = &[
+        (
+            "nothing",
+            |_| {},
+            &[("x", "first"), ("y", "first"), ("z", "first")],
+        ),
+        (
+            "a pod that stays",
+            |plan| {
+                decide(plan, "b", Verdict::Keep);
+                plan.waves[1].pods.clear();
+            },
+            &[("x", "first"), ("y", "first"), ("z", "first")],
+        ),
+        (
+            "its terms",
+            |plan| plan.waves[1].max_parallel = Some(1),
+            &[("x", "first"), ("y", "second"), ("z", "first")],
+        ),
+        (
+            "its name",
+            |plan| plan.waves[0].name = "w".to_owned(),
+            &[("w", "second"), ("y", "first"), ("z", "first")],
+        ),
+        (
+            "a pod for another wave",
+            |plan| {
+                let pod = plan.waves[2].pods.remove(0);
+                plan.waves[0].pods.push(pod);
+            },
+            &[("x", "second"), ("y", "first"), ("z", "second")],
+        ),
+        (
+            "their order",
+            |plan| plan.waves.rotate_right(1),
+            &[("z", "first"), ("x", "second"), ("y", "second")],
+        ),
+    ];
+    for (what, edit, wanted) in chains {
+        let mut host = Host::new(with_planners(&["first", "second"]));
+        host.begin(&[pod("a"), pod("b"), pod("c")]).does("plan first");
+        host.planned("first", |plan| {
+            plan.waves = vec![wave("x", &["a"]), wave("y", &["b"]), wave("z", &["c"])];
+        });
+        host.does("plan second")
+            .planned("second", *edit)
+            .does("cordon at 100");
+        let plan = told(&mut host);
+        let waves = plan.waves.iter();
+        let signed: Vec<_> = waves
+            .map(|wave| (wave.name.as_str(), wave.policy.as_str()))
+            .collect();
+        assert_eq!(signed, *wanted, "the second changed {what}");
+    }
+}
+
+#[test]
+fn a_pod_that_may_not_leave_is_told_with_who_says_so() {
+    let mut host = Host::new(with_planners(&["first", "second"]));
+    host.begin(&[pod("a"), pod("b")]).does("plan first");
+    let refuse = |plan: &mut Plan, name: &str| {
+        decide(plan, name, Verdict::Refuse);
+        decide_and_explain(plan, name, "not now");
+        plan.waves[0].pods.retain(|pod| *pod != uid(name));
+    };
+    host.planned("first", |plan| refuse(plan, "a"))
+        .does("plan second");
+    host.planned("second", |plan| refuse(plan, "b")).does("");
+    let blocker = |name, policy: &str| Blocker {
+        pod: pod(name).id,
+        reason: "not now".to_owned(),
+        policy: policy.to_owned(),
+    };
+    let outcome = Outcome::Blocked {
+        pods: vec![blocker("a", "first"), blocker("b", "second")],
+    };
+    assert!(
+        outcome
+            .to_string()
+            .ends_with(": not now [first]; ns/b: not now [second]"),
+        "{outcome}"
+    );
+    host.ends(&outcome);
 }
 
 fn decide_and_explain(plan: &mut Plan, pod: &str, reason: &str) {
@@ -314,8 +407,13 @@ fn all_blockers_are_told_before_anything_is_changed() {
     let mut host = Host::new(request());
     host.begin_with(node(), &[bare("b"), pod("ok"), bare("a")], &[])
         .does("");
-    let reason = "Pods that declare no controller (use --force to override)".to_owned();
-    let blockers = vec![(pod("a").id, reason.clone()), (pod("b").id, reason)];
+    let reason = "Pods that declare no controller (use --force to override)";
+    let blocker = |name| Blocker {
+        pod: pod(name).id,
+        reason: reason.to_owned(),
+        policy: "kubectl".to_owned(),
+    };
+    let blockers = vec![blocker("a"), blocker("b")];
     host.ends(&Outcome::Blocked { pods: blockers });
 }
 

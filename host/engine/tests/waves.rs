@@ -13,6 +13,7 @@ fn wave(name: &str, pods: &[&str]) -> Wave {
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
+        policy: String::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use scupper_engine::{Outcome, Plan, PodRef, Uid, Verdict};
+use scupper_engine::{Blocker, Outcome, Plan, PodRef, Uid, Verdict};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Args, CleanupArgs, Command, Output, PlanArgs, PluginArgs};
@@ -148,10 +148,9 @@ pub(super) fn plan_for_people(node: &str, planned: &Planned) -> String {
             let mut lines = vec![format!(
                 "A drain of node {node} would be refused; nothing was changed."
             )];
-            lines.extend(
-                pods.iter()
-                    .map(|(pod, reason)| format!("  may not leave  {pod}  {reason}")),
-            );
+            lines.extend(pods.iter().map(|Blocker { pod, reason, policy }| {
+                format!("  may not leave  {pod}  {reason} [{policy}]")
+            }));
             lines.join("\n")
         }
         Err(outcome) => {
@@ -183,7 +182,12 @@ fn plan_lines(plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
         } else {
             format!(" ({})", terms.join(", "))
         };
-        lines.push(format!("wave {}: {}{terms}", number + 1, wave.name));
+        lines.push(format!(
+            "wave {}: {}{terms} [{}]",
+            number + 1,
+            wave.name,
+            wave.policy
+        ));
         for uid in &wave.pods {
             let decision = plan.decision(uid);
             let verdict = decision.map_or_else(String::new, |decision| decision.verdict.to_string());

@@ -1,9 +1,7 @@
 //! What comes out of guests, as the engine's types: every text on one line, every list and state of bounded length.
 
-use std::collections::HashMap;
-
 use scupper_engine::{
-    Decision, Duration, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave,
+    Decision, Duration, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, signed,
 };
 
 use super::bindings::exports::scupper::drain::hooks;
@@ -47,47 +45,19 @@ pub(super) fn plan(
             return Err(format!("it answered with {count} {what} for {pods} pods"));
         }
     }
-    let authors = Authors::of(draft, policy);
-    Ok(Plan {
-        decisions: answer
-            .decisions
-            .into_iter()
-            .map(|decision| authors.decision(decision))
-            .collect(),
+    let plan = Plan {
+        decisions: answer.decisions.into_iter().map(decision).collect(),
         waves: answer.waves.into_iter().map(wave).collect(),
-    })
+    };
+    Ok(signed(plan, draft, policy))
 }
 
-/// Who decided what: a decision that a policy leaves as it was stays that of whoever made it.
-struct Authors<'a> {
-    draft: HashMap<&'a str, &'a Decision>,
-    policy: &'a str,
-}
-
-impl<'a> Authors<'a> {
-    fn of(draft: &'a Plan, policy: &'a str) -> Self {
-        let draft = draft
-            .decisions
-            .iter()
-            .map(|decision| (decision.pod.0.as_str(), decision))
-            .collect();
-        Self { draft, policy }
-    }
-
-    fn decision(&self, decision: types::DecisionResult) -> Decision {
-        let verdict = verdict(decision.verdict);
-        let reason = into_line(decision.reason, REASON_BYTES);
-        let before = self.draft.get(decision.pod.as_str());
-        let same = before.filter(|before| before.verdict == verdict && before.reason == reason);
-        let policy = same
-            .map_or(self.policy, |before| before.policy.as_str())
-            .to_owned();
-        Decision {
-            pod: uid(decision.pod),
-            verdict,
-            reason,
-            policy,
-        }
+fn decision(decision: types::DecisionResult) -> Decision {
+    Decision {
+        pod: uid(decision.pod),
+        verdict: verdict(decision.verdict),
+        reason: into_line(decision.reason, REASON_BYTES),
+        policy: String::new(),
     }
 }
 
@@ -103,6 +73,7 @@ fn wave(wave: types::WaveResult) -> Wave {
         max_parallel: wave.max_parallel,
         timeout: wave.timeout.map(Duration::from_millis),
         max_grace_seconds: wave.max_grace_period_seconds,
+        policy: String::new(),
     }
 }
 

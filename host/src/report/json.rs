@@ -1,6 +1,6 @@
 //! A notice as one JSON object a line, for machines.
 
-use scupper_engine::{Notice, Outcome, Plan, Pod, Reason, Request, Subject, Summary, Time};
+use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Reason, Request, Subject, Summary, Time};
 use serde_json::{Map, Value, json};
 
 /// One notice of one drain.
@@ -84,7 +84,10 @@ pub fn planned_to_json(node: &str, pods: &[Pod], result: &Result<Plan, Outcome>)
         Err(Outcome::Blocked { pods: blocked }) => {
             let blockers: Vec<_> = blocked
                 .iter()
-                .map(|(pod, reason)| json!({ "pod": pod.to_string(), "reason": reason }))
+                .map(|blocker| {
+                    let Blocker { pod, reason, policy } = blocker;
+                    json!({ "pod": pod.to_string(), "reason": reason, "policy": policy })
+                })
                 .collect();
             json!({ "node": node, "pods": names, "outcome": "Blocked", "blockers": blockers })
         }
@@ -112,7 +115,7 @@ fn plan_to_json(plan: &Plan) -> Value {
             json!({
                 "name": wave.name, "pods": wave.pods.iter().map(|uid| &uid.0).collect::<Vec<_>>(),
                 "maxParallel": wave.max_parallel, "maxGracePeriodSeconds": wave.max_grace_seconds,
-                "timeoutSeconds": wave.timeout.map(scupper_engine::Duration::as_secs),
+                "timeoutSeconds": wave.timeout.map(scupper_engine::Duration::as_secs), "policy": wave.policy,
             })
         })
         .collect();

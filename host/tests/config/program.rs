@@ -284,7 +284,45 @@ drain: {{force: true}}
         "{run:#?}"
     );
     // The second had the first's plan as its draft: the waves are the first's.
-    assert!(run.stdout.contains("1 at a time"), "{run:#?}");
+    let waves: Vec<_> = run
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("wave "))
+        .collect();
+    let firsts = |line: &&str| line.contains("1 at a time") && line.ends_with(" [first]");
+    assert!(!waves.is_empty() && waves.iter().all(firsts), "{run:#?}");
+    let run = cluster.plan(&folder, &["--output", "json"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let signed = |what: &str| {
+        let signed = told["plan"][what].as_array().unwrap().iter();
+        signed
+            .map(|one| one["policy"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut deciders = signed("decisions");
+    deciders.sort();
+    assert_eq!(deciders, ["first", "kubectl", "second"]);
+    assert_eq!(signed("waves"), vec!["first"; waves.len()]);
+}
+
+#[test]
+fn a_drain_that_is_blocked_says_by_whom() {
+    let cluster = Cluster::new();
+    let folder = Folder::new("policies: []\n");
+    let run = cluster.plan(&folder, &[]);
+    assert_eq!(run.code, Some(DRAIN_FAILED), "{run:#?}");
+    assert!(
+        run.stdout.contains("(use --force to override) [kubectl]"),
+        "{run:#?}"
+    );
+    let run = cluster.plan(&folder, &["--output", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let blockers = told["blockers"].as_array().unwrap();
+    assert!(
+        !blockers.is_empty() && blockers.iter().all(|one| one["policy"] == "kubectl"),
+        "{told:#}"
+    );
 }
 
 #[test]

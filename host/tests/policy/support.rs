@@ -154,6 +154,7 @@ pub(crate) fn draft(pods: &[Pod]) -> Plan {
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
+        policy: "kubectl".to_owned(),
     };
     Plan {
         decisions: pods.iter().map(decision).collect(),

@@ -189,6 +189,7 @@ impl PlannerScript {
             max_parallel: self.max_parallel,
             timeout: self.timeout,
             max_grace_seconds: self.max_grace_seconds,
+            policy: String::new(),
         }
     }
 }
@@ -318,6 +319,7 @@ fn leave_first(plan: &mut Plan, uid: Uid) -> bool {
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
+        policy: String::new(),
     };
     plan.waves.insert(0, wave);
     true

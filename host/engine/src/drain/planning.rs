@@ -11,9 +11,9 @@ use super::outbox::Job;
 use super::roster::{Standing, Target};
 use super::steps::{LATEST, SOONEST_RETRY};
 use crate::{
-    Answer, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict,
+    Answer, Blocker, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict,
 };
-use crate::{check, draft};
+use crate::{check, draft, signed};
 
 /// Planners at work.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Drain {
         let (message, retry_after) = match answer {
             Answer::Plan(PlanAnswer::Plan(plan)) => match check(&plan, &chain.pods, &self.request.settings) {
                 Ok(()) => {
-                    chain.draft = attributed(plan, &chain.draft, &policy);
+                    chain.draft = signed(plan, &chain.draft, &policy);
                     return;
                 }
                 Err(fault) => (format!("its plan does not hold: {fault}"), None),
@@ -141,7 +141,7 @@ impl Drain {
     }
 
     /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
-    fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<(PodRef, String)> {
+    fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<Blocker> {
         let world = &self.world;
         let limit = self.request.settings.max_returns;
         plan.decisions
@@ -154,7 +154,11 @@ impl Drain {
             let standing = match decision.verdict {
                 Verdict::Keep => Standing::Keeps,
                 Verdict::Refuse => {
-                    blockers.push((pod.id.clone(), decision.reason.clone()));
+                    blockers.push(Blocker {
+                        pod: pod.id.clone(),
+                        reason: decision.reason.clone(),
+                        policy: decision.policy.clone(),
+                    });
                     Standing::Refused
                 }
                 verdict => {
@@ -191,14 +195,4 @@ impl Drain {
             self.uncordoned_by_others();
         }
     }
-}
-
-/// Names who decided: a decision that is as it was in the draft stays with whoever made it.
-fn attributed(mut plan: Plan, draft: &Plan, policy: &str) -> Plan {
-    for decision in &mut plan.decisions {
-        let before = draft.decision(&decision.pod);
-        let same = before.filter(|old| old.verdict == decision.verdict && old.reason == decision.reason);
-        decision.policy = same.map_or_else(|| String::from(policy), |old| old.policy.clone());
-    }
-    plan
 }

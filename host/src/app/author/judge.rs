@@ -62,7 +62,7 @@ impl Judge {
             (None, Some(Outcome::Blocked { pods })) => {
                 let refused: BTreeMap<String, String> = pods
                     .iter()
-                    .map(|(pod, reason)| (pod.to_string(), reason.clone()))
+                    .map(|blocker| (blocker.pod.to_string(), blocker.reason.clone()))
                     .collect();
                 if let Some(expected) = &form.refuse {
                     let actual = refused.keys().cloned().collect();

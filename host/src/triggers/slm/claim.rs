@@ -214,10 +214,7 @@ fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
             Reply::Error(format!("the deadline passed; still there: {}", pods.join(", ")))
         }
         Outcome::Blocked { pods } => {
-            let pods: Vec<_> = pods
-                .iter()
-                .map(|(pod, reason)| format!("{pod}: {reason}"))
-                .collect();
+            let pods: Vec<_> = pods.iter().map(ToString::to_string).collect();
             Reply::Error(format!(
                 "nothing was changed, because pods may not leave: {}",
                 pods.join("; ")

@@ -53,6 +53,7 @@ fn worsen(plan: &mut Plan, dice: &mut Dice) {
             max_parallel: None,
             timeout: None,
             max_grace_seconds: None,
+            policy: String::new(),
         }),
     }
 }

@@ -1,6 +1,6 @@
 //! The table, row by row: call, event and progress on the left; answer and act on the right.
 
-use scupper_engine::{PodRef, Time, Uid};
+use scupper_engine::{Blocker, PodRef, Time, Uid};
 
 use super::*;
 
@@ -164,13 +164,13 @@ fn an_expired_call_expires_the_work_and_begins_none() {
 fn every_other_end_is_an_error_that_says_everything() {
     let blocked = Outcome::Blocked {
         pods: vec![
-            (pod("a"), "has no controller".to_owned()),
-            (pod("b"), "has local storage".to_owned()),
+            blocker("a", "has no controller", "kubectl"),
+            blocker("b", "has local storage", "careful"),
         ],
     };
     let words = [
-        "default/a: has no controller",
-        "default/b: has local storage",
+        "default/a: has no controller [kubectl]",
+        "default/b: has local storage [careful]",
         "nothing was changed",
     ];
     refused(&call(END), Some(&event()), Progress::Ended(&blocked), &words);
@@ -375,6 +375,14 @@ fn an_event_without_a_driver_is_ours_by_its_transition() {
         transition: "reboot".to_owned(),
         ..anonymous
     }));
+}
+
+fn blocker(name: &str, reason: &str, policy: &str) -> Blocker {
+    Blocker {
+        pod: pod(name),
+        reason: reason.to_owned(),
+        policy: policy.to_owned(),
+    }
 }
 
 fn pod(name: &str) -> PodRef {
