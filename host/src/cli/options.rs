@@ -8,9 +8,9 @@ use scupper_engine::{Filters, Settings};
 
 use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use super::commands::chain;
-use crate::app::config::{self, Configuration, DrainFile, OwnCordon, is_policy_name};
+use crate::app::config::{self, Configuration, DrainFile, OwnCordon};
 use crate::app::{PluginOptions, PoliciesOptions};
-use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
+use crate::policy::{PolicySource, PolicySpec, ReloadOptions, check_policy_name};
 
 /// As the driver drains unless it is told otherwise: without asking a person who is not there.
 const FORCE: bool = false;
@@ -241,10 +241,10 @@ pub(super) fn state_dir(given: Option<&Path>, cache: Option<&Path>) -> Option<Pa
 
 fn policy(given: &str) -> Result<(String, PathBuf), String> {
     match given.split_once('=') {
-        Some((name, file)) if is_policy_name(name) && !file.is_empty() => Ok((name.to_owned(), file.into())),
-        Some((name, _)) if !is_policy_name(name) => Err(format!(
-            "--policy {given}: the name must be lower-case letters, digits and '-', and at most 40 of them"
-        )),
+        Some((name, file)) if !file.is_empty() => match check_policy_name(name) {
+            Ok(()) => Ok((name.to_owned(), file.into())),
+            Err(wrong) => Err(format!("--policy {given}: {wrong}")),
+        },
         _ => Err(format!(
             "--policy {given}: must be NAME=FILE, for instance slurm=slurm.wasm"
         )),

@@ -11,6 +11,7 @@ use super::compiler::CompileError;
 use super::fault::CallError;
 use super::grants::PrefixError;
 use super::http::Want;
+use super::name::NameError;
 use super::source::SourceError;
 use super::{Capability, Grant, GrantError, HttpGrantError, HttpWantError, Said, SecretGrantError};
 
@@ -30,9 +31,12 @@ pub struct LoadError {
 /// What is wrong with a policy.
 #[derive(Debug, Error)]
 pub enum LoadFault {
+    /// It cannot be called that.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// Another policy has this name.
-    #[error("there are two policies of this name: names are unique, and 1 to 63 bytes of a-z, 0-9 and -")]
-    Name,
+    #[error("there are two policies of this name: names are unique")]
+    Twice,
     /// The operator granted what cannot be granted.
     #[error("the grant {grant} cannot be given")]
     Grant {

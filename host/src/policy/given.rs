@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::bindings::exports::scupper::drain::about;
 use super::error::{LoadFault, MissingGrant, WantError};
 use super::http::{Requests, Rules, Surroundings, Tls, Want, Wanted, simple_grant};
-use super::secret::{SecretGrantError, SecretRules, is_name};
+use super::name::is_secret_name;
+use super::secret::{SecretGrantError, SecretRules};
 use super::text::one_line;
 use super::{Capability, Grant, PolicySpec, grants};
 
@@ -130,7 +131,9 @@ impl Wants {
                 grants::check(&grant)?;
             }
             Capability::Http => self.requests.http.push(Want::parse(&grant.target)?),
-            Capability::Secret if is_name(&grant.target) => self.requests.secrets.push(grant.target.clone()),
+            Capability::Secret if is_secret_name(&grant.target) => {
+                self.requests.secrets.push(grant.target.clone())
+            }
             Capability::Secret => {
                 let name = one_line(&grant.target, SHOWN_BYTES);
                 return Err(SecretGrantError::Name(name).into());

@@ -40,6 +40,7 @@ mod load;
 mod loaded;
 mod log;
 mod meter;
+mod name;
 mod names;
 mod native;
 mod no_cluster;
@@ -76,6 +77,10 @@ pub use http::{
     TlsError, UrlError,
 };
 pub use limits::Limits;
+pub use name::{
+    NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
+    check_policy_name, is_secret_name,
+};
 pub use no_cluster::NoCluster;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};

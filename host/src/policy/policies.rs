@@ -9,10 +9,8 @@ use scupper_engine::{HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
 use super::error::{LoadError, LoadFault};
 use super::load;
 use super::loaded::{Loaded, no_hooks, no_planner};
+use super::name::check_policy_name;
 use super::{ClusterAccess, Grant, PlanCall, PolicySpec, PolicyUsage, Runtime, StepCall};
-
-/// The host's own first draft bears this name in plans.
-const RESERVED_NAME: &str = "kubectl";
 
 /// The loaded policies, in chain order.
 #[derive(Clone)]
@@ -127,15 +125,8 @@ impl Policies {
     /// A name that no other has.
     fn check_name(&self, name: &str) -> Result<(), LoadFault> {
         if self.find(name).is_some() {
-            return Err(LoadFault::Name);
+            return Err(LoadFault::Twice);
         }
-        check_name(name)
+        Ok(check_policy_name(name)?)
     }
-}
-
-/// Names stand in plans, checkpoints, metrics and file names.
-pub(super) fn check_name(name: &str) -> Result<(), LoadFault> {
-    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let fits = (1..=63).contains(&name.len()) && name.bytes().all(letter) && name != RESERVED_NAME;
-    if fits { Ok(()) } else { Err(LoadFault::Name) }
 }

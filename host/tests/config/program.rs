@@ -54,6 +54,24 @@ fn the_published_schema_is_the_one_that_is_printed() {
 }
 
 #[test]
+fn a_name_that_no_policy_can_have_is_refused_in_the_same_words_everywhere() {
+    let (long, fits) = ("a".repeat(41), "a".repeat(40));
+    let rule = "must be 1 to 40 lower-case letters, digits and '-'";
+    let reserved = "the name `kubectl` stands for the driver's own first draft of a plan; choose another";
+    for (name, words) in [(long.as_str(), rule), ("Slurm", rule), ("kubectl", reserved)] {
+        let folder = Folder::new(&format!("policies:\n- {{name: {name}, module: a.wasm}}\n"));
+        folder.check(&[]).fails(CONFIG, &[words]);
+        let flag = format!("{name}=a.wasm");
+        scupper(&["plan", "node-1", "--policy", &flag], LIMIT).fails(CONFIG, &[&flag, words]);
+    }
+    for name in [long.as_str(), "Slurm"] {
+        scupper(&["policy", "new", name], LIMIT).fails(CONFIG, &[name, rule]);
+    }
+    let folder = Folder::new(&format!("policies:\n- {{name: {fits}, module: a.wasm}}\n"));
+    assert_eq!(folder.check(&[]).code, Some(0));
+}
+
+#[test]
 fn a_right_file_is_called_right() {
     let folder = Folder::new("policies:\n- {name: a, module: a.wasm}\n- {name: b, module: b.wasm}\n");
     let run = folder.check(&[]);

@@ -124,7 +124,7 @@ fn texts_that_break_their_rule() {
     check(
         "policies:\n- {name: Slurm, module: \"\"}\n- {name: kubectl, module: a}\n",
         &[
-            "4:10: policies[0].name: must be a name of 1 to 40 lower-case letters, digits and '-'",
+            "4:10: policies[0].name: must be 1 to 40 lower-case letters, digits and '-'",
             "4:25: policies[0].module: must be the path of a file",
             "5:10: policies[1].name: the name `kubectl` stands for the driver's own first draft of a plan; choose another",
         ],
@@ -197,6 +197,14 @@ fn secrets_that_go_nowhere_or_come_from_nowhere() {
             "13:64: policies[0].grants.secrets[1].captured-from.header: must be the name of an HTTP header, such as \
              X-Subject-Token",
         ],
+    );
+}
+
+#[test]
+fn a_secret_that_no_policy_could_name() {
+    check_policy(
+        "  grants:\n    http: [{origin: \"https://a.example.com\"}]\n    secrets:\n    - {name: a.b, file: f, origins: [\"https://a.example.com\"]}\n",
+        &["9:14: policies[0].grants.secrets[0].name: must be 1 to 63 letters, digits, '-' and '_'"],
     );
 }
 

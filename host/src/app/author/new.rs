@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::policy::{POLICY_NAME_RULE, check_policy_name};
+
 /// What a new policy does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -21,7 +23,9 @@ pub enum Kind {
 #[derive(Debug, Error)]
 pub enum NewError {
     /// Neither cargo nor the driver would take the name.
-    #[error("`{0}` is no name for a policy: write 1 to 40 of a-z, 0-9 and -, and begin with a letter")]
+    #[error(
+        "`{0}` is no name for a new policy: it must be {POLICY_NAME_RULE}, begin with a letter and not end with '-'"
+    )]
     Name(String),
     /// Something is there already.
     #[error("{} is there already, and nothing is overwritten; choose another name or another --dir", .0.display())]
@@ -102,9 +106,7 @@ fn sdk() -> String {
 }
 
 fn is_name(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=40).contains(&name.len())
-        && name.bytes().all(inner)
+    check_policy_name(name).is_ok()
         && name.starts_with(|first: char| first.is_ascii_lowercase())
         && !name.ends_with('-')
 }

@@ -24,6 +24,5 @@ mod units;
 
 pub use problem::{ConfigError, Problem};
 pub use read::{Configuration, DrainFile, OwnCordon, read, read_text};
-pub(crate) use rules::is_policy_name;
 pub use schema::schema;
 pub(crate) use units::duration;

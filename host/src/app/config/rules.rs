@@ -3,7 +3,10 @@
 
 use url::Url;
 
-use crate::policy::check_prefix;
+use crate::policy::{
+    NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
+    check_policy_name, check_prefix, is_secret_name,
+};
 
 /// A rule that a text must follow.
 pub(super) struct Rule {
@@ -26,13 +29,11 @@ impl Rule {
 
 /// The name of a policy, which stands in plans, checkpoints and metrics.
 pub(super) static NAME: Rule = Rule {
-    what: "a name of 1 to 40 lower-case letters, digits and '-'",
-    pattern: "^[a-z0-9-]{1,40}$",
-    check: |text| match text {
-        "kubectl" => Err(
-            "the name `kubectl` stands for the driver's own first draft of a plan; choose another".to_owned(),
-        ),
-        text => require(is_policy_name(text)),
+    what: POLICY_NAME_RULE,
+    pattern: POLICY_NAME_PATTERN,
+    check: |text| match check_policy_name(text) {
+        Err(reserved @ NameError::Reserved) => Err(reserved.to_string()),
+        checked => require(checked.is_ok()),
     },
 };
 
@@ -77,12 +78,9 @@ pub(super) static URL_PATH: Rule = Rule {
 
 /// What a policy calls a secret.
 pub(super) static SECRET_NAME: Rule = Rule {
-    what: "a name of 1 to 63 letters, digits, '-', '_' and '.'",
-    pattern: "^[A-Za-z0-9._-]{1,63}$",
-    check: |text| {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        require((1..=63).contains(&text.len()) && text.bytes().all(fits))
-    },
+    what: SECRET_NAME_RULE,
+    pattern: SECRET_NAME_PATTERN,
+    check: |text| require(is_secret_name(text)),
 };
 
 /// The name of a Kubernetes object.
@@ -114,12 +112,6 @@ pub(super) static HEADER: Rule = Rule {
     pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$",
     check: |text| require(text.len() <= 128 && http::HeaderName::from_bytes(text.as_bytes()).is_ok()),
 };
-
-/// As the command line takes it, too.
-pub(crate) fn is_policy_name(name: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=40).contains(&name.len()) && name.bytes().all(letter)
-}
 
 /// The origin as it is compared: the host in lower case, the usual port left out.
 pub(super) fn origin(text: &str) -> Option<String> {

@@ -13,7 +13,7 @@ use super::telling::chain;
 use crate::policy::compiled::{self, Compiled};
 use crate::policy::load;
 use crate::policy::loaded::Loaded;
-use crate::policy::policies::check_name;
+use crate::policy::name::check_policy_name;
 use crate::policy::source::Source;
 use crate::policy::{
     CallError, CallFault, ClusterAccess, CompileError, DrainInfo, LoadFault, PlanCall, PolicySpec, Runtime,
@@ -40,7 +40,7 @@ pub(super) struct Loader {
 impl Loader {
     /// Takes a candidate through all steps.
     pub(super) async fn load(&self, spec: &PolicySpec, material: Material) -> Result<Loaded, LoadFault> {
-        check_name(&spec.name)?;
+        check_policy_name(&spec.name)?;
         let compiled = match material {
             Material::Wasm(wasm) => {
                 let compiled = compiled::compile(&self.runtime, spec, wasm.clone()).await?;

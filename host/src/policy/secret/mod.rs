@@ -19,4 +19,4 @@ pub(super) use hidden::Hidden;
 pub(super) use inject::inject;
 pub(super) use read::Reader;
 pub(super) use redact::Redaction;
-pub(super) use rules::{SecretRule, SecretRules, Source, is_name};
+pub(super) use rules::{SecretRule, SecretRules, Source};

@@ -7,10 +7,8 @@ use thiserror::Error;
 
 use super::{SecretGrant, SecretSource};
 use crate::policy::http::{Origin, Rules, UrlError};
+use crate::policy::name::{SECRET_NAME_RULE, is_secret_name};
 use crate::policy::text::one_line;
-
-/// Bytes of a secret's name.
-const NAME_BYTES: usize = 63;
 
 /// Bytes of something wrong that are shown.
 const SHOWN_BYTES: usize = 120;
@@ -19,7 +17,7 @@ const SHOWN_BYTES: usize = 120;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SecretGrantError {
     /// Names stand in requests and in what is shown instead of the value.
-    #[error("name: `{0}` is none: write 1 to 63 letters, digits, - and _")]
+    #[error("name: must be {SECRET_NAME_RULE}, not `{0}`")]
     Name(String),
     /// Two have one name.
     #[error("name: there are two secrets of this name")]
@@ -116,7 +114,7 @@ impl SecretRules {
 
 impl SecretRule {
     fn of(grant: &SecretGrant, http: &Rules) -> Result<Self, SecretGrantError> {
-        if !is_name(&grant.name) {
+        if !is_secret_name(&grant.name) {
             return Err(SecretGrantError::Name(one_line(&grant.name, SHOWN_BYTES)));
         }
         if grant.origins.is_empty() {
@@ -176,10 +174,4 @@ fn granted(http: &Rules, origin: Origin, field: &'static str) -> Result<Origin, 
             origin: origin.to_string(),
         })
     }
-}
-
-/// Whether a text can name a secret.
-pub(in crate::policy) fn is_name(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (1..=NAME_BYTES).contains(&text.len()) && text.bytes().all(letter)
 }

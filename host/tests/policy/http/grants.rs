@@ -93,9 +93,9 @@ async fn a_wrong_grant_of_a_secret_says_which_field_and_what_would_be_right() {
     for (grants, told) in [
         (
             vec![secret("pass word", file(), &[a])],
-            "the grant of the secret `pass word`: name: `pass word` is none",
+            "the grant of the secret `pass word`: name: must be 1 to 63 letters",
         ),
-        (vec![secret("", file(), &[a])], "name: `` is none"),
+        (vec![secret("", file(), &[a])], "name: must be 1 to 63 letters"),
         (
             vec![secret("x", file(), &[a]), secret("x", file(), &[a])],
             "the grant of the secret `x`: name: there are two secrets of this name",
@@ -170,7 +170,7 @@ async fn a_want_that_cannot_be_granted_says_why() {
             "http GET https://A.example.com/",
             "is not written as it is sent: write https://a.example.com/",
         ),
-        ("secret pass/word", "name: `pass/word` is none"),
+        ("secret pass/word", "name: must be 1 to 63 letters"),
     ] {
         let text = refused(Rig::new().wants(want)).await;
         assert!(text.contains(told), "{text}");
