@@ -14,6 +14,10 @@ use crate::policy::secret::{Hidden, Redaction};
 /// Bytes by which a response may grow when names take the place of shorter secrets.
 const GROWTH: usize = 64 * 1024;
 
+/// What a response may have at most, whatever the operator says.
+const MOST_MIB: usize = 64;
+const MIB: usize = 1024 * 1024;
+
 /// Bytes of a captured secret: a shorter one is no token, a longer one fits into no header.
 const CAPTURED: std::ops::RangeInclusive<usize> = 4..=16 * 1024;
 
@@ -28,7 +32,6 @@ impl Requests {
         let captured = self.capture(request, origin, &mut headers);
         let redaction = self.redaction()?;
         let limit = self.limits.response_bytes.saturating_add(GROWTH);
-        let too_large = || Error::TooLarge(format!("the response has more than {limit} bytes"));
         let mut fields = Vec::with_capacity(headers.len());
         for (name, value) in &headers {
             let clean = |bytes: &[u8]| {
@@ -36,16 +39,31 @@ impl Requests {
                 clean.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             };
             fields.push(Field {
-                name: clean(name.as_str().as_bytes()).ok_or_else(too_large)?,
-                value: clean(value.as_bytes()).ok_or_else(too_large)?,
+                name: clean(name.as_str().as_bytes()).ok_or_else(|| self.too_large())?,
+                value: clean(value.as_bytes()).ok_or_else(|| self.too_large())?,
             });
         }
         Ok(Response {
             status,
             headers: fields,
-            body: redaction.apply(body, limit).ok_or_else(too_large)?,
+            body: redaction.apply(body, limit).ok_or_else(|| self.too_large())?,
             captured,
         })
+    }
+
+    /// Says what to write where, so that whoever reads it has not to look for the limit.
+    pub(super) fn too_large(&self) -> Error {
+        let (policy, limit) = (&self.policy, self.limits.response_bytes);
+        let more = limit.saturating_mul(4).div_ceil(MIB).clamp(1, MOST_MIB);
+        let told = if limit / MIB >= MOST_MIB {
+            format!("the response has more than {MOST_MIB} MiB, and no policy may take more")
+        } else {
+            format!(
+                "the response has more than the {limit} bytes that policy `{policy}` may take; for more add to it in \
+                 scupper.yaml: `limits: {{response: {more}Mi}}`"
+            )
+        };
+        Error::TooLarge(told)
     }
 
     /// Keeps what is to be captured, and takes every header away that is a secret of this origin, whether the policy

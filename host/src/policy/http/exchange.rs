@@ -35,8 +35,9 @@ pub(super) enum ExchangeError {
     /// A body that nobody could look through for secrets.
     #[error("the response has the content encoding `{0}`, which was not asked for")]
     Encoded(String),
-    #[error("the response has more than {0} bytes")]
-    TooLarge(usize),
+    /// Its body is longer than the limit.
+    #[error("the response is too long")]
+    TooLarge,
 }
 
 /// A whole response.
@@ -99,7 +100,7 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
             continue;
         };
         if body.len() + data.len() > limit {
-            return Err(ExchangeError::TooLarge(limit));
+            return Err(ExchangeError::TooLarge);
         }
         body.extend_from_slice(&data);
     }

@@ -59,9 +59,18 @@ impl Requests {
             .await?;
         let Prepared { address, message, .. } = prepared;
         let whole = exchange(stream, message, self.limits.response_bytes, sent)
-            .map_err(unanswered)
+            .map_err(|error| self.unanswered(&error))
             .await?;
         self.answer(request, &address.origin, whole)
+    }
+
+    fn unanswered(&self, error: &ExchangeError) -> Error {
+        let text = line(&error.to_string());
+        match error {
+            ExchangeError::NotSent(_) => Error::Unreachable(text),
+            ExchangeError::Broken(_) | ExchangeError::Encoded(_) => Error::Broken(text),
+            ExchangeError::TooLarge => self.too_large(),
+        }
     }
 
     /// One of the few requests of this policy at a time.
@@ -124,15 +133,6 @@ fn unconnected(error: ConnectError) -> Error {
         ConnectError::NoAddress { .. } | ConnectError::Tcp { .. } | ConnectError::Tls { .. } => {
             Error::Unreachable(text)
         }
-    }
-}
-
-fn unanswered(error: ExchangeError) -> Error {
-    let text = line(&error.to_string());
-    match error {
-        ExchangeError::NotSent(_) => Error::Unreachable(text),
-        ExchangeError::Broken(_) | ExchangeError::Encoded(_) => Error::Broken(text),
-        ExchangeError::TooLarge(_) => Error::TooLarge(text),
     }
 }
 

@@ -74,7 +74,8 @@ async fn a_long_answer_is_cut_off() {
         let told = told(move |_| vec![Act::Say(bytes.clone()), Act::Stall]).await;
         assert_eq!(
             told,
-            "the response is too large: the response has more than 1000 bytes"
+            "the response is too large: the response has more than the 1000 bytes that policy `p` may take; for more add \
+             to it in scupper.yaml: `limits: {response: 1Mi}`"
         );
     }
     let fits = "x".repeat(1000);
