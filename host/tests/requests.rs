@@ -1,11 +1,16 @@
 //! What a drain asks of the API server, counted by the simulator.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[expect(dead_code, reason = "other suites list the guests")]
+#[path = "support/guests.rs"]
+mod guests;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use scupper::app::{Plugin, PluginOptions};
+use scupper::app::{Plugin, PluginOptions, PoliciesOptions};
+use scupper::policy::PolicySpec;
 use scupper::triggers::slm::Registration;
 use scupper_simulator::api::{ApiServer, Options, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
@@ -23,7 +28,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set() -> Self {
+    async fn set(policies: Vec<PolicySpec>) -> Self {
         let api = ApiServer::start(Options::default()).await.unwrap();
         api.store().apply(objects::node(NODE).build()).unwrap();
         let dir = tempfile::Builder::new().prefix("scupper-").tempdir().unwrap();
@@ -51,6 +56,10 @@ impl Stage {
                     ..Default::default()
                 },
                 ..Default::default()
+            },
+            policies: PoliciesOptions {
+                policies,
+                ..PoliciesOptions::default()
             },
             ..PluginOptions::default()
         };
@@ -105,7 +114,7 @@ impl Stage {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
-    let stage = Stage::set().await;
+    let stage = Stage::set(Vec::new()).await;
     for takes in [0.0, 2.0] {
         for number in 0..PODS {
             let pod = objects::pod("shop", &format!("pod-{number}"), NODE).takes(takes);
@@ -129,4 +138,38 @@ async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
             .event(&format!("uncordon-{takes}"), &format!("{DRIVER}-uncordon"))
             .await;
     }
+}
+
+/// Each step of this hook has another state, and each state is saved before the next step: a patch of the node.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_in_a_hurry_patches_the_node_ten_times_and_then_once_a_second() {
+    let hurries = PolicySpec {
+        name: "hurries".to_owned(),
+        file: guests::guest("hurries"),
+        ..PolicySpec::default()
+    };
+    let stage = Stage::set(vec![hurries]).await;
+    let mark = stage.api.mark();
+    let patches = || {
+        let requests = stage.api.requests_since(mark);
+        let node = format!("/api/v1/nodes/{NODE}");
+        let ours = requests
+            .iter()
+            .filter(|request| request.user_agent.starts_with("scupper"));
+        ours.filter(|request| {
+            request.method == "PATCH" && request.path == node && request.subresource.is_empty()
+        })
+        .count()
+    };
+    let begun = Instant::now();
+    let event = objects::lifecycle_event("drain", DRIVER, NODE).build();
+    stage.api.store().apply(event).unwrap();
+    // The cordon, the burst, and five more: a second each.
+    stage.until(|_| patches() >= 16).await;
+    let elapsed = begun.elapsed();
+    assert!(
+        elapsed >= Duration::from_secs(5),
+        "{} patches took {elapsed:?}",
+        patches()
+    );
 }
