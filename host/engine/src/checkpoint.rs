@@ -70,6 +70,9 @@ pub struct SavedHook {
     pub subject: Subject,
     /// What its last step left behind.
     pub state: Vec<u8>,
+    /// Which version of the policy's state that is: another one may not be able to read it. `None`: there is no state,
+    /// or an older build saved it.
+    pub state_version: Option<u32>,
     /// When its first step was taken.
     pub started: Time,
 }

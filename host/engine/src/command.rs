@@ -28,7 +28,12 @@ pub enum Task {
         draft: Plan,
     },
     /// Take one step of a hook.
-    Step(HookStep),
+    Step {
+        /// The step.
+        step: HookStep,
+        /// Which version of the policy's state it is given; `None`: there is none, or nobody knows.
+        state_version: Option<u32>,
+    },
     /// Cordon the node and save the checkpoint, in one write that fails when the node has changed since `version`.
     Cordon {
         /// The node's UID.
@@ -102,7 +107,7 @@ impl Task {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Plan { .. } => "plan",
-            Self::Step(_) => "step",
+            Self::Step { .. } => "step",
             Self::Cordon { .. } => "cordon",
             Self::Save { .. } => "save",
             Self::Uncordon { .. } => "uncordon",

@@ -51,7 +51,12 @@ pub enum Answer {
     /// To [`Task::Plan`](crate::Task::Plan).
     Plan(PlanAnswer),
     /// To [`Task::Step`](crate::Task::Step). A policy that traps, overruns its time or cannot be called answers `Failed`.
-    Step(StepOutcome),
+    Step {
+        /// How it went.
+        outcome: StepOutcome,
+        /// Which version of its state the policy writes; `None`: nobody knows.
+        state_version: Option<u32>,
+    },
     /// To the writes of the node: done, with the node's new resource version.
     Written {
         /// The node's new `metadata.resourceVersion`.

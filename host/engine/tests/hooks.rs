@@ -44,6 +44,28 @@ fn hooks_of_a_phase_stand_in_a_row_and_are_saved_before_the_next() {
 }
 
 #[test]
+fn a_state_goes_with_the_version_that_wrote_it() {
+    let mut host = with_hooks(&[HookPhase::BeforeCordon]);
+    host.begin(&[pod("a")]).does("step slurm before-cordon node");
+    host.stepped_by("step", pending("one", 1_000), Some(3))
+        .written("save");
+    assert_eq!(host.last_checkpoint().hooks[0].state_version, Some(3));
+    host.wait(1_000)
+        .does("step slurm before-cordon node after one of version 3");
+    // The same bytes of another version are another state.
+    host.stepped_by("step", pending("one", 1_000), Some(4))
+        .written("save");
+    assert_eq!(host.last_checkpoint().hooks[0].state_version, Some(4));
+    host.wait(1_000)
+        .does("step slurm before-cordon node after one of version 4");
+    // No state is no version's.
+    host.stepped_by("step", pending("", 1_000), Some(4))
+        .written("save");
+    assert_eq!(host.last_checkpoint().hooks[0].state_version, None);
+    host.wait(1_000).does("step slurm before-cordon node");
+}
+
+#[test]
 fn a_hooks_state_is_saved_before_its_next_step_and_only_when_it_changed() {
     let mut host = with_hooks(&[HookPhase::BeforeCordon]);
     host.begin(&[pod("a")]).does("step slurm before-cordon node");
@@ -238,8 +260,14 @@ fn an_answer_heard_twice_counts_once() {
     host.begin(&[])
         .written("cordon")
         .stepped("step slurm", pending("one", 1_000));
-    host.answer_again("step slurm", scupper_engine::Answer::Step(StepOutcome::Done))
-        .does("save holding, ours");
+    host.answer_again(
+        "step slurm",
+        scupper_engine::Answer::Step {
+            outcome: StepOutcome::Done,
+            state_version: None,
+        },
+    )
+    .does("save holding, ours");
     host.written("save")
         .wait(1_000)
         .does("step slurm before-drain node after one");

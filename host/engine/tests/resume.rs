@@ -108,10 +108,11 @@ fn a_hook_goes_on_with_its_state() {
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
         state: b"job 7".to_vec(),
+        state_version: Some(2),
         started: harness::START,
     });
     let mut host = taken_up(with_hooks(), &checkpoint, &[pod("a")]);
-    host.does("step slurm before-drain node after job 7");
+    host.does("step slurm before-drain node after job 7 of version 2");
     host.stepped("step", StepOutcome::Done)
         .does("save holding, ours")
         .written("save")

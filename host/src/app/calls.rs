@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use scupper_engine::{
-    Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome, Time, Uid, check,
+    Answer, Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome, Time, Uid,
+    check,
 };
 
 use super::view::View;
@@ -63,29 +64,36 @@ fn holds(plan: &Plan, draft: &Plan, pods: &[&Pod], settings: &Settings) -> Resul
     check(&plan, pods.iter().copied(), settings)
 }
 
-/// Takes one step of a hook.
+/// Takes one step of a hook, whose state is of this version.
 pub(super) async fn step(
     policies: &Session,
     drain: DrainInfo<'_>,
     view: &View,
-    step: &HookStep,
-) -> StepOutcome {
+    (step, state_version): (&HookStep, Option<u32>),
+) -> Answer {
     let Some(node) = view.node() else {
         let message = "nothing is known of the node yet".to_owned();
-        return StepOutcome::Failed {
+        let outcome = StepOutcome::Failed {
             message,
             retry_after: Some(NODE_SOON),
         };
+        return Answer::Step {
+            outcome,
+            state_version,
+        };
     };
     let pods: Vec<_> = view.pods().collect();
-    policies
-        .step(StepCall {
-            step,
-            drain,
-            node,
-            pods: &pods,
-        })
-        .await
+    let call = StepCall {
+        step,
+        drain,
+        node,
+        pods: &pods,
+    };
+    let (outcome, state_version) = policies.step(call, state_version).await;
+    Answer::Step {
+        outcome,
+        state_version,
+    }
 }
 
 /// What a policy is told of the drain.

@@ -3,6 +3,7 @@
 //! It holds no policy of its own: which wish is valid is the door's business, what a drain does the engine's.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request, Settings};
 use tokio::sync::{mpsc, watch};
@@ -185,8 +186,7 @@ impl Desk {
     }
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
-        let session = self.tools.catalogue.session();
-        let request = Request {
+        let mut request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
             trigger: wish.trigger.clone(),
@@ -194,15 +194,25 @@ impl Desk {
             node: self.node.clone(),
             deadline: wish.deadline,
             settings: self.settings.clone(),
-            policies: session.infos(),
+            policies: Vec::new(),
         };
-        let now = self.tools.clock.now();
-        let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
-        let reporter = Reporter::lines(self.format, &self.output, now, started, &request)
-            .and_cluster(self.tools.cluster.clone(), self.node.clone());
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let drive = Drive::new(self.tools.clone(), session, request, resume, reporter);
-        let drive = tokio::spawn(drive.run(inbox));
+        let (tools, format, output) = (self.tools.clone(), self.format, Arc::clone(&self.output));
+        let drive = tokio::spawn(async move {
+            // May have to wait until editions of a former process are loaded; the desk does not.
+            let session = match &resume {
+                Some(checkpoint) => tools.catalogue.resume(&checkpoint.hooks).await,
+                None => tools.catalogue.session(),
+            };
+            request.policies = session.infos();
+            let now = tools.clock.now();
+            let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
+            let reporter = Reporter::lines(format, &output, now, started, &request)
+                .and_cluster(tools.cluster.clone(), request.node.clone());
+            Drive::new(tools, session, request, resume, reporter)
+                .run(inbox)
+                .await
+        });
         self.standing
             .send_replace(Standing::Working { id: wish.id.clone() });
         self.current = Some(Current {

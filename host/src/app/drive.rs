@@ -143,12 +143,13 @@ impl Drive {
                     (id, Answer::Plan(answer))
                 });
             }
-            Task::Step(step) => {
+            Task::Step { step, state_version } => {
                 let (request, view, started) = self.snapshot();
                 let policies = Arc::clone(&self.policies);
                 self.running.spawn(async move {
                     let info = calls::info(&request, started, now);
-                    (id, Answer::Step(calls::step(&policies, info, &view, &step).await))
+                    let step = (&step, state_version);
+                    (id, calls::step(&policies, info, &view, step).await)
                 });
             }
             task => {

@@ -67,6 +67,7 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
         ReloadNotice::Rejected { .. } => "PolicyRejected",
         ReloadNotice::RolledBack { .. } => "PolicyRolledBack",
         ReloadNotice::Degraded { .. } => "PolicyDegraded",
+        ReloadNotice::HookBegunAgain { .. } => "PolicyHookBegunAgain",
         ReloadNotice::Removed { .. } => "PolicyRemoved",
     };
     Some(KubernetesEvent {

@@ -76,6 +76,9 @@ struct WireHook {
     pod: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     state: String,
+    /// Of the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
     started: u64,
 }
 
@@ -165,6 +168,7 @@ fn hook_to_wire(hook: &SavedHook) -> WireHook {
         wave,
         pod,
         state: STANDARD_NO_PAD.encode(&hook.state),
+        version: hook.state_version,
         started: hook.started.as_millis(),
     }
 }
@@ -181,6 +185,7 @@ fn hook_from_wire(wire: WireHook) -> Result<SavedHook, CheckpointFault> {
         phase: hook_phase(&wire.phase)?,
         subject,
         state: state.map_err(|error| CheckpointFault::Unreadable(format!("a hook's state: {error}")))?,
+        state_version: wire.version,
         started: Time::from_millis(wire.started),
     })
 }

@@ -44,7 +44,7 @@ impl Cluster {
                     message: error.to_string(),
                 },
             },
-            Task::Plan { .. } | Task::Step(_) => Answer::Rejected {
+            Task::Plan { .. } | Task::Step { .. } => Answer::Rejected {
                 message: format!("the API server has no part in the task {}", task.name()),
             },
         }

@@ -88,7 +88,8 @@ macro_rules! hooks {
 }
 
 /// An edition of one policy, for tests of reloading: each answer names the version that was built in, twice, and the
-/// configuration. Where the configuration says `trap`, its steps trap; `refuse` it does not like.
+/// configuration. Where the configuration says `trap`, its steps trap; `refuse` it does not like; with `state` it says
+/// which state it was given.
 #[macro_export]
 macro_rules! edition {
     ($version:literal, $state_version:literal) => {
@@ -105,11 +106,14 @@ macro_rules! edition {
             step
         );
 
-        fn step(_call: &$crate::Call) -> $crate::Outcome {
+        fn step(call: &$crate::Call) -> $crate::Outcome {
             if $crate::config::get("trap").is_some() {
                 panic!("as configured");
             }
-            let note = $crate::config::get("note").unwrap_or_default();
+            let note = match $crate::config::get("state") {
+                Some(_) => format!("after {}", String::from_utf8_lossy(&call.state)),
+                None => $crate::config::get("note").unwrap_or_default(),
+            };
             $crate::Outcome::pending(format!("{} {note}", $version))
                 .state(*$version.as_bytes().first_chunk::<1>().unwrap())
                 .into()

@@ -16,6 +16,7 @@ mod guests;
 
 mod kept;
 mod load;
+mod resuming;
 mod rig;
 mod rollback;
 

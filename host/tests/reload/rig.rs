@@ -139,8 +139,17 @@ impl Rig {
         config: &[(&str, &str)],
         options: ReloadOptions,
     ) -> Result<Self, StartError> {
-        let file = dir.path().join("p.wasm");
-        let specs = Arc::new(Mutex::new(Ok(vec![named("p", &file, config)])));
+        let specs = vec![named("p", &dir.path().join("p.wasm"), config)];
+        Self::with_specs(dir, specs, options).await
+    }
+
+    /// With all that is said of the policies.
+    pub(crate) async fn with_specs(
+        dir: tempfile::TempDir,
+        specs: Vec<PolicySpec>,
+        options: ReloadOptions,
+    ) -> Result<Self, StartError> {
+        let specs = Arc::new(Mutex::new(Ok(specs)));
         let read = Arc::clone(&specs);
         let source = PolicySource {
             files: Vec::new(),
@@ -241,11 +250,20 @@ pub(crate) async fn step(session: &Session) -> String {
 
 /// One step of `p` in a phase.
 pub(crate) async fn step_in(session: &Session, phase: HookPhase) -> StepOutcome {
+    step_after(session, phase, (b"", None)).await.0
+}
+
+/// One step of `p` in a phase, after a state of this version.
+pub(crate) async fn step_after(
+    session: &Session,
+    phase: HookPhase,
+    (state, version): (&[u8], Option<u32>),
+) -> (StepOutcome, Option<u32>) {
     let step = HookStep {
         policy: "p".to_owned(),
         phase,
         subject: Subject::Node,
-        state: Vec::new(),
+        state: state.to_vec(),
     };
     let drain = DrainInfo {
         id: "drain-uid",
@@ -262,7 +280,7 @@ pub(crate) async fn step_in(session: &Session, phase: HookPhase) -> StepOutcome 
         node: &node(),
         pods: &[],
     };
-    session.step(call).await
+    session.step(call, version).await
 }
 
 fn node() -> Node {

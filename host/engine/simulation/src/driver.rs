@@ -119,7 +119,7 @@ impl World {
             }
             self.referee
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
-            if !matches!(task, Task::Plan { .. } | Task::Step(_)) {
+            if !matches!(task, Task::Plan { .. } | Task::Step { .. }) {
                 self.requests += 1;
             }
             if self.outstanding.insert(id, task.clone()).is_some() {
@@ -174,7 +174,7 @@ impl World {
 
     fn send_command(&mut self, id: CommandId, task: Task) {
         let slow = match task {
-            Task::Plan { .. } | Task::Step(_) => self.rng.chance(self.scenario.faults.slow_policy),
+            Task::Plan { .. } | Task::Step { .. } => self.rng.chance(self.scenario.faults.slow_policy),
             _ => self.rng.chance(self.scenario.faults.slow_answer),
         };
         let delay = if slow {

@@ -76,6 +76,11 @@ impl HookScript {
     }
 }
 
+/// Each state is a version of its own, so that one that comes back with another's version is noticed.
+pub(crate) fn version_of(state: &[u8]) -> Option<u32> {
+    state.try_into().ok().map(u32::from_be_bytes)
+}
+
 fn pending(count: u32, again_after: u64) -> StepOutcome {
     StepOutcome::Pending {
         state: count.to_be_bytes().to_vec(),

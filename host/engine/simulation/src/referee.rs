@@ -11,6 +11,7 @@ use scupper_engine::{
 use crate::cluster::{Cluster, NODE};
 use crate::coverage::Coverage;
 use crate::hookbook::HookBook;
+use crate::hooks::version_of;
 use crate::knowledge::Knowledge;
 use crate::plans::Plans;
 use crate::violation::{Checked, broken};
@@ -107,7 +108,7 @@ impl Referee {
             ) => {
                 self.planners_rest = now + wait.as_millis().clamp(1_000, 300_000);
             }
-            (Task::Step(step), Answer::Step(outcome)) => {
+            (Task::Step { step, .. }, Answer::Step { outcome, .. }) => {
                 coverage.count("hook", outcome_name(outcome));
                 self.hooks.answered(now, step, outcome);
             }
@@ -147,7 +148,12 @@ impl Referee {
                 7,
                 format!("{policy} is asked although a planner is to be left alone"),
             ),
-            Task::Step(step) => self.step(now, step, request),
+            Task::Step { step, state_version } => {
+                if *state_version != version_of(&step.state) {
+                    return broken(8, format!("{step:?} is said to have version {state_version:?}"));
+                }
+                self.step(now, step, request)
+            }
             Task::Cordon { checkpoint, .. } => {
                 if self.knowledge.is_over(now) {
                     return broken(4, "cordons although it is over");

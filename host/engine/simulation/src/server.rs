@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Answer, Duration, EvictAnswer, HookStep, Plan, PlanAnswer, Pod, PodRef, Task, Uid};
+use scupper_engine::{
+    Answer, Duration, EvictAnswer, HookStep, Plan, PlanAnswer, Pod, PodRef, StepOutcome, Task, Uid,
+};
 
 use crate::cluster::Owner;
+use crate::hooks::version_of;
 use crate::violation::{Checked, broken};
 use crate::world::World;
 
@@ -32,7 +35,7 @@ impl World {
     pub(crate) fn carry_out(&mut self, task: &Task, orphan: bool) -> Result<Done, crate::violation::Broken> {
         Ok(match task {
             Task::Plan { policy, draft } => Done::now(Answer::Plan(self.plan(policy, draft))),
-            Task::Step(step) => self.step(step),
+            Task::Step { step, .. } => self.step(step),
             Task::Evict { pod, grace_seconds } => self.remove(pod, *grace_seconds, true),
             Task::Delete { pod, grace_seconds } => self.remove(pod, *grace_seconds, false),
             Task::ListPods => self.list_pods(),
@@ -88,10 +91,17 @@ impl World {
         let failed = self.referee.hooks.failed.get(&id).copied().unwrap_or(0);
         let outcome = match script {
             Some((_, script)) => script.step(step, failed),
-            None => scupper_engine::StepOutcome::Done,
+            None => StepOutcome::Done,
         };
         self.referee.hooks.executed(step, &outcome);
-        Done::now(Answer::Step(outcome))
+        let state_version = match &outcome {
+            StepOutcome::Pending { state, .. } => version_of(state),
+            _ => Some(0),
+        };
+        Done::now(Answer::Step {
+            outcome,
+            state_version,
+        })
     }
 
     fn list_pods(&mut self) -> Done {

@@ -91,17 +91,21 @@ impl Drain {
             None => {}
             Some(Job::Plan) => self.plan_answered(answer),
             Some(Job::Step(key)) => {
-                let outcome = match answer {
-                    Answer::Step(outcome) => outcome,
+                let (outcome, state_version) = match answer {
+                    Answer::Step {
+                        outcome,
+                        state_version,
+                    } => (outcome, state_version),
                     _ => {
                         let message = String::from("the answer was not one to a step");
-                        StepOutcome::Failed {
+                        let failed = StepOutcome::Failed {
                             message,
                             retry_after: None,
-                        }
+                        };
+                        (failed, None)
                     }
                 };
-                self.step_answered(key, outcome);
+                self.step_answered(key, outcome, state_version);
             }
             Some(Job::Write(write)) => self.write_answered(write, answer),
             Some(Job::Remove { uid, charged }) => {

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Duration, HookPhase, Reason, Subject, Time, Uid, WaitingOn};
+use crate::{Duration, HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 /// Tells a hook from every other one of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,8 @@ pub(super) struct HookKey {
 #[derive(Debug)]
 pub(super) struct OpenHook {
     pub(super) state: Vec<u8>,
+    /// Which version of the policy's state that is, where it is known.
+    pub(super) state_version: Option<u32>,
     pub(super) started: Time,
     /// When its next step may be taken.
     pub(super) due: Time,
@@ -51,6 +53,7 @@ impl OpenHook {
     pub(super) const fn begun(now: Time) -> Self {
         Self {
             state: Vec::new(),
+            state_version: None,
             started: now,
             due: now,
             in_flight: false,
@@ -59,14 +62,12 @@ impl OpenHook {
         }
     }
 
-    pub(super) const fn resumed(state: Vec<u8>, started: Time, now: Time) -> Self {
+    pub(super) fn resumed(saved: SavedHook, now: Time) -> Self {
         Self {
-            state,
-            started,
-            due: now,
-            in_flight: false,
-            revision: 0,
-            told: None,
+            state: saved.state,
+            state_version: saved.state_version,
+            started: saved.started,
+            ..Self::begun(now)
         }
     }
 }

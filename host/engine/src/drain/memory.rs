@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::hooks::HookKey;
+use super::hooks::{HookKey, OpenHook};
 use super::pace::Pace;
 use crate::{Checkpoint, Phase, SavedHook, Time};
 
@@ -114,6 +114,7 @@ impl Drain {
             phase: key.phase,
             subject: key.subject.clone(),
             state: hook.state.clone(),
+            state_version: hook.state_version,
             started: hook.started,
         });
         let done = self
@@ -172,13 +173,10 @@ impl Drain {
         for saved in checkpoint.hooks {
             let key = HookKey {
                 phase: saved.phase,
-                subject: saved.subject,
-                policy: saved.policy,
+                subject: saved.subject.clone(),
+                policy: saved.policy.clone(),
             };
-            self.hooks.insert(
-                key,
-                super::hooks::OpenHook::resumed(saved.state, saved.started, self.now),
-            );
+            self.hooks.insert(key, OpenHook::resumed(saved, self.now));
         }
         self.resumed = Some(checkpoint.phase);
     }

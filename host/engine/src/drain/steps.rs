@@ -43,7 +43,9 @@ impl Drain {
             subject: key.subject.clone(),
             state: hook.state.clone(),
         };
-        self.outbox.push(Task::Step(step), Job::Step(key));
+        let state_version = hook.state_version;
+        self.outbox
+            .push(Task::Step { step, state_version }, Job::Step(key));
     }
 
     fn hook_done(&mut self, key: HookKey) {
@@ -103,8 +105,8 @@ impl Drain {
         });
     }
 
-    /// A step was answered.
-    pub(super) fn step_answered(&mut self, key: HookKey, outcome: StepOutcome) {
+    /// A step was answered, by a policy that writes this version of its state.
+    pub(super) fn step_answered(&mut self, key: HookKey, outcome: StepOutcome, writes: Option<u32>) {
         let Some(hook) = self.hooks.get_mut(&key) else {
             return;
         };
@@ -118,8 +120,11 @@ impl Drain {
                 waiting_for,
             } => {
                 hook.due = self.now + again_after;
-                if hook.state != state {
+                // No state is no version's.
+                let state_version = writes.filter(|_| !state.is_empty());
+                if hook.state != state || hook.state_version != state_version {
                     hook.state = state;
+                    hook.state_version = state_version;
                     hook.revision = match key.phase {
                         // It has little time.
                         HookPhase::OnCancel => self.memory.change(),

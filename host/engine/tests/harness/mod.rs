@@ -204,7 +204,22 @@ impl Host {
 
     #[track_caller]
     pub fn stepped(&mut self, begins: &str, outcome: StepOutcome) -> &mut Self {
-        self.answer(begins, Answer::Step(outcome))
+        self.stepped_by(begins, outcome, None)
+    }
+
+    /// By a policy that writes this version of its state.
+    #[track_caller]
+    pub fn stepped_by(
+        &mut self,
+        begins: &str,
+        outcome: StepOutcome,
+        state_version: Option<u32>,
+    ) -> &mut Self {
+        let answer = Answer::Step {
+            outcome,
+            state_version,
+        };
+        self.answer(begins, answer)
     }
 
     /// The pods are seen deleted.
@@ -257,12 +272,13 @@ fn line(task: &Task) -> String {
     let own = |checkpoint: &Checkpoint| if checkpoint.own_cordon { "ours" } else { "not ours" };
     match task {
         Task::Plan { policy, .. } => format!("plan {policy}"),
-        Task::Step(step) => {
+        Task::Step { step, state_version } => {
             let state = String::from_utf8_lossy(&step.state).into_owned();
+            let version = state_version.map_or_else(String::new, |version| format!(" of version {version}"));
             let state = if state.is_empty() {
-                state
+                version
             } else {
-                format!(" after {state}")
+                format!(" after {state}{version}")
             };
             format!(
                 "step {} {} {}{state}",

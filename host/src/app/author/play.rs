@@ -160,7 +160,11 @@ impl Play {
     /// Takes one step of a hook, whatever the drain is about just now.
     pub(super) async fn step(&self, step: &HookStep) -> StepOutcome {
         let info = calls::info(&self.request, self.started, self.now());
-        calls::step(&self.policies, info, &self.view, step).await
+        let step = (step, self.policies.state_version(&step.policy));
+        match calls::step(&self.policies, info, &self.view, step).await {
+            Answer::Step { outcome, .. } => outcome,
+            _ => StepOutcome::Done,
+        }
     }
 
     /// What the first planner is given.
@@ -267,7 +271,9 @@ impl Play {
                 )
                 .await,
             ),
-            Task::Step(step) => Answer::Step(calls::step(&self.policies, info, &self.view, step).await),
+            Task::Step { step, state_version } => {
+                calls::step(&self.policies, info, &self.view, (step, *state_version)).await
+            }
             task => self.world.lock().carry_out(task),
         };
         let (sent, emitted) = {
@@ -279,7 +285,7 @@ impl Play {
             )
         };
         let stepped = match (&task, &answer) {
-            (Task::Step(step), Answer::Step(outcome)) => Some(HookAnswer {
+            (Task::Step { step, .. }, Answer::Step { outcome, .. }) => Some(HookAnswer {
                 policy: step.policy.clone(),
                 phase: step.phase,
                 subject: self.subject(&step.subject),

@@ -217,7 +217,7 @@ impl World {
                 node.checkpoint.clone_from(checkpoint);
             }),
             Task::Forget { .. } => self.write(None, |node| node.checkpoint = None::<Checkpoint>),
-            Task::Plan { .. } | Task::Step(_) => Answer::Rejected {
+            Task::Plan { .. } | Task::Step { .. } => Answer::Rejected {
                 message: "this is for the policies".to_owned(),
             },
         }

@@ -60,6 +60,7 @@ impl Numbers {
 
     fn checkpoint(&mut self) -> Checkpoint {
         let hook = |numbers: &mut Self| SavedHook {
+            state_version: (numbers.below(2) == 0).then(|| u32::try_from(numbers.below(9)).unwrap()),
             policy: numbers.text(),
             phase: numbers.one(&HookPhase::ALL),
             subject: numbers.subject(),
@@ -140,6 +141,56 @@ fn five_hundred_pods_fit_many_times() {
     };
     let size = encode(&checkpoint).unwrap().len();
     assert!(size < 12 * 1024, "{size} bytes");
+}
+
+#[test]
+fn five_hundred_running_hooks_fit_with_their_versions() {
+    let mut numbers = Numbers(7);
+    let mut hook = |state_version| SavedHook {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeEvict,
+        subject: Subject::Pod(Uid(numbers.uuid())),
+        state: vec![7; 20],
+        state_version,
+        started: Time::from_millis(1_790_000_000_000),
+    };
+    let mut size = |state_version| {
+        let checkpoint = Checkpoint {
+            hooks: (0..500).map(|_| hook(state_version)).collect(),
+            ..plain()
+        };
+        encode(&checkpoint).unwrap().len()
+    };
+    let (without, with) = (size(None), size(Some(1)));
+    assert!(with < MAX_BYTES / 2, "{with} bytes");
+    assert!(
+        with - without <= 500 * 12,
+        "{} bytes for versions",
+        with - without
+    );
+}
+
+#[test]
+fn a_hook_of_an_older_build_is_read_and_its_states_version_is_unknown() {
+    let hook = SavedHook {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: b"job 7".to_vec(),
+        state_version: Some(3),
+        started: Time::from_millis(1),
+    };
+    let checkpoint = Checkpoint {
+        hooks: vec![hook],
+        ..plain()
+    };
+    let text = encode(&checkpoint).unwrap();
+    let older = text.replace(r#","version":3"#, "");
+    assert_ne!(text, older, "{text}");
+    let [hook] = &decode(&older).unwrap().hooks[..] else {
+        panic!("{older}")
+    };
+    assert_eq!((hook.state.as_slice(), hook.state_version), (&b"job 7"[..], None));
 }
 
 #[test]
@@ -229,6 +280,7 @@ fn what_does_not_fit_is_said_before_the_api_server_says_it() {
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
         state: vec![7; 200_000],
+        state_version: Some(1),
         started: Time::from_millis(1),
     };
     let checkpoint = Checkpoint {

@@ -1,5 +1,6 @@
 //! The active policies: an immutable generation, swapped as a whole, and the drains that hold on to older ones.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
@@ -7,6 +8,7 @@ use scupper_engine::Time;
 use tokio::sync::{mpsc, oneshot};
 
 use super::edition::Edition;
+use super::notice::ReloadNotice;
 use super::session::Session;
 use super::status::SlotStatus;
 use crate::policy::loaded::Loaded;
@@ -38,6 +40,8 @@ pub(super) struct Member {
     pub(super) generation: u64,
     /// When that was.
     pub(super) since: Time,
+    /// It was rolled back: nobody goes on with it.
+    withdrawn: AtomicBool,
 }
 
 /// Something for the reloader to do.
@@ -53,6 +57,13 @@ pub(super) enum Order {
         name: String,
         answer: oneshot::Sender<Result<String, String>>,
     },
+    /// Which editions besides the active one are at hand. Answered when those of a former process are loaded.
+    Kept {
+        name: String,
+        answer: oneshot::Sender<Vec<Arc<Member>>>,
+    },
+    /// A drain has something to tell of a policy.
+    Tell(ReloadNotice),
     /// Look at all files now, and say when everything that was found is done.
     Look(oneshot::Sender<()>),
 }
@@ -69,6 +80,25 @@ pub struct Straggler {
 }
 
 impl Member {
+    pub(super) const fn new(policy: Arc<Loaded>, edition: Edition, generation: u64, since: Time) -> Self {
+        Self {
+            policy,
+            edition,
+            generation,
+            since,
+            withdrawn: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// The version of hooks' state that it writes and reads.
+    pub(super) fn reads(&self) -> u32 {
+        self.policy.description.state_version
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.policy.description.name
     }
@@ -147,15 +177,50 @@ impl Catalogue {
         told.await.map_err(|_dropped| gone())?
     }
 
+    /// Editions of a policy that are at hand besides the active one, the newest first.
+    pub(super) async fn kept(&self, name: &str) -> Vec<Arc<Member>> {
+        let (answer, told) = oneshot::channel();
+        let order = Order::Kept {
+            name: name.to_owned(),
+            answer,
+        };
+        match self.orders.send(order).await {
+            Ok(()) => told.await.unwrap_or_default(),
+            Err(_closed) => Vec::new(),
+        }
+    }
+
+    /// Has something told of a policy. Whoever tells it does not wait.
+    pub(super) fn tell(&self, notice: ReloadNotice) {
+        let _sent = self.orders.try_send(Order::Tell(notice)).is_ok();
+    }
+
+    /// This edition was rolled back: drains that are on it leave it.
+    pub(super) fn withdraw(&self, name: &str, edition: &Edition) {
+        let active = self.active();
+        let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = old.iter().filter_map(Weak::upgrade);
+        for member in old.chain(active.members.iter().cloned()) {
+            if member.name() == name && member.edition == *edition {
+                member.withdrawn.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     pub(super) fn active(&self) -> Arc<Generation> {
         self.active.load_full()
     }
 
     pub(super) fn swap(&self, generation: Generation) {
         let before = self.active.swap(Arc::new(generation));
+        self.remember(&before.members);
+    }
+
+    /// These editions may be held by a drain without being active.
+    pub(super) fn remember(&self, members: &[Arc<Member>]) {
         let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         old.retain(|member| member.strong_count() > 0);
-        for member in &before.members {
+        for member in members {
             let member = Arc::downgrade(member);
             if !old.iter().any(|known| known.ptr_eq(&member)) {
                 old.push(member);

@@ -56,10 +56,29 @@ impl Reloader {
         let later = self.roster.settle(&self.names(), good);
         self.due = again.into_iter().chain(later).min();
         self.say(instead);
-        let former =
-            |spec: &PolicySpec| Some((spec.clone(), index.get(&spec.name)?.previous.clone()?.digest));
-        self.former = self.specs.iter().filter_map(former).collect();
+        self.former = Some(self.former(&index));
         Ok(())
+    }
+
+    /// What was active when a former process ended and what was before that, as far as it is not active now.
+    fn former(&self, index: &Index) -> Vec<(PolicySpec, String)> {
+        let active = self.roster.catalogue.active();
+        let mut former = Vec::new();
+        for spec in &self.specs {
+            let Some(kept) = index.get(&spec.name) else {
+                continue;
+            };
+            let active = active.member(&spec.name).map(|member| &member.edition.digest);
+            let mut digests: Vec<&String> = [Some(&kept.good), kept.previous.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(|wire| &wire.digest)
+                .filter(|digest| Some(*digest) != active)
+                .collect();
+            digests.dedup();
+            former.extend(digests.into_iter().map(|digest| (spec.clone(), digest.clone())));
+        }
+        former
     }
 
     async fn index(&self) -> Index {

@@ -19,6 +19,7 @@ mod first;
 mod look;
 mod notice;
 mod reloader;
+mod resume;
 mod rollback;
 mod roster;
 mod rules;

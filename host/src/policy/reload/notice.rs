@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use scupper_engine::HookPhase;
+
 /// Something happened to a policy. A line for people is its `Display`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReloadNotice {
@@ -47,6 +49,19 @@ pub enum ReloadNotice {
         /// Why.
         reason: String,
     },
+    /// A hook of a running drain begins again without its state, as the edition that goes on with it cannot read that.
+    HookBegunAgain {
+        /// The policy.
+        name: String,
+        /// The digest that goes on with it.
+        digest: String,
+        /// The hook's phase.
+        phase: HookPhase,
+        /// The state's version; `None`: nobody knows.
+        wrote: Option<u32>,
+        /// The version that this edition reads.
+        reads: u32,
+    },
     /// The operator does not want it any more.
     Removed {
         /// The policy.
@@ -62,6 +77,7 @@ impl ReloadNotice {
             | Self::Rejected { name, .. }
             | Self::RolledBack { name, .. }
             | Self::Degraded { name, .. }
+            | Self::HookBegunAgain { name, .. }
             | Self::Removed { name } => name,
         }
     }
@@ -107,6 +123,24 @@ impl fmt::Display for ReloadNotice {
             }
             Self::Degraded { name, digest, reason } => {
                 write!(f, "policy {name}: {} runs instead: {reason}", short(digest))
+            }
+            Self::HookBegunAgain {
+                name,
+                digest,
+                phase,
+                wrote,
+                reads,
+            } => {
+                let digest = short(digest);
+                let wrote = wrote.map_or_else(
+                    || "an unknown version".to_owned(),
+                    |wrote| format!("version {wrote}"),
+                );
+                write!(
+                    f,
+                    "policy {name}: a {phase} hook begins again without its state, which is of {wrote}: {digest} reads \
+                     version {reads}"
+                )
             }
             Self::Removed { name } => write!(f, "policy {name}: removed"),
         }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
 use super::candidate::{Loader, Material};
-use super::catalogue::{Catalogue, Order};
+use super::catalogue::{Catalogue, Member, Order};
 use super::edition::Edition;
 use super::look::{self, Look, PolicySource};
 use super::notice::ReloadNotice;
@@ -68,8 +68,10 @@ pub struct Reloader {
     asking: Vec<oneshot::Sender<()>>,
     /// The generation that the next process would find, by what was written down.
     saved: u64,
-    /// Editions before the active ones, of a former process.
-    pub(super) former: Vec<(PolicySpec, String)>,
+    /// Editions besides the active ones that a former process had, the newest first; `None`: they are loaded.
+    pub(super) former: Option<Vec<(PolicySpec, String)>>,
+    /// Who waits for them.
+    waiting: Vec<(String, oneshot::Sender<Vec<Arc<Member>>>)>,
 }
 
 enum Work {
@@ -113,7 +115,8 @@ impl Reloader {
             asked: Vec::new(),
             asking: Vec::new(),
             saved: 0,
-            former: Vec::new(),
+            former: None,
+            waiting: Vec::new(),
         };
         reloader.load_first().await?;
         Ok((catalogue, reloader))
@@ -162,6 +165,11 @@ impl Reloader {
                 // Whoever asked may be gone.
                 let _told = answer.send(told).is_ok();
             }
+            Order::Kept { name, answer } => {
+                self.waiting.push((name, answer));
+                self.answer_kept();
+            }
+            Order::Tell(notice) => self.roster.tell(notice),
             Order::Look(done) => self.asked.push(done),
         }
     }
@@ -186,6 +194,8 @@ impl Reloader {
                         self.roster.recall_previous(&name, edition, policy);
                     }
                 }
+                self.former = None;
+                self.answer_kept();
                 None
             }
             Work::Saved => self.answer(),
@@ -213,6 +223,17 @@ impl Reloader {
                 .map(Work::Loaded)
                 .boxed(),
         )
+    }
+
+    /// Tells drains of a former process which editions could go on with them, as soon as that is known.
+    fn answer_kept(&mut self) {
+        if self.former.is_some() {
+            return;
+        }
+        for (name, answer) in self.waiting.drain(..) {
+            // The drain may be over.
+            let _told = answer.send(self.roster.kept(&name)).is_ok();
+        }
     }
 
     /// Tells whoever asked that everything is done.
@@ -243,9 +264,9 @@ impl Reloader {
         Some(write.boxed())
     }
 
-    /// Loads the editions that a former process went away from.
+    /// Loads the editions that a former process had besides those that are active now.
     fn recall(&mut self) -> Option<BoxFuture<'static, Work>> {
-        let former = std::mem::take(&mut self.former);
+        let former = self.former.clone()?;
         let loader = self.loader.clone();
         let recall = async move {
             let mut candidates = Vec::new();

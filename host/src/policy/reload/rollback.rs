@@ -50,12 +50,8 @@ impl Roster {
             at: now,
         });
         let number = active.number + 1;
-        let back = Arc::new(Member {
-            policy,
-            edition: to.clone(),
-            generation: number,
-            since: now,
-        });
+        self.catalogue.withdraw(name, &from);
+        let back = Arc::new(Member::new(policy, to.clone(), number, now));
         let members = active.members.iter().map(|member| match member.name() == name {
             true => Arc::clone(&back),
             false => Arc::clone(member),

@@ -38,6 +38,8 @@ pub(super) struct Place {
     pub(super) slot: Slot,
     /// The edition before, ready to be called: going back must not depend on a disk.
     pub(super) previous: Option<Arc<Loaded>>,
+    /// The edition before that one, when a former process had it: a drain of that process may have been on it.
+    pub(super) older: Option<(Edition, Arc<Loaded>)>,
     /// Loaded, and waiting for the rest of its configuration.
     pub(super) ready: Option<(Edition, Arc<Loaded>)>,
     /// How it stands, when not simply active.
@@ -50,6 +52,7 @@ impl Place {
     fn activate(&mut self, edition: Edition, before: Option<&Arc<Member>>) {
         self.slot.activate(edition);
         self.previous = before.map(|before| Arc::clone(&before.policy));
+        self.older = None;
         self.back_to_active();
     }
 
@@ -222,7 +225,7 @@ impl Roster {
         }
     }
 
-    /// An edition that a former process went away from: there is a way back to it.
+    /// An edition that a former process had: there is a way back to the newest of them.
     pub(super) fn recall_previous(&mut self, name: &str, edition: Edition, policy: Loaded) {
         let active = self.catalogue.active();
         let place = self.places.entry(name.to_owned()).or_default();
@@ -232,8 +235,26 @@ impl Roster {
         if news && place.previous.is_none() {
             place.slot.recall_previous(edition);
             place.previous = Some(Arc::new(policy));
+        } else if news && place.older.is_none() {
+            place.older = Some((edition, Arc::new(policy)));
         }
         self.publish();
+    }
+
+    /// Editions of a policy that are at hand besides the active one, the newest first.
+    pub(super) fn kept(&self, name: &str) -> Vec<Arc<Member>> {
+        let Some(place) = self.places.get(name) else {
+            return Vec::new();
+        };
+        let previous = place.slot.previous().cloned().zip(place.previous.clone());
+        let member = |(edition, policy)| Arc::new(Member::new(policy, edition, 0, self.clock.now()));
+        let kept: Vec<_> = previous
+            .into_iter()
+            .chain(place.older.clone())
+            .map(member)
+            .collect();
+        self.catalogue.remember(&kept);
+        kept
     }
 
     /// What the next process has to know.
@@ -288,12 +309,7 @@ impl Roster {
                     version: policy.description.version.clone(),
                     generation: number,
                 });
-                members.push(Arc::new(Member {
-                    policy,
-                    edition,
-                    generation: number,
-                    since: now,
-                }));
+                members.push(Arc::new(Member::new(policy, edition, number, now)));
             } else {
                 members.extend(active.member(name).cloned());
             }

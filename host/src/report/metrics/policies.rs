@@ -139,6 +139,11 @@ impl Metrics {
         self.reloaded(policy, "degraded", "");
     }
 
+    /// A hook begins again, as the edition that goes on with it does not read its state.
+    pub fn policy_hook_begun_again(&self, policy: &str) {
+        self.reloaded(policy, "hook-begun-again", "");
+    }
+
     /// A policy is no longer configured: it has no version any more. Its counters stay, as counters never go back.
     pub fn policy_removed(&self, policy: &str) {
         self.hide(policy, ACTIVE);
