@@ -5,12 +5,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request, Settings};
+use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::drive::{Drive, Tools};
 use super::reporter::{Output, Reporter};
+use super::terms::Terms;
 use crate::report::Format;
 use crate::triggers::{Demand, Resume, Standing, Wish};
 
@@ -21,7 +22,7 @@ const ORDERS: usize = 64;
 pub(crate) struct Desk {
     tools: Tools,
     node: String,
-    settings: Settings,
+    terms: Terms,
     format: Format,
     output: Output,
     standing: watch::Sender<Standing>,
@@ -40,7 +41,7 @@ struct Current {
 /// What a desk is made with.
 pub(crate) struct DeskOptions {
     pub(crate) node: String,
-    pub(crate) settings: Settings,
+    pub(crate) terms: Terms,
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) standing: watch::Sender<Standing>,
@@ -51,7 +52,7 @@ impl Desk {
     pub(crate) fn new(tools: Tools, options: DeskOptions) -> Self {
         let DeskOptions {
             node,
-            settings,
+            terms,
             format,
             output,
             standing,
@@ -60,7 +61,7 @@ impl Desk {
         Self {
             tools,
             node,
-            settings,
+            terms,
             format,
             output,
             standing,
@@ -186,6 +187,7 @@ impl Desk {
     }
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
+        let begun = self.terms.now();
         let mut request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
@@ -193,11 +195,13 @@ impl Desk {
             intent: wish.intent,
             node: self.node.clone(),
             deadline: wish.deadline,
-            settings: self.settings.clone(),
+            settings: begun.settings,
             policies: Vec::new(),
         };
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let (tools, format, output) = (self.tools.clone(), self.format, Arc::clone(&self.output));
+        let mut tools = self.tools.clone();
+        tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
+        let (format, output) = (self.format, Arc::clone(&self.output));
         let drive = tokio::spawn(async move {
             // May have to wait until editions of a former process are loaded; the desk does not.
             let session = match &resume {

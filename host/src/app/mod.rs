@@ -18,6 +18,7 @@ mod plan;
 mod plugin;
 mod policies;
 mod reporter;
+mod terms;
 mod trial;
 mod view;
 
@@ -28,4 +29,5 @@ pub use own::own_pod_from_env;
 pub use plan::{PlanOptions, Planned, plan};
 pub use plugin::Plugin;
 pub use reporter::Output;
+pub(crate) use terms::{eviction_timeout, settings, sla};
 pub use trial::{Trial, try_policies};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::Settings;
 
+use super::config::DrainFile;
 use crate::clock::Clock;
 use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
 use crate::report::Format;
@@ -42,6 +43,9 @@ pub struct PluginOptions {
     pub node_scope: bool,
     /// How pods are chosen and evicted.
     pub settings: Settings,
+    /// What the command line says of drains where a configuration file says the rest: the file is asked again for each
+    /// drain. `None`: `settings`, `eviction_timeout` and `sla` say it all.
+    pub drain_flags: Option<DrainFile>,
     /// What to load.
     pub policies: PoliciesOptions,
     /// Where metrics are served; `None`: nowhere.
@@ -67,6 +71,7 @@ impl Default for PluginOptions {
             sla: Some(Duration::from_secs(300)),
             node_scope: false,
             settings: Settings::default(),
+            drain_flags: None,
             policies: PoliciesOptions::default(),
             metrics: None,
             format: Format::Human,

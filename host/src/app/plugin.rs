@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
 use super::reporter::Output;
+use super::terms::Terms;
 use super::{AppError, PluginOptions, board, policies};
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::report::{Metrics, MetricsServer};
@@ -71,6 +73,8 @@ impl Plugin {
         let known = cluster.node(&node).await.map_err(unseen)?;
         let (standing, stands) = watch::channel(Standing::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
+        let terms = Terms::new(&options, Arc::clone(&kept.catalogue));
+        let sla = terms.now().sla;
         let tools = Tools {
             cluster: cluster.clone(),
             catalogue: Arc::clone(&kept.catalogue),
@@ -78,7 +82,7 @@ impl Plugin {
         };
         let desk = DeskOptions {
             node: node.clone(),
-            settings: options.settings.clone(),
+            terms,
             format: options.format,
             output,
             standing,
@@ -96,7 +100,7 @@ impl Plugin {
             resume: desk.resume(),
         };
         let board = Arc::new(board::Board { cluster, node });
-        let door = slm::run(slm_options(&options), board, wires, stop.clone());
+        let door = slm::run(slm_options(&options, sla), board, wires, stop.clone());
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
@@ -186,11 +190,11 @@ fn join<T, E>(joined: Result<Result<T, E>, tokio::task::JoinError>) -> Result<T,
     }
 }
 
-fn slm_options(options: &PluginOptions) -> SlmOptions {
+fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
     let instance = slm::unique_instance(options.clock.now());
     SlmOptions {
         kubelet_root: options.kubelet_root.clone(),
-        sla: options.sla,
+        sla,
         scope: if options.node_scope {
             slm::Scope::Node
         } else {

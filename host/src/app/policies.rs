@@ -45,7 +45,9 @@ pub(crate) async fn load(
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let specs = match &options.source {
         Some(source) => {
-            (source.read)().map_err(|reason| AppError::Reload(StartError::Configuration(reason)))?
+            let read = (source.read)();
+            let read = read.map_err(|reason| AppError::Reload(StartError::Configuration(reason)));
+            read?.policies
         }
         None => options.policies.clone(),
     };

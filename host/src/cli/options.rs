@@ -4,18 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Filters, Settings};
+use scupper_engine::{PodRef, Settings};
 
 use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use super::commands::chain;
 use crate::app::config::{self, Configuration, DrainFile, OwnCordon};
-use crate::app::{PluginOptions, PoliciesOptions};
-use crate::policy::{PolicySource, PolicySpec, ReloadOptions, check_policy_name};
-
-/// As the driver drains unless it is told otherwise: without asking a person who is not there.
-const FORCE: bool = false;
-const IGNORE_DAEMONSETS: bool = true;
-const DELETE_EMPTYDIR_DATA: bool = true;
+use crate::app::{self, PluginOptions, PoliciesOptions};
+use crate::policy::{
+    PolicySource, PolicySpec, ReloadOptions, SourceText, Wanted, check_policy_name, keeps_configuration,
+};
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -42,28 +39,29 @@ impl Problems {
 /// The plugin's options.
 pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     let mut problems = Problems::default();
-    let (mut policies, file) = policies(&mut problems, &args.policies);
+    let (mut policies, file) = policies(&mut problems, &args.policies, When::AgainAndAgain);
     policies.source = args.policies.config.as_deref().map(source);
-    let on_failure = args.on_failure.map(OwnCordon::from).or(file.on_failure);
-    let settings = drain(&mut problems, &args.drain, &file, on_failure);
-    let eviction_timeout = eviction_timeout(&mut problems, &args.drain, &file);
-    let sla = chosen(&mut problems, "--sla", args.sla.as_ref(), file.sla);
-    let defaults = PluginOptions::default();
-    let options = (|| {
-        Some(PluginOptions {
-            kubeconfig: args.cluster.kubeconfig.clone(),
-            eviction_timeout,
-            driver_name: args.driver_name.clone(),
-            node_name: args.node_name.clone(),
-            kubelet_root: args.kubelet_root.clone(),
-            sla: sla.or(defaults.sla).filter(|sla| !sla.is_zero()),
-            node_scope: args.scope == Scope::Node,
-            settings: settings?,
-            policies,
-            metrics: args.metrics_address,
-            ..defaults
-        })
-    })();
+    let flags = DrainFile {
+        sla: said(&mut problems, "--sla", args.sla.as_ref()),
+        on_failure: args.on_failure.map(OwnCordon::from),
+        ..drain_flags(&mut problems, &args.drain)
+    };
+    let own_pod = own_pod(&mut problems);
+    let drain = flags.clone().or(file);
+    let options = own_pod.map(|own_pod| PluginOptions {
+        kubeconfig: args.cluster.kubeconfig.clone(),
+        eviction_timeout: app::eviction_timeout(&drain),
+        driver_name: args.driver_name.clone(),
+        node_name: args.node_name.clone(),
+        kubelet_root: args.kubelet_root.clone(),
+        sla: app::sla(&drain),
+        node_scope: args.scope == Scope::Node,
+        settings: app::settings(&drain, own_pod),
+        drain_flags: args.policies.config.as_ref().map(|_| flags),
+        policies,
+        metrics: args.metrics_address,
+        ..PluginOptions::default()
+    });
     problems.end(options)
 }
 
@@ -73,60 +71,33 @@ pub(crate) fn planning(
     chosen: &PolicyArgs,
 ) -> Result<(Settings, PoliciesOptions, Duration), OptionsError> {
     let mut problems = Problems::default();
-    let (policies, file) = policies(&mut problems, chosen);
-    let settings = drain(&mut problems, args, &file, file.on_failure);
-    let timeout = eviction_timeout(&mut problems, args, &file);
-    let options = settings.map(|settings| (settings, policies, timeout));
+    let (policies, file) = policies(&mut problems, chosen, When::Once);
+    let drain = drain_flags(&mut problems, args).or(file);
+    let timeout = app::eviction_timeout(&drain);
+    let own_pod = own_pod(&mut problems);
+    let options = own_pod.map(|own_pod| (app::settings(&drain, own_pod), policies, timeout));
     problems.end(options)
 }
 
-/// A flag that is given wins over the file, and the file over the default.
-fn drain(
-    problems: &mut Problems,
-    args: &DrainArgs,
-    file: &DrainFile,
-    on_failure: Option<OwnCordon>,
-) -> Option<Settings> {
-    let own_pod = problems.check(crate::app::own_pod_from_env(|name| std::env::var(name).ok()));
-    let defaults = Filters::default();
-    let grace_period = args.grace_period.or(file.grace_period);
-    Some(Settings {
-        filters: Filters {
-            force: args.force.or(file.force).unwrap_or(FORCE),
-            ignore_daemonsets: args
-                .ignore_daemonsets
-                .or(file.ignore_daemonsets)
-                .unwrap_or(IGNORE_DAEMONSETS),
-            delete_emptydir_data: args
-                .delete_emptydir_data
-                .or(file.delete_emptydir_data)
-                .unwrap_or(DELETE_EMPTYDIR_DATA),
-            ..defaults
-        },
-        grace_seconds: grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
-        own_pod: own_pod?,
-        uncordon_on_failure: on_failure == Some(OwnCordon::Rollback),
-        ..Settings::default()
-    })
-}
-
-fn eviction_timeout(problems: &mut Problems, args: &DrainArgs, file: &DrainFile) -> Duration {
-    let flag = args.eviction_timeout.as_ref();
-    let timeout = chosen(problems, "--eviction-timeout", flag, file.eviction_timeout);
-    timeout.unwrap_or_else(|| PluginOptions::default().eviction_timeout)
-}
-
-/// The flag's duration, or else the file's.
-fn chosen(
-    problems: &mut Problems,
-    flag: &str,
-    given: Option<&String>,
-    file: Option<Duration>,
-) -> Option<Duration> {
-    match given {
-        Some(text) => problems.check(duration(flag, text)),
-        None => file,
+/// What the flags say of drains; each wins over the file.
+fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
+    DrainFile {
+        eviction_timeout: said(problems, "--eviction-timeout", args.eviction_timeout.as_ref()),
+        grace_period: args.grace_period,
+        force: args.force,
+        delete_emptydir_data: args.delete_emptydir_data,
+        ignore_daemonsets: args.ignore_daemonsets,
+        ..DrainFile::default()
     }
+}
+
+fn own_pod(problems: &mut Problems) -> Option<Option<PodRef>> {
+    problems.check(app::own_pod_from_env(|name| std::env::var(name).ok()))
+}
+
+/// A flag's duration.
+fn said(problems: &mut Problems, flag: &str, given: Option<&String>) -> Option<Duration> {
+    given.and_then(|text| problems.check(duration(flag, text)))
 }
 
 impl From<OnFailure> for OwnCordon {
@@ -140,20 +111,44 @@ impl From<OnFailure> for OwnCordon {
 
 /// The file as a driver reads it again when it changes.
 fn source(file: &Path) -> PolicySource {
-    let file = file.to_owned();
+    // What is kept of it must mean the same in another working directory.
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     PolicySource {
         files: vec![file.clone()],
-        read: Arc::new(move || {
-            let read = config::read(&file).map_err(|error| chain(&error))?;
-            Ok(read.policies)
+        read: Arc::new(move || config::read(&file).map(wanted).map_err(|error| chain(&error))),
+        understand: Arc::new(|said| {
+            let read = config::read_text(&said.file, &said.text);
+            read.map(wanted).map_err(|error| chain(&error))
         }),
     }
 }
 
+fn wanted(read: Configuration) -> Wanted {
+    Wanted {
+        policies: read.policies,
+        said: Some(SourceText {
+            file: read.file,
+            text: read.text,
+        }),
+    }
+}
+
+/// How often a configuration file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Once,
+    /// A driver keeps the last good one, and starts on it while the file is broken.
+    AgainAndAgain,
+}
+
 /// The policies of the file, or else those of the flags, and what else the file says.
-fn policies(problems: &mut Problems, args: &PolicyArgs) -> (PoliciesOptions, DrainFile) {
-    let configuration = match &args.config {
-        Some(file) => problems.check(config::read(file).map_err(|error| chain(&error))),
+fn policies(problems: &mut Problems, args: &PolicyArgs, when: When) -> (PoliciesOptions, DrainFile) {
+    let state = state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref());
+    let is_kept = || when == When::AgainAndAgain && state.as_deref().is_some_and(keeps_configuration);
+    let configuration = match args.config.as_deref().map(config::read) {
+        // The driver says what is wrong with the file when it takes the one that it kept.
+        Some(Err(_)) if is_kept() => None,
+        Some(read) => problems.check(read.map_err(|error| chain(&error))),
         None => None,
     };
     let Configuration { policies, drain, .. } = configuration.unwrap_or_default();
@@ -164,7 +159,7 @@ fn policies(problems: &mut Problems, args: &PolicyArgs) -> (PoliciesOptions, Dra
         },
         cache: args.policy_cache.clone(),
         reload: ReloadOptions {
-            state: state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref()),
+            state,
             ..ReloadOptions::default()
         },
         ..PoliciesOptions::default()

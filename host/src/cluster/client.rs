@@ -42,6 +42,7 @@ impl Default for ConnectOptions {
 pub struct Cluster {
     shared: Arc<Shared>,
     lifecycle_group: Arc<str>,
+    eviction_timeout: Duration,
 }
 
 struct Shared {
@@ -66,6 +67,7 @@ impl Cluster {
         options: ConnectOptions,
         clock: Clock,
     ) -> Self {
+        let eviction_timeout = options.eviction_timeout;
         let shared = Shared {
             client,
             options,
@@ -77,6 +79,7 @@ impl Cluster {
         Self {
             shared: Arc::new(shared),
             lifecycle_group: Arc::from(LIFECYCLE_GROUP),
+            eviction_timeout,
         }
     }
 
@@ -93,6 +96,19 @@ impl Cluster {
             lifecycle_group: Arc::from(group),
             ..self
         }
+    }
+
+    /// The same with another limit of one eviction request.
+    #[must_use]
+    pub fn with_eviction_timeout(self, eviction_timeout: Duration) -> Self {
+        Self {
+            eviction_timeout,
+            ..self
+        }
+    }
+
+    pub(super) const fn eviction_timeout(&self) -> Duration {
+        self.eviction_timeout
     }
 
     pub(super) fn client(&self) -> &kube::Client {

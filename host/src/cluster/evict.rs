@@ -42,7 +42,7 @@ impl Cluster {
             Ok(request) => request,
             Err(error) => return refused(400, format!("no request can be made of it: {error}"), None),
         };
-        match transport::send(self.client(), request, self.options().eviction_timeout).await {
+        match transport::send(self.client(), request, self.eviction_timeout()).await {
             Ok(reply) if reply.is_success() => EvictAnswer::Accepted,
             Ok(reply) => classify(reply.code, reply.retry_after, &reply.status()),
             Err(Fault::Unreachable(message) | Fault::Malformed(message)) => {

@@ -86,9 +86,9 @@ pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};
 pub use private::PrivateDirError;
 pub use reload::{
-    Catalogue, Control, ControlError, PolicySource, ReadSpecs, ReloadNotice, ReloadOptions, ReloadRules,
-    Reloader, Session, SlotProblem, SlotState, SlotStatus, StartError, StoreError, Straggler, WatchOptions,
-    ask_list, ask_rollback,
+    Catalogue, Control, ControlError, PolicySource, ReadWanted, ReloadNotice, ReloadOptions, ReloadRules,
+    Reloader, Session, SlotProblem, SlotState, SlotStatus, SourceText, StartError, StoreError, Straggler,
+    Understand, Wanted, WatchOptions, ask_list, ask_rollback, keeps_configuration,
 };
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
 pub use secret::{SecretGrant, SecretGrantError, SecretSource, Secrets};

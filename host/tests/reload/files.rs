@@ -106,13 +106,10 @@ impl Volume {
 /// The configuration is a file of the same volume: one line, the value of `note`.
 fn source(dir: &Path) -> PolicySource {
     let (note, module) = (dir.join("note"), dir.join("p.wasm"));
-    PolicySource {
-        files: vec![note.clone()],
-        read: Arc::new(move || {
-            let note = fs::read_to_string(&note).map_err(|error| error.to_string())?;
-            Ok(vec![named("p", &module, &[("note", note.as_str())])])
-        }),
-    }
+    PolicySource::of(vec![note.clone()], move || {
+        let note = fs::read_to_string(&note).map_err(|error| error.to_string())?;
+        Ok(vec![named("p", &module, &[("note", note.as_str())])])
+    })
 }
 
 struct Mounted {

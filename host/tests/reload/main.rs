@@ -7,6 +7,7 @@
 )]
 
 mod candidates;
+mod configurations;
 mod control;
 mod files;
 

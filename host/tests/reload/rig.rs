@@ -151,10 +151,7 @@ impl Rig {
     ) -> Result<Self, StartError> {
         let specs = Arc::new(Mutex::new(Ok(specs)));
         let read = Arc::clone(&specs);
-        let source = PolicySource {
-            files: Vec::new(),
-            read: Arc::new(move || read.lock().unwrap().clone()),
-        };
+        let source = PolicySource::of(Vec::new(), move || read.lock().unwrap().clone());
         let (catalogue, reloader, notices) = start(source, options, Clock::System).await?;
         Ok(Self {
             dir,

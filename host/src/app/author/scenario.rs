@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Settings, Time};
+use scupper_engine::{Duration, Intent, PodRef, Request, Time};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ use super::snapshot::{Snapshot, SnapshotError};
 use super::words::Span;
 use super::workbench::{Workbench, WorldLoadError};
 use super::world::World;
-use crate::app::config::{self, ConfigError, Configuration, DrainFile, OwnCordon};
+use crate::app::config::{self, ConfigError, Configuration};
 use crate::policy::{Policies, Session};
 
 /// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
@@ -188,24 +188,8 @@ fn request(
         intent: Intent::Drain,
         node: world.lock().node.name.clone(),
         deadline: sla.map(|sla| BEGINNING + Span(sla).engine()),
-        settings: settings(&configuration.drain, own_pod),
+        settings: crate::app::settings(&configuration.drain, own_pod),
         policies: policies.infos(),
-    }
-}
-
-fn settings(drain: &DrainFile, own_pod: Option<PodRef>) -> Settings {
-    let usual = Filters::default();
-    Settings {
-        filters: Filters {
-            force: drain.force.unwrap_or(usual.force),
-            ignore_daemonsets: drain.ignore_daemonsets.unwrap_or(usual.ignore_daemonsets),
-            delete_emptydir_data: drain.delete_emptydir_data.unwrap_or(usual.delete_emptydir_data),
-            ..usual
-        },
-        grace_seconds: drain.grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
-        own_pod,
-        uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
-        ..Settings::default()
     }
 }
 

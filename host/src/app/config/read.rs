@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
@@ -26,6 +27,8 @@ pub struct Configuration {
     pub file: PathBuf,
     /// SHA-256 of its bytes, in hex.
     pub digest: String,
+    /// Its text.
+    pub text: Arc<str>,
     /// In the order of the chain.
     pub policies: Vec<PolicySpec>,
     /// What stands for flags that are not given.
@@ -49,6 +52,22 @@ pub struct DrainFile {
     pub ignore_daemonsets: Option<bool>,
     /// `--on-failure`
     pub on_failure: Option<OwnCordon>,
+}
+
+impl DrainFile {
+    /// What this one does not say, another one does.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            sla: self.sla.or(other.sla),
+            eviction_timeout: self.eviction_timeout.or(other.eviction_timeout),
+            grace_period: self.grace_period.or(other.grace_period),
+            force: self.force.or(other.force),
+            delete_emptydir_data: self.delete_emptydir_data.or(other.delete_emptydir_data),
+            ignore_daemonsets: self.ignore_daemonsets.or(other.ignore_daemonsets),
+            on_failure: self.on_failure.or(other.on_failure),
+        }
+    }
 }
 
 /// What becomes of our own cordon when a drain does not succeed.
@@ -82,6 +101,7 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
     let mut configuration = Configuration {
         file: file.to_owned(),
         digest: format!("{:x}", Sha256::digest(text.as_bytes())),
+        text: Arc::from(text),
         ..Configuration::default()
     };
     if let Some(root) = root.filter(|root| !root.is_nothing()) {

@@ -37,8 +37,8 @@ pub(super) static CONFIGURATION: Object = Object {
         Field::new(
             "drain",
             Shape::Object(&DRAIN),
-            "How pods are chosen and evicted, as the flags of the same names say it. A flag that is given wins. Read \
-             when the driver starts.",
+            "How pods are chosen and evicted, as the flags of the same names say it. A flag that is given wins. A \
+             change counts for the next drain; that of `sla` when the driver is started again, as it is published.",
         ),
     ],
     one_of: &[],

@@ -8,6 +8,7 @@ use scupper_engine::Time;
 use tokio::sync::{mpsc, oneshot};
 
 use super::edition::Edition;
+use super::look::SourceText;
 use super::notice::ReloadNotice;
 use super::session::Session;
 use super::status::SlotStatus;
@@ -21,6 +22,8 @@ pub(super) const ORDERS: usize = 256;
 pub struct Catalogue {
     active: ArcSwap<Generation>,
     slots: ArcSwap<Vec<SlotStatus>>,
+    /// The words of the configuration that counts now.
+    said: ArcSwap<Option<SourceText>>,
     /// Editions that were active once and may still be held by a drain.
     old: Mutex<Vec<Weak<Member>>>,
     orders: mpsc::Sender<Order>,
@@ -120,6 +123,7 @@ impl Catalogue {
         let catalogue = Self {
             active: ArcSwap::from_pointee(empty),
             slots: ArcSwap::default(),
+            said: ArcSwap::default(),
             old: Mutex::default(),
             orders,
         };
@@ -139,6 +143,11 @@ impl Catalogue {
     /// How each policy stands, in chain order.
     pub fn slots(&self) -> Arc<Vec<SlotStatus>> {
         self.slots.load_full()
+    }
+
+    /// The words of the configuration that counts now; nothing where it cannot change.
+    pub fn said(&self) -> Arc<Option<SourceText>> {
+        self.said.load_full()
     }
 
     /// Older editions that drains still hold.
@@ -226,6 +235,10 @@ impl Catalogue {
                 old.push(member);
             }
         }
+    }
+
+    pub(super) fn say(&self, said: Option<SourceText>) {
+        self.said.store(Arc::new(said));
     }
 
     pub(super) fn publish(&self, slots: Vec<SlotStatus>) {

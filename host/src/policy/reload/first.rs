@@ -6,25 +6,69 @@ use tokio::task::spawn_blocking;
 
 use super::candidate::Material;
 use super::edition::Edition;
+use super::look::{Look, SourceText};
 use super::notice::short;
 use super::reloader::{Reloader, StartError, load_all};
 use super::roster::{Candidate, Tried};
 use super::status::SlotState;
-use super::store::Index;
+use super::store::{Index, Saved};
 use super::telling::chain;
 use crate::policy::{LoadError, LoadFault, PolicySpec};
 
 impl Reloader {
     /// Loads everything once.
     pub(super) async fn load_first(&mut self) -> Result<(), StartError> {
-        let index = self.index().await;
-        self.roster.recall(&index);
+        let saved = self.saved().await;
+        self.roster.recall(&saved.policies);
+        self.good.clone_from(&saved.said);
         let look = self.look().await;
-        if let Some(reason) = look.refused {
-            return Err(StartError::Configuration(reason));
+        let (refused, reason) = match look.refused {
+            Some(reason) => (StartError::Configuration(reason.clone()), reason),
+            None => match self.load_look(look, &saved.policies).await {
+                Err(error) if is_configuration(&error) => {
+                    let reason = chain(&error);
+                    (error, reason)
+                }
+                done => return done,
+            },
+        };
+        let Some(look) = self.fall_back(saved.said).await else {
+            return Err(refused);
+        };
+        self.roster.degrade_configuration(reason);
+        if !matches!(refused, StartError::Configuration(_)) {
+            // The words are right, and the next look says so.
+            self.roster.configuration = None;
         }
+        match self.load_look(look, &saved.policies).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(target: "scupper::policy", "the last good configuration is not good any more: {error}");
+                Err(refused)
+            }
+        }
+    }
+
+    /// What the last good configuration says, with the modules as they are now.
+    async fn fall_back(&self, said: Option<SourceText>) -> Option<Look> {
+        let said = said?;
+        match (self.source.understand)(&said) {
+            Ok(wanted) => {
+                let look = self.look_at(self.source.instead(wanted)).await;
+                look.refused.is_none().then_some(look)
+            }
+            Err(error) => {
+                tracing::warn!(target: "scupper::policy", "the last good configuration is not understood any more: {error}");
+                None
+            }
+        }
+    }
+
+    /// Loads what was found, each policy as it is wanted, or else as it was good the last time.
+    async fn load_look(&mut self, look: Look, index: &Index) -> Result<(), StartError> {
+        self.take(&look);
         self.watch.cover(look.places);
-        self.specs = look.found.iter().map(|found| found.spec.clone()).collect();
         let sifted = self.roster.sift(look.found);
         let mut faults: BTreeMap<String, LoadFault> = sifted.unread.into_iter().collect();
         let (mut good, mut again) = (Vec::new(), sifted.again);
@@ -44,7 +88,7 @@ impl Reloader {
                 continue;
             }
             let away = sifted.away.contains(&spec.name);
-            match self.last_good(&spec, &index).await {
+            match self.last_good(&spec, index).await {
                 Some(tried) => {
                     let reason = faults.get(&spec.name).map(|fault| chain(fault));
                     instead.push((spec.name, away, reason));
@@ -56,7 +100,7 @@ impl Reloader {
         let later = self.roster.settle(&self.names(), good);
         self.due = again.into_iter().chain(later).min();
         self.say(instead);
-        self.former = Some(self.former(&index));
+        self.former = Some(self.former(index));
         Ok(())
     }
 
@@ -81,11 +125,11 @@ impl Reloader {
         former
     }
 
-    async fn index(&self) -> Index {
+    async fn saved(&self) -> Saved {
         let Some(store) = self.loader.store.clone() else {
-            return Index::new();
+            return Saved::default();
         };
-        spawn_blocking(move || store.index()).await.unwrap_or_default()
+        spawn_blocking(move || store.saved()).await.unwrap_or_default()
     }
 
     /// The last good component, with what is said of it now.
@@ -121,6 +165,16 @@ impl Reloader {
             };
             self.roster.degrade(&name, state, reason);
         }
+    }
+}
+
+/// It is the configuration that has to be mended: the host does not take it, or a policy does not. A grant that is
+/// missing or a pin that does not fit is the operator's word, and no earlier one takes its place.
+fn is_configuration(error: &StartError) -> bool {
+    match error {
+        StartError::Configuration(_) => true,
+        StartError::Policy(error) => matches!(*error.fault, LoadFault::Config(_)),
+        StartError::Store(_) => false,
     }
 }
 

@@ -22,16 +22,59 @@ const TRIES: usize = 5;
 pub struct PolicySource {
     /// The files that `read` reads.
     pub files: Vec<PathBuf>,
-    /// What is to be loaded, in chain order, or what is wrong.
-    pub read: ReadSpecs,
+    /// What is to be loaded, or what is wrong.
+    pub read: ReadWanted,
+    /// Understands what was read once and kept.
+    pub understand: Understand,
+}
+
+/// What the operator wants.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The policies, in chain order.
+    pub policies: Vec<PolicySpec>,
+    /// The words it is said in, to be kept for a start at which they are broken; `None`: they cannot change.
+    pub said: Option<SourceText>,
+}
+
+/// A configuration file as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// Where it was; relative paths in it begin there.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: Arc<str>,
+}
+
+impl From<Vec<PolicySpec>> for Wanted {
+    fn from(policies: Vec<PolicySpec>) -> Self {
+        Self { policies, said: None }
+    }
 }
 
 impl PolicySource {
     /// Policies that are said once; only their modules change.
     pub fn fixed(policies: Vec<PolicySpec>) -> Self {
+        Self::of(Vec::new(), move || Ok(policies.clone()))
+    }
+
+    /// Policies that are said again at every look, in words that are not kept.
+    pub fn of(
+        files: Vec<PathBuf>,
+        read: impl Fn() -> Result<Vec<PolicySpec>, String> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            files: Vec::new(),
-            read: Arc::new(move || Ok(policies.clone())),
+            files,
+            read: Arc::new(move || read().map(Wanted::from)),
+            understand: Arc::new(|_| Err("nothing of it was kept".to_owned())),
+        }
+    }
+
+    /// What was kept, in place of what is there; changes of that are noticed all the same.
+    pub(super) fn instead(&self, wanted: Wanted) -> Self {
+        Self {
+            read: Arc::new(move || Ok(wanted.clone())),
+            ..self.clone()
         }
     }
 }
@@ -45,12 +88,17 @@ impl fmt::Debug for PolicySource {
 }
 
 /// Reads what is to be loaded. It may block.
-pub type ReadSpecs = Arc<dyn Fn() -> Result<Vec<PolicySpec>, String> + Send + Sync>;
+pub type ReadWanted = Arc<dyn Fn() -> Result<Wanted, String> + Send + Sync>;
+
+/// Understands a configuration that was kept.
+pub type Understand = Arc<dyn Fn(&SourceText) -> Result<Wanted, String> + Send + Sync>;
 
 /// What was found.
 pub(super) struct Look {
     /// Why the configuration cannot be used; the policies are those of the last one then.
     pub(super) refused: Option<String>,
+    /// The configuration's own words, where it can be used.
+    pub(super) said: Option<SourceText>,
     /// The policies, in chain order.
     pub(super) found: Vec<Found>,
     /// Directories in which any change may change what was found.
@@ -64,6 +112,7 @@ impl Look {
     pub(super) const fn torn() -> Self {
         Self {
             refused: None,
+            said: None,
             found: Vec::new(),
             places: BTreeSet::new(),
             torn: true,
@@ -119,10 +168,14 @@ fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
     for file in &from.files {
         note(&mut paths, file);
     }
-    let (specs, refused) = match (from.read)().and_then(each_once) {
-        Ok(specs) => (specs, None),
-        Err(reason) => (last.to_vec(), Some(reason)),
+    let (wanted, refused) = match (from.read)().and_then(each_once) {
+        Ok(wanted) => (wanted, None),
+        Err(reason) => (Wanted::from(last.to_vec()), Some(reason)),
     };
+    let Wanted {
+        policies: specs,
+        said,
+    } = wanted;
     let mut found = Vec::with_capacity(specs.len());
     let mut torn = false;
     for spec in specs {
@@ -142,6 +195,7 @@ fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
     torn |= paths.iter().any(|(path, real)| resolve(path) != *real);
     Look {
         refused,
+        said,
         found,
         places: paths.keys().flat_map(|path| places(path)).collect(),
         torn,
@@ -149,14 +203,14 @@ fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
 }
 
 /// Names stand in plans, checkpoints and metrics.
-fn each_once(specs: Vec<PolicySpec>) -> Result<Vec<PolicySpec>, String> {
+fn each_once(wanted: Wanted) -> Result<Wanted, String> {
     let mut names = BTreeSet::new();
-    match specs.iter().find(|spec| !names.insert(&spec.name)) {
+    match wanted.policies.iter().find(|spec| !names.insert(&spec.name)) {
         Some(spec) => Err(format!(
             "there are two policies `{}`: names are unique",
             spec.name
         )),
-        None => Ok(specs),
+        None => Ok(wanted),
     }
 }
 

@@ -29,10 +29,11 @@ mod status;
 mod store;
 mod telling;
 mod watch;
+mod words;
 
 pub use catalogue::{Catalogue, Straggler};
 pub use control::{Control, ControlError, ask_list, ask_rollback};
-pub use look::{PolicySource, ReadSpecs};
+pub use look::{PolicySource, ReadWanted, SourceText, Understand, Wanted};
 pub use notice::ReloadNotice;
 pub use reloader::{ReloadOptions, Reloader, StartError};
 pub use rules::ReloadRules;
@@ -40,3 +41,4 @@ pub use session::Session;
 pub use status::{SlotProblem, SlotState, SlotStatus};
 pub use store::StoreError;
 pub use watch::WatchOptions;
+pub use words::keeps_configuration;

@@ -42,7 +42,7 @@ pub enum ReloadNotice {
     },
     /// The policy runs, but not as the operator wants it.
     Degraded {
-        /// The policy.
+        /// The policy; empty: the configuration.
         name: String,
         /// The digest that is called instead.
         digest: String,
@@ -86,6 +86,11 @@ impl ReloadNotice {
     pub const fn is_warning(&self) -> bool {
         !matches!(self, Self::Activated { .. } | Self::Removed { .. })
     }
+
+    /// Whether somebody must look: the driver would not have started without what it had kept.
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self, Self::Degraded { name, .. } if name.is_empty())
+    }
 }
 
 impl fmt::Display for ReloadNotice {
@@ -120,6 +125,12 @@ impl fmt::Display for ReloadNotice {
             } => {
                 let (from, to) = (short(from), short(to));
                 write!(f, "policy {name}: rolled back from {from} to {to}: {reason}")
+            }
+            Self::Degraded { name, reason, .. } if name.is_empty() => {
+                write!(
+                    f,
+                    "the configuration cannot be used, and the last good one is used instead: {reason}"
+                )
             }
             Self::Degraded { name, digest, reason } => {
                 write!(f, "policy {name}: {} runs instead: {reason}", short(digest))

@@ -15,11 +15,11 @@ use tokio::task::spawn_blocking;
 use super::candidate::{Loader, Material};
 use super::catalogue::{Catalogue, Member, Order};
 use super::edition::Edition;
-use super::look::{self, Look, PolicySource};
+use super::look::{self, Look, PolicySource, SourceText};
 use super::notice::ReloadNotice;
 use super::roster::{Candidate, Roster, Tried};
 use super::rules::ReloadRules;
-use super::store::{Store, StoreError};
+use super::store::{Saved, Store, StoreError};
 use super::telling::chain;
 use super::watch::{Watch, WatchOptions};
 use crate::policy::{ClusterAccess, LoadError, PolicySpec, Runtime};
@@ -56,7 +56,7 @@ pub enum StartError {
 pub struct Reloader {
     pub(super) roster: Roster,
     pub(super) loader: Loader,
-    source: PolicySource,
+    pub(super) source: PolicySource,
     pub(super) watch: Watch,
     orders: mpsc::Receiver<Order>,
     /// The last configuration that could be used.
@@ -66,8 +66,12 @@ pub struct Reloader {
     /// Who waits for the next look, and for the one that runs.
     asked: Vec<oneshot::Sender<()>>,
     asking: Vec<oneshot::Sender<()>>,
-    /// The generation that the next process would find, by what was written down.
-    saved: u64,
+    /// The words of that configuration.
+    pub(super) said: Option<SourceText>,
+    /// The last one of which everything was good.
+    pub(super) good: Option<SourceText>,
+    /// What the next process would find: the generation, and the configuration that was good.
+    saved: (u64, Option<SourceText>),
     /// Editions besides the active ones that a former process had, the newest first; `None`: they are loaded.
     pub(super) former: Option<Vec<(PolicySpec, String)>>,
     /// Who waits for them.
@@ -111,10 +115,12 @@ impl Reloader {
             watch: Watch::new(options.watch),
             orders,
             specs: Vec::new(),
+            said: None,
+            good: None,
             due: None,
             asked: Vec::new(),
             asking: Vec::new(),
-            saved: 0,
+            saved: (0, None),
             former: None,
             waiting: Vec::new(),
         };
@@ -202,20 +208,26 @@ impl Reloader {
         }
     }
 
-    fn looked(&mut self, look: Look) -> Option<BoxFuture<'static, Work>> {
+    /// This configuration counts from now on.
+    pub(super) fn take(&mut self, look: &Look) {
+        self.specs = look.found.iter().map(|found| found.spec.clone()).collect();
+        self.said.clone_from(&look.said);
+        self.roster.catalogue.say(look.said.clone());
+    }
+
+    fn looked(&mut self, mut look: Look) -> Option<BoxFuture<'static, Work>> {
         if !look.places.is_empty() {
-            self.watch.cover(look.places);
+            self.watch.cover(std::mem::take(&mut look.places));
         }
         if look.torn {
             self.due = Some(self.roster.clock.now() + MOVING);
             self.asked.append(&mut self.asking);
             return None;
         }
-        let good = look.refused.is_none();
-        self.roster.refuse_configuration(look.refused);
-        if good {
-            self.specs = look.found.iter().map(|found| found.spec.clone()).collect();
+        if look.refused.is_none() {
+            self.take(&look);
         }
+        self.roster.refuse_configuration(look.refused);
         let sifted = self.roster.sift(look.found);
         self.due = sifted.again;
         Some(
@@ -249,13 +261,20 @@ impl Reloader {
     fn save(&mut self) -> Option<BoxFuture<'static, Work>> {
         let number = self.roster.catalogue.generation();
         let store = self.loader.store.clone()?;
-        if self.saved == number {
+        if self.said.is_some() && self.roster.is_as_said(&self.specs) {
+            self.good.clone_from(&self.said);
+        }
+        let known = (number, self.good.clone());
+        if self.saved == known {
             return None;
         }
-        self.saved = number;
-        let index = self.roster.record();
+        self.saved = known;
+        let saved = Saved {
+            policies: self.roster.record(),
+            said: self.good.clone(),
+        };
         let write = async move {
-            if let Ok(Err(error)) = spawn_blocking(move || store.write(index)).await {
+            if let Ok(Err(error)) = spawn_blocking(move || store.write(saved)).await {
                 let error = chain(&error);
                 tracing::warn!(target: "scupper::policy", "a restart will not find what is active now: {error}");
             }
@@ -289,7 +308,12 @@ impl Reloader {
     }
 
     pub(super) fn look(&self) -> impl Future<Output = Look> + Send + use<> {
-        let (source, specs, known) = (self.source.clone(), self.specs.clone(), self.roster.known());
+        self.look_at(self.source.clone())
+    }
+
+    /// Looks at what another source says.
+    pub(super) fn look_at(&self, source: PolicySource) -> impl Future<Output = Look> + Send + use<> {
+        let (specs, known) = (self.specs.clone(), self.roster.known());
         async move {
             let looked = spawn_blocking(move || look::look(&source, &specs, &known)).await;
             looked.unwrap_or_else(|_panicked| Look::torn())

@@ -268,6 +268,20 @@ impl Roster {
         kept.collect()
     }
 
+    /// Whether every policy that is wanted, and no other, is active with what is said of it. Its component may be an
+    /// earlier one.
+    pub(super) fn is_as_said(&self, specs: &[PolicySpec]) -> bool {
+        let active = self.catalogue.active();
+        let said = specs
+            .iter()
+            .map(|spec| (spec.name.as_str(), Edition::of(spec, "").settings));
+        let runs = active
+            .members
+            .iter()
+            .map(|member| (member.name(), member.edition.settings.clone()));
+        said.eq(runs)
+    }
+
     /// The next generation of what is ready. A chain with other names is only taken when all of them can be called:
     /// half a configuration could let pods go that a policy would have kept.
     fn advance(&mut self, names: &[String]) {

@@ -1,7 +1,7 @@
 //! The last good editions on disk, so that a restart finds a policy even when its file is gone or broken.
 //!
-//! `last-good.json` says which editions were good; `DIGEST.wasm` are their components, checked against their names
-//! before anybody looks into them. The directory is ours alone, and each file is written as a whole.
+//! `last-good.json` says which editions were good; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
+//! configuration that they were good with, checked against their names before anybody looks into them. The directory is ours alone, and each file is written as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,20 +13,22 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::edition::Edition;
+use super::look::SourceText;
 use super::slot::Quarantine;
+use super::words::WireText;
 use crate::policy::limits::SOURCE_BYTES;
 use crate::policy::private::{PrivateDir, PrivateDirError};
 use crate::policy::sealed::Sealed;
 use crate::policy::source::Source;
 
-const INDEX: &str = "last-good.json";
+pub(super) const INDEX: &str = "last-good.json";
 const ENDING: &str = ".wasm";
 /// Some hundred policies.
 const INDEX_BYTES: u64 = 1 << 20;
 
 /// The directory.
 pub(super) struct Store {
-    dir: PrivateDir,
+    pub(super) dir: PrivateDir,
 }
 
 /// Why the last good editions cannot be kept.
@@ -48,6 +50,14 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+}
+
+/// What was good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Saved {
+    pub(super) policies: Index,
+    /// The last configuration of which everything was good.
+    pub(super) said: Option<SourceText>,
 }
 
 /// What was good, by the policy's name.
@@ -82,6 +92,8 @@ struct WireQuarantine {
 struct File {
     version: u32,
     policies: Index,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    configuration: Option<WireText>,
 }
 
 /// Of the index's form.
@@ -135,26 +147,34 @@ impl Store {
     }
 
     /// What was good. An index that cannot be read is no reason not to start. Blocks.
-    pub(super) fn index(&self) -> Index {
+    pub(super) fn saved(&self) -> Saved {
         let read = self.dir.read(INDEX, INDEX_BYTES);
         let file = match read {
             Ok(Some(bytes)) => serde_json::from_slice::<File>(&bytes).map_err(|error| error.to_string()),
-            Ok(None) => return Index::new(),
+            Ok(None) => return Saved::default(),
             Err(error) => Err(error.to_string()),
         };
         match file {
-            Ok(file) if file.version == VERSION => file.policies,
-            Ok(_) => Index::new(),
+            Ok(file) if file.version == VERSION => Saved {
+                policies: file.policies,
+                said: file.configuration.and_then(|wire| self.text(&wire)),
+            },
+            Ok(_) => Saved::default(),
             Err(error) => {
                 let path = self.dir.path().display();
                 tracing::warn!(target: "scupper::policy", "{path}/{INDEX} is not read, no last good policy is known: {error}");
-                Index::new()
+                Saved::default()
             }
         }
     }
 
-    /// Writes what is good, and deletes the components that nothing names any more. Blocks.
-    pub(super) fn write(&self, index: Index) -> Result<(), StoreError> {
+    /// Writes what is good, and deletes what nothing names any more. Blocks.
+    pub(super) fn write(&self, saved: Saved) -> Result<(), StoreError> {
+        let Saved {
+            policies: index,
+            said,
+        } = saved;
+        let configuration = said.map(|said| self.keep_text(&said)).transpose()?.flatten();
         let named: BTreeSet<String> = index
             .values()
             .flat_map(|kept| [Some(&kept.good), kept.previous.as_ref()])
@@ -164,6 +184,7 @@ impl Store {
         let file = File {
             version: VERSION,
             policies: index,
+            configuration,
         };
         let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
         self.dir
@@ -173,7 +194,7 @@ impl Store {
         for (name, _) in kept.iter().filter(|(name, _)| !named.contains(name)) {
             self.dir.delete(name).map_err(self.failed("delete", name))?;
         }
-        Ok(())
+        self.sweep_texts(file.configuration.as_ref())
     }
 
     /// Keeps a component. Blocks.
@@ -205,7 +226,7 @@ impl Store {
         None
     }
 
-    fn failed(&self, what: &'static str, name: &str) -> impl Fn(io::Error) -> StoreError {
+    pub(super) fn failed(&self, what: &'static str, name: &str) -> impl Fn(io::Error) -> StoreError {
         let (name, path) = (name.to_owned(), self.dir.path().to_owned());
         move |source| StoreError::File {
             what,

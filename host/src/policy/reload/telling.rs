@@ -61,11 +61,25 @@ impl Roster {
                 digest: None,
                 reason,
             });
+        } else {
+            tracing::info!(target: "scupper::policy", "the configuration can be used again");
         }
     }
 
+    /// The configuration cannot be used, and the last good one is used instead.
+    pub(super) fn degrade_configuration(&mut self, reason: String) {
+        self.configuration = Some(reason.clone());
+        self.tell(ReloadNotice::Degraded {
+            name: String::new(),
+            digest: String::new(),
+            reason,
+        });
+    }
+
     pub(super) fn tell(&self, notice: ReloadNotice) {
-        if notice.is_warning() {
+        if notice.is_error() {
+            tracing::error!(target: "scupper::policy", "{notice}");
+        } else if notice.is_warning() {
             tracing::warn!(target: "scupper::policy", "{notice}");
         } else {
             tracing::info!(target: "scupper::policy", "{notice}");
