@@ -58,11 +58,9 @@ pub(super) fn count(metrics: &Metrics, notice: &ReloadNotice) {
             version,
             generation: *generation,
         }),
-        ReloadNotice::Rejected { name, digest, .. } => match digest {
-            Some(digest) => metrics.policy_rejected(&unasked(name, digest), "candidate"),
-            None if name.is_empty() => metrics.policy_rejected(&unasked(name, ""), "configuration"),
-            None => metrics.policy_rejected(&unasked(name, ""), "file"),
-        },
+        ReloadNotice::Rejected {
+            name, digest, step, ..
+        } => metrics.policy_rejected(&unasked(name, digest.as_deref().unwrap_or_default()), step),
         ReloadNotice::RolledBack {
             name,
             from,

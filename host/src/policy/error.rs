@@ -133,6 +133,31 @@ pub enum LoadFault {
     BrokenOff,
 }
 
+impl LoadFault {
+    /// The step that failed: a word of a closed list, for what counts and sorts.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Name | Self::Grant { .. } | Self::Http { .. } | Self::Secret { .. } => "configuration",
+            Self::Source(SourceError::Read(_) | SourceError::NotAFile | SourceError::TooLarge) => "read",
+            Self::Source(_) => "scan",
+            Self::Pinned { .. } => "pin",
+            Self::Compile(_) => "compile",
+            Self::Cache(_) => "cache",
+            Self::Native(_) => "native",
+            Self::Needs { .. } | Self::Types { .. } => "link",
+            Self::Call(CallError {
+                function: "make-plan",
+                ..
+            }) => "probe",
+            // describe, check-config, phases
+            Self::Call(error) => error.function,
+            Self::Want { .. } | Self::TooManyWants { .. } | Self::NotGranted(_) => "grants",
+            Self::Config(_) => "check-config",
+            Self::BrokenOff => "broken-off",
+        }
+    }
+}
+
 /// Why a want cannot be granted by anybody.
 #[derive(Debug, Error)]
 pub enum WantError {

@@ -4,10 +4,10 @@ use scupper::policy::{ReloadNotice, SlotState};
 
 use crate::rig::{Rig, bytes, named, replace, step, still};
 
-/// The reason of the next notice, which must be a rejection.
-async fn rejection(rig: &mut Rig) -> String {
+/// The next notice, which must be a rejection: the step that failed, and the reason.
+async fn rejection(rig: &mut Rig) -> (&'static str, String) {
     match rig.next().await {
-        ReloadNotice::Rejected { reason, .. } => reason,
+        ReloadNotice::Rejected { step, reason, .. } => (step, reason),
         other => panic!("{other:?}"),
     }
 }
@@ -33,23 +33,36 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
     let mut rig = Rig::of("edition_1", still()).await;
     rig.until_active("1").await;
     let whole = bytes("edition_2");
-    let cases: [(&str, Vec<u8>, &str); 6] = [
+    let cases: [(&str, Vec<u8>, &str, &str); 7] = [
         (
             "half written",
             whole[..whole.len() / 2].to_vec(),
+            "scan",
             "not valid WebAssembly",
         ),
-        ("empty", Vec::new(), "no WebAssembly file"),
-        ("native code", b"\x7fELF and more".to_vec(), "native code"),
-        ("of an unknown import", bytes("wants_import"), "imports"),
-        ("never answering", bytes("spins_in_describe"), "describe"),
-        ("failing in the dry call", bytes("edition_4"), "make-plan"),
+        ("empty", Vec::new(), "scan", "no WebAssembly file"),
+        ("native code", b"\x7fELF and more".to_vec(), "scan", "native code"),
+        ("of an unknown import", bytes("wants_import"), "scan", "imports"),
+        (
+            "never answering",
+            bytes("spins_in_describe"),
+            "describe",
+            "describe",
+        ),
+        ("wanting more", bytes("wants_too_much"), "grants", "wants"),
+        (
+            "failing in the dry call",
+            bytes("edition_4"),
+            "probe",
+            "make-plan",
+        ),
     ];
-    for (what, candidate, word) in cases {
+    for (what, candidate, step_that_failed, word) in cases {
         replace(&rig.file(), &candidate);
         rig.look().await;
-        let reason = rejection(&mut rig).await;
+        let (failed, reason) = rejection(&mut rig).await;
         assert!(reason.contains(word), "{what}: {reason}");
+        assert_eq!(failed, step_that_failed, "{what}: {reason}");
         rig.look().await;
         assert_eq!(rig.told(), [], "{what} is told again");
         assert_eq!(
@@ -62,7 +75,11 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
     }
     std::fs::remove_file(rig.file()).unwrap();
     rig.look().await;
-    assert!(rejection(&mut rig).await.contains("cannot be read"));
+    let (failed, reason) = rejection(&mut rig).await;
+    assert!(
+        failed == "read" && reason.contains("cannot be read"),
+        "{failed}: {reason}"
+    );
     rig.put("edition_1");
     rig.look().await;
     assert_eq!(
@@ -87,7 +104,11 @@ async fn a_configuration_alone_is_checked_by_the_component_that_is_there() {
     rig.until_active("1").await;
     rig.configure(&[("refuse", "yes")]);
     rig.look().await;
-    assert!(rejection(&mut rig).await.contains("`refuse`: no"));
+    let (failed, reason) = rejection(&mut rig).await;
+    assert!(
+        failed == "check-config" && reason.contains("`refuse`: no"),
+        "{failed}: {reason}"
+    );
     assert_eq!(step(&rig.catalogue.session()).await, "1 new");
 }
 
@@ -99,7 +120,11 @@ async fn a_configuration_that_cannot_be_read_changes_nothing() {
     for _ in 0..2 {
         rig.look().await;
     }
-    assert!(rejection(&mut rig).await.contains("did you mean"));
+    let (failed, reason) = rejection(&mut rig).await;
+    assert!(
+        failed == "configuration" && reason.contains("did you mean"),
+        "{failed}: {reason}"
+    );
     assert_eq!(rig.told(), []);
     // Modules are still kept up to date, by what was said last.
     rig.put("edition_2");

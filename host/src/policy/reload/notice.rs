@@ -24,6 +24,9 @@ pub enum ReloadNotice {
         name: String,
         /// The candidate's digest, when it could be read.
         digest: Option<String>,
+        /// The step that failed, a word of a closed list: `configuration`, `read`, `scan`, `pin`, `compile`, `cache`,
+        /// `native`, `link`, `describe`, `grants`, `check-config`, `phases`, `probe`, `broken-off`, `not-loaded`.
+        step: &'static str,
         /// What is wrong with it, and what to do.
         reason: String,
     },
@@ -112,7 +115,9 @@ impl fmt::Display for ReloadNotice {
                     "the configuration is not taken, the one before stays: {reason}"
                 )
             }
-            Self::Rejected { name, digest, reason } => {
+            Self::Rejected {
+                name, digest, reason, ..
+            } => {
                 let digest = digest.as_deref().map_or("its file", short);
                 write!(f, "policy {name}: {digest} is not taken: {reason}")
             }

@@ -306,7 +306,7 @@ impl Roster {
         };
         for name in &missing {
             if self.places.get(*name).is_none_or(|place| place.problem.is_none()) {
-                self.refuse(name, None, "it is not loaded yet".to_owned());
+                self.refuse(name, None, "not-loaded", "it is not loaded yet".to_owned());
             }
         }
         let number = active.number + 1;

@@ -8,7 +8,7 @@ use crate::policy::LoadFault;
 impl Roster {
     /// A candidate was not taken. The same is told once.
     pub(super) fn reject(&mut self, name: &str, digest: Option<String>, fault: &LoadFault) {
-        self.refuse(name, digest, chain(fault));
+        self.refuse(name, digest, fault.step(), chain(fault));
     }
 
     /// Something else runs instead of what is wanted.
@@ -31,7 +31,7 @@ impl Roster {
     }
 
     /// The same, in words.
-    pub(super) fn refuse(&mut self, name: &str, digest: Option<String>, reason: String) {
+    pub(super) fn refuse(&mut self, name: &str, digest: Option<String>, step: &'static str, reason: String) {
         let place = self.places.entry(name.to_owned()).or_default();
         let same = |problem: &SlotProblem| problem.digest == digest && problem.reason == reason;
         if place.problem.as_ref().is_some_and(same) {
@@ -45,6 +45,7 @@ impl Roster {
         self.tell(ReloadNotice::Rejected {
             name: name.to_owned(),
             digest,
+            step,
             reason,
         });
     }
@@ -59,6 +60,7 @@ impl Roster {
             self.tell(ReloadNotice::Rejected {
                 name: String::new(),
                 digest: None,
+                step: "configuration",
                 reason,
             });
         } else {
