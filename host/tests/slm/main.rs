@@ -22,5 +22,6 @@ mod memory;
 mod metrics;
 mod objects;
 mod policies;
+mod reloading;
 mod rig;
 mod transitions;

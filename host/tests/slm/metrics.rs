@@ -53,7 +53,7 @@ fn address(driver: &Driver) -> String {
     line.rsplit_once("address=").unwrap().1.trim().to_owned()
 }
 
-fn scrape(driver: &Driver, method: &str, path: &str) -> String {
+pub(crate) fn scrape(driver: &Driver, method: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address(driver)).unwrap();
     let request = format!("{method} {path} HTTP/1.1\r\nhost: driver\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();

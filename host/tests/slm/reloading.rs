@@ -1,0 +1,313 @@
+//! The configuration file changes under a running driver, as a plain file and in a ConfigMap's volume, and what the node
+//! and the metrics say of it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::driver::Driver;
+use crate::metrics::scrape;
+use crate::objects::unmanaged;
+use crate::policies;
+use crate::rig::{DRIVER, LIMIT, Rig, UNCORDON};
+
+const HEAD: &str = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\n";
+const BROKEN: &str = "policys: []\ndrain: {sla: soon}\n";
+const PROBLEMS: [&str; 2] = ["did you mean policies?", "drain.sla: must be a duration"];
+const FORCE: &str = "drain: {force: true}\n";
+
+/// Where the configuration lies.
+enum Place {
+    File,
+    /// As a kubelet does it: a folder for each generation, and one symbolic link that is swapped.
+    Volume,
+}
+
+struct Mounted {
+    dir: tempfile::TempDir,
+    place: Place,
+    generation: usize,
+}
+
+impl Mounted {
+    fn new(place: Place, rest: &str) -> Self {
+        let mut mounted = Self {
+            dir: tempfile::tempdir().unwrap(),
+            place,
+            generation: 0,
+        };
+        if matches!(mounted.place, Place::Volume) {
+            symlink("..data/scupper.yaml", mounted.file()).unwrap();
+        }
+        let built = policies::argument("priority");
+        let (_, built) = built.split_once('=').unwrap();
+        fs::copy(built, mounted.module()).unwrap();
+        mounted.say(rest);
+        mounted
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path("scupper.yaml")
+    }
+
+    fn module(&self) -> PathBuf {
+        self.path("module.wasm")
+    }
+
+    /// SHA-256 of the module, as much of it as people compare.
+    fn digest(&self) -> String {
+        let digest = format!("{:x}", Sha256::digest(fs::read(self.module()).unwrap()));
+        digest[..8].to_owned()
+    }
+
+    fn say(&mut self, rest: &str) {
+        self.generation += 1;
+        let text = format!("{HEAD}{rest}");
+        match self.place {
+            Place::File => replace(&self.file(), text.as_bytes()),
+            Place::Volume => {
+                let name = format!("..2026_{}", self.generation);
+                fs::create_dir(self.path(&name)).unwrap();
+                fs::write(self.path(&name).join("scupper.yaml"), text).unwrap();
+                let old = fs::read_link(self.path("..data"));
+                symlink(&name, self.path("..data_tmp")).unwrap();
+                fs::rename(self.path("..data_tmp"), self.path("..data")).unwrap();
+                if let Ok(old) = old {
+                    fs::remove_dir_all(self.dir.path().join(old)).unwrap();
+                }
+            }
+        }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+        [
+            "--config",
+            &text(self.file()),
+            "--state-dir",
+            &text(self.path("state")),
+            "--metrics-address",
+            "0",
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    async fn driver(&self, rig: &Rig) -> Driver {
+        let arguments = self.arguments();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        rig.driver(&arguments).await
+    }
+}
+
+/// Replaces a file as careful programs do.
+fn replace(file: &Path, bytes: &[u8]) {
+    let part = file.with_extension("part");
+    fs::write(&part, bytes).unwrap();
+    fs::rename(&part, file).unwrap();
+}
+
+/// Policies of these names; the relative path begins at the file's own folder.
+fn loads(names: &[&str]) -> String {
+    let lines = names
+        .iter()
+        .map(|name| format!("- {{name: {name}, module: module.wasm}}\n"));
+    format!("policies:\n{}", lines.collect::<String>())
+}
+
+/// What the node says of its policies.
+fn annotation(rig: &Rig) -> String {
+    let node = rig.node();
+    let value = node["metadata"]["annotations"]["scupper.dev/policies"].as_str();
+    value.unwrap_or_default().to_owned()
+}
+
+/// The names in it, in their order.
+fn names(rig: &Rig) -> Vec<String> {
+    let annotation = annotation(rig);
+    let names = annotation.split("),").filter_map(|part| part.split_once('='));
+    names.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The notes of all Events with this reason.
+fn notes(rig: &Rig, reason: &str) -> Vec<String> {
+    let events = rig.list("events.events.k8s.io");
+    let events = events.iter().filter(|event| event["reason"] == reason);
+    events
+        .map(|event: &Value| event["note"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+async fn until_named(rig: &Rig, wanted: &[&str]) {
+    rig.until(&format!("the node names {wanted:?}"), || names(rig) == wanted)
+        .await;
+}
+
+async fn drain(rig: &Rig, event: &str) -> String {
+    rig.event(event, DRIVER);
+    rig.end_of(event).await
+}
+
+async fn changes(place: Place) {
+    let rig = Rig::start().await;
+    rig.apply(unmanaged("lone"));
+    let mut mounted = Mounted::new(place, &loads(&["first"]));
+    let driver = mounted.driver(&rig).await;
+    until_named(&rig, &["first"]).await;
+    assert_eq!(drain(&rig, "one").await, "Failed", "nobody said force");
+    // Broken: everything stays, and all of what is wrong is told once.
+    mounted.say(BROKEN);
+    rig.until("the broken file is told", || {
+        !notes(&rig, "PolicyRejected").is_empty()
+    })
+    .await;
+    let told = notes(&rig, "PolicyRejected").concat();
+    for problem in PROBLEMS {
+        assert!(told.contains(problem), "{told}");
+    }
+    assert_eq!(names(&rig), ["first"]);
+    // Mended, with one policy more and other words about drains: the next drain is begun on them.
+    mounted.say(&format!("{}{FORCE}", loads(&["first", "second"])));
+    until_named(&rig, &["first", "second"]).await;
+    assert_eq!(notes(&rig, "PolicyRejected").len(), 1, "it is told once");
+    assert_eq!(drain(&rig, "two").await, "Succeeded");
+    assert!(rig.pod_names().is_empty());
+    // Removed, and added again.
+    mounted.say(&loads(&["second"]));
+    until_named(&rig, &["second"]).await;
+    rig.until("it is told", || rig.told("PolicyRemoved")).await;
+    mounted.say(&loads(&["first", "second"]));
+    until_named(&rig, &["first", "second"]).await;
+    rig.event("back", UNCORDON);
+    assert_eq!(rig.end_of("back").await, "Succeeded");
+    rig.apply(unmanaged("lone"));
+    assert_eq!(drain(&rig, "three").await, "Failed", "nobody says force any more");
+    let counted = scrape(&driver, "GET", "/metrics");
+    let rejected = r#"scupper_policy_reloads_total{policy="",result="rejected",reason="configuration"} 1"#;
+    assert!(counted.contains(rejected), "{counted}");
+}
+
+#[tokio::test]
+async fn the_file_is_changed_under_a_running_driver() {
+    changes(Place::File).await;
+}
+
+#[tokio::test]
+async fn a_config_maps_volume_is_swapped_under_a_running_driver() {
+    changes(Place::Volume).await;
+}
+
+#[tokio::test]
+async fn the_node_says_which_edition_is_active_and_which_one_was_refused_and_says_it_once() {
+    let rig = Rig::start().await;
+    let mounted = Mounted::new(Place::File, &loads(&["first"]));
+    let good = mounted.digest();
+    let driver = mounted.driver(&rig).await;
+    until_named(&rig, &["first"]).await;
+    let active = annotation(&rig);
+    assert!(active.starts_with(&format!("first=sha256:{good}(v")), "{active}");
+    assert!(active.ends_with(",gen 1)"), "{active}");
+    rig.until("it is told", || !notes(&rig, "PolicyActivated").is_empty())
+        .await;
+    let activated = notes(&rig, "PolicyActivated");
+    assert!(
+        activated.len() == 1 && activated[0].contains(&good),
+        "{activated:?}"
+    );
+    // The same bad bytes, again and again.
+    let broken = b"\0asm\x0d\0\x01\0 and no more";
+    for _ in 0..3 {
+        replace(&mounted.module(), broken);
+        rig.until("it is told", || !notes(&rig, "PolicyRejected").is_empty())
+            .await;
+    }
+    let bad = mounted.digest();
+    // A second bad one comes after the first one was dealt with.
+    replace(&mounted.module(), b"nothing of ours");
+    let other = mounted.digest();
+    rig.until("the other is told", || {
+        notes(&rig, "PolicyRejected")
+            .iter()
+            .any(|note| note.contains(&other))
+    })
+    .await;
+    let rejected = notes(&rig, "PolicyRejected");
+    assert_eq!(rejected.len(), 2, "{rejected:?}");
+    let named = |digest: &str| rejected.iter().filter(|note| note.contains(digest)).count();
+    assert_eq!((named(&bad), named(&other)), (1, 1), "{rejected:?}");
+    assert_eq!(annotation(&rig), active, "the annotation names what is active");
+    let counted = scrape(&driver, "GET", "/metrics");
+    let scanned = r#"scupper_policy_reloads_total{policy="first",result="rejected",reason="scan"} 2"#;
+    assert!(counted.contains(scanned), "{counted}");
+}
+
+#[tokio::test]
+async fn a_driver_starts_on_the_last_good_configuration_while_the_file_is_broken() {
+    let rig = Rig::start().await;
+    let mut mounted = Mounted::new(Place::File, &format!("{}{FORCE}", loads(&["first"])));
+    let mut driver = mounted.driver(&rig).await;
+    until_named(&rig, &["first"]).await;
+    let kept = || {
+        let files = fs::read_dir(mounted.path("state")).unwrap();
+        files
+            .filter(|file| {
+                file.as_ref()
+                    .unwrap()
+                    .path()
+                    .extension()
+                    .is_some_and(|it| it == "yaml")
+            })
+            .count()
+    };
+    rig.until("it is kept", || {
+        kept() == 1 && mounted.path("state/last-good.json").exists()
+    })
+    .await;
+    driver.kill();
+    mounted.say(BROKEN);
+    let driver = mounted.driver(&rig).await;
+    rig.until("it is told", || !notes(&rig, "PolicyDegraded").is_empty())
+        .await;
+    let told = notes(&rig, "PolicyDegraded").concat();
+    let log = driver.log();
+    for problem in PROBLEMS {
+        assert!(told.contains(problem), "{told}");
+        assert!(log.contains(problem), "{log}");
+    }
+    assert!(log.contains("ERROR"), "{log}");
+    let counted = scrape(&driver, "GET", "/metrics");
+    let degraded = r#"scupper_policy_reloads_total{policy="",result="degraded",reason=""} 1"#;
+    assert!(counted.contains(degraded), "{counted}");
+    assert_eq!(names(&rig), ["first"]);
+    rig.apply(unmanaged("lone"));
+    assert_eq!(
+        drain(&rig, "one").await,
+        "Succeeded",
+        "the last good one said force"
+    );
+    mounted.say(&loads(&["first", "second"]));
+    until_named(&rig, &["first", "second"]).await;
+    assert_eq!(notes(&rig, "PolicyDegraded").len(), 1);
+}
+
+#[tokio::test]
+async fn without_a_last_good_configuration_a_broken_one_is_refused() {
+    let rig = Rig::start().await;
+    let mounted = Mounted::new(Place::File, BROKEN);
+    let arguments = mounted.arguments();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut driver = rig.spawn(&arguments);
+    assert_eq!(driver.ended(LIMIT).await.code(), Some(3));
+    let log = driver.log();
+    for problem in PROBLEMS {
+        assert!(log.contains(problem), "{log}");
+    }
+    assert!(!mounted.path("state").exists(), "nothing is made for it");
+}
