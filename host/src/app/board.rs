@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
-use scupper_engine::Duration;
+use scupper_engine::{Duration, Uid};
 
 use crate::cluster::{self, Change, Cluster, KubernetesEvent, Severity, WriteError};
 use crate::triggers::slm;
@@ -76,16 +76,17 @@ pub(super) fn transitions(
     driver: &str,
 ) -> impl Stream<Item = slm::TransitionChange> + Send + Unpin + use<> {
     cluster.lifecycle_transitions(driver).map(|change| match change {
-        Change::Listed(all) => slm::TransitionChange::Listed(all.into_iter().map(from_cluster).collect()),
-        Change::Applied(changed) => slm::TransitionChange::Applied(from_cluster(changed)),
+        Change::Listed(all) => slm::TransitionChange::Listed(all.into_iter().map(transition).collect()),
+        Change::Applied(changed) => slm::TransitionChange::Applied(transition(changed)),
         Change::Deleted(gone) => slm::TransitionChange::Gone { name: gone.name },
     })
 }
 
-fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
+pub(super) fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
     slm::LifecycleEvent {
         uid: event.uid.0,
         name: event.name,
+        created: event.created,
         deleting: event.deleting,
         transition: event.transition_name,
         node: event.binding_node,
@@ -95,7 +96,22 @@ fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
     }
 }
 
-fn from_cluster(transition: cluster::LifecycleTransition) -> slm::Transition {
+/// The same the other way round.
+pub(super) fn event_to_cluster(event: &slm::LifecycleEvent) -> cluster::LifecycleEvent {
+    cluster::LifecycleEvent {
+        name: event.name.clone(),
+        uid: Uid(event.uid.clone()),
+        created: event.created,
+        transition_name: event.transition.clone(),
+        binding_node: event.node.clone(),
+        claim_status: event.claim.as_str().to_owned(),
+        driver: event.driver.clone().unwrap_or_default(),
+        sla: event.sla,
+        deleting: event.deleting,
+    }
+}
+
+pub(super) fn transition(transition: cluster::LifecycleTransition) -> slm::Transition {
     slm::Transition {
         name: transition.name,
         driver: transition.driver,

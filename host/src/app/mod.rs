@@ -5,6 +5,7 @@ pub mod author;
 mod board;
 mod cache;
 mod calls;
+mod claims;
 mod cleanup;
 pub mod config;
 mod desk;

@@ -10,6 +10,7 @@ use super::config::DrainFile;
 use crate::clock::Clock;
 use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
 use crate::report::Format;
+use crate::triggers::slm::Claimant;
 
 /// The policies to load, in chain order.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +42,8 @@ pub struct PluginOptions {
     pub sla: Option<Duration>,
     /// Publish transitions for this node only.
     pub node_scope: bool,
+    /// Who claims LifecycleEvents.
+    pub claimant: Claimant,
     /// How pods are chosen and evicted.
     pub settings: Settings,
     /// What the command line says of drains where a configuration file says the rest: the file is asked again for each
@@ -70,6 +73,7 @@ impl Default for PluginOptions {
             kubelet_root: "/var/lib/kubelet".into(),
             sla: Some(Duration::from_secs(300)),
             node_scope: false,
+            claimant: Claimant::default(),
             settings: Settings::default(),
             drain_flags: None,
             policies: PoliciesOptions::default(),

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::claims::Claims;
 use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
 use super::reporter::Output;
@@ -98,6 +99,10 @@ impl Plugin {
             standing: stands.clone(),
             registration,
             resume: desk.resume(),
+            claims: Arc::new(Claims {
+                cluster: cluster.clone(),
+                node: node.clone(),
+            }),
         };
         let board = Arc::new(board::Board { cluster, node });
         let door = slm::run(slm_options(&options, sla), board, wires, stop.clone());
@@ -202,6 +207,7 @@ fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
         },
         clock: options.clock,
         stop_grace: options.stop_grace,
+        claimant: options.claimant,
         ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
     }
 }

@@ -146,6 +146,12 @@ pub struct PluginArgs {
     /// Whose transitions are published: one for all nodes, or one for this node only.
     #[arg(long, value_enum, default_value_t = Scope::AllNodes)]
     pub scope: Scope,
+    /// Who claims the LifecycleEvents of this node. With `auto` the kubelet says by itself whether it can, and the
+    /// driver claims them only when it says that it cannot; while it says nothing, nobody does. `self` does not wait
+    /// for its word, for nodes whose kubelet never looks for plugins: on any other node a kubelet that knows SLM and
+    /// has not found the driver yet fails what the driver claims.
+    #[arg(long, value_enum, default_value_t = Claim::Auto)]
+    pub claim: Claim,
     /// The kubelet's root directory.
     #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
     pub kubelet_root: PathBuf,
@@ -171,6 +177,18 @@ pub enum Scope {
     AllNodes,
     /// This node's own.
     Node,
+}
+
+/// Who claims LifecycleEvents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Claim {
+    /// The kubelet if it can, else this driver.
+    Auto,
+    /// The kubelet, or nobody.
+    Kubelet,
+    /// This driver, unless the kubelet registers it.
+    #[value(name = "self")]
+    Driver,
 }
 
 /// What becomes of our own cordon when a drain does not succeed.

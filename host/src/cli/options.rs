@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use scupper_engine::{PodRef, Settings};
 
-use super::args::{DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
+use super::args::{Claim, DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use super::commands::chain;
 use crate::app::config::{self, Configuration, DrainFile, OwnCordon};
 use crate::app::{self, PluginOptions, PoliciesOptions};
 use crate::policy::{
     PolicySource, PolicySpec, ReloadOptions, SourceText, Wanted, check_policy_name, keeps_configuration,
 };
+use crate::triggers::slm::Claimant;
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         kubelet_root: args.kubelet_root.clone(),
         sla: app::sla(&drain),
         node_scope: args.scope == Scope::Node,
+        claimant: args.claim.into(),
         settings: app::settings(&drain, own_pod),
         drain_flags: args.policies.config.as_ref().map(|_| flags),
         policies,
@@ -105,6 +107,16 @@ impl From<OnFailure> for OwnCordon {
         match flag {
             OnFailure::Keep => Self::Keep,
             OnFailure::Rollback => Self::Rollback,
+        }
+    }
+}
+
+impl From<Claim> for Claimant {
+    fn from(flag: Claim) -> Self {
+        match flag {
+            Claim::Auto => Self::Auto,
+            Claim::Kubelet => Self::Kubelet,
+            Claim::Driver => Self::Driver,
         }
     }
 }

@@ -17,6 +17,8 @@ pub struct LifecycleEvent {
     pub name: String,
     /// `metadata.uid`
     pub uid: Uid,
+    /// `metadata.creationTimestamp`
+    pub created: Option<Time>,
     /// `spec.transitionName`
     pub transition_name: String,
     /// `spec.bindingNode`

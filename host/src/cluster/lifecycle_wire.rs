@@ -93,6 +93,7 @@ impl WireEvent {
         LifecycleEvent {
             name: meta.name,
             uid: Uid(meta.uid),
+            created: meta.creation_timestamp,
             transition_name: spec.transition_name,
             binding_node: spec.binding_node,
             claim_status: status.claim_status,

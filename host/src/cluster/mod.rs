@@ -7,12 +7,14 @@
 //!  connect ─► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
 //!                      ├─ conditions, notes ───────────────────► for people
+//!                      ├─ claims ───────► LifecycleEvents claimed, driven and ended
 //!                      └─ transitions ─► LifecycleEvents and -Transitions
 //!                                        all over `transport`: one request, one answer, no retry
 //! ```
 
 mod budget;
 mod checkpoint;
+mod claims;
 mod client;
 mod conditions;
 mod connect;
@@ -38,6 +40,7 @@ mod watch;
 mod wire;
 mod write;
 
+pub use claims::{EventStatus, StoredEvent};
 pub use client::{Cluster, ConnectOptions};
 pub use conditions::NodeCondition;
 pub use connect::ConnectError;

@@ -190,7 +190,7 @@ impl Cluster {
         }
     }
 
-    fn lifecycle_path(&self, resource: &str, name: Option<&str>) -> String {
+    pub(super) fn lifecycle_path(&self, resource: &str, name: Option<&str>) -> String {
         let name = name.map(|name| format!("/{}", escaped(name))).unwrap_or_default();
         format!("/apis/{}/{VERSION}/{resource}{name}", self.lifecycle_group())
     }

@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper::clock::Clock;
 use scupper::triggers::slm::{
-    Board, BoardError, ClaimStatus, LifecycleChange, LifecycleEvent, Registration, SlmError, SlmOptions,
-    Transition, TransitionChange, Wires, run,
+    Board, BoardError, Change, ClaimApi, ClaimError, ClaimStatus, Claimable, Condition, LifecycleChange,
+    LifecycleEvent, Registration, Sight, SlmError, SlmOptions, Transition, TransitionChange, Wires, run,
 };
 use scupper::triggers::{Demand, Resume, Standing};
 use scupper_contract::registration::registration_client::RegistrationClient;
@@ -53,6 +53,31 @@ impl Api {
             self.watch.send(change).unwrap_or_default();
         }
         async { Ok(()) }.boxed()
+    }
+}
+
+/// Nobody but the kubelet claims here.
+struct NoClaims;
+
+impl ClaimApi for NoClaims {
+    fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>> {
+        panic!("looked at {event} to claim it")
+    }
+
+    fn write<'a>(
+        &'a self,
+        seen: &'a Claimable,
+        _: &'a Change,
+    ) -> BoxFuture<'a, Result<Claimable, ClaimError>> {
+        panic!("wrote {seen:?}")
+    }
+
+    fn remove<'a>(&'a self, seen: &'a Claimable) -> BoxFuture<'a, Result<(), ClaimError>> {
+        panic!("removed {seen:?}")
+    }
+
+    fn set_condition<'a>(&'a self, condition: &'a Condition) -> BoxFuture<'a, Result<(), ClaimError>> {
+        panic!("wrote {condition:?}")
     }
 }
 
@@ -161,6 +186,7 @@ impl Door {
             standing: stands,
             registration: registered,
             resume,
+            claims: Arc::new(NoClaims),
         };
         let task = tokio::spawn(run(
             options,
@@ -260,6 +286,7 @@ pub(crate) fn claimed(uid: &str, name: &str) -> LifecycleEvent {
     LifecycleEvent {
         uid: uid.to_owned(),
         name: name.to_owned(),
+        created: None,
         deleting: false,
         transition: DRIVER.to_owned(),
         node: NODE.to_owned(),

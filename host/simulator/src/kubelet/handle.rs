@@ -5,6 +5,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -68,10 +69,11 @@ impl Kubelet {
     /// Starts one. It runs on the current Tokio runtime until its handle is dropped.
     pub fn start(options: Options) -> Result<KubeletHandle, StartError> {
         let handle = KubeletHandle {
-            options,
             faults: Faults::default(),
             record: Record::new(),
             turn: Arc::default(),
+            gate: AtomicBool::new(options.gate),
+            options,
             run: Mutex::new(None),
         };
         handle.up()?;
@@ -97,6 +99,8 @@ impl Drop for Run {
 #[derive(Debug)]
 pub struct KubeletHandle {
     options: Options,
+    /// Does it know SLM, from its next start on?
+    gate: AtomicBool,
     faults: Faults,
     record: Record,
     turn: Arc<Turn>,
@@ -172,6 +176,11 @@ impl KubeletHandle {
         Ok(())
     }
 
+    /// From its next start on it knows SLM, or does not.
+    pub fn set_gate(&self, gate: bool) {
+        self.gate.store(gate, Ordering::Relaxed);
+    }
+
     /// Ends it and starts it again.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
@@ -210,7 +219,11 @@ impl KubeletHandle {
                 })?;
         }
         let sockets = Sockets::watch(&registry)?;
-        let options = self.options.clone();
+        let gate = self.gate.load(Ordering::Relaxed);
+        let options = Options {
+            gate,
+            ..self.options.clone()
+        };
         let inner = Arc::new(Inner {
             plugins: Plugins::new(&options.timing, &self.record),
             objects: Objects::new(&options, &self.faults),
@@ -221,8 +234,10 @@ impl KubeletHandle {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(registry::run(Arc::clone(&inner), sockets));
-        tasks.spawn(cleanup::at_start(Arc::clone(&inner)));
-        tasks.spawn(pass::run(Arc::clone(&inner)));
+        if gate {
+            tasks.spawn(cleanup::at_start(Arc::clone(&inner)));
+            tasks.spawn(pass::run(Arc::clone(&inner)));
+        }
         Ok(Run { tasks, inner })
     }
 

@@ -25,7 +25,7 @@ pub struct Options {
     pub seed: u64,
     /// Which of the two descriptions of SLM it follows.
     pub mode: Mode,
-    /// Does this kubelet know the plugin type `SLMPlugin`?
+    /// Does this kubelet know SLM? Without, it refuses plugins of the type `SLMPlugin` and claims nothing.
     pub gate: bool,
     /// The wall clock: what is written to objects and compared with deadlines.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,

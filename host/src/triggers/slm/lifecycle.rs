@@ -11,6 +11,8 @@ pub struct LifecycleEvent {
     pub uid: String,
     /// `metadata.name`.
     pub name: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Time>,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
     /// `spec.transitionName`.

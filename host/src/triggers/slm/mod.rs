@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `claim`, `deadline`, `door`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
-//! `service`, `registration` and `keeper` do and decide nothing; `worker` hears all of them, `run` joins them. The module must not know how the
-//! API server is reached, nor how a drain goes.
+//! `service`, `registration` and `keeper` do and decide nothing; `worker` hears all of them, `run` joins them.
+//! `self_claim` is the kubelet's part, for kubelets that do not know SLM. The module must not know how the API server
+//! is reached, nor how a drain goes.
 
 mod authority;
 mod board;
@@ -24,6 +25,7 @@ mod options;
 mod registration;
 mod rotate;
 mod run;
+mod self_claim;
 mod service;
 mod sockets;
 mod stop;
@@ -38,3 +40,4 @@ pub use lifecycle::{
 pub use options::{OptionsError, Scope, SlmOptions, unique_instance};
 pub use registration::Registration;
 pub use run::{Wires, run};
+pub use self_claim::{Change, ClaimApi, ClaimError, Claimable, Claimant, Condition, Sight};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use scupper_contract::{MAX_SOCKET_PATH, PLUGINS_DIR, REGISTRY_DIR};
 use scupper_engine::{Intent, Time};
 
+use super::Claimant;
 use crate::clock::Clock;
 
 /// The longest driver name: it stands in two socket paths.
@@ -39,6 +40,8 @@ pub struct SlmOptions {
     pub stop_grace: Duration,
     /// Names of other transitions that ask us for something.
     pub map: BTreeMap<String, Intent>,
+    /// Who claims events: the kubelet, or we.
+    pub claimant: Claimant,
 }
 
 /// Which nodes our transitions are for.
@@ -99,6 +102,7 @@ impl SlmOptions {
             rotate_after: Duration::from_secs(20 * 60),
             stop_grace: Duration::from_secs(25),
             map: BTreeMap::new(),
+            claimant: Claimant::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use scupper_contract::{PLUGIN_TYPE, PLUGIN_VERSION};
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
-use super::SlmOptions;
+use super::{Claimant, SlmOptions};
 
 /// The part of the kubelet's words that tells that it has no handler for this type of plugin.
 const NO_HANDLER: &str = "no handler registered for plugin type";
@@ -57,11 +57,16 @@ impl Registration {
         match self {
             Self::Waiting => {}
             Self::Registered => tracing::info!(driver, "registered with the kubelet"),
-            Self::Unsupported { message } => tracing::warn!(
+            Self::Unsupported { message } if options.claimant == Claimant::Kubelet => tracing::warn!(
                 driver,
                 message,
                 "this kubelet does not know SLM plugins, so no LifecycleEvent will be claimed: turn on the feature \
-                 gate SpecializedLifecycleManagement on the kubelet and the API server"
+                 gate SpecializedLifecycleManagement on the kubelet and the API server, or leave out --claim kubelet"
+            ),
+            Self::Unsupported { message } => tracing::info!(
+                driver,
+                message,
+                "this kubelet does not know SLM plugins: the driver claims the LifecycleEvents of its node itself"
             ),
             Self::Refused { message } => {
                 tracing::warn!(
@@ -73,8 +78,9 @@ impl Registration {
             Self::Silent => tracing::warn!(
                 driver,
                 registry = %options.registry_dir().display(),
+                claimant = ?options.claimant,
                 "no kubelet has looked at our registration socket: there is none on this node, or --kubelet-root is \
-                 not its root directory"
+                 not its root directory; with --claim auto no LifecycleEvent is claimed until it does"
             ),
         }
     }

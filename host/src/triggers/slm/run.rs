@@ -13,8 +13,9 @@ use super::endpoints::Endpoints;
 use super::keeper::{self, Situation};
 use super::registration::Registration;
 use super::transitions::{self, Transitions};
+use super::self_claim::{self, Machine};
 use super::worker::{Hears, Tells, Worker};
-use super::{Board, LifecycleChange, SlmError, SlmOptions, TransitionChange};
+use super::{Board, ClaimApi, LifecycleChange, SlmError, SlmOptions, TransitionChange};
 use crate::triggers::{Demand, Resume, Standing};
 
 /// Calls that may wait; the kubelet makes one at a time.
@@ -40,6 +41,8 @@ pub struct Wires<E, T> {
     pub registration: watch::Sender<Registration>,
     /// What a former process was at.
     pub resume: Option<Resume>,
+    /// How events are claimed where the kubelet does not do it.
+    pub claims: Arc<dyn ClaimApi>,
 }
 
 /// Serves the kubelet until `stop`, and then until a successor is there or the grace is over.
@@ -67,11 +70,21 @@ where
         standing,
         registration,
         resume,
+        claims,
     } = wires;
     let (calls, inbox) = mpsc::channel(CALLS);
     let (words, heard) = mpsc::unbounded_channel();
     let (warnings, warned) = mpsc::channel(WARNINGS);
     let (situation, situations) = watch::channel(Situation::default());
+
+    let (claimer, claiming) = mpsc::unbounded_channel();
+    let claim = self_claim::Worker {
+        machine: Machine::new(&options.driver_name, &options.node_name),
+        api: claims,
+        calls: calls.clone(),
+        warnings: warnings.clone(),
+        clock: options.clock,
+    };
 
     let endpoints = tokio::select! {
         opened = Endpoints::open(&options, calls, words) => opened?,
@@ -85,6 +98,7 @@ where
     );
     let keeping = tokio::spawn(keeping);
     let warning = tokio::spawn(keeper::warn_people(board, warned));
+    let claiming = tokio::spawn(claim.work(claiming));
 
     let door = Door::new(
         transitions::identity(&options),
@@ -96,6 +110,7 @@ where
         warnings,
         situation,
         registration,
+        claimer,
     };
     let hears = Hears {
         events,
@@ -106,6 +121,7 @@ where
     };
     let ended = Worker::new(&options, door, endpoints, tells).work(hears).await;
     keeping.abort();
+    claiming.abort();
     if timeout(WARNED_WITHIN, warning).await.is_err() {
         tracing::warn!("the last warnings could not be emitted as Events in time");
     }

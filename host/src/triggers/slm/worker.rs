@@ -15,13 +15,13 @@ use super::endpoints::Endpoints;
 use super::keeper::Situation;
 use super::registration::{Registration, Word};
 use super::rotate::{Rotation, Traffic};
+use super::self_claim::{Claimant, Heard};
 use super::service::Asked;
 use super::stop::{Step, Stopping};
 use super::{LifecycleChange, SlmError, SlmOptions};
 use crate::clock::Clock;
 use crate::triggers::{Demand, Standing};
 
-/// How long a call waits for its event to come into view.
 /// How long a call waits for its event to come into view.
 const IN_VIEW_WITHIN: Duration = Duration::from_secs(1);
 /// How often the sockets and the connection are looked after.
@@ -44,6 +44,7 @@ pub(super) struct Tells {
     pub(super) warnings: mpsc::Sender<(&'static str, String)>,
     pub(super) situation: watch::Sender<Situation>,
     pub(super) registration: watch::Sender<Registration>,
+    pub(super) claimer: mpsc::UnboundedSender<Heard>,
 }
 
 /// Everything the one task holds.
@@ -60,6 +61,9 @@ pub(super) struct Worker {
     stopping: Stopping,
     /// Until when a predecessor that is still alive is waited for.
     held: Option<Instant>,
+    claimant: Claimant,
+    /// It is our part to claim events.
+    leads: bool,
 }
 
 impl Worker {
@@ -79,6 +83,8 @@ impl Worker {
             tells,
             stopping: Stopping::new(options.stop_grace),
             held,
+            claimant: options.claimant,
+            leads: false,
         }
     }
 
@@ -103,7 +109,10 @@ impl Worker {
             tokio::select! {
                 biased;
                 changed = standing.changed() => match changed {
-                    Ok(()) => self.door.handle_standing(standing.borrow_and_update().clone()),
+                    Ok(()) => {
+                        self.door.handle_standing(standing.borrow_and_update().clone());
+                        self.tell_claimer(Heard::Stirred);
+                    }
                     Err(_) => return self.broken("driver's standing").await,
                 },
                 change = events.next() => match change {
@@ -153,7 +162,8 @@ impl Worker {
     }
 
     fn handle_change(&mut self, change: LifecycleChange) {
-        self.door.handle_change(change, self.clock.now());
+        self.door.handle_change(change.clone(), self.clock.now());
+        self.tell_claimer(Heard::Change(change));
         for (until, call, reply) in std::mem::take(&mut self.parked) {
             self.answer(until, call, reply);
         }
@@ -200,7 +210,8 @@ impl Worker {
         let busy = self.door.is_busy();
         if self.stopping.is_asked() {
             let successor = self.stopping.wants_successor() && self.endpoints.has_sibling().await;
-            let step = self.stopping.step(now, busy, successor);
+            // Where nobody but we claim, nobody calls while we are away.
+            let step = self.stopping.step(now, busy && !self.claimant.is_driver(self.endpoints.standing()), successor);
             if step == Step::Deregister {
                 self.endpoints.deregister();
             }
@@ -266,6 +277,30 @@ impl Worker {
             shown.clone_from(standing);
             changed
         });
+        self.lead();
+    }
+
+    /// Whether it is our part to claim. Never two of us: a predecessor ends first.
+    fn lead(&mut self) {
+        let is_ours = self.claimant.is_driver(self.endpoints.standing());
+        let leads = is_ours && self.held.is_none() && !self.stopping.is_asked();
+        if std::mem::replace(&mut self.leads, leads) == leads {
+            return;
+        }
+        tracing::info!(leads, "whether this driver claims LifecycleEvents in the place of the kubelet");
+        if leads {
+            // What a registration is for transitions otherwise.
+            self.tells
+                .situation
+                .send_modify(|situation| situation.registrations += 1);
+        }
+        self.tell_claimer(Heard::Lead(leads));
+    }
+
+    fn tell_claimer(&self, heard: Heard) {
+        if self.tells.claimer.send(heard).is_err() {
+            tracing::debug!("the claiming of events has ended");
+        }
     }
 }
 

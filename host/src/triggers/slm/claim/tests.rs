@@ -35,6 +35,7 @@ fn event() -> LifecycleEvent {
     LifecycleEvent {
         uid: "u1".to_owned(),
         name: "e".to_owned(),
+        created: None,
         deleting: false,
         transition: "drain".to_owned(),
         node: "worker-1".to_owned(),

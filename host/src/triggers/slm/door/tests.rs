@@ -23,6 +23,7 @@ fn claimed(uid: &str, name: &str) -> LifecycleEvent {
     LifecycleEvent {
         uid: uid.to_owned(),
         name: name.to_owned(),
+        created: None,
         deleting: false,
         transition: "drain".to_owned(),
         node: "worker-1".to_owned(),

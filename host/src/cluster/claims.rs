@@ -1,0 +1,173 @@
+//! LifecycleEvents as whoever claims them needs them: read one by one, and written only in the version that was read.
+//!
+//! Every write names the object's UID and version, so that of two writers one is told that the object has changed.
+
+use http::Request;
+use http::header::CONTENT_TYPE;
+use scupper_engine::Time;
+use serde_json::{Map, Value, json};
+
+use super::lifecycle_wire::{WireEvent, WireTransition};
+use super::node::WireNode;
+use super::transport::{self, Fault, escaped};
+use super::wire::{Object as _, seconds};
+use super::write::Merge;
+use super::{Cluster, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
+
+/// The type of the node condition whose reason says where a transition stands.
+const CONDITION: &str = "LifecycleTransition";
+
+/// A LifecycleEvent in one version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// What it says.
+    pub event: LifecycleEvent,
+    /// `metadata.resourceVersion`
+    pub version: String,
+    /// `metadata.finalizers`
+    pub finalizers: Vec<String>,
+}
+
+/// What to write into an event's status. What is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventStatus {
+    /// `status.claimStatus`
+    pub claim_status: String,
+    /// `status.driver`
+    pub driver: Option<String>,
+    /// `status.sla`, written in whole seconds.
+    pub sla: Option<Time>,
+}
+
+impl Cluster {
+    /// One LifecycleEvent, with what a write of it must name.
+    pub async fn stored_event(&self, name: &str) -> Result<Option<StoredEvent>, ReadError> {
+        let path = self.lifecycle_path("lifecycleevents", Some(name));
+        match self.get::<WireEvent>(&path).await {
+            Ok(event) => Ok(Some(stored(event))),
+            Err(fault) if fault.is_not_found() => Ok(None),
+            Err(fault) => Err(fault.read(&format!("get lifecycleevent {name}"))),
+        }
+    }
+
+    /// One LifecycleTransition by name.
+    pub async fn lifecycle_transition(&self, name: &str) -> Result<Option<LifecycleTransition>, ReadError> {
+        let path = self.lifecycle_path("lifecycletransitions", Some(name));
+        match self.get::<WireTransition>(&path).await {
+            Ok(transition) => Ok(Some(transition.into_transition())),
+            Err(fault) if fault.is_not_found() => Ok(None),
+            Err(fault) => Err(fault.read(&format!("get lifecycletransition {name}"))),
+        }
+    }
+
+    /// Sets the finalizers of an event.
+    pub async fn set_event_finalizers(
+        &self,
+        seen: &StoredEvent,
+        finalizers: &[String],
+    ) -> Result<StoredEvent, WriteError> {
+        let path = self.lifecycle_path("lifecycleevents", Some(&seen.event.name));
+        let more = json!({ "finalizers": finalizers });
+        let what = format!("set the finalizers of lifecycleevent {}", seen.event.name);
+        self.write_event(&path, seen, more, Map::new(), &what).await
+    }
+
+    /// Writes fields of an event's status.
+    pub async fn set_event_status(
+        &self,
+        seen: &StoredEvent,
+        status: &EventStatus,
+    ) -> Result<StoredEvent, WriteError> {
+        let path = self.lifecycle_path("lifecycleevents", Some(&seen.event.name));
+        let mut fields = Map::new();
+        fields.insert("claimStatus".to_owned(), json!(status.claim_status));
+        if let Some(driver) = &status.driver {
+            fields.insert("driver".to_owned(), json!(driver));
+        }
+        if let Some(sla) = status.sla {
+            fields.insert("sla".to_owned(), json!(seconds(sla)));
+        }
+        let body = Map::from_iter([("status".to_owned(), Value::Object(fields))]);
+        let what = format!("set the status of lifecycleevent {}", seen.event.name);
+        self.write_event(&format!("{path}/status"), seen, json!({}), body, &what)
+            .await
+    }
+
+    async fn write_event(
+        &self,
+        path: &str,
+        seen: &StoredEvent,
+        mut metadata: Value,
+        mut body: Map<String, Value>,
+        what: &str,
+    ) -> Result<StoredEvent, WriteError> {
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("uid".to_owned(), json!(seen.event.uid.0));
+            metadata.insert("resourceVersion".to_owned(), json!(seen.version));
+        }
+        body.insert("metadata".to_owned(), metadata);
+        let patched = self
+            .patch::<WireEvent>(path, Merge::Json, &Value::Object(body))
+            .await;
+        patched.map(stored).map_err(|fault| changed(fault, what))
+    }
+
+    /// Deletes an event, if it still is the one with this UID. One that is gone is fine.
+    pub async fn delete_event(&self, seen: &LifecycleEvent) -> Result<(), WriteError> {
+        let what = format!("delete lifecycleevent {}", seen.name);
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": seen.uid.0}});
+        let request = Request::delete(self.lifecycle_path("lifecycleevents", Some(&seen.name)))
+            .header(CONTENT_TYPE, "application/json")
+            .body(options.to_string().into_bytes());
+        let request = request.map_err(|error| Fault::Malformed(error.to_string()).write(&what))?;
+        let limit = self.options().request_timeout;
+        match transport::call::<Value>(self.client(), request, limit).await {
+            Ok(_) => Ok(()),
+            Err(fault) if fault.is_not_found() => Ok(()),
+            Err(fault) => Err(fault.write(&what)),
+        }
+    }
+
+    /// Writes the reason of the node's condition, as a kubelet does: both times are the present, whatever was there.
+    pub async fn set_transition_reason(
+        &self,
+        node: &str,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), WriteError> {
+        let now = seconds(self.now());
+        let patch = json!({"status": {"conditions": [{
+            "type": CONDITION,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }]}});
+        let path = format!("/api/v1/nodes/{}/status", escaped(node));
+        let written = self.patch::<WireNode>(&path, Merge::Strategic, &patch).await;
+        let what = format!("set condition {CONDITION} of node {node}");
+        let node = written.map_err(|fault| fault.write(&what))?;
+        self.to_node(node, &mut None);
+        Ok(())
+    }
+}
+
+fn stored(event: WireEvent) -> StoredEvent {
+    let meta = event.meta();
+    StoredEvent {
+        version: meta.resource_version.clone(),
+        finalizers: meta.finalizers.clone(),
+        event: event.into_event(),
+    }
+}
+
+/// An object of another UID under the same name is a changed one.
+fn changed(fault: Fault, what: &str) -> WriteError {
+    if fault.is_of_another_uid() {
+        let what = what.to_owned();
+        let message = "there is another one of this name now".to_owned();
+        return WriteError::Conflict { what, message };
+    }
+    fault.write(what)
+}

@@ -1,0 +1,50 @@
+//! Who claims the events of this node: the kubelet or this driver, never both. It must not know what a claim is.
+
+use crate::triggers::slm::Registration;
+
+/// Who claims the events of this node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claimant {
+    /// The kubelet if it knows SLM, else this driver. The kubelet says so itself when it finds the driver's socket.
+    #[default]
+    Auto,
+    /// The kubelet, whatever it says.
+    Kubelet,
+    /// This driver, without waiting for the kubelet's word. A kubelet that registers the driver claims all the same.
+    Driver,
+}
+
+impl Claimant {
+    /// Whether it is this driver's part, by what the kubelet has said last. A kubelet that registered us claims events
+    /// by itself; one that refuses us for another reason than not knowing SLM does so, too.
+    pub(in crate::triggers::slm) const fn is_driver(self, registration: &Registration) -> bool {
+        match (self, registration) {
+            (Self::Kubelet, _) | (_, Registration::Registered | Registration::Refused { .. }) => false,
+            (_, Registration::Unsupported { .. }) => true,
+            (claimant, Registration::Waiting | Registration::Silent) => matches!(claimant, Self::Driver),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubelet_claims_what_it_can_and_silence_is_no_word() {
+        let message = String::new;
+        let unsupported = Registration::Unsupported { message: message() };
+        let refused = Registration::Refused { message: message() };
+        for (registration, auto, driver) in [
+            (Registration::Waiting, false, true),
+            (Registration::Silent, false, true),
+            (Registration::Registered, false, false),
+            (refused, false, false),
+            (unsupported, true, true),
+        ] {
+            assert_eq!(Claimant::Auto.is_driver(&registration), auto, "{registration:?}");
+            assert_eq!(Claimant::Driver.is_driver(&registration), driver, "{registration:?}");
+            assert!(!Claimant::Kubelet.is_driver(&registration), "{registration:?}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Self-claim: the driver on a node whose kubelet does not know SLM, against the same contract. The binary as people
+//! run it, a kubelet simulator that refuses its plugin, an API server simulator over real HTTP.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    dead_code,
+    reason = "helpers of tests, shared with those of the SLM scenarios; a failure is a failed test"
+)]
+
+mod crashes;
+#[path = "../slm/driver.rs"]
+mod driver;
+mod endings;
+mod flow;
+mod handover;
+mod node;
+#[path = "../slm/objects.rs"]
+mod objects;
+mod racing;
+#[path = "../slm/rig.rs"]
+mod rig;

@@ -1,0 +1,195 @@
+//! A node whose kubelet does not know SLM, and what was to be seen of its events and its condition.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Node as NodeObject;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::watcher::{self, Event};
+use scupper_simulator::api::RequestRecord;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::driver::Driver;
+use crate::rig::{DRIVER, Rig, claim, finalizers};
+
+const TRANSITIONS: &str = "lifecycletransitions.lifecycle.k8s.io";
+/// On a busy machine, and longer than the driver waits for a kubelet.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// What was seen, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// An event, its claim status, its finalizers.
+    Event(String, String, Vec<String>),
+    /// An event is gone.
+    Gone(String),
+    /// The reason of the node condition.
+    Reason(String),
+}
+
+pub(crate) struct Node {
+    rig: Rig,
+    story: Arc<Mutex<Vec<Seen>>>,
+    _watches: JoinSet<()>,
+}
+
+impl Deref for Node {
+    type Target = Rig;
+
+    fn deref(&self) -> &Rig {
+        &self.rig
+    }
+}
+
+impl Node {
+    /// With a kubelet that does not know SLM.
+    pub(crate) async fn start() -> Self {
+        Self::with(Rig::with(|options| options.gate = false).await).await
+    }
+
+    pub(crate) async fn with(rig: Rig) -> Self {
+        let story = Arc::default();
+        let mut watches = JoinSet::new();
+        let client = kube::Client::try_from(rig.api.client_config()).unwrap();
+        let events = ApiResource {
+            group: "lifecycle.k8s.io".to_owned(),
+            version: "v1alpha1".to_owned(),
+            api_version: "lifecycle.k8s.io/v1alpha1".to_owned(),
+            kind: "LifecycleEvent".to_owned(),
+            plural: "lifecycleevents".to_owned(),
+        };
+        let events: Api<DynamicObject> = Api::all_with(client.clone(), &events);
+        watches.spawn(follow(Arc::clone(&story), watch_events(events)));
+        watches.spawn(follow(Arc::clone(&story), watch_reason(Api::all(client))));
+        Self {
+            rig,
+            story,
+            _watches: watches,
+        }
+    }
+
+    /// Starts a driver and waits until it claims events.
+    pub(crate) async fn claimer(&self, more: &[&str]) -> Driver {
+        let mut driver = self.rig.spawn(more);
+        self.until("the driver claims events", || {
+            assert!(driver.is_running(), "it ended:\n{}", driver.log());
+            driver.log().contains("leads=true") && self.has_transitions()
+        })
+        .await;
+        driver
+    }
+
+    fn has_transitions(&self) -> bool {
+        self.list(TRANSITIONS)
+            .iter()
+            .filter(|it| it["spec"]["driver"] == DRIVER)
+            .count()
+            >= 2
+    }
+
+    pub(crate) fn story(&self) -> Vec<Seen> {
+        self.story.lock().unwrap().clone()
+    }
+
+    /// The claim statuses of an event, one after the other.
+    pub(crate) fn statuses(&self, event: &str) -> Vec<String> {
+        let mut statuses: Vec<String> = Vec::new();
+        for seen in self.story() {
+            if let Seen::Event(name, status, _) = seen
+                && name == event
+            {
+                statuses.push(status);
+            }
+        }
+        statuses.dedup();
+        statuses
+    }
+
+    /// The reasons of the node condition, one after the other.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let reasons = self.story().into_iter().filter_map(|seen| match seen {
+            Seen::Reason(reason) => Some(reason),
+            Seen::Event(..) | Seen::Gone(_) => None,
+        });
+        let mut reasons: Vec<_> = reasons.collect();
+        reasons.dedup();
+        reasons
+    }
+
+    /// Waits until an event is gone, and says what it was last.
+    pub(crate) async fn end_of(&self, event: &str) -> String {
+        let gone = Seen::Gone(event.to_owned());
+        self.until("the event is gone", || self.story().contains(&gone))
+            .await;
+        self.statuses(event).pop().unwrap()
+    }
+
+    /// Waits until an event has this claim status.
+    pub(crate) async fn becomes(&self, event: &str, status: &str) {
+        self.until("the event's status", || {
+            self.get_event(event).is_some_and(|it| claim(&it) == status)
+        })
+        .await;
+    }
+
+    /// Waits until it holds.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !holds() {
+            assert!(
+                begun.elapsed() < LIMIT,
+                "not within {LIMIT:?}: {what}; seen: {:#?}",
+                self.story()
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The driver's writes of events and of their status.
+    pub(crate) fn event_writes(&self, mark: usize) -> Vec<RequestRecord> {
+        let all = self.api.requests_since(mark).into_iter();
+        all.filter(|it| it.path.contains("/lifecycleevents/") && it.method != "GET")
+            .filter(|it| it.user_agent.starts_with("scupper"))
+            .collect()
+    }
+}
+
+type Watched = futures::stream::BoxStream<'static, Seen>;
+
+async fn follow(story: Arc<Mutex<Vec<Seen>>>, mut watched: Watched) {
+    while let Some(seen) = watched.next().await {
+        story.lock().unwrap().push(seen);
+    }
+}
+
+fn watch_events(api: Api<DynamicObject>) -> Watched {
+    let seen = |event: Result<Event<DynamicObject>, watcher::Error>| match event {
+        Ok(Event::Apply(object) | Event::InitApply(object)) => {
+            let object: Value = serde_json::to_value(object).unwrap();
+            let names = finalizers(&object).into_iter().map(str::to_owned).collect();
+            let name = crate::rig::name(&object).to_owned();
+            Some(Seen::Event(name, claim(&object).to_owned(), names))
+        }
+        Ok(Event::Delete(object)) => Some(Seen::Gone(object.metadata.name.unwrap())),
+        Ok(Event::Init | Event::InitDone) | Err(_) => None,
+    };
+    let watch = watcher::watcher(api, watcher::Config::default());
+    watch.filter_map(move |event| std::future::ready(seen(event))).boxed()
+}
+
+fn watch_reason(api: Api<NodeObject>) -> Watched {
+    let seen = |event: Result<Event<NodeObject>, watcher::Error>| {
+        let (Event::Apply(node) | Event::InitApply(node)) = event.ok()? else {
+            return None;
+        };
+        let mut conditions = node.status?.conditions?.into_iter();
+        let ours = conditions.find(|it| it.type_ == "LifecycleTransition")?;
+        Some(Seen::Reason(ours.reason.unwrap_or_default()))
+    };
+    let watch = watcher::watcher(api, watcher::Config::default());
+    watch.filter_map(move |event| std::future::ready(seen(event))).boxed()
+}
