@@ -1,4 +1,4 @@
-//! Whole drains by the program itself on a real API server, with the kubelet simulator beside it.
+//! Whole drains by the program itself on a real API server: with the kubelet simulator beside it, and by self-claim.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -6,8 +6,12 @@
     reason = "helpers of tests, shared with the benchmark"
 )]
 
+#[path = "real_apiserver/cordon.rs"]
+mod cordon;
 #[path = "../benches/drain/driver.rs"]
 mod driver;
+#[path = "real_apiserver/self_claim.rs"]
+mod self_claim;
 #[path = "support/skip.rs"]
 mod skip;
 #[path = "../benches/drain/testbed.rs"]

@@ -10,7 +10,15 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
+    /// With the kinds of SLM as users install them.
     pub(crate) fn up() -> Self {
+        let testbed = Self::bare(&[]);
+        testbed.install("lifecycle.yaml");
+        testbed
+    }
+
+    /// Without them, and with options of `kubernetes-testbed up`.
+    pub(crate) fn bare(options: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let dir = tempfile::Builder::new()
             .prefix("scupper-bench-")
@@ -20,11 +28,15 @@ impl Testbed {
             command: root.join("testbeds/kubernetes/kubernetes-testbed"),
             dir,
         };
-        testbed.run(&["up"], &[]);
-        let crds = root.join("../deploy/crds/lifecycle.yaml");
-        testbed.kubectl(&["apply", "-f", crds.to_str().unwrap()]);
-        testbed.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
+        testbed.run(&["up"], options);
         testbed
+    }
+
+    /// Installs a file of `deploy/crds`.
+    pub(crate) fn install(&self, file: &str) {
+        let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
+        self.kubectl(&["apply", "-f", crds.join(file).to_str().unwrap()]);
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
     }
 
     pub(crate) fn version(&self) -> String {
@@ -69,7 +81,8 @@ impl Testbed {
         self.run(&["requests"], &["--user-agent", agent, "--since", mark])
     }
 
-    fn run(&self, command: &[&str], args: &[&str]) -> String {
+    /// A command of the testbed on this cluster.
+    pub(crate) fn run(&self, command: &[&str], args: &[&str]) -> String {
         let output = Command::new(&self.command)
             .args(command)
             .arg(self.dir.path())

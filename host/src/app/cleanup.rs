@@ -37,7 +37,7 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
         forget(&cluster, &options.node, node.uid).await?;
         removed.push(format!("the annotation of node {}", options.node));
     }
-    if cluster.lifecycle_served().await.map_err(unseen)? {
+    if let Some(cluster) = cluster.in_served_group().await.map_err(AppError::Discovery)? {
         let mut transitions = cluster.lifecycle_transitions(&options.driver);
         let listed = transitions.next().await;
         let listed = if let Some(Change::Listed(listed)) = listed {

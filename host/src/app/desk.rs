@@ -13,7 +13,7 @@ use super::drive::{Drive, Tools};
 use super::reporter::{Output, Reporter};
 use super::terms::Terms;
 use crate::report::Format;
-use crate::triggers::{Demand, Resume, Standing, Wish};
+use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
 
 /// How many orders may wait for a drive. They are few and the drive takes them first.
 const ORDERS: usize = 64;
@@ -72,9 +72,17 @@ impl Desk {
         }
     }
 
-    /// What a former process was at, for the door.
+    /// What a former process was at for the cordon door.
+    pub(crate) fn left_by_cordon(&self) -> Option<cordon::Left> {
+        let checkpoint = self.checkpoint.as_ref();
+        super::cordon::left(checkpoint, checkpoint.map(intent_of))
+    }
+
+    /// What a former process was at for LifecycleEvents.
     pub(crate) fn resume(&self) -> Option<Resume> {
-        self.checkpoint.as_ref().map(|checkpoint| Resume {
+        let checkpoint = self.checkpoint.as_ref();
+        let checkpoint = checkpoint.filter(|checkpoint| checkpoint.trigger != cordon::TRIGGER);
+        checkpoint.map(|checkpoint| Resume {
             id: checkpoint.id.clone(),
             name: checkpoint.name.clone(),
             intent: intent_of(checkpoint),

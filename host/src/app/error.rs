@@ -22,10 +22,18 @@ pub enum AppError {
         #[source]
         source: ReadError,
     },
+    /// It could not be found out what the API server serves.
+    #[error("could not look up the lifecycle API")]
+    Discovery(#[source] ReadError),
+    /// It could not be found out what we may do.
+    #[error("could not ask the API server what we may do")]
+    Rights(#[source] ReadError),
     /// The API server does not know LifecycleEvents.
     #[error(
-        "the API server does not serve lifecycleevents of lifecycle.k8s.io/v1alpha1; install them with \
-         `kubectl apply -f deploy/crds/lifecycle.yaml`"
+        "the API server serves lifecycleevents neither in lifecycle.k8s.io/v1alpha1 nor in \
+         lifecycle.scupper.dev/v1alpha1; install them with `kubectl apply -f deploy/crds/lifecycle.yaml`, or with \
+         `kubectl apply -f deploy/crds/lifecycle.scupper.dev.yaml` where the server keeps the first group for \
+         itself: `scupper doctor` says which"
     )]
     LifecycleNotServed,
     /// Compiled policies cannot be kept anywhere.

@@ -8,7 +8,9 @@ mod calls;
 mod claims;
 mod cleanup;
 pub mod config;
+mod cordon;
 mod desk;
+mod doctor;
 mod drive;
 mod error;
 mod metrics;
@@ -24,6 +26,7 @@ mod trial;
 mod view;
 
 pub use cleanup::{CleanupOptions, cleanup};
+pub use doctor::{DoctorOptions, Finding, FindingState, doctor};
 pub use error::AppError;
 pub use options::{PluginOptions, PoliciesOptions};
 pub use own::own_pod_from_env;

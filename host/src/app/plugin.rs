@@ -13,7 +13,7 @@ use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
 use super::reporter::Output;
 use super::terms::Terms;
-use super::{AppError, PluginOptions, board, policies};
+use super::{AppError, PluginOptions, board, cordon, policies};
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::report::{Metrics, MetricsServer};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
@@ -59,9 +59,9 @@ impl Plugin {
             source,
         };
         cluster.preflight(&node).await.map_err(unseen)?;
-        if !cluster.lifecycle_served().await.map_err(unseen)? {
-            return Err(AppError::LifecycleNotServed);
-        }
+        let served = cluster.in_served_group().await.map_err(AppError::Discovery)?;
+        let cluster = served.ok_or(AppError::LifecycleNotServed)?;
+        tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
         let kept = policies::keep(
             &options.policies,
             options.compiler.clone(),
@@ -92,12 +92,21 @@ impl Plugin {
         let desk = Desk::new(tools, desk);
         let stop = CancellationToken::new();
         let (demands, inbox) = mpsc::channel(DEMANDS);
+        let (alone, is_alone) = watch::channel(false);
+        let cordons = cordon::Wires {
+            demands: demands.clone(),
+            standing: stands.clone(),
+            alone: is_alone,
+            left: desk.left_by_cordon(),
+        };
+        let cordons = cordon::open(&cluster, &options, cordons);
         let wires = Wires {
             events: board::events(&cluster, &node),
             transitions: board::transitions(&cluster, &options.driver_name),
             demands,
             standing: stands.clone(),
             registration,
+            alone,
             resume: desk.resume(),
             claims: Arc::new(Claims {
                 cluster: cluster.clone(),
@@ -112,7 +121,9 @@ impl Plugin {
                 // Policies are kept up to date as long as the driver lives.
                 let _kept = kept;
                 let _server = server;
-                supervise(desk, inbox, tokio::spawn(door), stop).await
+                let ended = supervise(desk, inbox, tokio::spawn(door), stop).await;
+                cordons.abort();
+                ended
             }
         });
         Ok(Self {

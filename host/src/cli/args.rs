@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::config::ConfigCommand;
+use super::doctor::DoctorArgs;
 use super::policy::PolicyCommand;
 
 /// Drains Kubernetes nodes as your policies say.
@@ -40,6 +41,7 @@ Exit codes:
   0  done                              5  pods may not leave, or the drain failed
   2  the command line makes no sense   6  the deadline passed
   3  wrong configuration or policy     7  a policy refused or failed
+  8  `scupper doctor` found something that keeps the driver from working
   4  the cluster cannot be reached, refuses us, or does not know the node
   70 a bug in scupper";
 
@@ -61,6 +63,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
     Cleanup(CleanupArgs),
+    /// Look at a cluster as the driver will find it, and say what is missing and what to do. Changes nothing.
+    Doctor(DoctorArgs),
     /// Check the configuration file, and show what can be said in it.
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -48,6 +48,7 @@ async fn run(args: Args) -> ExitCode {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format).await,
         Command::Plan(plan) => show_plan(&plan, format).await,
         Command::Cleanup(cleanup) => clean_up(&cleanup, format).await,
+        Command::Doctor(doctor) => super::doctor::run(&doctor, format).await,
         Command::Config(command) => super::config::run(&command, format).await,
         Command::Policy(command) => super::policy::run(&command, format).await,
         Command::Demo(demo) => super::demo::run(&demo, format).await,
@@ -248,6 +249,8 @@ const fn exit_of(error: &AppError) -> Exit {
     match error {
         AppError::Connect(_)
         | AppError::Node { .. }
+        | AppError::Discovery(_)
+        | AppError::Rights(_)
         | AppError::LifecycleNotServed
         | AppError::Cleanup(_)
         | AppError::NoPlan { .. } => Exit::Cluster,

@@ -22,6 +22,8 @@ pub enum Exit {
     Deadline = 6,
     /// A policy refused the drain or failed.
     Policy = 7,
+    /// `scupper doctor` found something that keeps the driver from working.
+    Found = 8,
     /// Our fault.
     Bug = 70,
 }

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod config;
 mod demo;
+mod doctor;
 mod exit;
 mod options;
 mod policy;

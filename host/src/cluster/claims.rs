@@ -115,7 +115,8 @@ impl Cluster {
     /// Deletes an event, if it still is the one with this UID. One that is gone is fine.
     pub async fn delete_event(&self, seen: &LifecycleEvent) -> Result<(), WriteError> {
         let what = format!("delete lifecycleevent {}", seen.name);
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": seen.uid.0}});
+        let options =
+            json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": seen.uid.0}});
         let request = Request::delete(self.lifecycle_path("lifecycleevents", Some(&seen.name)))
             .header(CONTENT_TYPE, "application/json")
             .body(options.to_string().into_bytes());

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use scupper_engine::{Condition, Node, Time};
 
+use super::OFFICIAL_GROUP;
 use super::daemonsets::DaemonSets;
 use crate::clock::Clock;
-
-/// The API group of LifecycleEvents and LifecycleTransitions.
-const LIFECYCLE_GROUP: &str = "lifecycle.k8s.io";
 
 /// Long enough for a server under load, short enough that people see what is wrong.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,7 +76,7 @@ impl Cluster {
         };
         Self {
             shared: Arc::new(shared),
-            lifecycle_group: Arc::from(LIFECYCLE_GROUP),
+            lifecycle_group: Arc::from(OFFICIAL_GROUP),
             eviction_timeout,
         }
     }
@@ -89,7 +87,7 @@ impl Cluster {
         Some((host, *port))
     }
 
-    /// The same with the lifecycle objects in another API group, for clusters that do not serve the CRDs in theirs.
+    /// The same with the lifecycle objects in another API group.
     #[must_use]
     pub fn with_lifecycle_group(self, group: &str) -> Self {
         Self {
@@ -123,7 +121,8 @@ impl Cluster {
         self.shared.clock.now()
     }
 
-    pub(super) fn lifecycle_group(&self) -> &str {
+    /// The API group of the lifecycle objects.
+    pub fn lifecycle_group(&self) -> &str {
         &self.lifecycle_group
     }
 

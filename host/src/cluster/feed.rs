@@ -1,5 +1,6 @@
 //! What the engine hears of the cluster: three watches made into one stream of its events.
 
+use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt as _};
 use scupper_engine::{Budget, Event, Node, Pod, Uid};
 
@@ -65,6 +66,16 @@ impl Cluster {
                 let Budget { namespace, name, .. } = budget.into_engine();
                 Event::BudgetDeleted { namespace, name }
             }
+        })
+    }
+
+    /// What happens to the node alone; `None`: there is none. Never ends.
+    pub fn node_changes(&self, node: &str) -> impl Stream<Item = Option<Node>> + Send + 'static + use<> {
+        self.node_events(node).filter_map(|event| {
+            ready(match event {
+                Event::Node(node) => Some(node),
+                _ => None,
+            })
         })
     }
 

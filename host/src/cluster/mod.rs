@@ -24,6 +24,7 @@ mod error;
 mod evict;
 mod feed;
 mod go_duration;
+mod groups;
 mod lifecycle;
 mod lifecycle_wire;
 mod listing;
@@ -32,6 +33,7 @@ mod notes;
 mod perform;
 mod pod;
 mod read;
+mod rights;
 mod secrets;
 mod transitions;
 mod transport;
@@ -46,8 +48,10 @@ pub use conditions::NodeCondition;
 pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
 pub use error::{ReadError, WriteError};
+pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use lifecycle::{
     LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope, TransitionChange,
 };
 pub use notes::{KubernetesEvent, Severity};
+pub use rights::{Right, needed};
 pub use watch::Change;

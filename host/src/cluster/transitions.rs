@@ -1,10 +1,9 @@
-//! The lifecycle objects on the API server: whether they are served, following them, and publishing transitions.
+//! The lifecycle objects on the API server: following them, and publishing transitions.
 
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt as _};
 use http::Request;
 use http::header::CONTENT_TYPE;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
@@ -21,32 +20,7 @@ use super::{
 /// How often somebody else may create or delete the transition while we publish it.
 const TRIES: usize = 3;
 
-#[derive(Debug, Deserialize)]
-struct Resources {
-    #[serde(default)]
-    resources: Vec<Resource>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resource {
-    name: String,
-}
-
 impl Cluster {
-    /// Whether the API server serves LifecycleEvents and LifecycleTransitions. The group alone says nothing, since
-    /// EvictionRequests live in it, too; nor does the condition of a CRD, which may be Established and not served.
-    pub async fn lifecycle_served(&self) -> Result<bool, ReadError> {
-        let path = format!("/apis/{}/{VERSION}", self.lifecycle_group());
-        match self.get::<Resources>(&path).await {
-            Ok(Resources { resources }) => {
-                let has = |name| resources.iter().any(|resource| resource.name == name);
-                Ok(has("lifecycleevents") && has("lifecycletransitions"))
-            }
-            Err(Fault::Refused(404, _)) => Ok(false),
-            Err(fault) => Err(fault.read(&format!("discover {}/{VERSION}", self.lifecycle_group()))),
-        }
-    }
-
     /// One LifecycleEvent by name.
     pub async fn lifecycle_event(&self, name: &str) -> Result<Option<LifecycleEvent>, ReadError> {
         match self

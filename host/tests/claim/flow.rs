@@ -77,15 +77,16 @@ async fn a_stale_reason_neither_ends_a_drain_nor_skips_its_start() {
 async fn three_events_at_once_are_taken_one_after_the_other_the_oldest_first() {
     let node = Node::start().await;
     node.pods(&["a", "b"]);
-    for (event, created) in [("one", "03"), ("two", "01"), ("three", "02")] {
-        let mut object = json!({
-            "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "LifecycleEvent",
-            "spec": {"transitionName": DRIVER, "bindingNode": crate::rig::NODE}, "status": {"claimStatus": "Pending"},
-        });
-        let created = format!("2026-01-01T00:00:{created}Z");
-        object["metadata"] = json!({"name": event, "creationTimestamp": created});
-        node.apply(object);
+    for event in ["one", "two", "three"] {
+        node.event(event, DRIVER);
     }
+    // The API server keeps whole seconds: the name decides within one.
+    let age = |name: &str| {
+        let event = node.get_event(name).unwrap();
+        format!("{} {name}", event["metadata"]["creationTimestamp"])
+    };
+    let mut expected = ["one", "two", "three"];
+    expected.sort_by_key(|name| age(name));
     let _driver = node.claimer(&[]).await;
     for event in ["one", "two", "three"] {
         assert_eq!(node.end_of(event).await, "Succeeded");
@@ -106,7 +107,7 @@ async fn three_events_at_once_are_taken_one_after_the_other_the_oldest_first() {
             _ => {}
         }
     }
-    assert_eq!(order, ["two", "three", "one"]);
+    assert_eq!(order, expected);
     node.check_evicted_at_most_once();
 }
 
@@ -134,12 +135,18 @@ async fn only_events_of_our_own_driver_are_claimed() {
     let mark = node.api.mark();
     node.delete_event("early");
     node.until("the other driver is through", || {
-        node.api.store().delete("lifecycleevents.lifecycle.k8s.io", "", "foreign");
+        node.api
+            .store()
+            .delete("lifecycleevents.lifecycle.k8s.io", "", "foreign");
         node.get_event("foreign").is_none()
     })
     .await;
     assert_eq!(node.end_of("waits").await, "Succeeded");
-    assert!(node.event_writes(mark).iter().all(|it| it.path.contains("/waits")));
+    assert!(
+        node.event_writes(mark)
+            .iter()
+            .all(|it| it.path.contains("/waits"))
+    );
 }
 
 #[tokio::test]
@@ -147,12 +154,17 @@ async fn while_the_kubelet_is_silent_nobody_claims_unless_told_so() {
     let node = Node::start().await;
     node.kubelet.stop().await;
     node.pods(&["a"]);
-    node.transition(DRIVER, json!({"driver": DRIVER, "start": START, "end": END, "allNodes": true}));
+    node.transition(
+        DRIVER,
+        json!({"driver": DRIVER, "start": START, "end": END, "allNodes": true}),
+    );
     node.event("drain", DRIVER);
     let mut driver = node.spawn(&[]);
     node.until("the driver says that nobody claims", || {
         assert!(driver.is_running(), "it ended:\n{}", driver.log());
-        driver.log().contains("no LifecycleEvent is claimed until it does")
+        driver
+            .log()
+            .contains("no LifecycleEvent is claimed until it does")
     })
     .await;
     let event = node.get_event("drain").unwrap();
@@ -167,7 +179,10 @@ async fn while_the_kubelet_is_silent_nobody_claims_unless_told_so() {
 #[tokio::test]
 async fn told_to_leave_it_to_the_kubelet_the_driver_claims_nothing() {
     let node = Node::start().await;
-    node.transition(DRIVER, json!({"driver": DRIVER, "start": START, "end": END, "allNodes": true}));
+    node.transition(
+        DRIVER,
+        json!({"driver": DRIVER, "start": START, "end": END, "allNodes": true}),
+    );
     node.event("drain", DRIVER);
     let driver = node.spawn(&["--claim", "kubelet"]);
     node.until("the kubelet has said that it does not know SLM", || {
@@ -208,7 +223,8 @@ async fn a_claimed_event_waits_for_its_transition() {
     node.until("the drain has begun", || node.is_cordoned()).await;
     node.edit_transition(DRIVER, |it| it["spec"]["start"] = json!("begun-otherwise"));
     node.until("the driver starts by the new words", || {
-        node.reasons().iter().any(|it| it == "begun-otherwise") || node.get_transition(DRIVER).unwrap()["spec"]["start"] == START
+        node.reasons().iter().any(|it| it == "begun-otherwise")
+            || node.get_transition(DRIVER).unwrap()["spec"]["start"] == START
     })
     .await;
     node.delete_budget();

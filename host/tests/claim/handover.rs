@@ -40,7 +40,11 @@ async fn a_kubelet_that_learns_slm_in_mid_drain_takes_the_event_over() {
         assert_eq!(node.end_of(event).await, "Succeeded");
         assert_eq!(node.statuses(event), ["Pending", "Claimed", "Succeeded"]);
     }
-    assert!(node.event_writes(mark).is_empty(), "{:#?}", node.event_writes(mark));
+    assert!(
+        node.event_writes(mark).is_empty(),
+        "{:#?}",
+        node.event_writes(mark)
+    );
     let ended: Vec<_> = node.kubelet.record().finished();
     assert_eq!(ended.len(), 2, "the kubelet ended both: {ended:?}");
     let claims = node

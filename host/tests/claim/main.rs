@@ -9,11 +9,13 @@
     reason = "helpers of tests, shared with those of the SLM scenarios; a failure is a failed test"
 )]
 
+mod cordon;
 mod crashes;
 #[path = "../slm/driver.rs"]
 mod driver;
 mod endings;
 mod flow;
+mod groups;
 mod handover;
 mod node;
 #[path = "../slm/objects.rs"]

@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use crate::driver::Driver;
 use crate::rig::{DRIVER, Rig, claim, finalizers};
 
-const TRANSITIONS: &str = "lifecycletransitions.lifecycle.k8s.io";
 /// On a busy machine, and longer than the driver waits for a kubelet.
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -33,6 +32,7 @@ pub(crate) enum Seen {
 
 pub(crate) struct Node {
     rig: Rig,
+    transitions: String,
     story: Arc<Mutex<Vec<Seen>>>,
     _watches: JoinSet<()>,
 }
@@ -52,13 +52,18 @@ impl Node {
     }
 
     pub(crate) async fn with(rig: Rig) -> Self {
+        Self::in_group(rig, "lifecycle.k8s.io").await
+    }
+
+    /// With its events in this API group.
+    pub(crate) async fn in_group(rig: Rig, group: &str) -> Self {
         let story = Arc::default();
         let mut watches = JoinSet::new();
         let client = kube::Client::try_from(rig.api.client_config()).unwrap();
         let events = ApiResource {
-            group: "lifecycle.k8s.io".to_owned(),
+            group: group.to_owned(),
             version: "v1alpha1".to_owned(),
-            api_version: "lifecycle.k8s.io/v1alpha1".to_owned(),
+            api_version: format!("{group}/v1alpha1"),
             kind: "LifecycleEvent".to_owned(),
             plural: "lifecycleevents".to_owned(),
         };
@@ -67,6 +72,7 @@ impl Node {
         watches.spawn(follow(Arc::clone(&story), watch_reason(Api::all(client))));
         Self {
             rig,
+            transitions: format!("lifecycletransitions.{group}"),
             story,
             _watches: watches,
         }
@@ -84,7 +90,7 @@ impl Node {
     }
 
     fn has_transitions(&self) -> bool {
-        self.list(TRANSITIONS)
+        self.list(&self.transitions)
             .iter()
             .filter(|it| it["spec"]["driver"] == DRIVER)
             .count()
@@ -178,7 +184,9 @@ fn watch_events(api: Api<DynamicObject>) -> Watched {
         Ok(Event::Init | Event::InitDone) | Err(_) => None,
     };
     let watch = watcher::watcher(api, watcher::Config::default());
-    watch.filter_map(move |event| std::future::ready(seen(event))).boxed()
+    watch
+        .filter_map(move |event| std::future::ready(seen(event)))
+        .boxed()
 }
 
 fn watch_reason(api: Api<NodeObject>) -> Watched {
@@ -191,5 +199,7 @@ fn watch_reason(api: Api<NodeObject>) -> Watched {
         Some(Seen::Reason(ours.reason.unwrap_or_default()))
     };
     let watch = watcher::watcher(api, watcher::Config::default());
-    watch.filter_map(move |event| std::future::ready(seen(event))).boxed()
+    watch
+        .filter_map(move |event| std::future::ready(seen(event)))
+        .boxed()
 }

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod claims;
 mod connecting;
 mod daemons;
 mod lifecycle;

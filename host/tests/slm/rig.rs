@@ -50,7 +50,12 @@ impl Rig {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let api = ApiServer::start(api::Options::default()).await.unwrap();
+        Self::on(api::Options::default(), change).await
+    }
+
+    /// On an API server like this.
+    pub(crate) async fn on(server: api::Options, change: impl FnOnce(&mut Options)) -> Self {
+        let api = ApiServer::start(server).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("kubeconfig"), api.kubeconfig()).unwrap();
         let mut config = api.client_config();

@@ -185,6 +185,7 @@ impl Door {
             demands: demanded,
             standing: stands,
             registration: registered,
+            alone: watch::channel(false).0,
             resume,
             claims: Arc::new(NoClaims),
         };

@@ -28,13 +28,28 @@ async fn nothing_is_published_before_the_kubelet_has_taken_us() {
     let door = Door::open(root.options("one"), None);
     door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
-    kubelet
-        .notify(false, "no handler registered for plugin type")
-        .await;
+    kubelet.notify(false, "another driver has this endpoint").await;
     door.settle().await;
     assert!(published(&door).is_empty());
     kubelet.notify(true, "").await;
-    let all = count(&door, 2).await;
+    is_published(&door).await;
+}
+
+#[tokio::test]
+async fn for_a_kubelet_that_does_not_know_slm_they_are_published_because_we_claim() {
+    let root = Root::new();
+    let door = Door::open(root.options("one"), None);
+    door.list(vec![]);
+    door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
+    let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
+    kubelet
+        .notify(false, "no handler registered for plugin type")
+        .await;
+    is_published(&door).await;
+}
+
+async fn is_published(door: &Door) {
+    let all = count(door, 2).await;
     let drain = Transition {
         name: DRIVER.to_owned(),
         driver: DRIVER.to_owned(),

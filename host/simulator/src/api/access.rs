@@ -1,5 +1,7 @@
 //! Who may do what. In this simulator a bearer token is the name of its user; without rules everybody may do everything.
 
+use serde_json::{Value, json};
+
 use super::failure::Failure;
 use super::selector::Selection;
 use super::target::{Query, Target};
@@ -15,6 +17,15 @@ pub struct Forbidden {
     pub verb: String,
     /// `pods`, `pods/eviction`, `lifecycleevents.lifecycle.k8s.io/status`.
     pub resource: String,
+}
+
+impl Forbidden {
+    fn hits(&self, asker: &Asker, verb: &str, resource: &str) -> bool {
+        asker.user_agent.starts_with(&self.user_agent)
+            && (self.user.is_empty() || self.user == asker.user)
+            && (self.verb.is_empty() || self.verb == verb)
+            && (self.resource.is_empty() || self.resource == resource)
+    }
 }
 
 /// Who asks.
@@ -41,16 +52,30 @@ pub(crate) fn check(
     query: &Query,
 ) -> Result<(), Failure> {
     let resource = resource(target);
-    let hit = |rule: &Forbidden| {
-        asker.user_agent.starts_with(&rule.user_agent)
-            && (rule.user.is_empty() || rule.user == asker.user)
-            && (rule.verb.is_empty() || rule.verb == verb)
-            && (rule.resource.is_empty() || rule.resource == resource)
-    };
-    if rules.iter().any(hit) || !node_may(asker, verb, target, query) {
+    if rules.iter().any(|rule| rule.hits(asker, verb, &resource)) || !node_may(asker, verb, target, query) {
         return Err(refusal(asker, verb, target));
     }
     Ok(())
+}
+
+/// The answer to a SelfSubjectAccessReview: what the rules say. What the node authorizer allows is not in it.
+pub(crate) fn review(rules: &[Forbidden], asker: &Asker, mut review: Value) -> Value {
+    let attributes = review
+        .pointer("/spec/resourceAttributes")
+        .cloned()
+        .unwrap_or_default();
+    let text = |field: &str| attributes.get(field).and_then(Value::as_str).unwrap_or_default();
+    let mut resource = text("resource").to_owned();
+    for (between, part) in [(".", text("group")), ("/", text("subresource"))] {
+        if !part.is_empty() {
+            resource = format!("{resource}{between}{part}");
+        }
+    }
+    let allowed = !rules.iter().any(|rule| rule.hits(asker, text("verb"), &resource));
+    if let Some(review) = review.as_object_mut() {
+        review.insert("status".to_owned(), json!({ "allowed": allowed }));
+    }
+    review
 }
 
 fn refusal(asker: &Asker, verb: &str, target: &Target) -> Failure {

@@ -30,6 +30,9 @@ use super::watch::{Setting, Watcher};
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
+/// Where everybody may ask what they may.
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
 /// What every connection shares.
 pub(crate) struct Service {
     pub(crate) store: Store,
@@ -126,6 +129,10 @@ impl Service {
                     self.log.answered(number, 200);
                     return Ok(plain(Full::new(Bytes::from_static(b"ok")).boxed_unsync(), 200));
                 }
+                REVIEWS => {
+                    let asked = serde_json::from_slice(&body).unwrap_or_default();
+                    Ok(Answer::Object(201, access::review(&self.rules(), &asker, asked)))
+                }
                 path => discovery::answer(path, &self.kinds)
                     .map(|it| Answer::Object(200, it))
                     .ok_or_else(Failure::no_such_path),
@@ -146,12 +153,7 @@ impl Service {
     }
 
     async fn operate(&self, asked: Asked, asker: &Asker) -> Result<Answer, Failure> {
-        let rules = self
-            .forbidden
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        access::check(&rules, asker, asked.verb, &asked.target, &asked.query)?;
+        access::check(&self.rules(), asker, asked.verb, &asked.target, &asked.query)?;
         let setting = || Setting {
             store: self.store.clone(),
             running: self.running.subscribe(),
@@ -164,6 +166,11 @@ impl Service {
             watch_list: self.watch_list,
         };
         asked.answer(&self.store, setting).await
+    }
+
+    fn rules(&self) -> Vec<Forbidden> {
+        let rules = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.clone()
     }
 
     fn record(

@@ -11,6 +11,7 @@
 //! `self_claim` is the kubelet's part, for kubelets that do not know SLM. The module must not know how the API server
 //! is reached, nor how a drain goes.
 
+mod ask;
 mod authority;
 mod board;
 mod claim;
@@ -32,6 +33,7 @@ mod stop;
 mod transitions;
 mod worker;
 
+pub use ask::ask_kubelet;
 pub use board::{Board, BoardError};
 pub use error::SlmError;
 pub use lifecycle::{

@@ -12,8 +12,8 @@ use super::door::Door;
 use super::endpoints::Endpoints;
 use super::keeper::{self, Situation};
 use super::registration::Registration;
-use super::transitions::{self, Transitions};
 use super::self_claim::{self, Machine};
+use super::transitions::{self, Transitions};
 use super::worker::{Hears, Tells, Worker};
 use super::{Board, ClaimApi, LifecycleChange, SlmError, SlmOptions, TransitionChange};
 use crate::triggers::{Demand, Resume, Standing};
@@ -39,6 +39,8 @@ pub struct Wires<E, T> {
     pub standing: watch::Receiver<Standing>,
     /// How it stands between the kubelet and us.
     pub registration: watch::Sender<Registration>,
+    /// No other instance of this driver is at work, and this one does not stop: for the other doors.
+    pub alone: watch::Sender<bool>,
     /// What a former process was at.
     pub resume: Option<Resume>,
     /// How events are claimed where the kubelet does not do it.
@@ -69,6 +71,7 @@ where
         demands,
         standing,
         registration,
+        alone,
         resume,
         claims,
     } = wires;
@@ -110,6 +113,7 @@ where
         warnings,
         situation,
         registration,
+        alone,
         claimer,
     };
     let hears = Hears {

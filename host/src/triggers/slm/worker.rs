@@ -44,6 +44,7 @@ pub(super) struct Tells {
     pub(super) warnings: mpsc::Sender<(&'static str, String)>,
     pub(super) situation: watch::Sender<Situation>,
     pub(super) registration: watch::Sender<Registration>,
+    pub(super) alone: watch::Sender<bool>,
     pub(super) claimer: mpsc::UnboundedSender<Heard>,
 }
 
@@ -211,7 +212,11 @@ impl Worker {
         if self.stopping.is_asked() {
             let successor = self.stopping.wants_successor() && self.endpoints.has_sibling().await;
             // Where nobody but we claim, nobody calls while we are away.
-            let step = self.stopping.step(now, busy && !self.claimant.is_driver(self.endpoints.standing()), successor);
+            let step = self.stopping.step(
+                now,
+                busy && !self.claimant.is_driver(self.endpoints.standing()),
+                successor,
+            );
             if step == Step::Deregister {
                 self.endpoints.deregister();
             }
@@ -282,12 +287,18 @@ impl Worker {
 
     /// Whether it is our part to claim. Never two of us: a predecessor ends first.
     fn lead(&mut self) {
-        let is_ours = self.claimant.is_driver(self.endpoints.standing());
-        let leads = is_ours && self.held.is_none() && !self.stopping.is_asked();
+        let alone = self.held.is_none() && !self.stopping.is_asked();
+        self.tells
+            .alone
+            .send_if_modified(|shown| std::mem::replace(shown, alone) != alone);
+        let leads = alone && self.claimant.is_driver(self.endpoints.standing());
         if std::mem::replace(&mut self.leads, leads) == leads {
             return;
         }
-        tracing::info!(leads, "whether this driver claims LifecycleEvents in the place of the kubelet");
+        tracing::info!(
+            leads,
+            "whether this driver claims LifecycleEvents in the place of the kubelet"
+        );
         if leads {
             // What a registration is for transitions otherwise.
             self.tells

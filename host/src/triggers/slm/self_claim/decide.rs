@@ -24,6 +24,10 @@ pub(in crate::triggers::slm) enum Action {
 
 /// What follows from what was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once, never stored"
+)]
 pub(super) enum Move {
     /// Do this, then decide again.
     Do(Action),

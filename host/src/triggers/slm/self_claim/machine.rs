@@ -182,7 +182,9 @@ impl Machine {
             return None;
         }
         let due = self.candidates(now).into_iter().map(|event| self.due(event));
-        let abandoned = self.claimed().filter_map(|event| Some(event.sla? + ABANDONED_AFTER));
+        let abandoned = self
+            .claimed()
+            .filter_map(|event| Some(event.sla? + ABANDONED_AFTER));
         due.chain(abandoned.filter(|until| *until > now)).min()
     }
 

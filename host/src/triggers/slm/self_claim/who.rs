@@ -43,7 +43,11 @@ mod tests {
             (unsupported, true, true),
         ] {
             assert_eq!(Claimant::Auto.is_driver(&registration), auto, "{registration:?}");
-            assert_eq!(Claimant::Driver.is_driver(&registration), driver, "{registration:?}");
+            assert_eq!(
+                Claimant::Driver.is_driver(&registration),
+                driver,
+                "{registration:?}"
+            );
             assert!(!Claimant::Kubelet.is_driver(&registration), "{registration:?}");
         }
     }

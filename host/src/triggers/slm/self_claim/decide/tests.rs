@@ -100,14 +100,20 @@ fn left(sight: &Sight, words: &str) {
 fn claims_after_the_finalizer_with_a_deadline_in_whole_seconds() {
     let bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
     let finalizers = vec!["example.com/hold".to_owned(), FINALIZER.to_owned()];
-    assert_eq!(next(&sight(&bare, "")), write(&bare, Change::Finalizers(finalizers)));
+    assert_eq!(
+        next(&sight(&bare, "")),
+        write(&bare, Change::Finalizers(finalizers))
+    );
 
     let claim = |sla| Change::Claim {
         driver: "drain".to_owned(),
         sla,
     };
     let deadline = Time::from_millis(1_000_030_000);
-    assert_eq!(next(&sight(&pending(), "")), write(&pending(), claim(Some(deadline))));
+    assert_eq!(
+        next(&sight(&pending(), "")),
+        write(&pending(), claim(Some(deadline)))
+    );
     let endless = Sight {
         transition: Some(Transition {
             sla: None,
@@ -129,7 +135,10 @@ fn a_condition_of_an_earlier_event_is_reset_before_the_claim() {
     let Move::Do(Action::SetCondition(condition)) = reset(&transition()) else {
         panic!("no write")
     };
-    assert!(!is_of(&transition(), &condition.reason), "neither begun nor ended");
+    assert!(
+        !is_of(&transition(), &condition.reason),
+        "neither begun nor ended"
+    );
 }
 
 #[test]
@@ -168,7 +177,11 @@ fn an_event_that_is_being_deleted_is_claimed_only_if_it_is_held() {
 
 #[test]
 fn the_reason_decides_what_comes_next() {
-    for (reason, method) in [("", Method::Start), ("other", Method::Start), ("s", Method::End { expired: false })] {
+    for (reason, method) in [
+        ("", Method::Start),
+        ("other", Method::Start),
+        ("s", Method::End { expired: false }),
+    ] {
         calls(&sight(&claimed(), reason), method);
     }
     assert_eq!(
@@ -268,7 +281,11 @@ fn answers_are_followed_as_the_kubelet_does() {
 
 #[test]
 fn what_is_over_is_let_go_and_then_deleted() {
-    for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired, ClaimStatus::Succeeded] {
+    for claim in [
+        ClaimStatus::Failed,
+        ClaimStatus::SlaExpired,
+        ClaimStatus::Succeeded,
+    ] {
         let held = seen(claim.clone(), &["example.com/hold", FINALIZER]);
         let others = Change::Finalizers(vec!["example.com/hold".to_owned()]);
         assert_eq!(next(&sight(&held, "")), write(&held, others));

@@ -16,7 +16,11 @@ impl Machine {
         };
         match done {
             Done::Looked(Ok(sight)) => {
-                if sight.event.as_ref().is_some_and(|seen| seen.event.uid != pass.uid) {
+                if sight
+                    .event
+                    .as_ref()
+                    .is_some_and(|seen| seen.event.uid != pass.uid)
+                {
                     // An older event of the same name: the watch has not shown its end yet.
                     self.forget(&pass.uid);
                     return;
@@ -26,6 +30,7 @@ impl Machine {
             }
             Done::Written(Ok(seen)) => {
                 self.tell(&pass, &seen.event.claim);
+                self.rests.remove(&pass.uid);
                 self.events.insert(pass.uid.clone(), seen.event.clone());
                 pass.sight.event = Some(seen);
                 self.go_on(pass, now);
@@ -35,6 +40,7 @@ impl Machine {
                     pass.sight.condition = condition.clone();
                 }
                 self.condition_of = Some(pass.uid.clone());
+                self.rests.remove(&pass.uid);
                 self.go_on(pass, now);
             }
             Done::Removed(Ok(())) => self.forget(&pass.uid),

@@ -115,13 +115,19 @@ fn a_whole_life_is_one_look_until_the_work_begins_and_one_when_it_ends() {
         machine.handle_done(Done::Answered(Some(reply)), START);
         call.method
     };
-    assert!(matches!(written(&mut machine, &pending, true), Change::Finalizers(_)));
+    assert!(matches!(
+        written(&mut machine, &pending, true),
+        Change::Finalizers(_)
+    ));
     assert_eq!(set(&mut machine), "", "the stale end is reset");
     assert!(matches!(
         written(&mut machine, &claimed, true),
         Change::Claim { .. }
     ));
-    assert_eq!(called(&mut machine, Reply::Condition("s".to_owned())), Method::Start);
+    assert_eq!(
+        called(&mut machine, Reply::Condition("s".to_owned())),
+        Method::Start
+    );
     assert_eq!(set(&mut machine), "s");
     assert_eq!(called(&mut machine, Reply::Empty), Method::End { expired: false });
     quiet(&mut machine, after(9_999));
@@ -134,7 +140,9 @@ fn a_whole_life_is_one_look_until_the_work_begins_and_one_when_it_ends() {
         Method::End { expired: false }
     );
     assert_eq!(set(&mut machine), "x");
-    assert!(matches!(written(&mut machine, &over, true), Change::Finish { status, .. } if status == ClaimStatus::Succeeded));
+    assert!(
+        matches!(written(&mut machine, &over, true), Change::Finish { status, .. } if status == ClaimStatus::Succeeded)
+    );
     assert!(matches!(written(&mut machine, &over, false), Change::Finalizers(names) if names.is_empty()));
     assert!(matches!(machine.poll_action(START), Some(Action::Remove(_))));
     machine.handle_done(Done::Removed(Ok(())), START);
@@ -200,6 +208,21 @@ fn failures_are_tried_again_ever_later_and_told_once() {
 }
 
 #[test]
+fn what_was_done_in_between_makes_the_next_pause_short_again() {
+    let pending = event("e", ClaimStatus::Pending);
+    let mut machine = machine(vec![pending.clone()]);
+    looks_at(&mut machine, "e", START);
+    machine.handle_done(Done::Looked(Err(unavailable())), START);
+    looks_at(&mut machine, "e", after(250));
+    machine.handle_done(Done::Looked(Ok(sight(&pending, false, ""))), after(250));
+    assert!(matches!(machine.poll_action(after(250)), Some(Action::Write(..))));
+    machine.handle_done(Done::Written(Ok(claimable(&pending, true))), after(250));
+    assert!(matches!(machine.poll_action(after(250)), Some(Action::Write(..))));
+    machine.handle_done(Done::Written(Err(unavailable())), after(250));
+    assert_eq!(machine.poll_timeout(after(250)), Some(after(500)));
+}
+
+#[test]
 fn a_conflict_is_looked_at_anew() {
     let pending = event("e", ClaimStatus::Pending);
     let mut machine = machine(vec![pending.clone()]);
@@ -228,7 +251,10 @@ fn a_condition_that_may_not_be_written_fails_the_event_and_one_that_cannot_is_wr
         machine.handle_done(Done::Looked(Ok(sight(&claimed, true, ""))), START);
         assert!(matches!(machine.poll_action(START), Some(Action::Call(_))));
         machine.handle_done(Done::Answered(Some(Reply::Condition("s".to_owned()))), START);
-        assert!(matches!(machine.poll_action(START), Some(Action::SetCondition(_))));
+        assert!(matches!(
+            machine.poll_action(START),
+            Some(Action::SetCondition(_))
+        ));
         machine.handle_done(Done::Set(Err(error)), START);
         let next = machine.poll_action(START);
         let failed = matches!(&next, Some(Action::Write(_, Change::Finish { status, .. })) if *status == ClaimStatus::Failed);
@@ -284,7 +310,10 @@ fn of_two_claimed_ones_the_second_does_not_end_by_the_end_of_the_first() {
     machine.handle_done(Done::Looked(Ok(sight(&first, true, "s"))), START);
     assert!(matches!(machine.poll_action(START), Some(Action::Call(_))));
     machine.handle_done(Done::Answered(Some(Reply::Condition("x".to_owned()))), START);
-    assert!(matches!(machine.poll_action(START), Some(Action::SetCondition(_))));
+    assert!(matches!(
+        machine.poll_action(START),
+        Some(Action::SetCondition(_))
+    ));
     machine.handle_done(Done::Set(Ok(())), START);
     assert!(matches!(
         machine.poll_action(START),

@@ -1,0 +1,90 @@
+//! The cluster as the cordon door sees it: the door asks, the cluster edge looks, and neither knows the other.
+
+use std::sync::Arc;
+
+use futures::{FutureExt as _, StreamExt as _};
+use scupper_engine::{Checkpoint, Intent, Node, Phase};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::PluginOptions;
+use crate::cluster::Cluster;
+use crate::triggers::cordon::{self, CordonOptions, CordonWires, LABEL, Left, Look, NodeView, TRIGGER};
+use crate::triggers::{Demand, Standing};
+
+/// How long an uncordon may take, as for a LifecycleEvent.
+const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
+
+/// What the door is connected with.
+pub(super) struct Wires {
+    pub(super) demands: mpsc::Sender<Demand>,
+    pub(super) standing: watch::Receiver<Standing>,
+    pub(super) alone: watch::Receiver<bool>,
+    pub(super) left: Option<Left>,
+}
+
+/// Opens the door. It closes with the rest of the driver.
+pub(super) fn open(cluster: &Cluster, options: &PluginOptions, wires: Wires) -> JoinHandle<()> {
+    let Wires {
+        demands,
+        standing,
+        alone,
+        left,
+    } = wires;
+    let name = options.node_name.clone();
+    let nodes = cluster.node_changes(&name).map(|node| node.as_ref().map(view));
+    let wires = CordonWires {
+        nodes: nodes.boxed(),
+        look: look(cluster.clone(), name.clone()),
+        demands,
+        standing,
+        alone,
+        left,
+    };
+    let options = CordonOptions {
+        node: name,
+        sla: options.sla,
+        uncordon_sla: UNCORDON_WITHIN,
+        clock: options.clock,
+    };
+    tokio::spawn(cordon::run(options, wires))
+}
+
+/// What a former process was at, if it was for this door.
+pub(super) fn left(checkpoint: Option<&Checkpoint>, intent: Option<Intent>) -> Option<Left> {
+    let checkpoint = checkpoint?;
+    let is_ours = checkpoint.trigger == TRIGGER && checkpoint.phase != Phase::Finished;
+    is_ours.then(|| Left {
+        id: checkpoint.id.clone(),
+        name: checkpoint.name.clone(),
+        intent: intent.unwrap_or(Intent::Drain),
+        deadline: checkpoint.deadline,
+    })
+}
+
+fn look(cluster: Cluster, name: String) -> Look {
+    Arc::new(move || {
+        let (cluster, name) = (cluster.clone(), name.clone());
+        async move {
+            match cluster.node(&name).await {
+                Ok(node) => node.as_ref().map(view),
+                Err(error) => {
+                    tracing::warn!(%error, "the node could not be looked at; trying again");
+                    None
+                }
+            }
+        }
+        .boxed()
+    })
+}
+
+fn view(node: &Node) -> NodeView {
+    let is_drained = |it: &scupper_engine::Condition| it.kind == "Drained" && it.status == "True";
+    NodeView {
+        uid: node.uid.0.clone(),
+        labelled: node.labels.get(LABEL).is_some_and(|value| value == "true"),
+        cordoned: node.unschedulable,
+        own_cordon: node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon),
+        drained: node.conditions.iter().any(is_drained),
+    }
+}

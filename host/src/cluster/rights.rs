@@ -1,0 +1,187 @@
+//! What the driver must be allowed to do, and whether it is: asked of the API server, which knows.
+
+use futures::future::try_join_all;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Cluster, ReadError};
+
+/// One right, as RBAC has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// `get`, `list`, ...
+    pub verb: &'static str,
+    /// The API group; empty for the core.
+    pub group: String,
+    /// The resource.
+    pub resource: &'static str,
+    /// Its subresource, or nothing.
+    pub subresource: &'static str,
+    /// The namespace; empty: all, or none because the resource has no namespace.
+    pub namespace: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Without it the driver does not work; else it only tells less.
+    pub required: bool,
+}
+
+impl Right {
+    /// `patch nodes/status`, `create events.events.k8s.io`.
+    pub fn name(&self) -> String {
+        let slash = if self.subresource.is_empty() { "" } else { "/" };
+        let dot = if self.group.is_empty() { "" } else { "." };
+        let (resource, subresource, group) = (self.resource, self.subresource, &self.group);
+        format!("{} {resource}{slash}{subresource}{dot}{group}", self.verb)
+    }
+}
+
+/// Verbs, group, resource with subresource, what it is for, whether it is required.
+type Row = (
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static str,
+    bool,
+);
+
+/// What every drain needs.
+const DRAIN: &[Row] = &[
+    (&["get", "list", "watch"], "", "nodes", "to see the node", true),
+    (
+        &["patch"],
+        "",
+        "nodes",
+        "to cordon it and to keep the checkpoint",
+        true,
+    ),
+    (&["patch"], "", "nodes/status", "to write its conditions", true),
+    (&["list", "watch"], "", "pods", "to see its pods", true),
+    (&["create"], "", "pods/eviction", "to ask pods to leave", true),
+    (
+        &["delete"],
+        "",
+        "pods",
+        "for policies that delete instead of evict",
+        false,
+    ),
+    (
+        &["list"],
+        "apps",
+        "daemonsets",
+        "to tell pods of DaemonSets that are gone",
+        true,
+    ),
+    (
+        &["list", "watch"],
+        "policy",
+        "poddisruptionbudgets",
+        "to say which budget holds a pod",
+        false,
+    ),
+    (
+        &["create"],
+        "events.k8s.io",
+        "events",
+        "to tell people in Events",
+        false,
+    ),
+];
+
+/// What hearing of LifecycleEvents needs, in whichever group they are.
+const LIFECYCLE: &[Row] = &[
+    (
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "",
+        "lifecycletransitions",
+        "to publish transitions",
+        true,
+    ),
+    (
+        &["list", "watch"],
+        "",
+        "lifecycleevents",
+        "to hear of drains",
+        true,
+    ),
+];
+
+/// What claiming them needs besides.
+const CLAIM: &[Row] = &[
+    (
+        &["get", "patch", "delete"],
+        "",
+        "lifecycleevents",
+        "to claim and end them",
+        true,
+    ),
+    (
+        &["patch"],
+        "",
+        "lifecycleevents/status",
+        "to claim and end them",
+        true,
+    ),
+];
+
+/// Everything that the driver needs, with its lifecycle objects in `group`. `claims`: it claims them itself.
+pub fn needed(group: &str, claims: bool) -> Vec<Right> {
+    let claim = if claims { CLAIM } else { &[] };
+    let lifecycle = LIFECYCLE.iter().chain(claim).map(|row| (group, row));
+    let rows = DRAIN.iter().map(|row| (row.1, row)).chain(lifecycle);
+    let rights = rows.flat_map(|(group, (verbs, _, resource, purpose, required))| {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        verbs.iter().map(move |verb| Right {
+            verb,
+            group: group.to_owned(),
+            resource,
+            subresource,
+            namespace: if resource == "events" { "default" } else { "" },
+            purpose,
+            required: *required,
+        })
+    });
+    rights.collect()
+}
+
+#[derive(Debug, Deserialize)]
+struct Review {
+    #[serde(default)]
+    status: ReviewStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ReviewStatus {
+    allowed: bool,
+}
+
+impl Cluster {
+    /// Those of the rights that we do not have. `node`: on this node alone, where a right is about nodes.
+    pub async fn missing_rights(&self, rights: Vec<Right>, node: &str) -> Result<Vec<Right>, ReadError> {
+        let asked = rights.into_iter().map(|right| async move {
+            let allowed = self.may(&right, node).await?;
+            Ok::<_, ReadError>((!allowed).then_some(right))
+        });
+        Ok(try_join_all(asked).await?.into_iter().flatten().collect())
+    }
+
+    async fn may(&self, right: &Right, node: &str) -> Result<bool, ReadError> {
+        let names_one = right.resource == "nodes" && matches!(right.verb, "get" | "patch");
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "verb": right.verb,
+                "group": right.group,
+                "resource": right.resource,
+                "subresource": right.subresource,
+                "namespace": right.namespace,
+                "name": if names_one { node } else { "" },
+            }},
+        });
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let reviewed = self.create::<Review>(path, &review).await;
+        let reviewed = reviewed.map_err(|fault| fault.read("review our own rights"))?;
+        Ok(reviewed.status.allowed)
+    }
+}

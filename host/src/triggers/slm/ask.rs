@@ -1,0 +1,48 @@
+//! Asks the kubelet of this machine whether it knows SLM, as a driver would, and goes away again.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::endpoints::Endpoints;
+use super::registration::Registration;
+use super::sockets;
+use super::{SlmError, SlmOptions};
+
+/// Whom the kubelet hears of. No transition names it, so it is never called.
+const ASKER: &str = "doctor.scupper.dev";
+
+/// The kubelet's word, or [`Registration::Silent`] if none came within `limit`.
+///
+/// # Errors
+/// The kubelet's directories are not there, or not for us to write in.
+pub async fn ask_kubelet(
+    kubelet_root: &Path,
+    node: &str,
+    instance: String,
+    limit: Duration,
+) -> Result<Registration, SlmError> {
+    let options = SlmOptions {
+        kubelet_root: kubelet_root.to_owned(),
+        ..SlmOptions::new(ASKER, node, instance)
+    };
+    options.check()?;
+    if let Some(path) = sockets::missing_directory(&options) {
+        return Err(SlmError::NoDirectory { path });
+    }
+    let (calls, _nobody_calls) = mpsc::channel(1);
+    let (words, mut heard) = mpsc::unbounded_channel();
+    let endpoints = Endpoints::open(&options, calls, words).await?;
+    let word = timeout(limit, heard.recv()).await;
+    endpoints.close().await;
+    if let Err(error) = fs::remove_dir(options.driver_dir()) {
+        tracing::debug!(%error, path = %options.driver_dir().display(), "left behind");
+    }
+    Ok(match word {
+        Ok(Some(word)) => word.registration,
+        Ok(None) | Err(_) => Registration::Silent,
+    })
+}

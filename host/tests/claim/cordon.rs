@@ -1,0 +1,204 @@
+//! The cordon as a door: made by somebody else on a node with the label, it drains; lifted by anybody, it is reversed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::driver::Driver;
+use crate::node::Node;
+use crate::objects::{closed_budget, pod, slow};
+use crate::rig::{DRIVER, NODE, UNCORDON};
+
+const LABEL: &str = "scupper.dev/drain-on-cordon";
+
+async fn labelled() -> Node {
+    let node = Node::start().await;
+    label(&node, Some("true"));
+    node
+}
+
+fn edit(node: &Node, change: impl FnOnce(&mut Value)) {
+    node.api.store().edit("nodes", "", NODE, change).unwrap();
+}
+
+fn label(node: &Node, value: Option<&str>) {
+    edit(node, |it| {
+        it["metadata"]["labels"] = value.map_or(json!({}), |value| json!({LABEL: value}))
+    });
+}
+
+/// As `kubectl cordon` and `kubectl uncordon` do.
+fn cordon(node: &Node, cordoned: bool) {
+    edit(node, |it| it["spec"]["unschedulable"] = json!(cordoned));
+}
+
+async fn condition(node: &Node, kind: &str, reason: &str) {
+    node.until(&format!("{kind} is {reason}"), || {
+        node.reason(kind).as_deref() == Some(reason)
+    })
+    .await;
+}
+
+/// Whatever a door was about to do has been done: an event is carried out after it.
+async fn settled(node: &Node) {
+    let event = format!("settle-{}", node.story().len());
+    node.event(&event, UNCORDON);
+    assert_eq!(node.end_of(&event).await, "Succeeded");
+}
+
+#[tokio::test]
+async fn a_cordon_drains_and_an_uncordon_reverses_it() {
+    let node = labelled().await;
+    node.pods(&["a", "b"]);
+    let driver = node.claimer(&[]).await;
+    for _ in 0..2 {
+        cordon(&node, true);
+        condition(&node, "Drained", "DrainCompleted").await;
+        assert!(node.pod_names().is_empty());
+        assert!(node.is_cordoned(), "it is not ours to lift");
+        cordon(&node, false);
+        condition(&node, "Drained", "MaintenanceComplete").await;
+        node.pods(&["c"]);
+    }
+    node.check_evicted_at_most_once();
+    assert!(driver.output().contains("cordon-worker-1"), "{}", driver.output());
+    assert!(
+        !driver.output().contains("our cordon is lifted"),
+        "{}",
+        driver.output()
+    );
+}
+
+#[tokio::test]
+async fn without_the_label_a_cordon_is_only_a_cordon() {
+    let node = Node::start().await;
+    node.pods(&["a"]);
+    let _driver = node.claimer(&[]).await;
+    for value in [None, Some("false")] {
+        label(&node, value);
+        cordon(&node, true);
+        settled(&node).await;
+        assert_eq!(node.pod_names(), ["a"]);
+        cordon(&node, false);
+    }
+    assert!(node.evictions().is_empty());
+}
+
+#[tokio::test]
+async fn our_own_cordon_is_no_wish() {
+    let node = labelled().await;
+    node.pods(&["a"]);
+    node.apply(closed_budget());
+    let mut driver = node.claimer(&["--sla", "5s"]).await;
+    node.event("drain", DRIVER);
+    assert_eq!(node.end_of("drain").await, "SlaExpired");
+    assert!(node.is_cordoned());
+    let before = node.evictions();
+    // A driver that starts finds its own cordon, too.
+    driver.kill();
+    let driver = node.claimer(&["--sla", "5s"]).await;
+    node.delete_budget();
+    settled(&node).await;
+    assert!(!node.is_cordoned());
+    assert_eq!(node.evictions(), before);
+    assert!(
+        !driver.output().contains("cordon-worker-1"),
+        "{}",
+        driver.output()
+    );
+}
+
+#[tokio::test]
+async fn an_uncordon_in_mid_drain_stops_it() {
+    let node = labelled().await;
+    node.pods(&["a", "b"]);
+    node.apply(closed_budget());
+    let _driver = node.claimer(&[]).await;
+    cordon(&node, true);
+    node.until("pods are asked to leave", || !node.evictions().is_empty())
+        .await;
+    cordon(&node, false);
+    condition(&node, "DrainInProgress", "DrainCancelled").await;
+    let before = node.evictions();
+    node.delete_budget();
+    settled(&node).await;
+    assert_eq!(node.evictions(), before, "evicted after the node was given back");
+    assert_eq!(node.pod_names(), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_driver_that_starts_drains_what_is_cordoned_and_not_drained() {
+    let node = labelled().await;
+    node.pods(&["a"]);
+    cordon(&node, true);
+    let mut driver = node.claimer(&[]).await;
+    condition(&node, "Drained", "DrainCompleted").await;
+    assert!(node.pod_names().is_empty());
+    driver.kill();
+    // Drained already: what stands there now came with its own reasons.
+    node.pods(&["b"]);
+    let driver = node.claimer(&[]).await;
+    let drained = |driver: &Driver| driver.output().contains("cordon-worker-1");
+    settled(&node).await;
+    assert!(!drained(&driver), "{}", driver.output());
+    assert_eq!(node.pod_names(), ["b"]);
+    assert!(node.is_cordoned(), "somebody else's cordon is never lifted");
+}
+
+#[tokio::test]
+async fn killed_in_mid_drain_it_goes_on() {
+    let node = labelled().await;
+    node.apply(slow(pod("a"), Duration::from_secs(2)));
+    node.pods(&["b"]);
+    node.apply(closed_budget());
+    let mut driver = node.claimer(&[]).await;
+    cordon(&node, true);
+    node.until("pods are asked to leave", || !node.evictions().is_empty())
+        .await;
+    driver.kill();
+    let driver = node.claimer(&[]).await;
+    node.delete_budget();
+    condition(&node, "Drained", "DrainCompleted").await;
+    assert!(node.pod_names().is_empty());
+    assert!(node.is_cordoned());
+    node.check_evicted_at_most_once();
+    assert!(!driver.output().contains("Lost"), "{}", driver.output());
+}
+
+#[tokio::test]
+async fn uncordoned_while_the_driver_was_away_it_is_not_gone_on_with() {
+    let node = labelled().await;
+    node.pods(&["a"]);
+    node.apply(closed_budget());
+    let mut driver = node.claimer(&[]).await;
+    cordon(&node, true);
+    node.until("pods are asked to leave", || !node.evictions().is_empty())
+        .await;
+    driver.kill();
+    cordon(&node, false);
+    node.delete_budget();
+    let _driver = node.claimer(&[]).await;
+    condition(&node, "DrainInProgress", "DrainLost").await;
+    settled(&node).await;
+    assert_eq!(node.pod_names(), ["a"]);
+}
+
+#[tokio::test]
+async fn both_doors_at_once_are_one_drain_at_a_time() {
+    let node = labelled().await;
+    node.apply(slow(pod("a"), Duration::from_secs(1)));
+    node.pods(&["b", "c"]);
+    let _driver = node.claimer(&[]).await;
+    cordon(&node, true);
+    node.event("drain", DRIVER);
+    assert_eq!(node.end_of("drain").await, "Succeeded");
+    condition(&node, "Drained", "DrainCompleted").await;
+    assert!(node.pod_names().is_empty());
+    node.check_evicted_at_most_once();
+    // The event's uncordon does not lift somebody else's cordon, and that cordon asks for no second drain.
+    node.pods(&["d"]);
+    settled(&node).await;
+    assert!(node.is_cordoned());
+    settled(&node).await;
+    assert_eq!(node.pod_names(), ["d"]);
+}

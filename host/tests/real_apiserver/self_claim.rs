@@ -1,0 +1,211 @@
+//! Self-claim on a real API server, in either API group, and what `scupper doctor` says of each.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::testbed::Testbed;
+use super::{condition, node, pods_on, skip};
+
+const OFFICIAL: &str = "lifecycle.k8s.io";
+const OWN: &str = "lifecycle.scupper.dev";
+const DRIVER: &str = "claims.example";
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A driver on a node without a kubelet that looks for plugins.
+pub(super) struct Claimer {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Claimer {
+    pub(super) fn start(testbed: &Testbed, node: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for directory in ["plugins", "plugins_registry"] {
+            std::fs::create_dir(folder.path().join(directory)).unwrap();
+        }
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let child = scupper(testbed, &["kubelet-plugin", "--claim", "self", "--force"])
+            .args(["--driver-name", DRIVER, "--node-name", node, "--kubelet-root"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self { child, folder }
+    }
+
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Makes an event and waits until it is gone. The terminal status is seen because a finalizer keeps the event.
+    fn carries_out(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
+        let name = format!("{transition}-once");
+        let event = json!({
+            "apiVersion": format!("{group}/v1alpha1"), "kind": "LifecycleEvent",
+            "metadata": {"name": name, "finalizers": ["example.com/hold"]},
+            "spec": {"transitionName": transition, "bindingNode": node},
+        });
+        let file = self.folder.path().join("event.json");
+        std::fs::write(&file, event.to_string()).unwrap();
+        testbed.kubectl(&["create", "-f", file.to_str().unwrap()]);
+        let kind = format!("lifecycleevents.{group}");
+        let begun = Instant::now();
+        let event = loop {
+            let event: Value =
+                serde_json::from_str(&testbed.kubectl(&["get", &kind, &name, "-o", "json"])).unwrap();
+            let names = event["metadata"]["finalizers"].as_array().unwrap();
+            if event["metadata"]["deletionTimestamp"].is_string() && names.len() == 1 {
+                break event;
+            }
+            assert!(begun.elapsed() < LIMIT, "{event:#}\n{}", self.log());
+        };
+        let free = r#"[{"op": "remove", "path": "/metadata/finalizers"}]"#;
+        testbed.kubectl(&["patch", &kind, &name, "--type", "json", "-p", free]);
+        assert_eq!(event["status"]["driver"], DRIVER);
+        event["status"]["claimStatus"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Claimer {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn scupper(testbed: &Testbed, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    command
+        .args(args)
+        .arg("--kubeconfig")
+        .arg(testbed.kubeconfig())
+        .env("SCUPPER_LOG", "info");
+    command
+}
+
+/// What the doctor finds, and its exit code.
+fn doctor(testbed: &Testbed, kubeconfig: &Path) -> (Vec<Value>, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    command
+        .args(["doctor", "--node", "node-1", "--driver-name", DRIVER])
+        .args(["--output", "json", "--kubeconfig"])
+        .arg(kubeconfig);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let text = String::from_utf8(stdout).unwrap();
+    let findings = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let findings: Vec<Value> = findings.collect();
+    let version = testbed.version();
+    assert!(
+        !findings.is_empty(),
+        "{version}: {}",
+        String::from_utf8_lossy(&stderr)
+    );
+    (findings, status.code().unwrap())
+}
+
+fn finding<'a>(findings: &'a [Value], subject: &str) -> &'a Value {
+    let found = findings.iter().find(|finding| finding["subject"] == subject);
+    found.unwrap_or_else(|| panic!("nothing about {subject}: {findings:#?}"))
+}
+
+/// A drain and an uncordon by events in this group.
+fn drains(testbed: &Testbed, group: &str) {
+    testbed.pods("node-1", 5, 1);
+    let claimer = Claimer::start(testbed, "node-1");
+    let succeeded = claimer.carries_out(testbed, group, DRIVER, "node-1");
+    assert_eq!(succeeded, "Succeeded", "{}", claimer.log());
+    assert_eq!(pods_on(testbed, "node-1"), 0);
+    assert_eq!(condition(testbed, "node-1", "Drained"), "True");
+    assert_eq!(node(testbed, "node-1")["spec"]["unschedulable"], true);
+    let back = claimer.carries_out(testbed, group, &format!("{DRIVER}-uncordon"), "node-1");
+    assert_eq!(back, "Succeeded", "{}", claimer.log());
+    assert_eq!(node(testbed, "node-1")["spec"]["unschedulable"], Value::Null);
+}
+
+#[test]
+fn an_event_of_the_crds_drains_a_node_whose_kubelet_knows_nothing_of_it() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let testbed = Testbed::up();
+    drains(&testbed, OFFICIAL);
+    let (findings, code) = doctor(&testbed, &testbed.kubeconfig());
+    assert_eq!(code, 0, "{findings:#?}");
+    assert!(
+        finding(&findings, "lifecycle API")["text"]
+            .as_str()
+            .unwrap()
+            .contains(OFFICIAL)
+    );
+    assert_eq!(finding(&findings, "transitions")["state"], "ok");
+    assert_eq!(finding(&findings, "rights")["state"], "ok");
+
+    doctor_tells_the_powerless(&testbed);
+}
+
+/// Somebody without rights is told each one that is missing.
+fn doctor_tells_the_powerless(testbed: &Testbed) {
+    let account = ["--serviceaccount", "default/powerless", "--kubeconfig"];
+    let kubeconfig = testbed.run(&["token"], &account);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    let output = command
+        .args(["doctor", "--output", "json", "--kubeconfig"])
+        .arg(kubeconfig.trim())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(8), "{text}");
+    let lacks = |right: &str| text.contains(&format!("no right to {right},"));
+    for right in [
+        "patch nodes/status",
+        "create pods/eviction",
+        "patch lifecycleevents/status.lifecycle.k8s.io",
+        "list daemonsets.apps",
+    ] {
+        assert!(lacks(right), "{right}: {text}");
+    }
+}
+
+#[test]
+fn where_the_server_keeps_the_group_for_itself_ours_takes_its_place() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let testbed = Testbed::bare(&["--eviction-request"]);
+    // Established, and not served.
+    testbed.install("lifecycle.yaml");
+    let (findings, code) = doctor(&testbed, &testbed.kubeconfig());
+    assert_eq!(code, 8, "{findings:#?}");
+    let found = finding(&findings, "lifecycle API");
+    assert_eq!(found["state"], "wrong");
+    assert!(
+        found["text"].as_str().unwrap().contains("evictionrequests"),
+        "{found}"
+    );
+    let remedy = found["remedy"].as_str().unwrap();
+    assert!(
+        remedy.ends_with("deploy/crds/lifecycle.scupper.dev.yaml"),
+        "{remedy}"
+    );
+
+    testbed.install("lifecycle.scupper.dev.yaml");
+    drains(&testbed, OWN);
+    let (findings, code) = doctor(&testbed, &testbed.kubeconfig());
+    assert_eq!(code, 0, "{findings:#?}");
+    assert!(
+        finding(&findings, "lifecycle API")["text"]
+            .as_str()
+            .unwrap()
+            .contains(OWN)
+    );
+    assert_eq!(finding(&findings, "transitions")["state"], "ok");
+}
