@@ -137,7 +137,9 @@ impl LoadFault {
     /// The step that failed: a word of a closed list, for what counts and sorts.
     pub fn step(&self) -> &'static str {
         match self {
-            Self::Name(_) | Self::Twice | Self::Grant { .. } | Self::Http { .. } | Self::Secret { .. } => "configuration",
+            Self::Name(_) | Self::Twice | Self::Grant { .. } | Self::Http { .. } | Self::Secret { .. } => {
+                "configuration"
+            }
             Self::Source(SourceError::Read(_) | SourceError::NotAFile | SourceError::TooLarge) => "read",
             Self::Source(_) => "scan",
             Self::Pinned { .. } => "pin",
