@@ -4,7 +4,11 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Collects what is logged from now on, by all tests of this process.
-pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines {
+    all: Arc<Mutex<Vec<u8>>>,
+    /// What was there before belongs to somebody else.
+    from: usize,
+}
 
 impl Lines {
     pub(crate) fn collect() -> Self {
@@ -14,17 +18,25 @@ impl Lines {
             let writer = Arc::clone(&lines);
             let subscriber = tracing_subscriber::fmt()
                 .with_ansi(false)
-                .with_writer(move || Self(Arc::clone(&writer)))
+                .with_writer(move || Self::of_all(&writer))
                 .finish();
             tracing::subscriber::set_global_default(subscriber).unwrap();
             lines
         };
-        Self(Arc::clone(LINES.get_or_init(start)))
+        Self::of_all(LINES.get_or_init(start))
+    }
+
+    fn of_all(all: &Arc<Mutex<Vec<u8>>>) -> Self {
+        let from = all.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Self {
+            all: Arc::clone(all),
+            from,
+        }
     }
 
     /// The lines of one policy.
     pub(crate) fn of(&self, policy: &str) -> Vec<String> {
-        let text = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = self.all.lock().unwrap_or_else(PoisonError::into_inner)[self.from..].to_vec();
         let marks = [format!("policy=\"{policy}\""), format!("policy={policy} ")];
         String::from_utf8(text)
             .unwrap()
@@ -39,7 +51,7 @@ impl Lines {
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0
+        self.all
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .extend_from_slice(bytes);

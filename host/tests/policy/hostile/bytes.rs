@@ -55,8 +55,7 @@ fn wide(locals: u32) -> Function {
     function
 }
 
-#[tokio::test]
-async fn row_14_compile_bombs() {
+pub(super) async fn row_14_compile_bombs() {
     let bombs: [(&str, Vec<Function>); 4] = [
         ("long", vec![long(60_000)]),
         ("deep", vec![deep(20_000)]),
@@ -82,8 +81,7 @@ async fn row_14_compile_bombs() {
     }
 }
 
-#[tokio::test]
-async fn row_15_native_code_in_disguise() {
+pub(super) async fn row_15_native_code_in_disguise() {
     for (name, bytes) in [
         ("elf.wasm", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".as_slice()),
         ("cwasm.wasm", b"\x7fELF\x02\x01\x01\x5a"),
@@ -103,8 +101,7 @@ async fn row_15_native_code_in_disguise() {
 }
 
 /// What else can be done to the cache stands in the tests of what is kept.
-#[tokio::test]
-async fn row_15_a_cache_that_somebody_changed() {
+pub(super) async fn row_15_a_cache_that_somebody_changed() {
     let dir = tempfile::Builder::new()
         .permissions(std::fs::Permissions::from_mode(0o700))
         .tempdir()

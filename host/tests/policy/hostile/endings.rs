@@ -6,14 +6,14 @@ use scupper::policy::{LoadFault, OnFailure, Policies, PolicySpec, Remedy};
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 
 use super::beside;
+use super::memory::Tide;
 use crate::guests::wasi_guest;
 use crate::support::{
     FakeCluster, chain, draft, failed_plan, grant, load, load_spec, plan, plan_for, pod, runtime, scratch,
     spec, step,
 };
 
-#[tokio::test]
-async fn row_16_a_panic_names_the_function() {
+pub(super) async fn row_16_a_panic_names_the_function() {
     let policies = load("panics").await;
     let (messages, steps) = beside(5, async || failed_plan(&policies).await).await;
     for message in messages {
@@ -38,14 +38,14 @@ async fn row_16_a_panic_names_the_function() {
     assert_eq!(retry_after, Some(scupper_engine::Duration::from_secs(10)));
 }
 
-#[tokio::test]
-async fn row_16_a_failure_becomes_what_the_operator_wants() {
+pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
     for remedy in [Remedy::Refuse, Remedy::Ignore, Remedy::Hold] {
         let policies = load_spec(PolicySpec {
             on_failure: OnFailure::said(Some(remedy), Some(remedy)),
             ..spec("panics")
         });
         let policies = policies.await.unwrap();
+        let _measured = Tide::watch();
         let planned = plan_for(&policies, &[pod(1)]).await;
         let stepped = step(&policies, HookPhase::BeforeDrain, b"").await;
         let again = Some(scupper_engine::Duration::from_secs(10));
@@ -79,8 +79,7 @@ async fn row_16_a_failure_becomes_what_the_operator_wants() {
     }
 }
 
-#[tokio::test]
-async fn row_16_exit_and_abort() {
+pub(super) async fn row_16_exit_and_abort() {
     for (mode, words) in [("exit", "it called exit"), ("abort", "unreachable")] {
         let spec = PolicySpec {
             file: wasi_guest("wasi_rude"),
@@ -100,8 +99,7 @@ async fn row_16_exit_and_abort() {
     }
 }
 
-#[tokio::test]
-async fn row_16_a_panic_of_the_driver_itself_becomes_an_answer() {
+pub(super) async fn row_16_a_panic_of_the_driver_itself_becomes_an_answer() {
     let mut spec = spec("annotates");
     spec.grants = vec![
         grant("node-annotations:drain.example.com/"),
@@ -112,6 +110,7 @@ async fn row_16_a_panic_of_the_driver_itself_becomes_an_answer() {
         ..FakeCluster::default()
     });
     let policies = Policies::load(&runtime(), &[spec], cluster).await.unwrap();
+    let _measured = Tide::watch();
     for _ in 0..2 {
         let outcome = step(&policies, HookPhase::BeforeDrain, b"look").await;
         let StepOutcome::Failed { message, .. } = outcome else {
@@ -122,8 +121,7 @@ async fn row_16_a_panic_of_the_driver_itself_becomes_an_answer() {
 }
 
 /// How often a candidate is even tried, and when it is tried again, is tested with the reloading.
-#[tokio::test]
-async fn row_17_a_storm_of_broken_candidates_compiles_nothing() {
+pub(super) async fn row_17_a_storm_of_broken_candidates_compiles_nothing() {
     let whole = std::fs::read(crate::support::guest("echo")).unwrap();
     let file = scratch().join("storm.wasm");
     let push = async || {

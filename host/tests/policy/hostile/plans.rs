@@ -5,8 +5,7 @@ use scupper_engine::{Decision, Plan, PlanAnswer, PlanFault, Pod, Settings, Uid, 
 use super::beside;
 use crate::support::{draft, load, plan_for, pod};
 
-#[tokio::test]
-async fn row_13_a_stranger_in_a_plan() {
+pub(super) async fn row_13_a_stranger_in_a_plan() {
     let policies = load("bad_plan").await;
     let pods = [pod(1)];
     let (answers, _) = beside(3, async || plan_for(&policies, &pods).await).await;

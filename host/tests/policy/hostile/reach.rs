@@ -22,8 +22,7 @@ async fn told(lines: &str) -> String {
     message.clone()
 }
 
-#[tokio::test]
-async fn row_11_requests_to_where_nobody_sent_it() {
+pub(super) async fn row_11_requests_to_where_nobody_sent_it() {
     let targets = [
         "http://169.254.169.254/latest/meta-data/",
         "http://[::ffff:169.254.169.254]/",
@@ -43,8 +42,7 @@ async fn row_11_requests_to_where_nobody_sent_it() {
     }
 }
 
-#[tokio::test]
-async fn row_12_a_secret_by_its_name() {
+pub(super) async fn row_12_a_secret_by_its_name() {
     let message = told("GET https://example.com/\nsecret-header authorization token\nsend").await;
     assert!(message.contains("not granted"), "{message}");
 }

@@ -6,8 +6,7 @@ use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 use super::beside;
 use crate::support::{chain, failed_plan, load, load_spec, plan, refused, short, spec, step};
 
-#[tokio::test]
-async fn row_04_memory_until_there_is_none() {
+pub(super) async fn row_04_memory_until_there_is_none() {
     let policies = load("eats_memory").await;
     // Six times 64 MiB would be seen.
     let (messages, steps) = beside(6, async || failed_plan(&policies).await).await;
@@ -22,8 +21,7 @@ async fn row_04_memory_until_there_is_none() {
     assert!(most <= 64 << 20 && most > 60 << 20, "it had {most} bytes");
 }
 
-#[tokio::test]
-async fn row_04_more_memory_than_allowed_to_begin_with() {
+pub(super) async fn row_04_more_memory_than_allowed_to_begin_with() {
     let (told, _) = beside(1, async || refused("huge_memory").await).await;
     let (fault, text) = &told[0];
     assert!(matches!(fault, LoadFault::Needs { .. }), "{text}");
@@ -33,8 +31,7 @@ async fn row_04_more_memory_than_allowed_to_begin_with() {
     );
 }
 
-#[tokio::test]
-async fn row_04_more_instances_tables_and_memories_than_allowed() {
+pub(super) async fn row_04_more_instances_tables_and_memories_than_allowed() {
     let limited = [
         (
             Limits {
@@ -72,8 +69,7 @@ async fn row_04_more_instances_tables_and_memories_than_allowed() {
     }
 }
 
-#[tokio::test]
-async fn row_05_recursion_without_end() {
+pub(super) async fn row_05_recursion_without_end() {
     let policies = load("recurses").await;
     let (messages, steps) = beside(5, async || failed_plan(&policies).await).await;
     for message in messages {
@@ -85,8 +81,7 @@ async fn row_05_recursion_without_end() {
     assert!(steps >= 2, "the neighbour took {steps} steps");
 }
 
-#[tokio::test]
-async fn row_05_calling_the_host_while_it_gives_arguments() {
+pub(super) async fn row_05_calling_the_host_while_it_gives_arguments() {
     let policies = load("logs_in_alloc").await;
     let (messages, _) = beside(5, async || failed_plan(&policies).await).await;
     for message in messages {
@@ -95,8 +90,7 @@ async fn row_05_calling_the_host_while_it_gives_arguments() {
     assert_eq!(policies.usage()[0].total.log_lines, 0);
 }
 
-#[tokio::test]
-async fn row_06_answers_that_carry_too_much() {
+pub(super) async fn row_06_answers_that_carry_too_much() {
     for name in ["huge_plan", "huge_words"] {
         let policies = load(name).await;
         let (messages, steps) = beside(6, async || failed_plan(&policies).await).await;
@@ -107,8 +101,7 @@ async fn row_06_answers_that_carry_too_much() {
     }
 }
 
-#[tokio::test]
-async fn row_06_more_decisions_than_pods() {
+pub(super) async fn row_06_more_decisions_than_pods() {
     let policies = load("too_many_decisions").await;
     let (answers, _) = beside(3, async || plan(&policies, 4).await).await;
     for answer in answers {
@@ -122,8 +115,7 @@ async fn row_06_more_decisions_than_pods() {
     }
 }
 
-#[tokio::test]
-async fn row_06_a_state_that_nobody_keeps() {
+pub(super) async fn row_06_a_state_that_nobody_keeps() {
     let policies = load("huge_state").await;
     let StepOutcome::Pending { state, .. } = step(&policies, HookPhase::BeforeDrain, b"").await else {
         panic!("1024 bytes are too many")
@@ -142,8 +134,7 @@ async fn row_06_a_state_that_nobody_keeps() {
     }
 }
 
-#[tokio::test]
-async fn row_08_handles_that_are_never_let_go() {
+pub(super) async fn row_08_handles_that_are_never_let_go() {
     let policies = load("leaks_handles").await;
     let attack = async || step(&policies, HookPhase::BeforeDrain, b"").await;
     let (outcomes, steps) = beside(5, attack).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use scupper::policy::{CallFault, CallResult, Limits, LoadFault, Overrun, Policies, PolicySpec};
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 
+use super::memory::Tide;
 use super::{beside, load_short};
 use crate::guests::wasi_guest;
 use crate::support::{
@@ -15,8 +16,7 @@ use crate::support::{
 /// With 300 ms of CPU time a guest is looked at some thirty times; a neighbour's step needs one or two of them.
 const STEPS: usize = 8;
 
-#[tokio::test]
-async fn row_01_a_loop_in_a_plan() {
+pub(super) async fn row_01_a_loop_in_a_plan() {
     let policies = load_short("spins_in_plan").await;
     let (messages, steps) = beside(2, async || failed_plan(&policies).await).await;
     for message in messages {
@@ -30,8 +30,7 @@ async fn row_01_a_loop_in_a_plan() {
     assert!(spent < Duration::from_millis(600), "it used {spent:?}");
 }
 
-#[tokio::test]
-async fn row_01_a_loop_in_a_step() {
+pub(super) async fn row_01_a_loop_in_a_step() {
     let policies = load_short("spins_in_step").await;
     let attack = async || step(&policies, HookPhase::BeforeDrain, b"").await;
     let (outcomes, steps) = beside(1, attack).await;
@@ -48,9 +47,9 @@ async fn row_01_a_loop_in_a_step() {
     assert!(spent < Duration::from_millis(600), "it used {spent:?}");
 }
 
-#[tokio::test]
-async fn row_01_many_loops_share_the_workers() {
+pub(super) async fn row_01_many_loops_share_the_workers() {
     let policies = Arc::new(load_short("spins_in_plan").await);
+    let _measured = Tide::watch();
     let calls = (0..8).map(|_| {
         let policies = Arc::clone(&policies);
         tokio::spawn(async move { failed_plan(&policies).await })
@@ -62,8 +61,7 @@ async fn row_01_many_loops_share_the_workers() {
     assert!(matches!(plan(&echo, 3).await, PlanAnswer::Plan(_)));
 }
 
-#[tokio::test]
-async fn row_01_a_call_that_is_dropped_leaves_nothing_behind() {
+pub(super) async fn row_01_a_call_that_is_dropped_leaves_nothing_behind() {
     let policies = load("spins_in_plan").await;
     let attack = async || tokio::time::timeout(Duration::from_millis(50), plan(&policies, 1)).await;
     let (dropped, _) = beside(5, attack).await;
@@ -81,8 +79,7 @@ async fn never_loaded(name: &str) -> String {
     text
 }
 
-#[tokio::test]
-async fn row_02_a_loop_in_describe() {
+pub(super) async fn row_02_a_loop_in_describe() {
     let (texts, steps) = beside(1, async || never_loaded("spins_in_describe").await).await;
     assert!(
         texts[0].ends_with("policy `p` failed in describe: it used more than its 250 ms of CPU time"),
@@ -91,14 +88,12 @@ async fn row_02_a_loop_in_describe() {
     assert!(steps >= STEPS, "the neighbour took {steps} steps");
 }
 
-#[tokio::test]
-async fn row_02_a_loop_at_the_start() {
+pub(super) async fn row_02_a_loop_at_the_start() {
     let (_, steps) = beside(1, async || never_loaded("spins_at_start").await).await;
     assert!(steps >= STEPS, "the neighbour took {steps} steps");
 }
 
-#[tokio::test]
-async fn row_02_a_loop_while_arguments_are_given_and_while_answers_are_freed() {
+pub(super) async fn row_02_a_loop_while_arguments_are_given_and_while_answers_are_freed() {
     for name in ["spins_in_alloc", "spins_after"] {
         let policies = load_short(name).await;
         let (messages, steps) = beside(1, async || failed_plan(&policies).await).await;
@@ -118,8 +113,7 @@ fn sleepy() -> Limits {
     }
 }
 
-#[tokio::test]
-async fn row_03_waiting_for_a_cluster_that_never_answers() {
+pub(super) async fn row_03_waiting_for_a_cluster_that_never_answers() {
     let spec = PolicySpec {
         limits: sleepy(),
         grants: vec![
@@ -145,8 +139,7 @@ async fn row_03_waiting_for_a_cluster_that_never_answers() {
     assert!(steps >= 2 * STEPS, "the neighbour took {steps} steps");
 }
 
-#[tokio::test]
-async fn row_03_sleeping_for_a_day() {
+pub(super) async fn row_03_sleeping_for_a_day() {
     let spec = PolicySpec {
         file: wasi_guest("wasi_rude"),
         wasi: true,

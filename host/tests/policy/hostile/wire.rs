@@ -41,8 +41,7 @@ fn contained(name: &str, fault: &CallFault) {
     );
 }
 
-#[tokio::test]
-async fn row_07_what_is_made_by_hand_can_be_right() {
+pub(super) async fn row_07_what_is_made_by_hand_can_be_right() {
     let policies = load_spec(policy(&HandMade::right(), "right"))
         .await
         .unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -53,8 +52,7 @@ async fn row_07_what_is_made_by_hand_can_be_right() {
     );
 }
 
-#[tokio::test]
-async fn row_07_texts_that_are_none() {
+pub(super) async fn row_07_texts_that_are_none() {
     let text = refused("bad-utf8", |made| made.put(256, b"hand\xff\xfe")).await;
     assert!(text.contains("describe"), "{text}");
     // The name, somewhere behind the memory; around its end; and as long as everything.
@@ -63,23 +61,20 @@ async fn row_07_texts_that_are_none() {
     refused("text-endless", |made| made.list(16, 256, u32::MAX)).await;
 }
 
-#[tokio::test]
-async fn row_07_answers_that_lie_nowhere() {
+pub(super) async fn row_07_answers_that_lie_nowhere() {
     refused("answer-outside", |made| made.description = -16).await;
     refused("answer-unaligned", |made| made.description = 17).await;
     refused("answer-around", |made| made.description = 16 * 65_536 - 8).await;
     refused("phases-unaligned", |made| made.phases = 129).await;
 }
 
-#[tokio::test]
-async fn row_07_cases_that_do_not_exist() {
+pub(super) async fn row_07_cases_that_do_not_exist() {
     let text = refused("no-such-phase", |made| made.put(200, &[200])).await;
     assert!(text.contains("phases"), "{text}");
     refused("phases-endless", |made| made.list(128, 200, 1 << 31)).await;
 }
 
-#[tokio::test]
-async fn row_07_outcomes_that_do_not_exist_and_room_where_there_is_none() {
+pub(super) async fn row_07_outcomes_that_do_not_exist_and_room_where_there_is_none() {
     let cases: [(&str, Change); 6] = [
         ("no-such-outcome", |made| made.put(512, &[9])),
         ("no-such-option", |made| {

@@ -10,10 +10,10 @@ use crate::guests::wasi_guest;
 use crate::logs::Lines;
 use crate::support::{load, load_spec, plan, short, spec, step};
 
-#[tokio::test]
-async fn row_09_a_flood_of_log_lines() {
+pub(super) async fn row_09_a_flood_of_log_lines() {
     let log = Lines::collect();
     let policies = load("floods_log").await;
+    let begun = std::time::Instant::now();
     let (answers, steps) = beside(1, async || plan(&policies, 1).await).await;
     assert!(matches!(answers.as_slice(), [PlanAnswer::Plan(_)]), "{answers:?}");
     assert!(steps >= 3, "the neighbour took {steps} steps");
@@ -23,7 +23,8 @@ async fn row_09_a_flood_of_log_lines() {
         .filter(|line| line.contains(r"\n\u{1b}[31mred"))
         .collect();
     // Fifty at once, and ten for every second the flood lasted.
-    assert!((50..=120).contains(&flood.len()), "{} lines", flood.len());
+    let most = 50 + 10 * (1 + usize::try_from(begun.elapsed().as_secs()).unwrap());
+    assert!((50..=most).contains(&flood.len()), "{} lines", flood.len());
     assert!(flood.iter().all(|line| line.len() < 1300), "a line is too long");
     assert!(
         !text.iter().any(|line| line.contains('\u{1b}')),
@@ -51,8 +52,7 @@ fn rude(mode: &str) -> PolicySpec {
     }
 }
 
-#[tokio::test]
-async fn row_10_more_random_bytes_than_there_is_memory() {
+pub(super) async fn row_10_more_random_bytes_than_there_is_memory() {
     let policies = load_spec(rude("random")).await.unwrap();
     let attack = async || step(&policies, HookPhase::BeforeDrain, b"").await;
     let (outcomes, _) = beside(5, attack).await;
@@ -64,8 +64,7 @@ async fn row_10_more_random_bytes_than_there_is_memory() {
     }
 }
 
-#[tokio::test]
-async fn row_10_dice_fall_the_same_way_for_the_same_drain() {
+pub(super) async fn row_10_dice_fall_the_same_way_for_the_same_drain() {
     let policies = load_spec(rude("dice")).await.unwrap();
     let (answers, _) = beside(4, async || plan(&policies, 1).await).await;
     assert!(matches!(answers[0], PlanAnswer::Refused { .. }), "{answers:?}");

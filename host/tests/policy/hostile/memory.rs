@@ -1,0 +1,139 @@
+//! What a row of the table may add to the driver's memory, and that it gives it back.
+//!
+//! Other tests of this program run beside each other, so resident memory says nothing there. This one runs itself again
+//! in a process of its own, where nothing happens but the table: once to warm up, then as often as it takes to see what
+//! stays. How far a row gets at most is the kernel's own mark of the highest tide, pulled down before each attack.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::TABLE;
+
+/// What this test is called where it runs alone.
+const NAME: &str = "hostile::memory::no_row_takes_more_than_its_bound_and_nothing_stays";
+/// Says to the second process that it is the second.
+const ALONE: &str = "SCUPPER_TEST_ROWS_ALONE";
+
+/// Rounds that are measured after the one that warms up: lazily made tables, code that was never run, the allocator's
+/// own reserves.
+const ROUNDS: usize = 2;
+/// What may stay of all the rounds together. Each round makes some three hundred hostile calls: 12 KiB that each leaves
+/// behind are seen.
+const STAYS_KIB: u64 = 6 * 1024;
+/// Long enough for a machine that does much else.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// The most that this process has grown by during an attack since somebody asked.
+static GROWN_KIB: AtomicU64 = AtomicU64::new(0);
+
+/// This process's memory, from now on.
+pub(super) struct Tide {
+    before: u64,
+}
+
+impl Tide {
+    pub(super) fn watch() -> Self {
+        // What was reached before is forgotten: `man 5 proc_pid_clear_refs`.
+        std::fs::write("/proc/self/clear_refs", "5").unwrap();
+        Self {
+            before: kib("VmRSS:"),
+        }
+    }
+}
+
+impl Drop for Tide {
+    fn drop(&mut self) {
+        GROWN_KIB.fetch_max(kib("VmHWM:").saturating_sub(self.before), Ordering::Relaxed);
+    }
+}
+
+/// A field of this process's status.
+fn kib(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn no_row_takes_more_than_its_bound_and_nothing_stays() {
+    if std::env::var_os(ALONE).is_some() {
+        run_the_table();
+        return;
+    }
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(ALONE, "1")
+        // Symbols of a backtrace are no part of what a row takes.
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(output.reopen().unwrap())
+        .stderr(output.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let succeeded = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.success();
+        }
+        if begun.elapsed() > LIMIT {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let said = std::fs::read_to_string(output.path()).unwrap();
+    assert!(
+        succeeded && said.contains("1 passed"),
+        "alone in a process, the table:\n{said}"
+    );
+}
+
+/// What the second process is for.
+fn run_the_table() {
+    let mut peaks = vec![0; TABLE.len()];
+    let mut after = Vec::new();
+    for round in 0..=ROUNDS {
+        for (row, peak) in TABLE.iter().zip(&mut peaks) {
+            GROWN_KIB.store(0, Ordering::Relaxed);
+            // As `#[tokio::test]` does it.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on((row.run)());
+            let grown = GROWN_KIB.load(Ordering::Relaxed);
+            if round > 0 {
+                *peak = grown.max(*peak);
+            }
+        }
+        after.push((kib("VmRSS:"), kib("RssAnon:"), open_files()));
+    }
+    let rows: Vec<String> = TABLE
+        .iter()
+        .zip(&peaks)
+        .map(|(row, peak)| format!("{peak:>8} KiB of {:>8}  {}", row.most_mib * 1024, row.name))
+        .collect();
+    let rounds: Vec<String> = after
+        .iter()
+        .map(|(all, own, files)| format!("{all:>8} KiB, {own} of them its own, {files} open files"))
+        .collect();
+    let figures = format!(
+        "grown by at most, in a row:\n{}\nresident after each round:\n{}",
+        rows.join("\n"),
+        rounds.join("\n")
+    );
+    let over: Vec<&str> = TABLE
+        .iter()
+        .zip(&peaks)
+        .filter(|(row, peak)| **peak > row.most_mib * 1024)
+        .map(|(row, _)| row.name)
+        .collect();
+    assert!(over.is_empty(), "more than their bounds: {over:?}\n{figures}");
+    let (warm, end) = (after[0], after[ROUNDS]);
+    assert!(end.0 <= warm.0 + STAYS_KIB, "too much stays\n{figures}");
+    assert!(end.2 <= warm.2, "files stay open\n{figures}");
+}
