@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     dead_code,
     reason = "helpers of tests, shared with the benchmark"
 )]
