@@ -71,9 +71,20 @@ pub enum Operator {
     Exists,
     /// Absent.
     DoesNotExist,
+    /// A whole number above the value. No budget has this; it comes from the command line.
+    GreaterThan,
+    /// A whole number below the value. Likewise.
+    LessThan,
 }
 
 impl Selector {
+    /// Selects every pod.
+    pub const EVERYTHING: Self = Self {
+        labels: BTreeMap::new(),
+        expressions: Vec::new(),
+        nothing: false,
+    };
+
     /// Selects no pod.
     pub const NOTHING: Self = Self {
         labels: BTreeMap::new(),
@@ -100,7 +111,18 @@ impl Requirement {
             Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan => self.compares(value, |value, bound| value > bound),
+            Operator::LessThan => self.compares(value, |value, bound| value < bound),
         }
+    }
+
+    /// What is no whole number is neither above nor below one.
+    fn compares(&self, value: Option<&String>, holds: fn(i64, i64) -> bool) -> bool {
+        let number = |text: &String| text.parse::<i64>().ok();
+        let bound = self.values.first().and_then(number);
+        bound
+            .zip(value.and_then(number))
+            .is_some_and(|(bound, value)| holds(value, bound))
     }
 }
 

@@ -26,6 +26,7 @@ mod phases;
 mod planning;
 mod roster;
 mod sight;
+mod skipping;
 mod steps;
 mod timers;
 mod uncordon;

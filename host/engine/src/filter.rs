@@ -67,6 +67,9 @@ fn judge(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
         return (Verdict::Keep, String::from("the driver's own pod"));
     }
     let filters = &settings.filters;
+    if !filters.pod_selector.matches(&pod.labels) {
+        return (Verdict::Keep, String::from("not selected by --pod-selector"));
+    }
     let chain = [
         skip_deleted(pod, filters.skip_wait_for_delete_timeout, now),
         daemon_set(pod, filters),
@@ -82,20 +85,33 @@ fn judge(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
             Filter::Error(reason) => return (Verdict::Refuse, reason),
         }
     }
-    (Verdict::Evict, warning.unwrap_or_else(|| silent_reason(pod)))
+    let verdict = if filters.disable_eviction {
+        Verdict::Delete
+    } else {
+        Verdict::Evict
+    };
+    (verdict, warning.unwrap_or_else(|| silent_reason(pod)))
 }
 
 fn skip_deleted(pod: &Pod, timeout: Duration, now: Time) -> Filter {
-    match pod.deletion {
-        Some(deletion) if timeout > Duration::ZERO && now.since(deletion.at) > timeout => {
-            Filter::Skip(format!(
-                "pod \"{}\" has DeletionTimestamp older than {} seconds, skipping",
-                pod.id.name,
-                timeout.as_secs()
-            ))
-        }
-        _ => Filter::Pass(None),
-    }
+    skipped(pod, timeout, now).map_or(Filter::Pass(None), Filter::Skip)
+}
+
+/// The pod has been ending for longer than the timeout, and why it is left out then. Counted in whole seconds, as
+/// kubectl does.
+pub(crate) fn skipped(pod: &Pod, timeout: Duration, now: Time) -> Option<String> {
+    let deletion = pod.deletion.filter(|_| timeout > Duration::ZERO)?;
+    let timeout = timeout.as_secs();
+    (now.since(deletion.at).as_secs() > timeout).then(|| {
+        let name = &pod.id.name;
+        format!("pod \"{name}\" has DeletionTimestamp older than {timeout} seconds, skipping")
+    })
+}
+
+/// When the pod will have been ending for too long.
+pub(crate) fn skipped_at(pod: &Pod, timeout: Duration) -> Option<Time> {
+    let deletion = pod.deletion.filter(|_| timeout > Duration::ZERO)?;
+    Some(deletion.at + Duration::from_secs(timeout.as_secs().saturating_add(1)))
 }
 
 fn daemon_set(pod: &Pod, filters: &Filters) -> Filter {

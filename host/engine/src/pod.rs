@@ -116,11 +116,11 @@ impl Pod {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
-    /// Its controller is a DaemonSet.
+    /// Its controller is a DaemonSet, of whatever API group: each of them puts its pods back on the same node.
     pub fn is_daemon(&self) -> bool {
         self.controller
             .as_ref()
-            .is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version == "apps/v1")
+            .is_some_and(|owner| owner.kind == "DaemonSet")
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Duration, HookPhase, Node, PodRef, Time};
+use crate::{Duration, HookPhase, Node, PodRef, Selector, Time};
 
 /// What is to become of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Settings {
 }
 
 /// `kubectl drain`'s flags of the same names, with a driver's defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filters {
     /// Pods without a controller, and those of a deleted DaemonSet, may go.
     pub force: bool,
@@ -83,8 +83,13 @@ pub struct Filters {
     pub ignore_daemonsets: bool,
     /// Pods with an `emptyDir` may go.
     pub delete_emptydir_data: bool,
-    /// Pods whose deletion is older than this are left out of the drain; zero: none are.
+    /// Pods whose deletion is older than this are left out of the drain, and no longer waited for once it is; zero:
+    /// none are.
     pub skip_wait_for_delete_timeout: Duration,
+    /// Pods that it does not select stay, and nothing waits for them.
+    pub pod_selector: Selector,
+    /// Pods are deleted instead of evicted, past their disruption budgets.
+    pub disable_eviction: bool,
 }
 
 impl Default for Filters {
@@ -94,6 +99,8 @@ impl Default for Filters {
             ignore_daemonsets: true,
             delete_emptydir_data: true,
             skip_wait_for_delete_timeout: Duration::ZERO,
+            pod_selector: Selector::default(),
+            disable_eviction: false,
         }
     }
 }

@@ -5,7 +5,8 @@ mod harness;
 
 use harness::{PodPhase, controller, pod};
 use scupper_engine::{
-    Deletion, Duration, Filters, MIRROR_ANNOTATION, Pod, PodRef, Settings, Time, Uid, Verdict, check, draft,
+    Deletion, Duration, Filters, MIRROR_ANNOTATION, Operator, Pod, PodRef, Requirement, Selector, Settings,
+    Time, Uid, Verdict, check, draft,
 };
 
 const NOW: Time = Time::from_millis(500_000);
@@ -65,13 +66,40 @@ fn flags(text: &str) -> Filters {
             true => Duration::from_secs(60),
             false => Duration::ZERO,
         },
+        pod_selector: Selector {
+            expressions: text.contains('l').then(not_web).into_iter().collect(),
+            ..Selector::default()
+        },
+        disable_eviction: text.contains('d'),
     }
+}
+
+fn not_web() -> Requirement {
+    Requirement {
+        key: "app".to_owned(),
+        operator: Operator::NotIn,
+        values: vec!["web".to_owned()],
+    }
+}
+
+/// Of another application.
+fn other(pod: &mut Pod) {
+    pod.labels.insert("app".to_owned(), "other".to_owned());
+}
+
+/// Deleted for exactly a minute, which is not longer than a minute.
+fn ending_for_a_minute(pod: &mut Pod) {
+    pod.deletion = Some(Deletion {
+        at: Time::from_millis(439_001),
+        grace_seconds: 30,
+    });
 }
 
 #[test]
 fn the_filters_agree_with_kubectl() {
     use Verdict::{Evict, Keep, Refuse};
-    // Flags: f --force, i --ignore-daemonsets, e --delete-emptydir-data, s --skip-wait-for-delete-timeout=60.
+    // Flags: f --force, i --ignore-daemonsets, e --delete-emptydir-data, s --skip-wait-for-delete-timeout=60,
+    // l --pod-selector='app notin (web)', d --disable-eviction.
     let not_found = "daemonsets.apps \"ds\" not found";
     let skipping = "pod \"p\" has DeletionTimestamp older than 60 seconds, skipping";
     let mirrored = "mirror of a static pod, which the kubelet runs from a file";
@@ -82,6 +110,7 @@ fn the_filters_agree_with_kubectl() {
         (&[ending], "", Evict, "managed by ReplicaSet rs"),
         (&[ending, bare], "s", Keep, skipping),
         (&[ending, daemon], "s", Keep, skipping),
+        (&[ending_for_a_minute], "s", Evict, "managed by ReplicaSet rs"),
         (&[ending, bare], "", Refuse, UNMANAGED),
         // 2: DaemonSets; a finished pod of one is like any other.
         (&[daemon], "", Refuse, DAEMON),
@@ -121,6 +150,21 @@ fn the_filters_agree_with_kubectl() {
             Evict,
             "deleting Pods that declare no controller",
         ),
+        // A pod that is not selected blocks nothing, whatever it is.
+        (&[], "l", Keep, "not selected by --pod-selector"),
+        (&[bare, local], "l", Keep, "not selected by --pod-selector"),
+        (&[other], "l", Evict, "managed by ReplicaSet rs"),
+        (&[other, bare], "l", Refuse, UNMANAGED),
+        // Without evictions pods leave or stay by the same rules.
+        (&[], "d", Verdict::Delete, "managed by ReplicaSet rs"),
+        (&[bare], "d", Refuse, UNMANAGED),
+        (
+            &[bare],
+            "fd",
+            Verdict::Delete,
+            "deleting Pods that declare no controller",
+        ),
+        (&[mirror], "d", Keep, mirrored),
     ];
     for (edits, with, verdict, reason) in rows {
         let mut pod = pod("p");
@@ -143,12 +187,47 @@ fn the_filters_agree_with_kubectl() {
 }
 
 #[test]
-fn a_daemon_set_of_another_group_is_not_one() {
+fn a_daemon_set_of_another_group_is_one() {
     let mut pod = pod("p");
     daemon(&mut pod);
     pod.controller.as_mut().unwrap().api_version = "example.com/v1".to_owned();
-    let plan = draft(std::slice::from_ref(&pod), &Settings::default(), NOW);
-    assert_eq!(plan.decision(&pod.id.uid).unwrap().verdict, Verdict::Evict);
+    for (with, verdict) in [
+        ("", Verdict::Refuse),
+        ("f", Verdict::Refuse),
+        ("i", Verdict::Keep),
+    ] {
+        let settings = Settings {
+            filters: flags(with),
+            ..Settings::default()
+        };
+        let plan = draft(std::slice::from_ref(&pod), &settings, NOW);
+        assert_eq!(plan.decision(&pod.id.uid).unwrap().verdict, verdict, "{with:?}");
+    }
+}
+
+#[test]
+fn numbers_are_compared_as_numbers() {
+    let rows = [
+        (Operator::GreaterThan, "9", "10", true),
+        (Operator::GreaterThan, "10", "10", false),
+        (Operator::LessThan, "10", "9", true),
+        (Operator::LessThan, "10", "-1", true),
+        (Operator::LessThan, "10", "ten", false),
+        (Operator::GreaterThan, "x", "10", false),
+    ];
+    for (operator, bound, value, selects) in rows {
+        let selector = Selector {
+            expressions: vec![Requirement {
+                key: "n".to_owned(),
+                operator,
+                values: vec![bound.to_owned()],
+            }],
+            ..Selector::default()
+        };
+        let labels = [("n".to_owned(), value.to_owned())].into();
+        assert_eq!(selector.matches(&labels), selects, "{value} {operator:?} {bound}");
+        assert!(!selector.matches(&[].into()), "{operator:?} of nothing");
+    }
 }
 
 #[test]

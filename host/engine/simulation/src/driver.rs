@@ -107,7 +107,7 @@ impl World {
         let counted = self.referee.finished;
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    tells {notice:?}"));
-            self.referee.notice(&notice, &self.request)?;
+            self.referee.notice(self.now, &notice, &self.request)?;
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));

@@ -22,6 +22,8 @@ pub(crate) struct Plans {
     /// The same by controller, from what an earlier process saved.
     chased_no_more_of: BTreeSet<String>,
     asked: BTreeSet<Uid>,
+    /// They have been ending for longer than the settings wait for.
+    left_behind: BTreeSet<Uid>,
 }
 
 impl Plans {
@@ -48,13 +50,24 @@ impl Plans {
     /// The engine says which plan it carries out.
     pub(crate) fn adopted(
         &mut self,
+        now: u64,
         plan: &Plan,
         planners: bool,
         settings: &Settings,
         pods: &BTreeMap<Uid, Pod>,
     ) -> Checked {
         for decision in &plan.decisions {
+            let pod = pods.get(&decision.pod);
             match self.verdicts.get(&decision.pod) {
+                Some(verdict)
+                    if verdict.leaves()
+                        && decision.verdict == Verdict::Keep
+                        && pod.is_some_and(|pod| is_left_behind(now, pod, settings)) =>
+                {
+                    self.verdicts.insert(decision.pod.clone(), Verdict::Keep);
+                    self.left_behind.insert(decision.pod.clone());
+                    self.asked.remove(&decision.pod);
+                }
                 Some(verdict) if *verdict != decision.verdict => {
                     let said = (decision.verdict, verdict);
                     return broken(
@@ -70,7 +83,7 @@ impl Plans {
                     );
                 }
                 None => {
-                    if let Some(pod) = pods.get(&decision.pod) {
+                    if let Some(pod) = pod {
                         kubectl_would(pod, decision.verdict, settings)?;
                     }
                     self.verdicts.insert(decision.pod.clone(), decision.verdict);
@@ -113,6 +126,7 @@ impl Plans {
                 .get(*other)
                 .is_some_and(|pod| !self.chased_no_more_of.contains(&controller(pod)))
                 && !self.chased_no_more.contains(*other)
+                && !self.left_behind.contains(*other)
         };
         if let Some(other) = late.flat_map(|wave| &wave.pods).find(holds) {
             return broken(
@@ -151,17 +165,32 @@ fn controller(pod: &Pod) -> String {
     format!("{}/{name}", pod.id.namespace)
 }
 
+/// It has been ending for longer than the settings wait for, in whole seconds.
+fn is_left_behind(now: u64, pod: &Pod, settings: &Settings) -> bool {
+    let timeout = settings.filters.skip_wait_for_delete_timeout.as_millis();
+    let at = pod.deletion.map(|deletion| deletion.at.as_millis());
+    timeout > 0 && at.is_some_and(|at| now >= at + timeout + 1000)
+}
+
 /// By a pod's nature alone, whether `kubectl drain` could have come to this verdict.
 fn kubectl_would(pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
     if !verdict.leaves() {
         return Ok(());
     }
     let uid = &pod.id.uid;
-    if verdict != Verdict::Evict {
+    let way = if settings.filters.disable_eviction {
+        Verdict::Delete
+    } else {
+        Verdict::Evict
+    };
+    if verdict != way {
         return broken(
             1,
-            format!("pod {uid}: kubectl's draft only evicts, not {verdict:?}"),
+            format!("pod {uid}: kubectl's draft says {way:?}, not {verdict:?}"),
         );
+    }
+    if !settings.filters.pod_selector.matches(&pod.labels) {
+        return broken(1, format!("the draft evicts {uid}, which is not selected"));
     }
     if settings.own_pod.as_ref().is_some_and(|own| own.uid == *uid) {
         return broken(2, format!("the draft evicts the driver's own pod {uid}"));

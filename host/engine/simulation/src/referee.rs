@@ -337,7 +337,7 @@ impl Referee {
     }
 
     /// The engine tells something.
-    pub(crate) fn notice(&mut self, notice: &Notice, request: &Request) -> Checked {
+    pub(crate) fn notice(&mut self, now: u64, notice: &Notice, request: &Request) -> Checked {
         if self.finished {
             return broken(6, format!("tells something after it has finished: {notice:?}"));
         }
@@ -345,7 +345,7 @@ impl Referee {
             Notice::Planned(plan) => {
                 let planners = request.policies.iter().any(|policy| policy.planner);
                 self.plans
-                    .adopted(plan, planners, &request.settings, &self.knowledge.there)
+                    .adopted(now, plan, planners, &request.settings, &self.knowledge.there)
             }
             Notice::WaveOverdue { name } => {
                 self.plans.overdue(name);

@@ -1,6 +1,6 @@
 //! What a seed makes: the cluster at the beginning, the policies, and everything that will go wrong.
 
-use scupper_engine::{Duration, Filters, HookPhase, Settings};
+use scupper_engine::{Duration, Filters, HookPhase, Operator, Requirement, Selector, Settings};
 
 use crate::cast::{self, Cast};
 use crate::cluster::Owner;
@@ -75,7 +75,9 @@ impl Scenario {
             1..4 => Mood::Kind,
             _ => Mood::Wild,
         };
-        let settings = settings(rng, mood);
+        // Drawn apart: the worlds of all seeds are otherwise as they were.
+        let filters = rarer_filters(&mut rng.clone(), mood);
+        let settings = settings(rng, mood, filters);
         let cast = cast::cast(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
@@ -114,7 +116,26 @@ impl Scenario {
     }
 }
 
-fn settings(rng: &mut Rng, mood: Mood) -> Settings {
+/// What few people ask for.
+fn rarer_filters(rng: &mut Rng, mood: Mood) -> Filters {
+    let mut filters = Filters::default();
+    if mood != Mood::Wild {
+        return filters;
+    }
+    filters.disable_eviction = rng.chance(60);
+    if rng.chance(60) {
+        filters.pod_selector.expressions.push(Requirement {
+            key: String::from("app"),
+            operator: Operator::NotIn,
+            values: vec![format!("a{}", rng.below(3))],
+        });
+    } else if rng.chance(10) {
+        filters.pod_selector = Selector::NOTHING;
+    }
+    filters
+}
+
+fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
     let wild = mood == Mood::Wild;
     Settings {
         filters: Filters {
@@ -122,6 +143,7 @@ fn settings(rng: &mut Rng, mood: Mood) -> Settings {
             ignore_daemonsets: !wild || rng.chance(950),
             delete_emptydir_data: !wild || rng.chance(930),
             skip_wait_for_delete_timeout: Duration::from_secs(if wild && rng.chance(200) { 10 } else { 0 }),
+            ..rarer
         },
         grace_seconds: rng.chance(200).then(|| rng.between(0, 60)),
         max_in_flight: usize::try_from(if rng.chance(250) { rng.between(1, 3) } else { 32 }).unwrap_or(32),

@@ -77,6 +77,13 @@ const MUTATIONS: &[Mutation] = &[
         replace: "if filters.ignore_daemonsets {\n        Filter::Pass(None)\n    } else if false {",
     },
     Mutation {
+        invariant: 1,
+        breaks: "leaves pods behind as soon as they are ending",
+        file: "filter.rs",
+        find: "(now.since(deletion.at).as_secs() > timeout).then(|| {",
+        replace: "Some(()).map(|()| {",
+    },
+    Mutation {
         invariant: 3,
         breaks: "says drained without a fresh list",
         file: "drain/verify.rs",

@@ -76,6 +76,7 @@ impl Drain {
     fn run_phase(&mut self) {
         if self.outcome.is_none() && (Phase::Preparing..=Phase::Verifying).contains(&self.phase) {
             self.plan_newcomers();
+            self.skip_overdue();
         }
         match self.phase {
             Phase::RollingBack => self.roll_back(),

@@ -26,6 +26,7 @@ impl Drain {
             .chain(self.wave_timers())
             .chain(self.list_timers())
             .chain(self.grace_timers())
+            .chain(self.skip_timers())
             .chain(self.allowances.timers())
             .filter(|time| *time > self.now)
             .min()

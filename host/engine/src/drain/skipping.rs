@@ -1,0 +1,57 @@
+//! Pods that have been ending for too long, where whoever asked said how long they are waited for: they are left
+//! behind, as if the plan had kept them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::roster::Standing;
+use crate::filter::{HOST_POLICY, skipped, skipped_at};
+use crate::{Notice, Pod, Time, Uid, Verdict};
+
+impl Drain {
+    /// Leaves behind what has been ending for too long by now, and tells the plan that this makes.
+    pub(super) fn skip_overdue(&mut self) {
+        let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
+        let overdue = self
+            .awaited()
+            .filter_map(|pod| Some((pod.id.uid.clone(), skipped(pod, timeout, self.now)?)));
+        let overdue: Vec<(Uid, String)> = overdue.collect();
+        if overdue.is_empty() {
+            return;
+        }
+        for (uid, reason) in overdue {
+            self.leave_behind(&uid, reason);
+        }
+        self.outbox.tell(Notice::Planned(self.roster.plan.clone()));
+    }
+
+    /// When pods will have been ending for too long.
+    pub(super) fn skip_timers(&self) -> impl Iterator<Item = Time> {
+        let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
+        self.awaited().filter_map(move |pod| skipped_at(pod, timeout))
+    }
+
+    /// Pods that are to leave and are there.
+    fn awaited(&self) -> impl Iterator<Item = &Pod> {
+        let targets = self.roster.targets();
+        targets.filter_map(|(uid, _)| self.world.pod(uid))
+    }
+
+    fn leave_behind(&mut self, uid: &Uid, reason: String) {
+        self.forget_hooks_of(uid);
+        self.roster.standings.insert(uid.clone(), Standing::Keeps);
+        for run in &mut self.roster.waves {
+            run.wave.pods.retain(|other| other != uid);
+        }
+        let plan = &mut self.roster.plan;
+        for wave in &mut plan.waves {
+            wave.pods.retain(|other| other != uid);
+        }
+        if let Some(decision) = plan.decisions.iter_mut().find(|decision| decision.pod == *uid) {
+            decision.verdict = Verdict::Keep;
+            decision.reason = reason;
+            decision.policy = String::from(HOST_POLICY);
+        }
+    }
+}

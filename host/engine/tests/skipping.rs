@@ -1,0 +1,74 @@
+//! `--skip-wait-for-delete-timeout` in the middle of a drain: a pod that has been ending for too long is left behind.
+
+mod harness;
+
+use harness::{Host, ending, planner, pod, request};
+use scupper_engine::{Duration, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave};
+
+/// A drain that waits for no pod that has been ending for more than ten seconds.
+fn impatient(policies: Vec<PolicyInfo>) -> Host {
+    let filters = Filters {
+        skip_wait_for_delete_timeout: Duration::from_secs(10),
+        ..Filters::default()
+    };
+    Host::new(Request {
+        settings: Settings {
+            filters,
+            ..Settings::default()
+        },
+        policies,
+        ..request()
+    })
+}
+
+#[test]
+fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
+    let mut host = impatient(Vec::new());
+    // Its grace ends after 30 seconds.
+    let stuck = ending(pod("stuck"));
+    host.begin(&[stuck.clone(), pod("web")])
+        .written("cordon")
+        .accepted("evict web")
+        .gone(&["web"]);
+    host.wait(40_999).does("");
+    host.waits("ns/stuck TerminatingPastGrace");
+    host.notices();
+    host.wait(1)
+        .tells("planned 1 pods:\nphase verifying")
+        .does("list-pods");
+    host.waits("ns/stuck Kept");
+    host.listed(&[stuck]).ends(&Outcome::Drained);
+}
+
+#[test]
+fn it_holds_up_no_wave_and_takes_no_place() {
+    let mut host = impatient(vec![planner("waves")]);
+    let wave = |name: &str, pods: &[&str]| Wave {
+        name: name.to_owned(),
+        pods: pods.iter().map(|pod| Uid((*pod).to_owned())).collect(),
+        max_parallel: Some(1),
+        timeout: None,
+        max_grace_seconds: None,
+    };
+    let pods: Vec<Pod> = vec![ending(pod("stuck")), pod("next"), pod("last")];
+    host.begin(&pods)
+        .planned("waves", |plan| {
+            plan.waves = vec![wave("first", &["stuck", "next"]), wave("second", &["last"])];
+        })
+        .written("cordon")
+        .does("");
+    host.wait(41_000).does("evict next").accepted("evict next");
+    host.gone(&["next"]).does("evict last");
+}
+
+#[test]
+fn whoever_did_not_ask_for_it_waits() {
+    let mut host = Host::new(request());
+    host.begin(&[ending(pod("stuck"))]).written("cordon").skip();
+    host.wait(3_600_000).does("");
+    let waiting = host.drain.waiting();
+    assert!(
+        matches!(&waiting[..], [(_, Reason::TerminatingPastGrace { .. })]),
+        "{waiting:?}"
+    );
+}
