@@ -7,7 +7,8 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a benchmark stops at what it did not expect, and prints"
+    dead_code,
+    reason = "a benchmark stops at what it did not expect, and prints; tests share its helpers"
 )]
 
 mod driver;

@@ -55,6 +55,13 @@ impl Testbed {
         self.run(&["kubectl"], &all)
     }
 
+    /// The testbed's `kubectl`, to be run by whoever wants its end, too.
+    pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.command);
+        command.arg("kubectl").arg(self.dir.path()).arg("--").args(args);
+        command
+    }
+
     /// Running pods on a node, once the node has none.
     pub(crate) fn pods(&self, node: &str, count: usize, takes: u64) {
         let (count, takes) = (count.to_string(), takes.to_string());
@@ -62,6 +69,11 @@ impl Testbed {
             "--node", node, "--count", &count, "--takes", &takes, "--grace", "30",
         ];
         self.run(&["pods"], &args);
+    }
+
+    /// Pods as these options of the testbed say.
+    pub(crate) fn make_pods(&self, options: &[&str]) {
+        self.run(&["pods"], options);
     }
 
     /// A mark in the audit log.

@@ -49,6 +49,7 @@ fn it_holds_up_no_wave_and_takes_no_place() {
         max_parallel: Some(1),
         timeout: None,
         max_grace_seconds: None,
+        policy: String::new(),
     };
     let pods: Vec<Pod> = vec![ending(pod("stuck")), pod("next"), pod("last")];
     host.begin(&pods)

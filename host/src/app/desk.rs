@@ -12,6 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use super::drive::{Drive, Tools};
 use super::reporter::{Output, Reporter};
 use super::terms::Terms;
+use crate::policy::Catalogue;
 use crate::report::Format;
 use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
 
@@ -21,6 +22,7 @@ const ORDERS: usize = 64;
 /// One drain at a time.
 pub(crate) struct Desk {
     tools: Tools,
+    catalogue: Arc<Catalogue>,
     node: String,
     terms: Terms,
     format: Format,
@@ -40,6 +42,7 @@ struct Current {
 
 /// What a desk is made with.
 pub(crate) struct DeskOptions {
+    pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) node: String,
     pub(crate) terms: Terms,
     pub(crate) format: Format,
@@ -51,6 +54,7 @@ pub(crate) struct DeskOptions {
 impl Desk {
     pub(crate) fn new(tools: Tools, options: DeskOptions) -> Self {
         let DeskOptions {
+            catalogue,
             node,
             terms,
             format,
@@ -60,12 +64,14 @@ impl Desk {
         } = options;
         Self {
             tools,
+            catalogue,
             node,
             terms,
             format,
             output,
             standing,
-            checkpoint,
+            // A drain that somebody runs in a terminal is not ours to end.
+            checkpoint: checkpoint.filter(|checkpoint| checkpoint.trigger != super::local::TRIGGER),
             current: None,
             waiting: VecDeque::new(),
             stopping: false,
@@ -210,18 +216,19 @@ impl Desk {
         let mut tools = self.tools.clone();
         tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
         let (format, output) = (self.format, Arc::clone(&self.output));
+        let catalogue = Arc::clone(&self.catalogue);
         let drive = tokio::spawn(async move {
             // May have to wait until editions of a former process are loaded; the desk does not.
             let session = match &resume {
-                Some(checkpoint) => tools.catalogue.resume(&checkpoint.hooks).await,
-                None => tools.catalogue.session(),
+                Some(checkpoint) => catalogue.resume(&checkpoint.hooks).await,
+                None => catalogue.session(),
             };
             request.policies = session.infos();
             let now = tools.clock.now();
             let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
             let reporter = Reporter::lines(format, &output, now, started, &request)
                 .and_cluster(tools.cluster.clone(), request.node.clone());
-            Drive::new(tools, session, request, resume, reporter)
+            Drive::new(tools, Arc::new(session), request, resume, reporter)
                 .run(inbox)
                 .await
         });

@@ -16,13 +16,12 @@ use super::reporter::Reporter;
 use super::view::View;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::policy::{Catalogue, Session};
+use crate::policy::Session;
 
 /// What a drain is driven with.
 #[derive(Clone)]
 pub(crate) struct Tools {
     pub(crate) cluster: Cluster,
-    pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) clock: Clock,
 }
 
@@ -43,7 +42,7 @@ const NO_TIMER: Duration = Duration::from_secs(3600);
 impl Drive {
     pub(crate) fn new(
         tools: Tools,
-        policies: Session,
+        policies: Arc<Session>,
         request: Request,
         resume: Option<Checkpoint>,
         reporter: Reporter,
@@ -55,7 +54,7 @@ impl Drive {
         };
         Self {
             tools,
-            policies: Arc::new(policies),
+            policies,
             drain,
             view: Arc::default(),
             reporter,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::LocalError;
 use crate::cluster::{ConnectError, ReadError, WriteError};
 use crate::policy::{LoadError, RuntimeError, StartError};
 use crate::report::MetricsError;
@@ -28,6 +29,18 @@ pub enum AppError {
     /// It could not be found out what we may do.
     #[error("could not ask the API server what we may do")]
     Rights(#[source] ReadError),
+    /// The nodes with some labels could not be found out.
+    #[error("could not list the nodes with labels {selector}")]
+    Selector {
+        /// The selector.
+        selector: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// A node is to be left alone.
+    #[error(transparent)]
+    Local(#[from] LocalError),
     /// The API server does not know LifecycleEvents.
     #[error(
         "the API server serves lifecycleevents neither in lifecycle.k8s.io/v1alpha1 nor in \

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt;
-use scupper_engine::{Answer, Drain, Event, Intent, Notice, Outcome, Plan, Pod, Request, Settings, Task};
+use scupper_engine::{
+    Answer, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings, Task,
+    Verdict,
+};
 
 use super::calls;
 use super::view::View;
-use super::{AppError, PoliciesOptions, policies};
+use super::{AppError, Nodes, PoliciesOptions, nodes, policies};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
@@ -19,14 +22,20 @@ use crate::policy::Session;
 pub struct PlanOptions {
     /// As `--kubeconfig`.
     pub kubeconfig: Option<PathBuf>,
-    /// The node.
-    pub node: String,
+    /// The nodes.
+    pub nodes: Nodes,
     /// How pods are chosen.
     pub settings: Settings,
     /// What to load.
     pub policies: PoliciesOptions,
     /// How long one request may take.
     pub eviction_timeout: Duration,
+    /// Objects a page of a list.
+    pub page_size: u32,
+    /// How long the drain would be given.
+    pub timeout: Option<Duration>,
+    /// Ask the API server for every eviction, without carrying it out.
+    pub ask_server: bool,
     /// What time it is.
     pub clock: Clock,
     /// The program that compiles policies; `None`: this one.
@@ -36,25 +45,26 @@ pub struct PlanOptions {
 /// A plan, or why there is none, with the pods that it is about.
 #[derive(Debug)]
 pub struct Planned {
+    /// The node.
+    pub node: String,
     /// The pods on the node.
     pub pods: Vec<Pod>,
     /// The plan, or how the drain would end at once.
     pub result: Result<Plan, Outcome>,
+    /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
+    pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
 }
 
-/// Plans a drain of a node and changes nothing.
-pub async fn plan(options: PlanOptions) -> Result<Planned, AppError> {
+/// Plans drains of nodes, each by itself, and changes nothing.
+pub async fn plan(options: PlanOptions) -> Result<Vec<Planned>, AppError> {
     let connect = ConnectOptions {
         kubeconfig: options.kubeconfig.clone(),
         eviction_timeout: options.eviction_timeout,
+        page_size: options.page_size,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let unseen = |source| AppError::Node {
-        node: options.node.clone(),
-        source,
-    };
-    cluster.preflight(&options.node).await.map_err(unseen)?;
+    let nodes = nodes::resolve(&cluster, &options.nodes).await?;
     let loaded = policies::load(
         &options.policies,
         options.compiler.clone(),
@@ -63,17 +73,47 @@ pub async fn plan(options: PlanOptions) -> Result<Planned, AppError> {
     )
     .await?;
     let session = Session::fixed(loaded.policies);
-    let request = Request {
-        id: "plan".to_owned(),
-        name: "plan".to_owned(),
-        trigger: "command".to_owned(),
-        intent: Intent::Drain,
-        node: options.node,
-        deadline: None,
-        settings: options.settings,
-        policies: session.infos(),
-    };
-    dry_run(&cluster, &session, options.clock, request).await
+    let mut plans = Vec::new();
+    for node in nodes {
+        let now = options.clock.now();
+        let request = Request {
+            id: "plan".to_owned(),
+            name: "plan".to_owned(),
+            trigger: "command".to_owned(),
+            intent: Intent::Drain,
+            node,
+            deadline: options.timeout.map(|timeout| now + engine_span(timeout)),
+            settings: options.settings.clone(),
+            policies: session.infos(),
+        };
+        let mut planned = dry_run(&cluster, &session, options.clock, request).await?;
+        if options.ask_server {
+            planned.answers = ask(&cluster, &planned, options.settings.grace_seconds).await;
+        }
+        plans.push(planned);
+    }
+    Ok(plans)
+}
+
+/// Asks for each eviction and deletion, one after another: together they would look as if they shared a budget.
+async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option<Vec<(PodRef, EvictAnswer)>> {
+    let plan = planned.result.as_ref().ok()?;
+    let mut answers = Vec::new();
+    for pod in &planned.pods {
+        let decision = plan.decision(&pod.id.uid);
+        let answer = match decision.map(|decision| decision.verdict) {
+            Some(Verdict::Evict) => cluster.would_evict(&pod.id, grace).await,
+            Some(Verdict::Delete) => cluster.would_delete(&pod.id, grace).await,
+            _ => continue,
+        };
+        answers.push((pod.id.clone(), answer));
+    }
+    answers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Some(answers)
+}
+
+fn engine_span(span: Duration) -> scupper_engine::Duration {
+    scupper_engine::Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Runs a drain until it has a plan, or has ended without one.
@@ -100,8 +140,10 @@ async fn dry_run(
                 _ => continue,
             };
             return Ok(Planned {
+                node,
                 pods: view.pods().cloned().collect(),
                 result,
+                answers: None,
             });
         }
         let event = match drain.poll_command() {

@@ -78,10 +78,10 @@ impl Plugin {
         let sla = terms.now().sla;
         let tools = Tools {
             cluster: cluster.clone(),
-            catalogue: Arc::clone(&kept.catalogue),
             clock: options.clock,
         };
         let desk = DeskOptions {
+            catalogue: Arc::clone(&kept.catalogue),
             node: node.clone(),
             terms,
             format: options.format,

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
+use super::node::{DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
 use super::policy::PolicyCommand;
 
 /// Drains Kubernetes nodes as your policies say.
@@ -59,8 +60,14 @@ pub enum Output {
 pub enum Command {
     /// Run on a node as a plugin of its kubelet and drain the node when a LifecycleEvent asks for it.
     KubeletPlugin(PluginArgs),
-    /// Show what a drain of a node would do, and change nothing.
+    /// Show what a drain of nodes would do, and change nothing.
     Plan(PlanArgs),
+    /// Make the pods of nodes leave, as `kubectl drain` does and as the policies say.
+    Drain(DrainNodesArgs),
+    /// Give nodes back: run the policies' hooks and lift the cordon.
+    Uncordon(UncordonArgs),
+    /// Show where nodes stand: cordon, drain, hooks, and what holds each pod, as far as the API server shows it.
+    Status(StatusArgs),
     /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
     Cleanup(CleanupArgs),
     /// Look at a cluster as the driver will find it, and say what is missing and what to do. Changes nothing.
@@ -202,19 +209,6 @@ pub enum OnFailure {
     Keep,
     /// It is lifted.
     Rollback,
-}
-
-/// `scupper plan`
-#[derive(Debug, clap::Args)]
-pub struct PlanArgs {
-    /// The node.
-    pub node: String,
-    #[command(flatten)]
-    pub drain: DrainArgs,
-    #[command(flatten)]
-    pub policies: PolicyArgs,
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
 }
 
 /// `scupper cleanup`

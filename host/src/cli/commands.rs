@@ -1,19 +1,16 @@
 //! The commands: options in, words and an exit code out.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use scupper_engine::{Blocker, Outcome, Plan, PodRef, Uid, Verdict};
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Args, CleanupArgs, Command, Output, PlanArgs, PluginArgs};
+use super::args::{Args, CleanupArgs, Command, Output, PluginArgs};
 use super::exit::Exit;
 use super::options::{self, OptionsError};
-use crate::app::{self, AppError, CleanupOptions, PlanOptions, Planned, Plugin};
-use crate::clock::Clock;
+use crate::app::{self, AppError, CleanupOptions, Plugin};
 use crate::report::Format;
 
 /// Runs what the command line asks for.
@@ -46,7 +43,10 @@ async fn run(args: Args) -> ExitCode {
     };
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format).await,
-        Command::Plan(plan) => show_plan(&plan, format).await,
+        Command::Plan(plan) => super::node::plan(&plan, format).await,
+        Command::Drain(drain) => super::node::drain(&drain, format).await,
+        Command::Uncordon(uncordon) => super::node::uncordon(&uncordon, format).await,
+        Command::Status(status) => super::node::status(&status, format).await,
         Command::Cleanup(cleanup) => clean_up(&cleanup, format).await,
         Command::Doctor(doctor) => super::doctor::run(&doctor, format).await,
         Command::Config(command) => super::config::run(&command, format).await,
@@ -102,122 +102,6 @@ async fn stop_signal() {
     }
 }
 
-async fn show_plan(args: &PlanArgs, format: Format) -> ExitCode {
-    let (settings, policies, eviction_timeout) = match options::planning(&args.drain, &args.policies) {
-        Ok(options) => options,
-        Err(error) => return wrong_options(&error),
-    };
-    let options = PlanOptions {
-        kubeconfig: args.cluster.kubeconfig.clone(),
-        node: args.node.clone(),
-        settings,
-        policies,
-        eviction_timeout,
-        clock: Clock::System,
-        compiler: None,
-    };
-    match app::plan(options).await {
-        Ok(planned) => {
-            let text = match format {
-                Format::Human => plan_for_people(&args.node, &planned),
-                Format::Json => {
-                    crate::report::planned_to_json(&args.node, &planned.pods, &planned.result).to_string()
-                }
-            };
-            print(&text);
-            planned
-                .result
-                .as_ref()
-                .map_or_else(Exit::of, |_| Exit::Done)
-                .into()
-        }
-        Err(error) => failed(&error),
-    }
-}
-
-pub(super) fn plan_for_people(node: &str, planned: &Planned) -> String {
-    let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
-    match &planned.result {
-        Ok(plan) => {
-            let mut lines = vec![format!(
-                "A drain of node {node} would go like this; nothing was changed."
-            )];
-            lines.extend(plan_lines(plan, &names));
-            lines.join("\n")
-        }
-        Err(Outcome::Blocked { pods }) => {
-            let mut lines = vec![format!(
-                "A drain of node {node} would be refused; nothing was changed."
-            )];
-            lines.extend(pods.iter().map(|Blocker { pod, reason, policy }| {
-                format!("  may not leave  {pod}  {reason} [{policy}]")
-            }));
-            lines.join("\n")
-        }
-        Err(outcome) => {
-            format!("A drain of node {node} would end at once; nothing was changed.\n  {outcome}")
-        }
-    }
-}
-
-fn plan_lines(plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
-    let name = |uid: &Uid| {
-        names
-            .get(uid)
-            .map_or_else(|| uid.to_string(), |pod| pod.to_string())
-    };
-    let mut lines = Vec::new();
-    for (number, wave) in plan.waves.iter().enumerate() {
-        let mut terms = Vec::new();
-        terms.extend(wave.max_parallel.map(|n| format!("{n} at a time")));
-        terms.extend(
-            wave.max_grace_seconds
-                .map(|seconds| format!("grace at most {seconds}s")),
-        );
-        terms.extend(
-            wave.timeout
-                .map(|timeout| format!("the next wave after {timeout} at the latest")),
-        );
-        let terms = if terms.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", terms.join(", "))
-        };
-        lines.push(format!(
-            "wave {}: {}{terms} [{}]",
-            number + 1,
-            wave.name,
-            wave.policy
-        ));
-        for uid in &wave.pods {
-            let decision = plan.decision(uid);
-            let verdict = decision.map_or_else(String::new, |decision| decision.verdict.to_string());
-            let why = decision.map_or_else(String::new, |decision| {
-                format!("{} [{}]", decision.reason, decision.policy)
-            });
-            lines.push(format!("  {verdict:<16} {}  {why}", name(uid)));
-        }
-    }
-    for decision in plan
-        .decisions
-        .iter()
-        .filter(|decision| !decision.verdict.leaves())
-    {
-        let verdict = if decision.verdict == Verdict::Keep {
-            "stays"
-        } else {
-            "may not leave"
-        };
-        lines.push(format!(
-            "  {verdict:<16} {}  {} [{}]",
-            name(&decision.pod),
-            decision.reason,
-            decision.policy
-        ));
-    }
-    lines
-}
-
 async fn clean_up(args: &CleanupArgs, format: Format) -> ExitCode {
     let options = CleanupOptions {
         kubeconfig: args.cluster.kubeconfig.clone(),
@@ -245,12 +129,13 @@ async fn clean_up(args: &CleanupArgs, format: Format) -> ExitCode {
 }
 
 /// Which exit code an error is worth.
-const fn exit_of(error: &AppError) -> Exit {
+pub(super) const fn exit_of(error: &AppError) -> Exit {
     match error {
         AppError::Connect(_)
         | AppError::Node { .. }
         | AppError::Discovery(_)
         | AppError::Rights(_)
+        | AppError::Selector { .. }
         | AppError::LifecycleNotServed
         | AppError::Cleanup(_)
         | AppError::NoPlan { .. } => Exit::Cluster,
@@ -259,6 +144,7 @@ const fn exit_of(error: &AppError) -> Exit {
         | AppError::Reload(_)
         | AppError::Slm(_)
         | AppError::Metrics(_) => Exit::Config,
+        AppError::Local(_) => Exit::DrainFailed,
         AppError::Runtime(_) => Exit::Bug,
     }
 }
@@ -267,18 +153,22 @@ pub(super) fn failed(error: &AppError) -> ExitCode {
     fail(error, exit_of(error))
 }
 
-fn wrong_options(error: &OptionsError) -> ExitCode {
+pub(super) fn wrong_options(error: &OptionsError) -> ExitCode {
     fail(error, Exit::Config)
 }
 
 /// One error with all its causes: `error: could not load the policies: policy slurm: …`.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
-    let text = chain(error);
+    complain(&chain(error));
+    exit.into()
+}
+
+/// Says what is wrong.
+pub(super) fn complain(text: &str) {
     let mut stderr = std::io::stderr().lock();
     for line in text.lines() {
         writeln!(stderr, "error: {line}").unwrap_or_default();
     }
-    exit.into()
 }
 
 /// An error and its causes.

@@ -29,6 +29,16 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// For several nodes: what went wrong, or that several things did.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Done, exit) | (exit, Self::Done) => exit,
+            (one, other) if one == other => one,
+            _ => Self::DrainFailed,
+        }
+    }
+
     /// For a drain that ended.
     pub const fn of(outcome: &Outcome) -> Self {
         match outcome {

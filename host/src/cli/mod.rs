@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod doctor;
 mod exit;
+mod node;
 mod options;
 mod policy;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{PodRef, Settings};
+use scupper_engine::PodRef;
 
 use super::args::{Claim, DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use super::commands::chain;
@@ -22,14 +22,14 @@ pub(crate) struct OptionsError(pub(crate) Vec<String>);
 
 /// Collects problems so that all of them are told at once.
 #[derive(Default)]
-struct Problems(Vec<String>);
+pub(super) struct Problems(Vec<String>);
 
 impl Problems {
-    fn check<T>(&mut self, value: Result<T, String>) -> Option<T> {
+    pub(super) fn check<T>(&mut self, value: Result<T, String>) -> Option<T> {
         value.map_err(|problem| self.0.push(problem)).ok()
     }
 
-    fn end<T>(self, value: Option<T>) -> Result<T, OptionsError> {
+    pub(super) fn end<T>(self, value: Option<T>) -> Result<T, OptionsError> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
             _ => Err(OptionsError(self.0)),
@@ -67,20 +67,6 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     problems.end(options)
 }
 
-/// What `plan` needs of them.
-pub(crate) fn planning(
-    args: &DrainArgs,
-    chosen: &PolicyArgs,
-) -> Result<(Settings, PoliciesOptions, Duration), OptionsError> {
-    let mut problems = Problems::default();
-    let (policies, file) = policies(&mut problems, chosen, When::Once);
-    let drain = drain_flags(&mut problems, args).or(file);
-    let timeout = app::eviction_timeout(&drain);
-    let own_pod = own_pod(&mut problems);
-    let options = own_pod.map(|own_pod| (app::settings(&drain, own_pod), policies, timeout));
-    problems.end(options)
-}
-
 /// What the flags say of drains; each wins over the file.
 fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
     DrainFile {
@@ -93,12 +79,12 @@ fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
     }
 }
 
-fn own_pod(problems: &mut Problems) -> Option<Option<PodRef>> {
+pub(super) fn own_pod(problems: &mut Problems) -> Option<Option<PodRef>> {
     problems.check(app::own_pod_from_env(|name| std::env::var(name).ok()))
 }
 
 /// A flag's duration.
-fn said(problems: &mut Problems, flag: &str, given: Option<&String>) -> Option<Duration> {
+pub(super) fn said(problems: &mut Problems, flag: &str, given: Option<&String>) -> Option<Duration> {
     given.and_then(|text| problems.check(duration(flag, text)))
 }
 
@@ -147,14 +133,18 @@ fn wanted(read: Configuration) -> Wanted {
 
 /// How often a configuration file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+pub(super) enum When {
     Once,
     /// A driver keeps the last good one, and starts on it while the file is broken.
     AgainAndAgain,
 }
 
 /// The policies of the file, or else those of the flags, and what else the file says.
-fn policies(problems: &mut Problems, args: &PolicyArgs, when: When) -> (PoliciesOptions, DrainFile) {
+pub(super) fn policies(
+    problems: &mut Problems,
+    args: &PolicyArgs,
+    when: When,
+) -> (PoliciesOptions, DrainFile) {
     let state = state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref());
     let is_kept = || when == When::AgainAndAgain && state.as_deref().is_some_and(keeps_configuration);
     let configuration = match args.config.as_deref().map(config::read) {

@@ -14,6 +14,9 @@ use crate::clock::Clock;
 /// Long enough for a server under load, short enough that people see what is wrong.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What `kubectl` asks for.
+const DEFAULT_PAGE: u32 = 500;
+
 /// How to reach the API server.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
@@ -23,6 +26,8 @@ pub struct ConnectOptions {
     pub eviction_timeout: Duration,
     /// The limit of every other request.
     pub request_timeout: Duration,
+    /// Objects a page of a list; 0: all in one.
+    pub page_size: u32,
 }
 
 impl Default for ConnectOptions {
@@ -31,6 +36,7 @@ impl Default for ConnectOptions {
             kubeconfig: None,
             eviction_timeout: DEFAULT_TIMEOUT,
             request_timeout: DEFAULT_TIMEOUT,
+            page_size: DEFAULT_PAGE,
         }
     }
 }

@@ -11,7 +11,6 @@ use scupper_engine::Pod;
 use tokio::time::Instant;
 
 use super::Cluster;
-use super::listing::PAGE;
 use super::transport::{self, Fault};
 use super::wire::{MetaOnly, Page};
 
@@ -37,7 +36,7 @@ impl Cluster {
     /// Marks the pods whose DaemonSet does not exist. `anew`: what is known from before is not good enough. When
     /// nobody can tell, the DaemonSet counts as being there: its pods then stay, which harms nothing.
     pub(super) async fn mark_missing(&self, pods: &mut [Pod], anew: bool) {
-        if !pods.iter().any(Pod::is_daemon) {
+        if !pods.iter().any(can_be_missing) {
             return;
         }
         let mut sets = self.daemon_sets().lock().await;
@@ -59,7 +58,8 @@ impl Cluster {
 
     async fn list_daemon_sets(&self) -> Result<BTreeSet<(String, String)>, Fault> {
         let mut present = BTreeSet::new();
-        let mut query = format!("limit={PAGE}");
+        let size = self.options().page_size;
+        let mut query = format!("limit={size}");
         loop {
             let request =
                 Request::get(format!("/apis/apps/v1/daemonsets?{query}")).header(ACCEPT, METADATA_LIST);
@@ -76,9 +76,15 @@ impl Cluster {
             if page.metadata.continue_token.is_empty() {
                 return Ok(present);
             }
-            query = format!("limit={PAGE}&continue={}", page.metadata.continue_token);
+            query = format!("limit={size}&continue={}", page.metadata.continue_token);
         }
     }
+}
+
+/// Only DaemonSets of Kubernetes itself are listed. One of another API group counts as being there.
+fn can_be_missing(pod: &Pod) -> bool {
+    let owner = pod.controller.as_ref().filter(|_| pod.is_daemon());
+    owner.is_some_and(|owner| owner.api_version == "apps/v1")
 }
 
 impl DaemonSets {
@@ -87,7 +93,7 @@ impl DaemonSets {
         if recent(self.failed) {
             return false;
         }
-        (anew && !recent(self.listed)) || pods.iter().any(|pod| pod.is_daemon() && !self.knows(pod))
+        (anew && !recent(self.listed)) || pods.iter().any(|pod| can_be_missing(pod) && !self.knows(pod))
     }
 
     fn knows(&self, pod: &Pod) -> bool {
@@ -108,13 +114,13 @@ impl DaemonSets {
         self.present = present;
         self.listed = Some(Instant::now());
         self.failed = None;
-        let missing = pods.iter().filter(|pod| pod.is_daemon() && !self.has(pod));
+        let missing = pods.iter().filter(|pod| can_be_missing(pod) && !self.has(pod));
         let missing = missing.filter_map(|pod| Some(pod.controller.as_ref()?.uid.0.clone()));
         self.absent = missing.collect();
     }
 
     fn mark(&self, pods: &mut [Pod]) {
-        for pod in pods.iter_mut().filter(|pod| pod.is_daemon()) {
+        for pod in pods.iter_mut().filter(|pod| can_be_missing(pod)) {
             if let Some(owner) = &mut pod.controller {
                 owner.missing = self.absent.contains(&owner.uid.0);
             }

@@ -11,10 +11,32 @@ use serde_json::{Value, json};
 use super::client::Cluster;
 use super::transport::{self, Fault, escaped, names_an_object};
 
+/// The server goes through with everything but the last step.
+const DRY_RUN: &str = "?dryRun=All";
+
 impl Cluster {
     /// Asks for the eviction of the pod with this UID.
     pub(super) async fn evict(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
-        let path = format!("{}/eviction", path(pod));
+        self.ask_to_evict(pod, grace_seconds, "").await
+    }
+
+    /// Deletes the pod with this UID, past its budgets.
+    pub(super) async fn delete(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
+        self.ask_to_delete(pod, grace_seconds, "").await
+    }
+
+    /// What the API server would say to its eviction just now. Nothing is changed, and no budget spent.
+    pub async fn would_evict(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
+        self.ask_to_evict(pod, grace_seconds, DRY_RUN).await
+    }
+
+    /// What the API server would say to its deletion just now. Nothing is changed.
+    pub async fn would_delete(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
+        self.ask_to_delete(pod, grace_seconds, DRY_RUN).await
+    }
+
+    async fn ask_to_evict(&self, pod: &PodRef, grace_seconds: Option<u64>, query: &str) -> EvictAnswer {
+        let path = format!("{}/eviction{query}", path(pod));
         let body = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -24,14 +46,14 @@ impl Cluster {
         self.remove(Request::post(path), &body).await
     }
 
-    /// Deletes the pod with this UID, past its budgets.
-    pub(super) async fn delete(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
+    async fn ask_to_delete(&self, pod: &PodRef, grace_seconds: Option<u64>, query: &str) -> EvictAnswer {
         let mut body = options(pod, grace_seconds);
         if let Some(body) = body.as_object_mut() {
             body.insert("apiVersion".to_owned(), json!("v1"));
             body.insert("kind".to_owned(), json!("DeleteOptions"));
         }
-        self.remove(Request::delete(path(pod)), &body).await
+        self.remove(Request::delete(format!("{}{query}", path(pod))), &body)
+            .await
     }
 
     async fn remove(&self, request: http::request::Builder, body: &Value) -> EvictAnswer {

@@ -27,12 +27,7 @@ impl Cluster {
 
     fn pod_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
-        watch::<WirePod>(
-            self.client().clone(),
-            pods_of(node),
-            self.options().request_timeout,
-        )
-        .then(move |change| {
+        watch::<WirePod>(self.client().clone(), pods_of(node), self.options().clone()).then(move |change| {
             let cluster = cluster.clone();
             async move {
                 match change {
@@ -53,10 +48,10 @@ impl Cluster {
     fn budget_events(&self) -> impl Stream<Item = Event> + Send + use<> {
         let source = Source {
             path: "/apis/policy/v1/poddisruptionbudgets".to_owned(),
-            field_selector: None,
+            selector: None,
             optional: true,
         };
-        let changes = watch::<WireBudget>(self.client().clone(), source, self.options().request_timeout);
+        let changes = watch::<WireBudget>(self.client().clone(), source, self.options().clone());
         changes.map(|change| match change {
             Change::Listed(budgets) => {
                 Event::Budgets(budgets.into_iter().map(WireBudget::into_engine).collect())
@@ -82,7 +77,7 @@ impl Cluster {
     fn node_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
         let mut told = None;
-        let changes = watch::<WireNode>(self.client().clone(), nodes(node), self.options().request_timeout);
+        let changes = watch::<WireNode>(self.client().clone(), nodes(node), self.options().clone());
         changes.map(move |change| match change {
             Change::Listed(nodes) => Event::Node(
                 nodes

@@ -1,19 +1,15 @@
 //! The requests behind a watch: a full list, through a watch where the server can do that, and what changes after a
 //! version.
 
-use std::time::Duration;
-
 use futures::stream::{BoxStream, StreamExt as _};
 use http::Request;
 use kube::core::{Status, WatchEvent};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
+use super::ConnectOptions;
 use super::transport::{self, Fault, words};
 use super::wire::{Object, Page};
-
-/// Objects a page of a list.
-pub(super) const PAGE: u32 = 500;
 
 /// How long a watch may last before the server ends it.
 const WATCH_SECONDS: u32 = 600;
@@ -26,8 +22,8 @@ const END_OF_LIST: &str = "k8s.io/initial-events-end";
 pub(super) struct Source {
     /// `/api/v1/pods`
     pub(super) path: String,
-    /// `spec.nodeName=worker-1`, already fit for a URL.
-    pub(super) field_selector: Option<String>,
+    /// `fieldSelector=spec.nodeName=worker-1`, already fit for a URL.
+    pub(super) selector: Option<String>,
     /// Without the right to read them there are none to be seen, and the stream says so once.
     pub(super) optional: bool,
 }
@@ -66,17 +62,17 @@ pub(super) enum Listing<T> {
 pub(super) struct Asker {
     client: kube::Client,
     source: Source,
-    limit: Duration,
+    options: ConnectOptions,
     streaming: bool,
 }
 
 impl Asker {
-    /// For these objects; each request may take so long.
-    pub(super) const fn new(client: kube::Client, source: Source, limit: Duration) -> Self {
+    /// For these objects.
+    pub(super) const fn new(client: kube::Client, source: Source, options: ConnectOptions) -> Self {
         Self {
             client,
             source,
-            limit,
+            options,
             streaming: true,
         }
     }
@@ -93,7 +89,7 @@ impl Asker {
 
     /// From now on whoever reads must select.
     pub(super) fn select_here(&mut self) {
-        self.source.field_selector = None;
+        self.source.selector = None;
     }
 
     /// From now on with a LIST before the watch.
@@ -106,7 +102,7 @@ impl Asker {
         if self.streaming {
             return self.streaming_list().await;
         }
-        let (objects, version) = list(&self.client, &self.source, self.limit)
+        let (objects, version) = list(&self.client, &self.source, &self.options)
             .await
             .map_err(Break::from_fault)?;
         Ok((objects, Listing::Until(version)))
@@ -122,7 +118,7 @@ impl Asker {
         };
         let mut objects: Vec<T> = Vec::new();
         loop {
-            let Ok(event) = timeout(self.limit, events.next()).await else {
+            let Ok(event) = timeout(self.options.request_timeout, events.next()).await else {
                 return Err(Break::NoStreamingList("its list does not end".to_owned()));
             };
             match event {
@@ -162,14 +158,19 @@ impl Asker {
     async fn request<T: Followed>(&self, query: &str) -> Result<Events<T>, Break> {
         let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&{query}");
         let request = get(&self.source, &query).map_err(Break::from_fault)?;
-        match timeout(self.limit, self.client.request_events::<T>(request)).await {
+        match timeout(
+            self.options.request_timeout,
+            self.client.request_events::<T>(request),
+        )
+        .await
+        {
             Ok(Ok(events)) => Ok(events.boxed()),
             Ok(Err(kube::Error::Api(status))) => Err(Break::from_status(&status)),
             Ok(Err(kube::Error::Service(error))) => Err(Break::Failed(words(error.as_ref()))),
             Ok(Err(error)) => Err(Break::Failed(words(&error))),
             Err(_) => Err(Break::Failed(format!(
                 "no answer within {} s",
-                self.limit.as_secs_f32()
+                self.options.request_timeout.as_secs_f32()
             ))),
         }
     }
@@ -179,25 +180,26 @@ impl Asker {
 pub(super) async fn list<T: DeserializeOwned>(
     client: &kube::Client,
     source: &Source,
-    limit: Duration,
+    options: &ConnectOptions,
 ) -> Result<(Vec<T>, String), Fault> {
     let mut objects = Vec::new();
-    let mut query = format!("limit={PAGE}");
+    let (size, limit) = (options.page_size, options.request_timeout);
+    let mut query = format!("limit={size}");
     loop {
         let page: Page<T> = transport::call(client, get(source, &query)?, limit).await?;
         objects.extend(page.items);
         if page.metadata.continue_token.is_empty() {
             return Ok((objects, page.metadata.resource_version));
         }
-        query = format!("limit={PAGE}&continue={}", page.metadata.continue_token);
+        query = format!("limit={size}&continue={}", page.metadata.continue_token);
     }
 }
 
 fn get(source: &Source, query: &str) -> Result<Request<Vec<u8>>, Fault> {
     let selector = source
-        .field_selector
+        .selector
         .as_ref()
-        .map(|fields| format!("fieldSelector={fields}&"))
+        .map(|selector| format!("{selector}&"))
         .unwrap_or_default();
     let request = Request::get(format!("{}?{selector}{query}", source.path)).body(Vec::new());
     request.map_err(|error| Fault::Malformed(error.to_string()))

@@ -24,6 +24,18 @@ impl Cluster {
         }
     }
 
+    /// The names of the nodes with these labels.
+    pub async fn nodes_with(&self, selector: &str) -> Result<Vec<String>, ReadError> {
+        let source = Source {
+            path: "/api/v1/nodes".to_owned(),
+            selector: Some(format!("labelSelector={}", escaped(selector))),
+            optional: false,
+        };
+        let listed = listing::list::<MetaOnly>(self.client(), &source, self.options()).await;
+        let (nodes, _) = listed.map_err(|fault| fault.read("list nodes"))?;
+        Ok(nodes.into_iter().map(|node| node.metadata.name).collect())
+    }
+
     /// Whether the node is there and its pods may be read: tells an unknown node, a missing right and a dead server
     /// apart.
     pub async fn preflight(&self, node: &str) -> Result<(), ReadError> {
@@ -41,8 +53,7 @@ impl Cluster {
 
     /// The node's pods, from the source of truth and not from a cache.
     pub async fn pods(&self, node: &str) -> Result<Vec<Pod>, ReadError> {
-        let listed =
-            listing::list::<WirePod>(self.client(), &pods_of(node), self.options().request_timeout).await;
+        let listed = listing::list::<WirePod>(self.client(), &pods_of(node), self.options()).await;
         let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
         Ok(self.to_pods(pods, false).await)
     }
@@ -60,7 +71,7 @@ impl Cluster {
 pub(super) fn pods_of(node: &str) -> Source {
     Source {
         path: "/api/v1/pods".to_owned(),
-        field_selector: Some(format!("spec.nodeName={}", escaped(node))),
+        selector: Some(format!("fieldSelector=spec.nodeName={}", escaped(node))),
         optional: false,
     }
 }
@@ -69,7 +80,7 @@ pub(super) fn pods_of(node: &str) -> Source {
 pub(super) fn nodes(name: &str) -> Source {
     Source {
         path: "/api/v1/nodes".to_owned(),
-        field_selector: Some(format!("metadata.name={}", escaped(name))),
+        selector: Some(format!("fieldSelector=metadata.name={}", escaped(name))),
         optional: false,
     }
 }

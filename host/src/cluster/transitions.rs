@@ -35,14 +35,14 @@ impl Cluster {
 
     /// The LifecycleEvents that are bound to the node. Never ends.
     pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, LifecycleChange> {
-        let selector = format!("spec.bindingNode={}", escaped(node));
+        let selector = format!("fieldSelector=spec.bindingNode={}", escaped(node));
         let source = Source {
             path: self.lifecycle_path("lifecycleevents", None),
-            field_selector: Some(selector),
+            selector: Some(selector),
             optional: false,
         };
         let node = node.to_owned();
-        let changes = watch::<WireEvent>(self.client().clone(), source, self.options().request_timeout);
+        let changes = watch::<WireEvent>(self.client().clone(), source, self.options().clone());
         let changes = changes.map(|change| convert(change, WireEvent::into_event));
         // A server whose CRD cannot select by this field sends those of all nodes.
         changes
@@ -54,11 +54,11 @@ impl Cluster {
     pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, TransitionChange> {
         let source = Source {
             path: self.lifecycle_path("lifecycletransitions", None),
-            field_selector: None,
+            selector: None,
             optional: false,
         };
         let driver = driver.to_owned();
-        let changes = watch::<WireTransition>(self.client().clone(), source, self.options().request_timeout);
+        let changes = watch::<WireTransition>(self.client().clone(), source, self.options().clone());
         let changes = changes.map(|change| convert(change, WireTransition::into_transition));
         changes
             .filter_map(move |change| ready(keep(change, |transition| transition.driver == driver)))

@@ -11,6 +11,7 @@ use futures::stream::{self, Stream, StreamExt as _};
 use kube::core::WatchEvent;
 use tokio::time::{sleep, timeout};
 
+use super::ConnectOptions;
 use super::listing::{Asker, Break, Events, Followed, Listing, Source};
 use super::transport::words;
 
@@ -56,12 +57,12 @@ struct Watch<T> {
 pub(super) fn watch<T>(
     client: kube::Client,
     source: Source,
-    limit: Duration,
+    options: ConnectOptions,
 ) -> impl Stream<Item = Change<T>> + Send + use<T>
 where
     T: Followed,
 {
-    let asker = Asker::new(client, source, limit);
+    let asker = Asker::new(client, source, options);
     let watch = Watch {
         asker,
         pauses: 0,

@@ -4,15 +4,21 @@
 //! It consumes notices and can block nobody. It must not know the API server: what is to be written there it only
 //! computes.
 
+mod answers;
 mod conditions;
 mod json;
 mod metrics;
+mod prefixed;
 mod progress;
 mod sink;
+mod status;
 mod words;
 
+pub use answers::{answer_words, answers_to_json};
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
 pub use json::{notice_to_json, planned_to_json};
 pub use metrics::{Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
+pub use prefixed::Prefixed;
 pub use progress::Progress;
 pub use sink::{Format, Sink};
+pub use status::{NodeStatus, NodeWish, status_lines, status_to_json};

@@ -50,6 +50,7 @@ pub(crate) fn cluster() -> (Cluster, Script) {
         kubeconfig: None,
         eviction_timeout: Duration::from_secs(5),
         request_timeout: Duration::from_secs(10),
+        ..ConnectOptions::default()
     };
     let clock = Clock::starting_at(Time::from_millis(TEN));
     (

@@ -105,7 +105,10 @@ impl Rehearsal {
     /// What it would plan.
     pub async fn plan(&mut self) -> Planned {
         let _stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
-        let pods = self.play.world.lock().pods().cloned().collect();
+        let (node, pods) = {
+            let world = self.play.world.lock();
+            (world.node.name.clone(), world.pods().cloned().collect())
+        };
         let result = match (&self.play.plan, &self.play.outcome) {
             (Some(plan), _) => Ok(plan.clone()),
             (None, Some(outcome)) => Err(outcome.clone()),
@@ -113,7 +116,12 @@ impl Rehearsal {
                 message: "the engine came to no plan".to_owned(),
             }),
         };
-        Planned { pods, result }
+        Planned {
+            node,
+            pods,
+            result,
+            answers: None,
+        }
     }
 
     /// The whole drain, as people would be told of it, and how it ended; nobody helps it, and it has a day.

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::args::{BenchArgs, RunArgs, SaidArgs};
 use crate::app::author::{Figures, Rehearsal, Said, Snapshot, Stepped, Workbench};
-use crate::cli::commands::{fail, plan_for_people, print};
+use crate::cli::commands::{fail, print};
 use crate::cli::exit::Exit;
+use crate::cli::node::plan_for_people;
 use crate::policy::{Compilation, PolicySpec, PolicyUsage};
 use crate::report::Format;
 
@@ -43,7 +44,7 @@ pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
     }
     let planned = rehearsal.plan().await;
     print(&match format {
-        Format::Human => plan_for_people(&node, &planned),
+        Format::Human => plan_for_people(&planned),
         Format::Json => crate::report::planned_to_json(&node, &planned.pods, &planned.result).to_string(),
     });
     planned

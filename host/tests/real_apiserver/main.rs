@@ -1,34 +1,41 @@
-//! Whole drains by the program itself on a real API server: with the kubelet simulator beside it, and by self-claim.
+//! The program itself on a real API server: whole drains, with the kubelet simulator beside it and by self-claim, and its
+//! plans beside those of `kubectl drain`.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::panic,
     dead_code,
     reason = "helpers of tests, shared with the benchmark"
 )]
 
-#[path = "real_apiserver/cordon.rs"]
+mod commands;
 mod cordon;
-#[path = "../benches/drain/driver.rs"]
+#[path = "../../benches/drain/driver.rs"]
 mod driver;
-#[path = "real_apiserver/self_claim.rs"]
+mod parity;
 mod self_claim;
-#[path = "support/skip.rs"]
+#[path = "../support/skip.rs"]
 mod skip;
-#[path = "../benches/drain/testbed.rs"]
+#[path = "../../benches/drain/testbed.rs"]
 mod testbed;
 
 use driver::Driver;
 use serde_json::Value;
 use testbed::Testbed;
+use tokio::sync::Mutex;
 
 const PODS: usize = 110;
+
+/// One control plane at a time: each takes most of a small machine.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
 async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
     if skip::left_out("real-apiserver") {
         return;
     }
+    let _alone = ALONE.lock().await;
     let testbed = Testbed::up();
     let driver = Driver::start(&testbed, "node-1", None).await;
     for takes in [0, 2] {

@@ -1,0 +1,99 @@
+//! What is found on a node before anything is begun there: whether another process is at it, and whose its cordon is.
+
+use scupper_engine::{Answer, Checkpoint, Intent, Node, Phase, Task};
+
+use super::{LocalError, LocalOptions, TRIGGER};
+use crate::app::AppError;
+use crate::cluster::Cluster;
+
+/// A node to be dealt with.
+pub(super) struct Job {
+    pub(super) node: String,
+    /// Where another process has left it.
+    pub(super) resume: Option<Checkpoint>,
+    /// Its cordon is to be made ours first.
+    adopt: Option<Node>,
+}
+
+/// Looks at a node, and says why it cannot be begun.
+pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) -> Result<Job, AppError> {
+    let unseen = |source| AppError::Node {
+        node: name.to_owned(),
+        source,
+    };
+    let mut job = Job {
+        node: name.to_owned(),
+        resume: None,
+        adopt: None,
+    };
+    // A node that has gone meanwhile is told by the drain itself.
+    let Some(node) = cluster.node(name).await.map_err(unseen)? else {
+        return Ok(job);
+    };
+    let mark = node.checkpoint.clone();
+    let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
+    if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
+        let same = mark.trigger == TRIGGER && intent(&mark) == options.intent;
+        if !(options.take_over && same) {
+            return Err(busy(name, mark).into());
+        }
+        job.resume = Some(mark);
+    } else if options.intent == Intent::Uncordon && node.unschedulable && !is_ours {
+        if !options.any_cordon {
+            return Err(LocalError::ForeignCordon {
+                node: name.to_owned(),
+            }
+            .into());
+        }
+        job.adopt = Some(node);
+    }
+    Ok(job)
+}
+
+fn busy(node: &str, mark: Checkpoint) -> LocalError {
+    LocalError::Busy {
+        node: node.to_owned(),
+        trigger: mark.trigger,
+        name: mark.name,
+        phase: mark.phase.to_string(),
+    }
+}
+
+/// Only an uncordon is ever saved as uncordoning, and it saves nothing else.
+fn intent(mark: &Checkpoint) -> Intent {
+    if mark.phase == Phase::Uncordoning {
+        Intent::Uncordon
+    } else {
+        Intent::Drain
+    }
+}
+
+impl Job {
+    /// Makes somebody else's cordon ours, so that the hooks run around its lifting as they do around ours.
+    pub(super) async fn adopt(
+        &self,
+        cluster: &Cluster,
+        mark: impl FnOnce() -> Checkpoint,
+    ) -> Result<(), LocalError> {
+        let Some(node) = &self.adopt else { return Ok(()) };
+        let checkpoint = Checkpoint {
+            node: Some(node.uid.clone()),
+            phase: Phase::Finished,
+            own_cordon: true,
+            ..mark()
+        };
+        let save = Task::Save {
+            node: node.uid.clone(),
+            checkpoint,
+        };
+        let message = match cluster.perform(&self.node, &save).await {
+            Answer::Written { .. } => return Ok(()),
+            Answer::Unavailable { message } | Answer::Rejected { message } => message,
+            _ => "the node has changed meanwhile".to_owned(),
+        };
+        Err(LocalError::Adopt {
+            node: self.node.clone(),
+            message,
+        })
+    }
+}

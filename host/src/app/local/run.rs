@@ -1,0 +1,168 @@
+//! The nodes, one after another or some at once, each with a drive of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::{StreamExt as _, stream};
+use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request, Time};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::begin::{self, Job};
+use super::{LocalOptions, TRIGGER};
+use crate::app::drive::{Drive, Tools};
+use crate::app::reporter::{Output, Reporter};
+use crate::app::{AppError, nodes, policies};
+use crate::cluster::{Cluster, ConnectOptions};
+use crate::policy::Session;
+use crate::report::{Format, Prefixed};
+
+/// Orders that may wait for a drive.
+const ORDERS: usize = 4;
+
+/// What became of a node.
+#[derive(Debug)]
+pub struct Ended {
+    /// The node.
+    pub node: String,
+    /// `None`: it was not begun any more. An error: it could not be begun.
+    pub result: Result<Option<Outcome>, AppError>,
+}
+
+/// Deals with all the nodes. A node at which it fails does not keep the others from it. When `stop` comes true, what
+/// is under way is cancelled and nothing more is begun.
+pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Result<Vec<Ended>, AppError> {
+    let connect = ConnectOptions {
+        kubeconfig: options.kubeconfig.clone(),
+        eviction_timeout: options.eviction_timeout,
+        page_size: options.page_size,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    let compiler = options.compiler.clone();
+    let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
+    let runner = Runner {
+        many: names.len() > 1,
+        session: Arc::new(Session::fixed(loaded.policies)),
+        cancel: CancellationToken::new(),
+        cluster,
+        options,
+    };
+    let ended = stream::iter(names)
+        .map(|name| runner.one(name))
+        .buffered(runner.options.parallel.max(1))
+        .collect();
+    tokio::pin!(ended, stop);
+    loop {
+        tokio::select! {
+            ended = &mut ended => return Ok(ended),
+            () = &mut stop, if !runner.cancel.is_cancelled() => runner.cancel.cancel(),
+        }
+    }
+}
+
+struct Runner {
+    /// More than one node: lines say which.
+    many: bool,
+    cluster: Cluster,
+    session: Arc<Session>,
+    options: LocalOptions,
+    cancel: CancellationToken,
+}
+
+impl Runner {
+    async fn one(&self, node: String) -> Ended {
+        let result = self.try_one(&node).await;
+        Ended { node, result }
+    }
+
+    async fn try_one(&self, node: &str) -> Result<Option<Outcome>, AppError> {
+        if self.cancel.is_cancelled() {
+            return Ok(None);
+        }
+        let job = begin::look(&self.cluster, &self.options, node).await?;
+        let now = self.options.clock.now();
+        let request = self.request(now, &job);
+        job.adopt(&self.cluster, || mark(now, &request)).await?;
+        let started = job.resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
+        let output = self.output(node);
+        let reporter = Reporter::lines(self.options.format, &output, now, started, &request)
+            .and_cluster(self.cluster.clone(), node.to_owned());
+        let tools = Tools {
+            cluster: self.cluster.clone(),
+            clock: self.options.clock,
+        };
+        let session = Arc::clone(&self.session);
+        let drive = Drive::new(tools, session, request, job.resume, reporter);
+        Ok(self.drive(drive).await)
+    }
+
+    async fn drive(&self, drive: Drive) -> Option<Outcome> {
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let drive = drive.run(inbox);
+        tokio::pin!(drive);
+        tokio::select! {
+            outcome = &mut drive => return outcome,
+            () = self.cancel.cancelled() => {}
+        }
+        let reason = "stopped at the command line".to_owned();
+        // A drive that is over takes no orders.
+        orders.send(Event::Cancel { reason }).await.unwrap_or_default();
+        drive.await
+    }
+
+    /// The same wish again where another process has begun with it.
+    fn request(&self, now: Time, job: &Job) -> Request {
+        let what = match self.options.intent {
+            Intent::Drain => "drain",
+            Intent::Uncordon => "uncordon",
+        };
+        let (id, name) = match &job.resume {
+            Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
+            None => (
+                format!("{TRIGGER}-{:x}-{:x}", now.as_millis(), std::process::id()),
+                format!("{what}-{}", job.node),
+            ),
+        };
+        let timeout = self.options.timeout.map(|timeout| {
+            scupper_engine::Duration::from_millis(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
+        });
+        Request {
+            id,
+            name,
+            trigger: TRIGGER.to_owned(),
+            intent: self.options.intent,
+            node: job.node.clone(),
+            deadline: timeout.map(|timeout| now + timeout),
+            settings: self.options.settings.clone(),
+            policies: self.session.infos(),
+        }
+    }
+
+    fn output(&self, node: &str) -> Output {
+        let output = Arc::clone(&self.options.output);
+        if !self.many || self.options.format == Format::Json {
+            return output;
+        }
+        let prefix = format!("{node}  ");
+        Arc::new(move || Box::new(Prefixed::new(prefix.clone(), output())))
+    }
+}
+
+/// What stands on a node for a request that has done nothing else.
+fn mark(now: Time, request: &Request) -> Checkpoint {
+    Checkpoint {
+        node: None,
+        id: request.id.clone(),
+        name: request.name.clone(),
+        trigger: request.trigger.clone(),
+        phase: Phase::Finished,
+        started: now,
+        deadline: None,
+        own_cordon: false,
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+    }
+}

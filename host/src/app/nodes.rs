@@ -1,0 +1,40 @@
+//! Which nodes a command is for.
+
+use super::AppError;
+use crate::cluster::Cluster;
+
+/// Which nodes a command is for.
+#[derive(Clone, Debug)]
+pub enum Nodes {
+    /// Those with these names. Each must be there.
+    Named(Vec<String>),
+    /// Those with these labels. There may be none.
+    Selected(String),
+}
+
+/// Their names, each once. A node that is not there, or whose pods may not be read, is told before anything is begun.
+pub(super) async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<String>, AppError> {
+    let names = match nodes {
+        Nodes::Named(names) => names.clone(),
+        Nodes::Selected(selector) => {
+            let selected = cluster.nodes_with(selector).await;
+            selected.map_err(|source| AppError::Selector {
+                selector: selector.clone(),
+                source,
+            })?
+        }
+    };
+    let mut known: Vec<String> = Vec::new();
+    for name in names {
+        if known.contains(&name) {
+            continue;
+        }
+        let unseen = |source| AppError::Node {
+            node: name.clone(),
+            source,
+        };
+        cluster.preflight(&name).await.map_err(unseen)?;
+        known.push(name);
+    }
+    Ok(known)
+}

@@ -1,0 +1,159 @@
+//! Where nodes stand, read from the API server alone: no driver is asked, so it works while one is down, too.
+
+use std::path::PathBuf;
+
+use futures::{Stream, StreamExt as _, stream};
+use scupper_engine::{Budget, Event, Node};
+
+use super::view::View;
+use super::{AppError, Nodes, nodes};
+use crate::clock::Clock;
+use crate::cluster::{Change, Cluster, ConnectOptions, LifecycleEvent};
+use crate::report::{NodeStatus, NodeWish};
+
+/// Whose status is asked for.
+#[derive(Clone, Debug)]
+pub struct StatusOptions {
+    /// As `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// What time it is.
+    pub clock: Clock,
+    /// Go on telling; `None`: each node once.
+    pub watch: bool,
+}
+
+/// Tells where each node stands, once or whenever something changes; in that case it never ends.
+pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), AppError> {
+    let connect = ConnectOptions {
+        kubeconfig: options.kubeconfig.clone(),
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    let mut followed = Vec::new();
+    for name in &names {
+        followed.push(follow(&cluster, name).await?.boxed());
+    }
+    if options.watch {
+        let mut all = stream::select_all(followed);
+        while let Some(status) = all.next().await {
+            tell(&status);
+        }
+        return Ok(());
+    }
+    for mut one in followed {
+        if let Some(status) = one.next().await {
+            tell(&status);
+        }
+    }
+    Ok(())
+}
+
+/// What is known so far of a node.
+#[derive(Default)]
+struct Known {
+    view: View,
+    has_pods: bool,
+    budgets: Option<Vec<Budget>>,
+    wishes: Option<Vec<LifecycleEvent>>,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once, never stored"
+)]
+enum News {
+    Cluster(Event),
+    Wish(Change<LifecycleEvent>),
+}
+
+/// The node's status, from when all of it is known, and again after each change.
+async fn follow(
+    cluster: &Cluster,
+    node: &str,
+) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, AppError> {
+    let unseen = |source| AppError::Node {
+        node: node.to_owned(),
+        source,
+    };
+    let wishes = match cluster.clone().in_served_group().await.map_err(unseen)? {
+        Some(cluster) => cluster.lifecycle_events(node),
+        None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),
+    };
+    let news = stream::select(cluster.watch(node).map(News::Cluster), wishes.map(News::Wish));
+    let mut known = Known::default();
+    Ok(news.filter_map(move |news| {
+        known.hear(news);
+        std::future::ready(known.status())
+    }))
+}
+
+impl Known {
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Wish(change) => self.hear_wish(change),
+            News::Cluster(event) => {
+                self.view.apply(&event);
+                match event {
+                    Event::Pods(_) => self.has_pods = true,
+                    Event::Budgets(budgets) => self.budgets = Some(budgets),
+                    Event::BudgetApplied(budget) => {
+                        let budgets = self.without(&budget.namespace, &budget.name);
+                        budgets.push(budget);
+                    }
+                    Event::BudgetDeleted { namespace, name } => {
+                        self.without(&namespace, &name);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn without(&mut self, namespace: &str, name: &str) -> &mut Vec<Budget> {
+        let budgets = self.budgets.get_or_insert_default();
+        budgets.retain(|known| known.namespace != namespace || known.name != name);
+        budgets
+    }
+
+    fn hear_wish(&mut self, change: Change<LifecycleEvent>) {
+        let wishes = self.wishes.get_or_insert_default();
+        match change {
+            Change::Listed(all) => *wishes = all,
+            Change::Applied(wish) => {
+                wishes.retain(|known| known.uid != wish.uid);
+                wishes.push(wish);
+            }
+            Change::Deleted(wish) => wishes.retain(|known| known.uid != wish.uid),
+        }
+    }
+
+    /// All of it, once everything has been heard.
+    fn status(&self) -> Option<NodeStatus> {
+        let node: &Node = self.view.node()?;
+        let (budgets, wishes) = (self.budgets.as_ref()?, self.wishes.as_ref()?);
+        self.has_pods.then(|| NodeStatus {
+            node: node.clone(),
+            pods: self.view.pods().cloned().collect(),
+            budgets: budgets.clone(),
+            wishes: wishes.iter().map(wish).collect(),
+        })
+    }
+}
+
+fn wish(event: &LifecycleEvent) -> NodeWish {
+    let state = if event.claim_status.is_empty() {
+        "Pending"
+    } else {
+        &event.claim_status
+    };
+    NodeWish {
+        name: event.name.clone(),
+        transition: event.transition_name.clone(),
+        state: state.to_owned(),
+        deadline: event.sla,
+        deleting: event.deleting,
+    }
+}

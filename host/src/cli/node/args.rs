@@ -1,0 +1,160 @@
+//! What can be typed for nodes: names or a selector, and the flags of `kubectl drain`.
+
+use std::num::NonZeroU16;
+
+use clap::ValueEnum;
+
+use crate::cli::args::{ClusterArgs, PolicyArgs};
+
+/// `scupper plan`
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Plan as the driver on the node would: what neither a flag nor the configuration file says is by its defaults,
+    /// which leave DaemonSet pods alone and delete what is in an emptyDir.
+    #[arg(long)]
+    pub as_driver: bool,
+    #[command(flatten)]
+    pub drain: KubectlArgs,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// `scupper drain`
+#[derive(Debug, clap::Args)]
+pub struct DrainNodesArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Only show what would be done. `server`: ask the API server for each eviction, too, without carrying it out.
+    #[arg(
+        long,
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = DryRun::None,
+        default_missing_value = "client",
+        hide_possible_values = true,
+        value_name = "none|client|server"
+    )]
+    pub dry_run: DryRun,
+    /// How many nodes are drained at once.
+    #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
+    pub parallel: NonZeroU16,
+    /// Go on with a drain that another `scupper drain` has begun, for when that one was killed.
+    #[arg(long)]
+    pub take_over: bool,
+    #[command(flatten)]
+    pub drain: KubectlArgs,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Whether anything is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// It is done.
+    None,
+    /// It is shown.
+    Client,
+    /// It is shown, and the API server says what it would allow.
+    Server,
+}
+
+/// `scupper uncordon`
+#[derive(Debug, clap::Args)]
+pub struct UncordonArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Lift a cordon that is not Scupper's, too, as `kubectl uncordon` does.
+    #[arg(long)]
+    pub force: bool,
+    /// Go on with an uncordon that another `scupper uncordon` has begun, for when that one was killed.
+    #[arg(long)]
+    pub take_over: bool,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// `scupper status`
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Go on telling whenever something changes.
+    #[arg(long, short)]
+    pub watch: bool,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Which nodes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NodesArgs {
+    /// The nodes.
+    #[arg(value_name = "NODE", required_unless_present = "selector")]
+    pub names: Vec<String>,
+    /// All nodes with these labels instead, for instance pool=gpu,zone!=b
+    #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]
+    pub selector: Option<String>,
+}
+
+/// `kubectl drain`'s flags, which mean what they mean there. What is not given is as the configuration file says, or
+/// else as for `kubectl drain`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct KubectlArgs {
+    /// Let pods without a controller leave, too, and those whose DaemonSet is gone [default: false].
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub force: Option<bool>,
+    /// Leave DaemonSet pods where they are instead of refusing the drain [default: false].
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub ignore_daemonsets: Option<bool>,
+    /// Let pods with an emptyDir volume leave, too; what is in it is lost [default: false].
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub delete_emptydir_data: Option<bool>,
+    /// Overrides the pods' own grace period, in seconds; negative: their own [default: -1].
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
+    pub grace_period: Option<i64>,
+    /// How long the drain of one node may take; 0: as long as it takes [default: 0].
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    /// Only pods with these labels leave. The others stay, and nothing waits for them.
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    pub pod_selector: String,
+    /// Delete pods instead of evicting them, past their disruption budgets.
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        hide_default_value = true
+    )]
+    pub disable_eviction: bool,
+    /// Leave pods out that have been ending for longer than this, in seconds; 0: none.
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        default_value_t = 0,
+        value_name = "SECONDS"
+    )]
+    pub skip_wait_for_delete_timeout: i64,
+    /// Objects that one page of a list has; 0: all in one.
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        default_value_t = 500,
+        value_name = "NUMBER"
+    )]
+    pub chunk_size: i64,
+    /// How long one eviction request may take before it is given up and asked again [default: 30s].
+    #[arg(long, value_name = "DURATION")]
+    pub eviction_timeout: Option<String>,
+}

@@ -1,0 +1,129 @@
+//! `scupper drain` and `scupper uncordon`: nodes are dealt with from here.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use scupper_engine::Intent;
+
+use super::args::{DrainNodesArgs, DryRun, UncordonArgs};
+use super::options::{self, Draining};
+use super::plan;
+use super::signals::Signals;
+use crate::app::{self, Ended, LocalOptions, Nodes};
+use crate::cli::Exit;
+use crate::cli::args::ClusterArgs;
+use crate::cli::commands::{chain, complain, exit_of, failed, print, wrong_options};
+use crate::clock::Clock;
+use crate::report::Format;
+
+/// Drains nodes.
+pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
+    let draining = options::draining(&args.drain, &args.policies, &options::KUBECTL);
+    let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
+    let (nodes, draining) = match options {
+        Ok(options) => options,
+        Err(error) => return wrong_options(&error),
+    };
+    let answers = match args.dry_run {
+        DryRun::None => None,
+        DryRun::Client => Some(false),
+        DryRun::Server => Some(true),
+    };
+    if let Some(ask_server) = answers {
+        return plan::show(nodes, draining, &args.cluster, ask_server, format).await;
+    }
+    let options = LocalOptions {
+        parallel: usize::from(args.parallel.get()),
+        take_over: args.take_over,
+        ..local(nodes, draining, &args.cluster, Intent::Drain, format)
+    };
+    run(options, format).await
+}
+
+/// Gives nodes back.
+pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
+    let draining = options::uncordoning(&args.policies);
+    let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
+    let (nodes, draining) = match options {
+        Ok(options) => options,
+        Err(error) => return wrong_options(&error),
+    };
+    let options = LocalOptions {
+        any_cordon: args.force,
+        take_over: args.take_over,
+        ..local(nodes, draining, &args.cluster, Intent::Uncordon, format)
+    };
+    run(options, format).await
+}
+
+fn local(
+    nodes: Nodes,
+    draining: Draining,
+    cluster: &ClusterArgs,
+    intent: Intent,
+    format: Format,
+) -> LocalOptions {
+    LocalOptions {
+        kubeconfig: cluster.kubeconfig.clone(),
+        nodes,
+        intent,
+        settings: draining.settings,
+        policies: draining.policies,
+        eviction_timeout: draining.eviction_timeout,
+        page_size: draining.page_size,
+        timeout: draining.timeout,
+        parallel: 1,
+        take_over: false,
+        any_cordon: false,
+        format,
+        output: Arc::new(|| Box::new(std::io::stdout())),
+        clock: Clock::System,
+        compiler: None,
+    }
+}
+
+/// Until it is over, or until a second signal ends it at once.
+async fn run(options: LocalOptions, format: Format) -> ExitCode {
+    let signals = Signals::new();
+    let stop = signals.came(1);
+    tokio::select! {
+        ended = app::run_locally(options, stop) => match ended {
+            Ok(ended) => tell(&ended, format).into(),
+            Err(error) => failed(&error),
+        },
+        () = signals.came(2) => {
+            complain("ended at once; what was changed on the nodes stays, and --take-over goes on from there");
+            Exit::DrainFailed.into()
+        }
+    }
+}
+
+/// Each drain has told its story: what is left are nodes at which nothing was begun, and a sum.
+fn tell(ended: &[Ended], format: Format) -> Exit {
+    let mut exit = Exit::Done;
+    let mut pending = Vec::new();
+    for Ended { node, result } in ended {
+        let of_node = match result {
+            Ok(Some(outcome)) => Exit::of(outcome),
+            Ok(None) => Exit::DrainFailed,
+            Err(error) => {
+                complain(&chain(error));
+                exit_of(error)
+            }
+        };
+        if of_node != Exit::Done {
+            pending.push(node.as_str());
+        }
+        exit = exit.and(of_node);
+    }
+    if ended.is_empty() {
+        complain("no node has these labels");
+    } else if ended.len() > 1 && format == Format::Human {
+        let done = ended.len() - pending.len();
+        print(&format!("{done} of {} nodes are done", ended.len()));
+        if !pending.is_empty() {
+            print(&format!("not done: {}", pending.join(", ")));
+        }
+    }
+    exit
+}

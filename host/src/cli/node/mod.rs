@@ -1,0 +1,16 @@
+//! The commands that deal with nodes as `kubectl` does: `plan`, `drain`, `uncordon`, `status`.
+//!
+//! Their flags are those of `kubectl drain`, with its defaults. What they do is `app`'s business.
+
+mod args;
+mod drain;
+mod options;
+mod plan;
+mod selector;
+mod signals;
+mod status;
+
+pub(crate) use args::{DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
+pub(super) use drain::{drain, uncordon};
+pub(super) use plan::{plan_for_people, run as plan};
+pub(super) use status::run as status;

@@ -1,0 +1,48 @@
+//! What the API server says to an eviction, for people and for machines.
+
+use scupper_engine::{EvictAnswer, PodRef};
+use serde_json::{Value, json};
+
+use super::words::one_line;
+
+/// In a sentence.
+pub fn answer_words(answer: &EvictAnswer) -> String {
+    one_line(&match answer {
+        EvictAnswer::Accepted => "allowed".to_owned(),
+        EvictAnswer::NotFound => "it is gone already".to_owned(),
+        EvictAnswer::UidMismatch { message }
+        | EvictAnswer::BudgetExhausted { message, .. }
+        | EvictAnswer::BudgetNotObserved { message, .. }
+        | EvictAnswer::MoreThanOneBudget { message }
+        | EvictAnswer::Throttled { message, .. }
+        | EvictAnswer::NamespaceTerminating { message }
+        | EvictAnswer::Forbidden { message }
+        | EvictAnswer::Unreachable { message } => message.clone(),
+        EvictAnswer::Refused { code, message, .. } => format!("{code}: {message}"),
+    })
+}
+
+/// In one word, as reasons are named.
+const fn name(answer: &EvictAnswer) -> &'static str {
+    match answer {
+        EvictAnswer::Accepted => "Accepted",
+        EvictAnswer::NotFound => "NotFound",
+        EvictAnswer::UidMismatch { .. } => "UidDisproved",
+        EvictAnswer::BudgetExhausted { .. } => "BudgetExhausted",
+        EvictAnswer::BudgetNotObserved { .. } => "BudgetNotObserved",
+        EvictAnswer::MoreThanOneBudget { .. } => "MoreThanOneBudget",
+        EvictAnswer::Throttled { .. } => "Throttled",
+        EvictAnswer::NamespaceTerminating { .. } => "NamespaceTerminating",
+        EvictAnswer::Forbidden { .. } => "Forbidden",
+        EvictAnswer::Refused { .. } => "EvictionRefused",
+        EvictAnswer::Unreachable { .. } => "Unreachable",
+    }
+}
+
+/// One object a pod.
+pub fn answers_to_json(answers: &[(PodRef, EvictAnswer)]) -> Value {
+    let answers = answers.iter().map(|(pod, answer)| {
+        json!({ "pod": pod.to_string(), "answer": name(answer), "message": answer_words(answer) })
+    });
+    Value::Array(answers.collect())
+}

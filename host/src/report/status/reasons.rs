@@ -1,0 +1,72 @@
+//! Why a pod is still there, as far as it shows from outside.
+
+use scupper_engine::{Budget, Checkpoint, Duration, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
+
+/// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// `None`: nothing that the API server shows holds it.
+pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
+    if let Some(deletion) = pod.deletion {
+        return Some(if now < deletion.at + SLACK {
+            Reason::Terminating { until: deletion.at }
+        } else {
+            Reason::TerminatingPastGrace {
+                since: deletion.at,
+                finalizers: pod.finalizers.join(", "),
+            }
+        });
+    }
+    if pod.is_mirror() {
+        return Some(Reason::Kept);
+    }
+    let mark = node.checkpoint.as_ref().filter(|mark| is_draining(mark.phase))?;
+    if let Some(hook) = hook(mark, pod) {
+        return Some(Reason::HookRunning {
+            policy: hook.policy.clone(),
+            phase: hook.phase,
+        });
+    }
+    if mark.phase >= Phase::Holding && !node.unschedulable {
+        return Some(Reason::NodeUncordoned);
+    }
+    budget(pod, budgets)
+}
+
+fn is_draining(phase: Phase) -> bool {
+    (Phase::Planning..=Phase::Verifying).contains(&phase)
+}
+
+/// A hook that must be through before this pod leaves. One of a wave may be another pod's.
+fn hook<'a>(mark: &'a Checkpoint, pod: &Pod) -> Option<&'a SavedHook> {
+    mark.hooks.iter().find(|hook| match &hook.subject {
+        Subject::Node => true,
+        Subject::Pod(uid) => *uid == pod.id.uid,
+        Subject::Wave(_) => false,
+    })
+}
+
+/// What the API server would say to its eviction.
+fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
+    // Budgets do not protect what does not run.
+    if pod.is_finished() {
+        return None;
+    }
+    let mut selecting = budgets.iter().filter(|budget| budget.selects(pod));
+    let budget = selecting.next()?;
+    if let Some(other) = selecting.next() {
+        let message = format!("{} and {}", budget.name, other.name);
+        return Some(Reason::MoreThanOneBudget { message });
+    }
+    if !budget.observed {
+        let message = format!("{} is still being processed", budget.name);
+        return Some(Reason::BudgetNotObserved { message });
+    }
+    (budget.disruptions_allowed <= 0).then(|| Reason::BudgetExhausted {
+        budget: budget.name.clone(),
+        message: format!(
+            "it needs {} healthy pods and has {}",
+            budget.desired_healthy, budget.current_healthy
+        ),
+    })
+}

@@ -1,0 +1,128 @@
+//! Drains that come to their end.
+
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+fn finished(stdout: &str) -> Vec<Value> {
+    let lines = stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["kind"] == "finished").collect()
+}
+
+#[test]
+fn the_pods_leave_and_the_node_stays_cordoned() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1").takes(0.2));
+    rig.apply(rig.pod("far", "worker-2"));
+    let run = rig.run(&["drain", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    for words in [
+        "node worker-1 for command drain-worker-1",
+        "the node is cordoned",
+        "Drained in",
+    ] {
+        assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+    assert_eq!(rig.pods(), ["far"]);
+    assert!(rig.is_cordoned("worker-1") && !rig.is_cordoned("worker-2"));
+    let mark = rig.mark("worker-1").unwrap();
+    assert_eq!(
+        (&mark["phase"], &mark["own_cordon"]),
+        (&json!("finished"), &json!(true))
+    );
+}
+
+#[test]
+fn nodes_that_a_label_selects_are_drained_and_one_that_fails_keeps_nobody() {
+    let rig = Rig::new();
+    rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-1"));
+    rig.apply(rig.pod("web", "worker-2"));
+    rig.apply(rig.pod("other", "worker-3"));
+    let run = rig.run(&["drain", "-l", "pool=a", "--parallel", "2"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(
+        run.stdout.contains("1 of 2 nodes are done\nnot done: worker-1\n"),
+        "{run:#?}"
+    );
+    assert!(
+        run.stdout
+            .lines()
+            .any(|line| line.starts_with("worker-2  ") && line.contains("Drained"))
+    );
+    assert_eq!(rig.pods(), ["bare", "other"]);
+    // What may not leave is told before anything is changed.
+    assert!(!rig.is_cordoned("worker-1") && rig.is_cordoned("worker-2") && !rig.is_cordoned("worker-3"));
+    let none = rig.run(&["drain", "-l", "pool=none"]);
+    assert_eq!(none.code, Some(0), "{none:#?}");
+    assert!(none.stderr.contains("no node has these labels"), "{none:#?}");
+}
+
+#[test]
+fn a_node_that_is_not_there_is_told_before_any_other_is_begun() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&["drain", "worker-1", "nowhere"]);
+    assert_eq!(run.code, Some(4), "{run:#?}");
+    assert!(run.stderr.contains("nowhere"), "{run:#?}");
+    assert_eq!(rig.pods(), ["web"]);
+}
+
+#[test]
+fn the_time_is_each_nodes_own() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    rig.apply(rig.pod("web", "worker-2"));
+    let run = rig.run(&[
+        "drain",
+        "worker-1",
+        "worker-2",
+        "--timeout",
+        "2s",
+        "--output",
+        "json",
+    ]);
+    assert_eq!(run.code, Some(6), "{run:#?}");
+    let ended = finished(&run.stdout);
+    let outcomes: Vec<_> = ended.iter().map(|it| (&it["node"], &it["outcome"])).collect();
+    assert_eq!(
+        json!(outcomes),
+        json!([["worker-1", "DeadlineExceeded"], ["worker-2", "Drained"]])
+    );
+    assert!(rig.is_cordoned("worker-1"), "as kubectl leaves it");
+}
+
+#[test]
+fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").grace(1).stuck());
+    let run = rig.run(&[
+        "drain",
+        "worker-1",
+        "--skip-wait-for-delete-timeout=1",
+        "--timeout=60s",
+    ]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(
+        run.stdout
+            .contains("has DeletionTimestamp older than 1 seconds, skipping"),
+        "{run:#?}"
+    );
+    assert_eq!(rig.pods(), ["stuck"]);
+}
+
+#[test]
+fn without_evictions_pods_are_deleted_by_their_uid() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let mark = rig.api.mark();
+    let run = rig.run(&["drain", "worker-1", "--disable-eviction"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let requests = rig.api.requests_since(mark);
+    assert!(requests.iter().all(|request| request.subresource != "eviction"));
+    let deletes = requests
+        .iter()
+        .filter(|request| request.verb == "delete" && request.user_agent.starts_with("scupper"));
+    assert_eq!(deletes.count(), 1);
+}

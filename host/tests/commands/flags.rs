@@ -1,0 +1,124 @@
+//! The flags of `kubectl drain`: its defaults, its words, and what they do to a plan.
+
+use scupper_simulator::api::objects;
+use serde_json::Value;
+
+use crate::rig::Rig;
+
+fn plan(rig: &Rig, flags: &[&str]) -> (Option<i32>, Value) {
+    let mut args = vec!["plan", "worker-1", "--output", "json"];
+    args.extend(flags);
+    let run = rig.run(&args);
+    let told = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:#?}"));
+    (run.code, told)
+}
+
+#[test]
+fn the_defaults_are_kubectls() {
+    let rig = Rig::new();
+    rig.apply(objects::daemon_set("shop", "agent"));
+    rig.apply(objects::pod("shop", "agent-1", "worker-1").daemonset("agent"));
+    rig.apply(objects::pod("shop", "bare", "worker-1"));
+    rig.apply(rig.pod("local", "worker-1").empty_dir());
+    let (code, told) = plan(&rig, &[]);
+    assert_eq!(code, Some(5));
+    let blockers = told["blockers"].as_array().unwrap();
+    let reasons: Vec<_> = blockers
+        .iter()
+        .map(|blocker| blocker["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)",
+            "Pods that declare no controller (use --force to override)",
+            "Pods with local storage (use --delete-emptydir-data to override)",
+        ]
+    );
+    let all = ["--force", "--ignore-daemonsets", "--delete-emptydir-data"];
+    assert_eq!(plan(&rig, &all).0, Some(0));
+    let (code, told) = plan(&rig, &[&all[..], &["--force=false"]].concat()[1..]);
+    assert_eq!((code, told["blockers"].as_array().unwrap().len()), (Some(5), 1));
+}
+
+#[test]
+fn a_pod_that_is_not_selected_blocks_nothing() {
+    let rig = Rig::new();
+    rig.apply(objects::pod("shop", "bare", "worker-1").label("app", "bare"));
+    rig.apply(rig.pod("web", "worker-1"));
+    assert_eq!(plan(&rig, &[]).0, Some(5));
+    let (code, told) = plan(&rig, &["--pod-selector=app!=bare", "--disable-eviction"]);
+    assert_eq!(code, Some(0), "{told}");
+    let decisions = told["plan"]["decisions"].as_array().unwrap();
+    let mut verdicts: Vec<_> = decisions
+        .iter()
+        .map(|it| it["verdict"].as_str().unwrap())
+        .collect();
+    verdicts.sort_unstable();
+    assert_eq!(verdicts, ["delete", "keep"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_told_before_anything_is_asked() {
+    let rig = Rig::new();
+    let mark = rig.api.mark();
+    for (flags, code, words) in [
+        (
+            &["worker-1", "--pod-selector=a=b=c"][..],
+            3,
+            "--pod-selector=<pod_selector> must be a valid label selector",
+        ),
+        (
+            &["--selector", "a b"],
+            3,
+            "--selector a b: must be a label selector",
+        ),
+        (&["worker-1", "--selector", "a"], 2, "cannot be used with"),
+        (&[], 2, "NODE"),
+        (
+            &["worker-1", "--timeout", "soon"],
+            3,
+            "--timeout soon: must be a duration",
+        ),
+        (
+            &["worker-1", "--chunk-size=-1"],
+            3,
+            "--chunk-size -1: must be 0 or more",
+        ),
+        (&["worker-1", "--parallel", "0"], 2, "--parallel"),
+        (&["worker-1", "--dry-run=perhaps"], 2, "--dry-run"),
+    ] {
+        let run = rig.run(&[&["drain"], flags].concat());
+        assert_eq!(run.code, Some(code), "{run:#?}");
+        assert!(run.stderr.contains(words), "{words}: {run:#?}");
+    }
+    assert!(rig.api.requests_since(mark).is_empty());
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_a_servers_dry_run_asks_for_each_eviction() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let before = rig.node("worker-1");
+    let run = rig.run(&["drain", "worker-1", "--dry-run"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains("nothing was changed"), "{run:#?}");
+    let run = rig.run(&["drain", "worker-1", "--dry-run=server"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains("would allow 1 of 2 just now"), "{run:#?}");
+    assert!(run.stdout.contains("shop/db  Cannot evict pod"), "{run:#?}");
+    let run = rig.run(&[
+        "drain",
+        "worker-1",
+        "--dry-run=server",
+        "--disable-eviction",
+        "--output=json",
+    ]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(told["answers"][0]["answer"], "Accepted", "{told}");
+    assert_eq!(rig.pods(), ["db", "web"]);
+    assert_eq!(rig.node("worker-1"), before);
+}

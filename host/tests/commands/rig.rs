@@ -1,0 +1,198 @@
+//! A cluster, and the program run on it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use scupper_simulator::api::{ApiServer, Options, objects};
+use serde_json::Value;
+
+/// Everything that must come comes within this.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A cluster of three nodes, each as it was made.
+pub(crate) struct Rig {
+    pub(crate) api: ApiServer,
+    pub(crate) dir: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// What a run of the program came to.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The program at work. Dropped, it is killed.
+pub(crate) struct Running {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let api = runtime.block_on(async { ApiServer::start(Options::default()).await.unwrap() });
+        for (node, pool) in [("worker-1", "a"), ("worker-2", "a"), ("worker-3", "b")] {
+            api.store()
+                .apply(objects::node(node).label("pool", pool).build())
+                .unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
+        Self { api, dir, runtime }
+    }
+
+    /// A pod of a ReplicaSet.
+    pub(crate) fn pod(&self, name: &str, node: &str) -> objects::Object {
+        objects::pod("shop", name, node)
+            .owner_replicaset("web")
+            .label("app", name)
+    }
+
+    pub(crate) fn apply(&self, object: impl Into<Value>) {
+        self.api.store().apply(object.into()).unwrap();
+    }
+
+    /// A budget that lets no pod of this name go, once it has counted it.
+    pub(crate) fn budget(&self, name: &str, of: &str) {
+        self.apply(objects::budget("shop", name, &[("app", of)], 1));
+        let begun = Instant::now();
+        let counted = || {
+            let budgets = self.objects("poddisruptionbudgets.policy").into_iter();
+            budgets
+                .filter(|budget| budget["metadata"]["name"] == name)
+                .any(|budget| budget["status"]["currentHealthy"] == 1)
+        };
+        while !counted() {
+            assert!(begun.elapsed() < LIMIT, "the budget {name} is not counted");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let file = |what: &str| self.dir.path().join(format!("{what}-{number}"));
+        let (out, err) = (file("out"), file("err"));
+        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+            .args(args)
+            .env("KUBECONFIG", self.dir.path().join("kubeconfig"))
+            .env("SCUPPER_LOG", "warn")
+            .env_remove("POD_NAME")
+            .stdin(Stdio::null())
+            .stdout(File::create(&out).unwrap())
+            .stderr(File::create(&err).unwrap())
+            .spawn()
+            .unwrap();
+        Running { child, out, err }
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        self.start(args).ended()
+    }
+
+    pub(crate) fn node(&self, name: &str) -> Value {
+        self.objects("nodes")
+            .into_iter()
+            .find(|node| node["metadata"]["name"] == name)
+            .unwrap()
+    }
+
+    pub(crate) fn is_cordoned(&self, name: &str) -> bool {
+        self.node(name)["spec"]["unschedulable"] == true
+    }
+
+    pub(crate) fn mark(&self, name: &str) -> Option<Value> {
+        let text = self.node(name)["metadata"]["annotations"]["scupper.dev/drain"]
+            .as_str()?
+            .to_owned();
+        Some(serde_json::from_str(&text).unwrap())
+    }
+
+    /// The names of the pods that are there.
+    pub(crate) fn pods(&self) -> Vec<String> {
+        let pods = self.objects("pods").into_iter();
+        let mut names: Vec<String> = pods
+            .map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn objects(&self, resource: &str) -> Vec<Value> {
+        let _inside = self.runtime.enter();
+        self.api.store().list(resource)
+    }
+}
+
+impl Running {
+    pub(crate) fn stdout(&self) -> String {
+        fs::read_to_string(&self.out).unwrap()
+    }
+
+    /// Waits until a line of its output has this.
+    #[track_caller]
+    pub(crate) fn says(&mut self, text: &str) {
+        let begun = Instant::now();
+        while !self.stdout().contains(text) {
+            assert!(
+                begun.elapsed() < LIMIT && self.child.try_wait().unwrap().is_none(),
+                "it does not say {text:?}: {}{}",
+                self.stdout(),
+                read(&self.err)
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    #[track_caller]
+    pub(crate) fn ended(mut self) -> Run {
+        let begun = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            assert!(
+                begun.elapsed() < LIMIT,
+                "it does not end: {}{}",
+                self.stdout(),
+                read(&self.err)
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        Run {
+            code,
+            stdout: self.stdout(),
+            stderr: read(&self.err),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended before; then there is nothing to do.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}

@@ -1,0 +1,88 @@
+//! Ctrl-C, SIGTERM, kill -9, and two at one node.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::rig::Rig;
+
+#[test]
+fn the_first_signal_takes_everything_back_in_order() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let rig = Rig::new();
+        rig.apply(rig.pod("stuck", "worker-1").stuck());
+        let mut drain = rig.start(&["drain", "worker-1", "worker-2"]);
+        drain.says("evict    shop/stuck");
+        assert!(rig.is_cordoned("worker-1"));
+        drain.signal(signal);
+        let run = drain.ended();
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        assert!(run.stdout.contains("Cancelled"), "{run:#?}");
+        // The second node was not begun.
+        assert!(run.stdout.contains("not done: worker-1, worker-2"), "{run:#?}");
+        assert!(!rig.is_cordoned("worker-1") && !rig.is_cordoned("worker-2"));
+        assert_eq!(rig.mark("worker-1"), None);
+    }
+}
+
+#[test]
+fn a_cordon_that_was_there_before_stays() {
+    let rig = Rig::new();
+    rig.apply(scupper_simulator::api::objects::node("worker-4").cordoned());
+    rig.apply(rig.pod("stuck", "worker-4").stuck());
+    let mut drain = rig.start(&["drain", "worker-4"]);
+    drain.says("evict    shop/stuck");
+    drain.signal(Signal::INT);
+    assert_eq!(drain.ended().code, Some(5));
+    assert!(rig.is_cordoned("worker-4"));
+}
+
+#[test]
+fn the_second_signal_ends_it_at_once_and_another_process_goes_on_if_told_so() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    // Nothing can be put back while nobody answers.
+    rig.api.pause();
+    drain.signal(Signal::INT);
+    drain.signal(Signal::TERM);
+    let run = drain.ended();
+    rig.api.resume();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stderr.contains("ended at once"), "{run:#?}");
+    goes_on_if_told(&rig);
+}
+
+#[test]
+fn what_was_killed_is_gone_on_with() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    drain.kill();
+    goes_on_if_told(&rig);
+}
+
+/// A drain of another process stands on worker-1.
+#[track_caller]
+fn goes_on_if_told(rig: &Rig) {
+    let mark = rig.mark("worker-1").unwrap();
+    assert_eq!(mark["own_cordon"], json!(true), "{mark}");
+    for args in [
+        &["drain", "worker-1"][..],
+        &["uncordon", "worker-1"],
+        &["uncordon", "worker-1", "--take-over"],
+    ] {
+        let run = rig.run(args);
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        assert!(run.stderr.contains("which another process does"), "{run:#?}");
+        assert!(run.stderr.contains("--take-over"), "{run:#?}");
+    }
+    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
+    drain.says("command drain-worker-1");
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(rig.mark("worker-1").unwrap()["id"], mark["id"]);
+    assert!(rig.pods().is_empty());
+}
