@@ -23,7 +23,7 @@ fn edit(node: &Node, change: impl FnOnce(&mut Value)) {
 
 fn label(node: &Node, value: Option<&str>) {
     edit(node, |it| {
-        it["metadata"]["labels"] = value.map_or(json!({}), |value| json!({LABEL: value}))
+        it["metadata"]["labels"] = value.map_or_else(|| json!({}), |value| json!({LABEL: value}))
     });
 }
 

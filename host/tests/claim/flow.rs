@@ -99,10 +99,8 @@ async fn three_events_at_once_are_taken_one_after_the_other_the_oldest_first() {
                 assert_eq!(claimed.replace(event.clone()), None, "two at once");
                 order.push(event);
             }
-            Seen::Event(event, status, _) if status == "Succeeded" => {
-                if claimed.is_some() {
-                    assert_eq!(claimed.take(), Some(event));
-                }
+            Seen::Event(event, status, _) if status == "Succeeded" && claimed.is_some() => {
+                assert_eq!(claimed.take(), Some(event));
             }
             _ => {}
         }
