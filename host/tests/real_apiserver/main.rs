@@ -4,7 +4,6 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::panic,
     dead_code,
     reason = "helpers of tests, shared with the benchmark"
 )]

@@ -148,6 +148,7 @@ fn hooks_hold_the_node_or_one_pod() {
         phase: HookPhase::BeforeDrain,
         subject,
         state: Vec::new(),
+        state_version: None,
         started: Time::from_millis(940_000),
     };
     let mut status = stuck();
