@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use scupper::policy::{CompileError, LoadFault, Policies, PolicySpec, SourceError};
 use wasm_encoder::{BlockType, Function, ValType};
@@ -56,6 +57,7 @@ fn wide(locals: u32) -> Function {
 }
 
 pub(super) async fn row_14_compile_bombs() {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
     let bombs: [(&str, Vec<Function>); 4] = [
         ("long", vec![long(60_000)]),
         ("deep", vec![deep(20_000)]),
@@ -65,6 +67,8 @@ pub(super) async fn row_14_compile_bombs() {
     for (name, more) in bombs {
         let mut made = HandMade::right();
         made.more = more;
+        // Another component each time: one that was compiled before is not compiled again.
+        made.word(1000, NUMBER.fetch_add(1, Ordering::Relaxed));
         let spec = PolicySpec {
             file: made.file(name),
             ..spec("echo")
