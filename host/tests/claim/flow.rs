@@ -77,6 +77,9 @@ async fn a_stale_reason_neither_ends_a_drain_nor_skips_its_start() {
 async fn three_events_at_once_are_taken_one_after_the_other_the_oldest_first() {
     let node = Node::start().await;
     node.pods(&["a", "b"]);
+    // There from the beginning: an event that still waits for its transition holds up no other.
+    let transition = json!({"driver": DRIVER, "start": START, "end": END, "allNodes": true});
+    node.transition(DRIVER, transition);
     for event in ["one", "two", "three"] {
         node.event(event, DRIVER);
     }
