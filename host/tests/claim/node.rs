@@ -8,6 +8,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use scupper_simulator::api::RequestRecord;
 use serde_json::Value;
@@ -166,6 +167,8 @@ impl Node {
 
 type Watched = futures::stream::BoxStream<'static, Seen>;
 
+/// The watches back off after an error: when a runtime ends, its client may end first, and a watch that asks at once
+/// again would never let the runtime go.
 async fn follow(story: Arc<Mutex<Vec<Seen>>>, mut watched: Watched) {
     while let Some(seen) = watched.next().await {
         story.lock().unwrap().push(seen);
@@ -183,7 +186,7 @@ fn watch_events(api: Api<DynamicObject>) -> Watched {
         Ok(Event::Delete(object)) => Some(Seen::Gone(object.metadata.name.unwrap())),
         Ok(Event::Init | Event::InitDone) | Err(_) => None,
     };
-    let watch = watcher::watcher(api, watcher::Config::default());
+    let watch = watcher::watcher(api, watcher::Config::default()).default_backoff();
     watch
         .filter_map(move |event| std::future::ready(seen(event)))
         .boxed()
@@ -198,7 +201,7 @@ fn watch_reason(api: Api<NodeObject>) -> Watched {
         let ours = conditions.find(|it| it.type_ == "LifecycleTransition")?;
         Some(Seen::Reason(ours.reason.unwrap_or_default()))
     };
-    let watch = watcher::watcher(api, watcher::Config::default());
+    let watch = watcher::watcher(api, watcher::Config::default()).default_backoff();
     watch
         .filter_map(move |event| std::future::ready(seen(event)))
         .boxed()
