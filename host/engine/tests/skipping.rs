@@ -37,7 +37,7 @@ fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
         .tells("planned 1 pods:\nphase verifying")
         .does("list-pods");
     host.waits("ns/stuck Kept");
-    host.listed(&[stuck]).ends(&Outcome::Drained);
+    host.listed(&[stuck]).written("save").ends(&Outcome::Drained);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::roster::Standing;
 use crate::filter::{HOST_POLICY, skipped, skipped_at};
-use crate::{Notice, Pod, Time, Uid, Verdict};
+use crate::{Notice, Plan, Pod, Time, Uid, Verdict};
 
 impl Drain {
     /// Leaves behind what has been ending for too long by now, and tells the plan that this makes.
@@ -23,7 +23,19 @@ impl Drain {
         for (uid, reason) in overdue {
             self.leave_behind(&uid, reason);
         }
-        self.outbox.tell(Notice::Planned(self.roster.plan.clone()));
+        self.outbox.tell(Notice::Planned(self.remaining_plan()));
+    }
+
+    /// The plan without what has gone: what is still to be done.
+    fn remaining_plan(&self) -> Plan {
+        let mut plan = self.roster.plan.clone();
+        let is_there = |uid: &Uid| self.world.pod(uid).is_some();
+        plan.decisions.retain(|decision| is_there(&decision.pod));
+        for wave in &mut plan.waves {
+            wave.pods.retain(is_there);
+        }
+        plan.waves.retain(|wave| !wave.pods.is_empty());
+        plan
     }
 
     /// When pods will have been ending for too long.
