@@ -35,10 +35,7 @@ impl Clock {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Time::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
             }
-            Self::Test { origin, started } => {
-                let gone = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-                *origin + scupper_engine::Duration::from_millis(gone)
-            }
+            Self::Test { origin, started } => *origin + started.elapsed().into(),
         }
     }
 }

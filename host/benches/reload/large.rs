@@ -6,7 +6,8 @@ use wasm_encoder::{
     InstructionSink, MemArg, MemorySection, MemoryType, Module, RefType, TableSection, TableType,
     TypeSection, ValType,
 };
-use wasmparser::{Parser, Payload};
+
+use crate::component::beside;
 
 /// Functions of the module.
 const FUNCTIONS: u32 = 11_000;
@@ -21,49 +22,7 @@ const PAGES: u64 = 160;
 
 /// The component of a policy, grown.
 pub(crate) fn grown(policy: &[u8]) -> Vec<u8> {
-    let mut component = policy.to_vec();
-    let number = core_modules(policy);
-    section(&mut component, 1, &module());
-    // One instance, of that module, without imports.
-    let mut instance = vec![1, 0];
-    leb(&mut instance, number);
-    instance.push(0);
-    section(&mut component, 2, &instance);
-    component
-}
-
-/// How many modules stand at the top of a component.
-fn core_modules(component: &[u8]) -> u32 {
-    let (mut count, mut depth) = (0, 0_u32);
-    for payload in Parser::new(0).parse_all(component) {
-        match payload.unwrap() {
-            Payload::ModuleSection { .. } => {
-                count += u32::from(depth == 0);
-                depth += 1;
-            }
-            Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    count
-}
-
-fn section(component: &mut Vec<u8>, id: u8, content: &[u8]) {
-    component.push(id);
-    leb(component, u32::try_from(content.len()).unwrap());
-    component.extend_from_slice(content);
-}
-
-fn leb(bytes: &mut Vec<u8>, mut number: u32) {
-    loop {
-        let low = number as u8 & 0x7f;
-        number >>= 7;
-        bytes.push(if number == 0 { low } else { low | 0x80 });
-        if number == 0 {
-            return;
-        }
-    }
+    beside(policy, &module())
 }
 
 fn module() -> Vec<u8> {

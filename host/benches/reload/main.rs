@@ -8,6 +8,8 @@
     reason = "a benchmark stops at what it did not expect, and prints"
 )]
 
+#[path = "../../tests/support/component.rs"]
+mod component;
 mod driver;
 mod large;
 mod memory;

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{HookPhase, Subject, Time, Uid};
+use crate::{HookPhase, Intent, Subject, Time, Uid};
 
 /// Where a drain stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +75,17 @@ pub struct SavedHook {
     pub state_version: Option<u32>,
     /// When its first step was taken.
     pub started: Time,
+}
+
+impl Checkpoint {
+    /// What was to become of the node. Only an uncordon is ever saved as uncordoning, and it saves nothing else.
+    pub fn intent(&self) -> Intent {
+        if self.phase == Phase::Uncordoning {
+            Intent::Uncordon
+        } else {
+            Intent::Drain
+        }
+    }
 }
 
 impl fmt::Display for Phase {

@@ -3,7 +3,10 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::{HookPhase, Time};
+use crate::{Deletion, Duration, HookPhase, Pod, Time};
+
+/// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
+pub(crate) const SLACK: Duration = Duration::from_secs(5);
 
 /// Why a pod is still on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +106,17 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Why a pod is still there that is being deleted.
+    pub fn ending(pod: &Pod, deletion: Deletion, now: Time) -> Self {
+        if now < deletion.at + SLACK {
+            return Self::Terminating { until: deletion.at };
+        }
+        Self::TerminatingPastGrace {
+            since: deletion.at,
+            finalizers: pod.finalizers.join(", "),
+        }
+    }
+
     /// In one CamelCase word, for conditions, Events and metrics.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -66,6 +66,19 @@ impl Add<Duration> for Time {
     }
 }
 
+impl From<core::time::Duration> for Duration {
+    /// What is less than a millisecond is left out.
+    fn from(span: core::time::Duration) -> Self {
+        Self(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for core::time::Duration {
+    fn from(span: Duration) -> Self {
+        Self::from_millis(span.0)
+    }
+}
+
 impl fmt::Display for Duration {
     /// `0.4s`, `12s`, `3m05s`, `2h01m`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

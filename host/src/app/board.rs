@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
-use scupper_engine::{Duration, Uid};
+use scupper_engine::Uid;
 
 use crate::cluster::{self, Change, Cluster, KubernetesEvent, Severity, WriteError};
 use crate::triggers::slm;
@@ -122,14 +122,11 @@ pub(super) fn transition(transition: cluster::LifecycleTransition) -> slm::Trans
             cluster::Scope::Node(name) => slm::NodeSelection::Node(name),
             cluster::Scope::Selector => slm::NodeSelection::Selector,
         },
-        sla: transition
-            .sla
-            .map(|sla| std::time::Duration::from_millis(sla.as_millis())),
+        sla: transition.sla.map(Into::into),
     }
 }
 
 fn to_cluster(transition: &slm::Transition) -> cluster::LifecycleTransition {
-    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     cluster::LifecycleTransition {
         name: transition.name.clone(),
         start: transition.start.clone(),
@@ -139,7 +136,7 @@ fn to_cluster(transition: &slm::Transition) -> cluster::LifecycleTransition {
             slm::NodeSelection::Node(name) => cluster::Scope::Node(name.clone()),
             slm::NodeSelection::Selector => cluster::Scope::Selector,
         },
-        sla: transition.sla.map(|sla| Duration::from_millis(millis(sla))),
+        sla: transition.sla.map(Into::into),
         driver: transition.driver.clone(),
     }
 }

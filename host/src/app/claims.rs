@@ -4,11 +4,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::board;
-use crate::cluster::{Cluster, EventStatus, ReadError, StoredEvent, WriteError};
+use crate::cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
 use crate::triggers::slm::{self, ClaimError, Claimable, Sight};
-
-/// The type of the condition that tells of transitions.
-const CONDITION: &str = "LifecycleTransition";
 
 /// The cluster edge, for self-claim.
 pub(super) struct Claims {
@@ -90,7 +87,7 @@ impl Claims {
         let node = node.map_err(unread)?;
         let node = node.ok_or_else(|| ClaimError::Unavailable(format!("there is no node {}", self.node)))?;
         let mut conditions = node.conditions.into_iter();
-        let condition = conditions.find(|condition| condition.kind == CONDITION);
+        let condition = conditions.find(|condition| condition.kind == TRANSITION_CONDITION);
         Ok(Sight {
             event: Some(event),
             transition: transition.map_err(unread)?.map(board::transition),

@@ -27,10 +27,7 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let unseen = |source| AppError::Node {
-        node: options.node.clone(),
-        source,
-    };
+    let unseen = AppError::of_node(&options.node);
     let node = cluster.node(&options.node).await.map_err(unseen)?;
     let mut removed = Vec::new();
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {

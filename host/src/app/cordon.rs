@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{FutureExt as _, StreamExt as _};
-use scupper_engine::{Checkpoint, Intent, Node, Phase};
+use scupper_engine::{Checkpoint, Node, Phase};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -51,13 +51,12 @@ pub(super) fn open(cluster: &Cluster, options: &PluginOptions, wires: Wires) -> 
 }
 
 /// What a former process was at, if it was for this door.
-pub(super) fn left(checkpoint: Option<&Checkpoint>, intent: Option<Intent>) -> Option<Left> {
-    let checkpoint = checkpoint?;
+pub(super) fn left(checkpoint: &Checkpoint) -> Option<Left> {
     let is_ours = checkpoint.trigger == TRIGGER && checkpoint.phase != Phase::Finished;
     is_ours.then(|| Left {
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
-        intent: intent.unwrap_or(Intent::Drain),
+        intent: checkpoint.intent(),
         deadline: checkpoint.deadline,
     })
 }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request};
+use scupper_engine::{Checkpoint, Event, Outcome, Phase, Request};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 
@@ -80,8 +80,7 @@ impl Desk {
 
     /// What a former process was at for the cordon door.
     pub(crate) fn left_by_cordon(&self) -> Option<cordon::Left> {
-        let checkpoint = self.checkpoint.as_ref();
-        super::cordon::left(checkpoint, checkpoint.map(intent_of))
+        self.checkpoint.as_ref().and_then(super::cordon::left)
     }
 
     /// What a former process was at for LifecycleEvents.
@@ -91,7 +90,7 @@ impl Desk {
         checkpoint.map(|checkpoint| Resume {
             id: checkpoint.id.clone(),
             name: checkpoint.name.clone(),
-            intent: intent_of(checkpoint),
+            intent: checkpoint.intent(),
             finished: checkpoint.phase == Phase::Finished,
         })
     }
@@ -184,7 +183,7 @@ impl Desk {
                 id: checkpoint.id.clone(),
                 name: checkpoint.name.clone(),
                 trigger: checkpoint.trigger.clone(),
-                intent: intent_of(&checkpoint),
+                intent: checkpoint.intent(),
                 deadline: checkpoint.deadline,
             };
             self.start(&wish, Some(checkpoint));
@@ -239,15 +238,6 @@ impl Desk {
             orders,
             drive,
         });
-    }
-}
-
-/// Only an uncordon is ever saved as uncordoning, and it saves nothing else.
-fn intent_of(checkpoint: &Checkpoint) -> Intent {
-    if checkpoint.phase == Phase::Uncordoning {
-        Intent::Uncordon
-    } else {
-        Intent::Drain
     }
 }
 

@@ -97,10 +97,7 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     let own = own.map_err(AppError::Discovery)?;
     let mut findings = vec![group(&official, &own)];
     if let Some(name) = &options.node {
-        let unseen = |source| AppError::Node {
-            node: name.clone(),
-            source,
-        };
+        let unseen = AppError::of_node(name);
         findings.push(node(&cluster, name).await.map_err(unseen)?);
     }
     let registration = match &options.kubelet_root {

@@ -116,7 +116,7 @@ impl Drive {
         control: &mut mpsc::Receiver<Event>,
     ) -> Next {
         let wait = match self.drain.poll_timeout() {
-            Some(at) => Duration::from_millis(at.since(self.tools.clock.now()).as_millis()),
+            Some(at) => at.since(self.tools.clock.now()).into(),
             None => NO_TIMER,
         };
         // Orders from outside first: a cancelled drain must not evict because a watch is busy.

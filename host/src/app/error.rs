@@ -85,3 +85,14 @@ pub enum AppError {
     #[error("could not clean up")]
     Cleanup(#[source] WriteError),
 }
+
+impl AppError {
+    /// What could not be seen of this node.
+    pub(super) fn of_node(node: &str) -> impl Fn(ReadError) -> Self + use<> {
+        let node = node.to_owned();
+        move |source| Self::Node {
+            node: node.clone(),
+            source,
+        }
+    }
+}

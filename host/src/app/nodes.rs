@@ -29,10 +29,7 @@ pub(super) async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<Stri
         if known.contains(&name) {
             continue;
         }
-        let unseen = |source| AppError::Node {
-            node: name.clone(),
-            source,
-        };
+        let unseen = AppError::of_node(&name);
         cluster.preflight(&name).await.map_err(unseen)?;
         known.push(name);
     }

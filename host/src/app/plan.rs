@@ -82,7 +82,7 @@ pub async fn plan(options: PlanOptions) -> Result<Vec<Planned>, AppError> {
             trigger: "command".to_owned(),
             intent: Intent::Drain,
             node,
-            deadline: options.timeout.map(|timeout| now + engine_span(timeout)),
+            deadline: options.timeout.map(|timeout| now + timeout.into()),
             settings: options.settings.clone(),
             policies: session.infos(),
         };
@@ -110,10 +110,6 @@ async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option
     }
     answers.sort_by(|(one, _), (other, _)| one.cmp(other));
     Some(answers)
-}
-
-fn engine_span(span: Duration) -> scupper_engine::Duration {
-    scupper_engine::Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Runs a drain until it has a plan, or has ended without one.

@@ -54,11 +54,8 @@ impl Plugin {
         };
         let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
         let node = options.node_name.clone();
-        let unseen = |source| AppError::Node {
-            node: node.clone(),
-            source,
-        };
-        cluster.preflight(&node).await.map_err(unseen)?;
+        let unseen = AppError::of_node(&node);
+        cluster.preflight(&node).await.map_err(&unseen)?;
         let served = cluster.in_served_group().await.map_err(AppError::Discovery)?;
         let cluster = served.ok_or(AppError::LifecycleNotServed)?;
         tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");

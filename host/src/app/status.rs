@@ -20,7 +20,7 @@ pub struct StatusOptions {
     pub nodes: Nodes,
     /// What time it is.
     pub clock: Clock,
-    /// Go on telling; `None`: each node once.
+    /// Go on telling; otherwise each node is told once.
     pub watch: bool,
 }
 
@@ -70,10 +70,7 @@ async fn follow(
     cluster: &Cluster,
     node: &str,
 ) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, AppError> {
-    let unseen = |source| AppError::Node {
-        node: node.to_owned(),
-        source,
-    };
+    let unseen = AppError::of_node(node);
     let wishes = match cluster.clone().in_served_group().await.map_err(unseen)? {
         Some(cluster) => cluster.lifecycle_events(node),
         None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),

@@ -53,16 +53,15 @@ impl Terms {
         };
         let drain = flags.clone().or(file.drain);
         Begun {
-            settings: settings(&drain, self.usual.settings.own_pod.clone()),
+            settings: settings(&drain, self.usual.settings.own_pod.clone(), Filters::default()),
             eviction_timeout: eviction_timeout(&drain),
             sla: sla(&drain),
         }
     }
 }
 
-/// How pods are chosen and evicted.
-pub(crate) fn settings(drain: &DrainFile, own_pod: Option<PodRef>) -> Settings {
-    let usual = Filters::default();
+/// How pods are chosen and evicted. `usual`: where nothing is said.
+pub(crate) fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> Settings {
     Settings {
         filters: Filters {
             force: drain.force.unwrap_or(usual.force),

@@ -10,6 +10,7 @@ use tracing_subscriber::EnvFilter;
 use super::args::{Args, CleanupArgs, Command, Output, PluginArgs};
 use super::exit::Exit;
 use super::options::{self, OptionsError};
+use super::signals::Signals;
 use crate::app::{self, AppError, CleanupOptions, Plugin};
 use crate::report::Format;
 
@@ -82,23 +83,9 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format) -> ExitCode {
         Ok(plugin) => plugin,
         Err(error) => return failed(&error),
     };
-    match plugin.run_until(stop_signal()).await {
+    match plugin.run_until(Signals::new().came(1)).await {
         Ok(()) => Exit::Done.into(),
         Err(error) => failed(&error),
-    }
-}
-
-async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminate = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => terminate.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = terminate => {}
-        _ = tokio::signal::ctrl_c() => {}
     }
 }
 

@@ -12,6 +12,7 @@ mod exit;
 mod node;
 mod options;
 mod policy;
+mod signals;
 
 pub use args::Args;
 pub use commands::main;

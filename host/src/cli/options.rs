@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::PodRef;
+use scupper_engine::{Filters, PodRef};
 
 use super::args::{Claim, DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use super::commands::chain;
@@ -58,7 +58,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         sla: app::sla(&drain),
         node_scope: args.scope == Scope::Node,
         claimant: args.claim.into(),
-        settings: app::settings(&drain, own_pod),
+        settings: app::settings(&drain, own_pod, Filters::default()),
         drain_flags: args.policies.config.as_ref().map(|_| flags),
         policies,
         metrics: args.metrics_address,

@@ -2,20 +2,18 @@
 //!
 //! Every write names the object's UID and version, so that of two writers one is told that the object has changed.
 
-use http::Request;
-use http::header::CONTENT_TYPE;
 use scupper_engine::Time;
 use serde_json::{Map, Value, json};
 
 use super::lifecycle_wire::{WireEvent, WireTransition};
 use super::node::WireNode;
-use super::transport::{self, Fault, escaped};
+use super::transport::{Fault, escaped};
 use super::wire::{Object as _, seconds};
 use super::write::Merge;
 use super::{Cluster, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
 
 /// The type of the node condition whose reason says where a transition stands.
-const CONDITION: &str = "LifecycleTransition";
+pub const TRANSITION_CONDITION: &str = "LifecycleTransition";
 
 /// A LifecycleEvent in one version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,21 +41,15 @@ impl Cluster {
     /// One LifecycleEvent, with what a write of it must name.
     pub async fn stored_event(&self, name: &str) -> Result<Option<StoredEvent>, ReadError> {
         let path = self.lifecycle_path("lifecycleevents", Some(name));
-        match self.get::<WireEvent>(&path).await {
-            Ok(event) => Ok(Some(stored(event))),
-            Err(fault) if fault.is_not_found() => Ok(None),
-            Err(fault) => Err(fault.read(&format!("get lifecycleevent {name}"))),
-        }
+        let found = self.find(&path, &format!("lifecycleevent {name}")).await?;
+        Ok(found.map(stored))
     }
 
     /// One LifecycleTransition by name.
     pub async fn lifecycle_transition(&self, name: &str) -> Result<Option<LifecycleTransition>, ReadError> {
         let path = self.lifecycle_path("lifecycletransitions", Some(name));
-        match self.get::<WireTransition>(&path).await {
-            Ok(transition) => Ok(Some(transition.into_transition())),
-            Err(fault) if fault.is_not_found() => Ok(None),
-            Err(fault) => Err(fault.read(&format!("get lifecycletransition {name}"))),
-        }
+        let found = self.find(&path, &format!("lifecycletransition {name}")).await?;
+        Ok(found.map(WireTransition::into_transition))
     }
 
     /// Sets the finalizers of an event.
@@ -114,19 +106,9 @@ impl Cluster {
 
     /// Deletes an event, if it still is the one with this UID. One that is gone is fine.
     pub async fn delete_event(&self, seen: &LifecycleEvent) -> Result<(), WriteError> {
-        let what = format!("delete lifecycleevent {}", seen.name);
-        let options =
-            json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": seen.uid.0}});
-        let request = Request::delete(self.lifecycle_path("lifecycleevents", Some(&seen.name)))
-            .header(CONTENT_TYPE, "application/json")
-            .body(options.to_string().into_bytes());
-        let request = request.map_err(|error| Fault::Malformed(error.to_string()).write(&what))?;
-        let limit = self.options().request_timeout;
-        match transport::call::<Value>(self.client(), request, limit).await {
-            Ok(_) => Ok(()),
-            Err(fault) if fault.is_not_found() => Ok(()),
-            Err(fault) => Err(fault.write(&what)),
-        }
+        let path = self.lifecycle_path("lifecycleevents", Some(&seen.name));
+        let what = format!("lifecycleevent {}", seen.name);
+        self.delete_object(&path, Some(&seen.uid.0), &what).await
     }
 
     /// Writes the reason of the node's condition, as a kubelet does: both times are the present, whatever was there.
@@ -138,7 +120,7 @@ impl Cluster {
     ) -> Result<(), WriteError> {
         let now = seconds(self.now());
         let patch = json!({"status": {"conditions": [{
-            "type": CONDITION,
+            "type": TRANSITION_CONDITION,
             "status": "True",
             "reason": reason,
             "message": message,
@@ -147,7 +129,7 @@ impl Cluster {
         }]}});
         let path = format!("/api/v1/nodes/{}/status", escaped(node));
         let written = self.patch::<WireNode>(&path, Merge::Strategic, &patch).await;
-        let what = format!("set condition {CONDITION} of node {node}");
+        let what = format!("set condition {TRANSITION_CONDITION} of node {node}");
         let node = written.map_err(|fault| fault.write(&what))?;
         self.to_node(node, &mut None);
         Ok(())

@@ -99,7 +99,7 @@ fn classify(code: u16, retry_after: Option<Duration>, status: &Status) -> EvictA
         let seconds = details.map_or(0, |details| details.retry_after_seconds);
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     });
-    let retry_after = retry_after.map(span);
+    let retry_after = retry_after.map(Into::into);
     let cause = |reason: &str| details?.causes.iter().find(|cause| cause.reason == reason);
     match code {
         200..300 => EvictAnswer::Accepted,
@@ -157,10 +157,6 @@ fn joined(message: &str, cause: &str) -> String {
     } else {
         format!("{message} {cause}")
     }
-}
-
-fn span(duration: Duration) -> scupper_engine::Duration {
-    scupper_engine::Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

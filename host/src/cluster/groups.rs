@@ -52,14 +52,6 @@ impl LifecycleGroup {
 }
 
 impl Cluster {
-    /// Whether the API server serves LifecycleEvents and LifecycleTransitions in the group that we use.
-    pub async fn lifecycle_served(&self) -> Result<bool, ReadError> {
-        Ok(self
-            .lifecycle_group_as_served(self.lifecycle_group())
-            .await?
-            .is_whole())
-    }
-
     /// What the server serves of a group.
     pub async fn lifecycle_group_as_served(&self, group: &str) -> Result<LifecycleGroup, ReadError> {
         let path = format!("/apis/{}/{VERSION}", escaped(group));

@@ -42,7 +42,7 @@ mod watch;
 mod wire;
 mod write;
 
-pub use claims::{EventStatus, StoredEvent};
+pub use claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
 pub use client::{Cluster, ConnectOptions};
 pub use conditions::NodeCondition;
 pub use connect::ConnectError;

@@ -14,14 +14,9 @@ use super::{Cluster, ReadError};
 impl Cluster {
     /// The node, or `None` when there is none of that name.
     pub async fn node(&self, name: &str) -> Result<Option<Node>, ReadError> {
-        match self
-            .get::<WireNode>(&format!("/api/v1/nodes/{}", escaped(name)))
-            .await
-        {
-            Ok(node) => Ok(Some(self.to_node(node, &mut None))),
-            Err(fault) if fault.is_not_found() => Ok(None),
-            Err(fault) => Err(fault.read(&format!("get node {name}"))),
-        }
+        let path = format!("/api/v1/nodes/{}", escaped(name));
+        let found = self.find::<WireNode>(&path, &format!("node {name}")).await?;
+        Ok(found.map(|node| self.to_node(node, &mut None)))
     }
 
     /// The names of the nodes with these labels.
@@ -56,6 +51,19 @@ impl Cluster {
         let listed = listing::list::<WirePod>(self.client(), &pods_of(node), self.options()).await;
         let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
         Ok(self.to_pods(pods, false).await)
+    }
+
+    /// Reads one object; `None`: there is none of that name.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        what: &str,
+    ) -> Result<Option<T>, ReadError> {
+        match self.get(path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(fault) if fault.is_not_found() => Ok(None),
+            Err(fault) => Err(fault.read(&format!("get {what}"))),
+        }
     }
 
     /// Reads one object.

@@ -2,37 +2,20 @@
 
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt as _};
-use http::Request;
-use http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
 use super::listing::Source;
-use super::transport::{self, Fault, escaped};
+use super::transport::escaped;
 use super::watch::watch;
 use super::wire::Object as _;
 use super::write::Merge;
-use super::{
-    Change, Cluster, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, ReadError,
-    TransitionChange, WriteError,
-};
+use super::{Change, Cluster, LifecycleChange, LifecycleTransition, Published, TransitionChange, WriteError};
 
 /// How often somebody else may create or delete the transition while we publish it.
 const TRIES: usize = 3;
 
 impl Cluster {
-    /// One LifecycleEvent by name.
-    pub async fn lifecycle_event(&self, name: &str) -> Result<Option<LifecycleEvent>, ReadError> {
-        match self
-            .get::<WireEvent>(&self.lifecycle_path("lifecycleevents", Some(name)))
-            .await
-        {
-            Ok(event) => Ok(Some(event.into_event())),
-            Err(fault) if fault.is_not_found() => Ok(None),
-            Err(fault) => Err(fault.read(&format!("get lifecycleevent {name}"))),
-        }
-    }
-
     /// The LifecycleEvents that are bound to the node. Never ends.
     pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, LifecycleChange> {
         let selector = format!("fieldSelector=spec.bindingNode={}", escaped(node));
@@ -146,22 +129,9 @@ impl Cluster {
     }
 
     async fn remove_transition(&self, name: &str, uid: Option<&str>) -> Result<(), WriteError> {
-        let what = format!("delete lifecycletransition {name}");
-        let options = match uid {
-            Some(uid) => json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}),
-            None => json!({"apiVersion": "v1", "kind": "DeleteOptions"}),
-        };
-        let request = Request::delete(self.lifecycle_path("lifecycletransitions", Some(name)));
-        let request = request
-            .header(CONTENT_TYPE, "application/json")
-            .body(options.to_string().into_bytes());
-        let request = request.map_err(|error| Fault::Malformed(error.to_string()).write(&what))?;
-        let limit = self.options().request_timeout;
-        match transport::call::<serde_json::Value>(self.client(), request, limit).await {
-            Ok(_) => Ok(()),
-            Err(fault) if fault.is_not_found() => Ok(()),
-            Err(fault) => Err(fault.write(&what)),
-        }
+        let path = self.lifecycle_path("lifecycletransitions", Some(name));
+        self.delete_object(&path, uid, &format!("lifecycletransition {name}"))
+            .await
     }
 
     pub(super) fn lifecycle_path(&self, resource: &str, name: Option<&str>) -> String {

@@ -100,6 +100,29 @@ impl Cluster {
             .await
     }
 
+    /// Deletes one object, if it still has this UID; `None`: whichever it is. One that is gone is fine.
+    pub(super) async fn delete_object(
+        &self,
+        path: &str,
+        uid: Option<&str>,
+        what: &str,
+    ) -> Result<(), WriteError> {
+        let what = format!("delete {what}");
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if let (Some(options), Some(uid)) = (options.as_object_mut(), uid) {
+            options.insert("preconditions".to_owned(), json!({ "uid": uid }));
+        }
+        let request = Request::delete(path)
+            .header(CONTENT_TYPE, "application/json")
+            .body(options.to_string().into_bytes());
+        let request = request.map_err(|error| Fault::Malformed(error.to_string()).write(&what))?;
+        match transport::call::<Value>(self.client(), request, self.options().request_timeout).await {
+            Ok(_) => Ok(()),
+            Err(fault) if fault.is_not_found() => Ok(()),
+            Err(fault) => Err(fault.write(&what)),
+        }
+    }
+
     async fn write<T: DeserializeOwned>(
         &self,
         request: http::request::Builder,

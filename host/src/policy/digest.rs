@@ -5,9 +5,6 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// Bytes that are read at once.
-pub(super) const CHUNK: usize = 64 * 1024;
-
 /// Of what is at hand.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
@@ -16,15 +13,8 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 /// Of everything that can be read, without holding all of it. Blocks.
 pub(super) fn sha256_of(mut from: impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match from.read(&mut chunk) {
-            Ok(0) => return Ok(hex(&hasher.finalize())),
-            Ok(length) => hasher.update(chunk.get(..length).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    io::copy(&mut from, &mut hasher)?;
+    Ok(hex(&hasher.finalize()))
 }
 
 /// Lowercase hex.

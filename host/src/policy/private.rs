@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use thiserror::Error;
 
-use super::sealed::copy;
-
 /// A temporary file this old was left behind by a driver that died.
 const STALE_SECONDS: i64 = 600;
 
@@ -129,10 +127,10 @@ impl PrivateDir {
         written
     }
 
-    fn write_new(&self, name: &str, bytes: impl Read, mode: Mode) -> io::Result<()> {
+    fn write_new(&self, name: &str, mut bytes: impl Read, mode: Mode) -> io::Result<()> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
-        let file = File::from(fs::openat(&self.dir, name, flags, mode)?);
-        copy(bytes, &file)?;
+        let mut file = File::from(fs::openat(&self.dir, name, flags, mode)?);
+        io::copy(&mut bytes, &mut file)?;
         file.sync_all()
     }
 

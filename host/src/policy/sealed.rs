@@ -6,7 +6,7 @@
 //! input, or mapped, and so the driver's own memory does not grow with it.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
-use super::digest::{CHUNK, sha256_of};
+use super::digest::sha256_of;
 
 /// Cheap to clone; the memory is given back with the last clone and the last mapping.
 #[derive(Clone)]
@@ -79,8 +79,8 @@ impl Draft {
 impl Sealed {
     /// Holds a copy of all that can be read. `None`: it is longer than it may be. Blocks.
     pub(super) fn copy(name: &str, from: impl Read, most: u64) -> io::Result<Option<Self>> {
-        let draft = Draft::new(name)?;
-        copy(from.take(most.saturating_add(1)), &draft.0)?;
+        let mut draft = Draft::new(name)?;
+        io::copy(&mut from.take(most.saturating_add(1)), &mut draft.0)?;
         draft.seal(most)
     }
 
@@ -121,21 +121,10 @@ impl Read for Reader<'_> {
     }
 }
 
-/// Copies in pieces. Blocks.
-pub(super) fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match from.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(length) => to.write_all(chunk.get(..length).unwrap_or_default())?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use crate::policy::digest::sha256;
 

@@ -1,6 +1,6 @@
 //! LifecycleEvents and LifecycleTransitions.
 
-use scupper::cluster::{Change, Cluster, LifecycleTransition, Published, Scope, WriteError};
+use scupper::cluster::{Change, Cluster, LifecycleTransition, Published, ReadError, Scope, WriteError};
 use scupper_engine::Duration;
 use serde_json::{Value, json};
 
@@ -34,6 +34,11 @@ fn stored() -> Value {
     stored
 }
 
+async fn served(cluster: &Cluster) -> Result<bool, ReadError> {
+    let group = cluster.lifecycle_group_as_served(cluster.lifecycle_group());
+    Ok(group.await?.is_whole())
+}
+
 #[tokio::test]
 async fn served_means_both_resources_whatever_the_group_says() {
     let (cluster, mut server) = cluster();
@@ -49,29 +54,29 @@ async fn served_means_both_resources_whatever_the_group_says() {
         (&own[..2], false),
         (&own[2..], false),
     ] {
-        let (served, ()) = tokio::join!(cluster.lifecycle_served(), async {
+        let (whole, ()) = tokio::join!(served(&cluster), async {
             let resources: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
             let call = server.expect("GET", "/apis/lifecycle.k8s.io/v1alpha1").await;
             call.answer(200, json!({"kind": "APIResourceList", "resources": resources}));
         });
-        assert_eq!(served, Ok(wanted), "{names:?}");
+        assert_eq!(whole, Ok(wanted), "{names:?}");
     }
-    let (served, ()) = tokio::join!(cluster.lifecycle_served(), async {
+    let (whole, ()) = tokio::join!(served(&cluster), async {
         server.next().await.answer(404, json!("404 page not found"));
     });
-    assert_eq!(served, Ok(false));
-    let (served, ()) = tokio::join!(cluster.lifecycle_served(), async {
+    assert_eq!(whole, Ok(false));
+    let (whole, ()) = tokio::join!(served(&cluster), async {
         server.next().await.fail(503, "", "later")
     });
-    assert!(served.is_err(), "not known is not no");
+    assert!(whole.is_err(), "not known is not no");
     let cluster = cluster.with_lifecycle_group("lifecycle.example.com");
-    let (served, ()) = tokio::join!(cluster.lifecycle_served(), async {
+    let (whole, ()) = tokio::join!(served(&cluster), async {
         server
             .expect("GET", "/apis/lifecycle.example.com/v1alpha1")
             .await
             .answer(404, json!(""));
     });
-    assert_eq!(served, Ok(false));
+    assert_eq!(whole, Ok(false));
     server.finish(cluster).await;
 }
 

@@ -5,24 +5,10 @@ use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
 use crate::driver::{NODE, component, scratch, secret};
-use crate::leaks::{Captured, Node, Secrets, Setup};
-use crate::proxy::{Fault, Proxy};
+use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
 use crate::testbed::{A, B, Testbed};
 
 const WHO: &str = "drain-limited";
-
-/// In front of a server: each request is a moment to look, and some are answered with all that they said.
-fn traitor(upstream: &str, captured: &Captured, echoes: &'static [usize]) -> Proxy {
-    let (captured, mut number) = (captured.clone(), 0);
-    Proxy::start(upstream, move |_| {
-        captured.look();
-        number += 1;
-        match echoes.contains(&number) {
-            true => Fault::Echo,
-            false => Fault::Gossip,
-        }
-    })
-}
 
 /// What an operator writes.
 fn policy(bed: &Testbed, keystone: &str, nova: &str, secret: &std::path::Path) -> Value {
@@ -113,8 +99,7 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
 
 /// Each change once, however often was looked.
 fn told_on_the_node(node: &Node) {
-    let events = node.events();
-    for (event, count) in [
+    node.told_so_often(&[
         (
             "Normal ComputeServiceDisabled: policy openstack: nova-compute on compute-a is disabled for drain-",
             2,
@@ -132,10 +117,8 @@ fn told_on_the_node(node: &Node) {
             1,
         ),
         ("Warning ServerMigrationAborted: policy openstack: ", 0),
-    ] {
-        let found = events.iter().filter(|told| told.starts_with(event)).count();
-        assert_eq!(found, count, "{event}: {events:#?}");
-    }
+    ]);
+    let events = node.events();
     let failed = events.iter().find(|told| told.contains("ServerMigrationFailed"));
     assert!(failed.unwrap().contains("refuses this server"), "{events:#?}");
 }

@@ -4,8 +4,7 @@
 use scupper_simulator::api::objects;
 use serde_json::json;
 
-use crate::leaks::{Captured, Node, Secrets, Setup};
-use crate::proxy::{Fault, Proxy};
+use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
 use crate::rig::module;
 use crate::testbed::{NODE, Testbed};
 
@@ -36,8 +35,7 @@ fn policy(url: &str, token: &std::path::Path) -> serde_json::Value {
 
 /// Each change once, however often was looked: two drains, of which one met a job that stayed.
 fn told_on_the_node(node: &Node) {
-    let events = node.events();
-    for (event, count) in [
+    node.told_so_often(&[
         (
             "Normal SlurmNodeDraining: policy slurm: Slurm gives no more jobs to slurm-worker-0: ",
             2,
@@ -55,10 +53,7 @@ fn told_on_the_node(node: &Node) {
             1,
         ),
         ("Warning Slurm", 2),
-    ] {
-        let found = events.iter().filter(|told| told.starts_with(event)).count();
-        assert_eq!(found, count, "{event}: {events:#?}");
-    }
+    ]);
 }
 
 #[tokio::test]
@@ -67,15 +62,7 @@ async fn no_token_is_found_wherever_one_looks() {
         return;
     };
     let captured = Captured::default();
-    let (looking, mut number) = (captured.clone(), 0);
-    let proxy = Proxy::start(&testbed.url(), move |_| {
-        looking.look();
-        number += 1;
-        match [3, 9, 20].contains(&number) {
-            true => Fault::Echo,
-            false => Fault::Gossip,
-        }
-    });
+    let proxy = traitor(&testbed.url(), &captured, &[3, 9, 20]);
     let file = testbed.folder().join("token-of-the-driver");
     let first = testbed.token("slurm", 600);
     std::fs::write(&file, &first).unwrap();

@@ -13,6 +13,8 @@
 
 mod calls;
 mod claims;
+#[path = "../support/component.rs"]
+mod component;
 mod crashes;
 mod driver;
 mod endings;

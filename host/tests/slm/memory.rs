@@ -7,8 +7,8 @@ use std::time::Instant;
 use scupper::policy::ask_list;
 use sha2::{Digest, Sha256};
 use wasm_encoder::{ConstExpr, DataSection, MemorySection, MemoryType, Module};
-use wasmparser::{Parser, Payload};
 
+use crate::component::{beside, section};
 use crate::policies;
 use crate::rig::{LIMIT, Rig};
 
@@ -40,7 +40,7 @@ async fn a_component_of_18_mb_costs_the_driver_less_than_10_mib() {
     let before = kib(driver.pid(), "VmRSS:");
     // From here on the system notes the most.
     fs::write(format!("/proc/{}/clear_refs", driver.pid()), "5").unwrap();
-    let large = large(small);
+    let large = large(&small);
     assert!(large.len() as u64 > 18 * MIB);
     replace(&file, &state, &large).await;
     let most = kib(driver.pid(), "VmHWM:");
@@ -49,8 +49,7 @@ async fn a_component_of_18_mb_costs_the_driver_less_than_10_mib() {
 }
 
 /// A policy, and beside it an instance with a snapshot, and much that nobody reads.
-fn large(policy: Vec<u8>) -> Vec<u8> {
-    let number = core_modules(&policy);
+fn large(policy: &[u8]) -> Vec<u8> {
     let mut memories = MemorySection::new();
     memories.memory(MemoryType {
         minimum: 160,
@@ -64,42 +63,13 @@ fn large(policy: Vec<u8>) -> Vec<u8> {
     data.active(0, &ConstExpr::i32_const(0), snapshot);
     let mut module = Module::new();
     module.section(&memories).section(&data);
-    let mut component = policy;
-    section(&mut component, 1, &module.finish());
-    section(&mut component, 2, &[1, 0, number, 0]);
+    let component = beside(policy, &module.finish());
     custom(component, &vec![7; usize::try_from(9 * MIB).unwrap()])
 }
 
 fn custom(mut component: Vec<u8>, content: &[u8]) -> Vec<u8> {
     section(&mut component, 0, &[b"\x04more", content].concat());
     component
-}
-
-fn section(component: &mut Vec<u8>, id: u8, content: &[u8]) {
-    component.push(id);
-    let length = content.len();
-    // Five bytes, whatever the length.
-    component.extend([0, 7, 14, 21].map(|shift| (length >> shift) as u8 & 0x7f | 0x80));
-    component.push((length >> 28) as u8);
-    component.extend_from_slice(content);
-}
-
-/// How many modules stand at the top of a component.
-fn core_modules(component: &[u8]) -> u8 {
-    let (mut count, mut depth) = (0, 0_u32);
-    for payload in Parser::new(0).parse_all(component) {
-        match payload.unwrap() {
-            Payload::ModuleSection { .. } => {
-                count += u8::from(depth == 0);
-                depth += 1;
-            }
-            Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    assert!(count < 0x80);
-    count
 }
 
 /// Replaces the policy's file, and waits until it is active.

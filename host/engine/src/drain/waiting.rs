@@ -5,10 +5,8 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::roster::{Standing, State, Target, Watched, Why};
-use crate::{Deletion, Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
-
-/// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
-const SLACK: Duration = Duration::from_secs(5);
+use crate::reason::SLACK;
+use crate::{Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
 
 impl Drain {
     /// Every pod on the node and why it is there.
@@ -61,7 +59,7 @@ impl Drain {
 
     fn target_reason(&self, pod: &Pod, target: &Target) -> Reason {
         if let Some(deletion) = pod.deletion {
-            return self.ending_reason(pod, deletion);
+            return Reason::ending(pod, deletion, self.now);
         }
         if target.keeps_coming_back {
             return Reason::KeepsComingBack;
@@ -71,16 +69,6 @@ impl Drain {
             // A pod that is asked again waits for what it has waited for before.
             State::Asked => target.refusal.clone().unwrap_or(Reason::EvictionRequested),
             State::Waiting => self.waiting_reason(pod, target),
-        }
-    }
-
-    fn ending_reason(&self, pod: &Pod, deletion: Deletion) -> Reason {
-        if self.now < deletion.at + SLACK {
-            return Reason::Terminating { until: deletion.at };
-        }
-        Reason::TerminatingPastGrace {
-            since: deletion.at,
-            finalizers: pod.finalizers.join(", "),
         }
     }
 

@@ -179,13 +179,8 @@ impl Rehearsal {
         };
         if info.planner {
             let draft = self.play.draft();
-            let mut times = Vec::with_capacity(rounds);
-            for _ in 0..rounds {
-                let began = Instant::now();
-                let _answer = self.play.plan_once(&self.policy, &draft).await;
-                times.push(began.elapsed());
-            }
-            figures.extend(Figures::of("make-plan", times));
+            let plan = async || drop(self.play.plan_once(&self.policy, &draft).await);
+            figures.extend(Figures::of("make-plan", rounds, plan).await);
         }
         if let Some(phase) = info.phases.first() {
             let step = HookStep {
@@ -194,13 +189,8 @@ impl Rehearsal {
                 subject: Subject::Node,
                 state: Vec::new(),
             };
-            let mut times = Vec::with_capacity(rounds);
-            for _ in 0..rounds {
-                let began = Instant::now();
-                let _outcome = self.play.step(&step).await;
-                times.push(began.elapsed());
-            }
-            figures.extend(Figures::of("step", times));
+            let take = async || drop(self.play.step(&step).await);
+            figures.extend(Figures::of("step", rounds, take).await);
         }
         figures
     }
@@ -212,7 +202,13 @@ impl Rehearsal {
 }
 
 impl Figures {
-    fn of(function: &'static str, mut times: Vec<Duration>) -> Option<Self> {
+    async fn of(function: &'static str, rounds: usize, mut call: impl AsyncFnMut()) -> Option<Self> {
+        let mut times = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let began = Instant::now();
+            call().await;
+            times.push(began.elapsed());
+        }
         times.sort_unstable();
         Some(Self {
             function,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use scupper_engine::{Duration, Intent, PodRef, Request, Time};
+use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Time};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -188,7 +188,7 @@ fn request(
         intent: Intent::Drain,
         node: world.lock().node.name.clone(),
         deadline: sla.map(|sla| BEGINNING + Span(sla).engine()),
-        settings: crate::app::settings(&configuration.drain, own_pod),
+        settings: crate::app::settings(&configuration.drain, own_pod, Filters::default()),
         policies: policies.infos(),
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Span(pub(super) Duration);
 impl Span {
     /// As the engine has it.
     pub(super) fn engine(self) -> scupper_engine::Duration {
-        scupper_engine::Duration::from_millis(u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX))
+        self.0.into()
     }
 }
 

@@ -17,10 +17,7 @@ pub(super) struct Job {
 
 /// Looks at a node, and says why it cannot be begun.
 pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) -> Result<Job, AppError> {
-    let unseen = |source| AppError::Node {
-        node: name.to_owned(),
-        source,
-    };
+    let unseen = AppError::of_node(name);
     let mut job = Job {
         node: name.to_owned(),
         resume: None,
@@ -33,7 +30,7 @@ pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) 
     let mark = node.checkpoint.clone();
     let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
     if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
-        let same = mark.trigger == TRIGGER && intent(&mark) == options.intent;
+        let same = mark.trigger == TRIGGER && mark.intent() == options.intent;
         if !(options.take_over && same) {
             return Err(busy(name, mark).into());
         }
@@ -56,15 +53,6 @@ fn busy(node: &str, mark: Checkpoint) -> LocalError {
         trigger: mark.trigger,
         name: mark.name,
         phase: mark.phase.to_string(),
-    }
-}
-
-/// Only an uncordon is ever saved as uncordoning, and it saves nothing else.
-fn intent(mark: &Checkpoint) -> Intent {
-    if mark.phase == Phase::Uncordoning {
-        Intent::Uncordon
-    } else {
-        Intent::Drain
     }
 }
 

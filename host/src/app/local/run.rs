@@ -125,16 +125,13 @@ impl Runner {
                 format!("{what}-{}", job.node),
             ),
         };
-        let timeout = self.options.timeout.map(|timeout| {
-            scupper_engine::Duration::from_millis(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
-        });
         Request {
             id,
             name,
             trigger: TRIGGER.to_owned(),
             intent: self.options.intent,
             node: job.node.clone(),
-            deadline: timeout.map(|timeout| now + timeout),
+            deadline: self.options.timeout.map(|timeout| now + timeout.into()),
             settings: self.options.settings.clone(),
             policies: self.session.infos(),
         }

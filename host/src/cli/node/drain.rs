@@ -8,11 +8,11 @@ use scupper_engine::Intent;
 use super::args::{DrainNodesArgs, DryRun, UncordonArgs};
 use super::options::{self, Draining};
 use super::plan;
-use super::signals::Signals;
 use crate::app::{self, Ended, LocalOptions, Nodes};
 use crate::cli::Exit;
 use crate::cli::args::ClusterArgs;
 use crate::cli::commands::{chain, complain, exit_of, failed, print, wrong_options};
+use crate::cli::signals::Signals;
 use crate::clock::Clock;
 use crate::report::Format;
 

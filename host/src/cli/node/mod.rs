@@ -7,7 +7,6 @@ mod drain;
 mod options;
 mod plan;
 mod selector;
-mod signals;
 mod status;
 
 pub(crate) use args::{DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};

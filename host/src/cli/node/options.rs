@@ -90,18 +90,14 @@ fn settings(
     let wrong = || "--pod-selector=<pod_selector> must be a valid label selector".to_owned();
     let pod_selector = problems.check(selector::parse(&args.pod_selector).ok_or_else(wrong));
     let skip = u64::try_from(args.skip_wait_for_delete_timeout).unwrap_or(0);
-    let settings = app::settings(said, own_pod?);
-    Some(Settings {
-        filters: Filters {
-            force: said.force.unwrap_or(defaults.force),
-            ignore_daemonsets: said.ignore_daemonsets.unwrap_or(defaults.ignore_daemonsets),
-            delete_emptydir_data: said.delete_emptydir_data.unwrap_or(defaults.delete_emptydir_data),
-            skip_wait_for_delete_timeout: scupper_engine::Duration::from_secs(skip),
-            pod_selector: pod_selector?,
-            disable_eviction: args.disable_eviction,
-        },
-        ..settings
-    })
+    // What no file can say, and then what it can.
+    let usual = Filters {
+        skip_wait_for_delete_timeout: scupper_engine::Duration::from_secs(skip),
+        pod_selector: pod_selector?,
+        disable_eviction: args.disable_eviction,
+        ..defaults.clone()
+    };
+    Some(app::settings(said, own_pod?, usual))
 }
 
 /// Which nodes are meant.

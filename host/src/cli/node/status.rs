@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use super::args::StatusArgs;
 use super::options;
-use super::signals::Signals;
 use crate::app::{self, StatusOptions};
 use crate::cli::Exit;
 use crate::cli::commands::{failed, print, wrong_options};
+use crate::cli::signals::Signals;
 use crate::clock::Clock;
 use crate::report::{Format, NodeStatus, status_lines, status_to_json};
 

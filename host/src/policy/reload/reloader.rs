@@ -160,7 +160,7 @@ impl Reloader {
     /// How long until the next look that must be.
     fn wait(&self) -> Option<Duration> {
         let span = self.due?.since(self.roster.clock.now());
-        Some(Duration::from_millis(span.as_millis()))
+        Some(span.into())
     }
 
     fn obey(&mut self, order: Order) {

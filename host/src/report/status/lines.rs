@@ -73,11 +73,7 @@ fn drain_lines(node: &Node, now: Time) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "  drain      {} for {} {}, begun {} ago{}",
-        if mark.phase == Phase::Finished {
-            "over"
-        } else {
-            phase(mark.phase)
-        },
+        phase(mark.phase),
         mark.trigger,
         mark.name,
         now.since(mark.started),

@@ -1,21 +1,11 @@
 //! Why a pod is still there, as far as it shows from outside.
 
-use scupper_engine::{Budget, Checkpoint, Duration, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
-
-/// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
-const SLACK: Duration = Duration::from_secs(5);
+use scupper_engine::{Budget, Checkpoint, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
 
 /// `None`: nothing that the API server shows holds it.
 pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
     if let Some(deletion) = pod.deletion {
-        return Some(if now < deletion.at + SLACK {
-            Reason::Terminating { until: deletion.at }
-        } else {
-            Reason::TerminatingPastGrace {
-                since: deletion.at,
-                finalizers: pod.finalizers.join(", "),
-            }
-        });
+        return Some(Reason::ending(pod, deletion, now));
     }
     if pod.is_mirror() {
         return Some(Reason::Kept);

@@ -217,7 +217,7 @@ impl Watch {
             name: format!("{verb}-{}", self.name),
             trigger: TRIGGER.to_owned(),
             intent,
-            deadline: limit.map(|limit| now + span(limit)),
+            deadline: limit.map(|limit| now + limit.into()),
         });
     }
 
@@ -265,10 +265,6 @@ impl Watch {
         });
         self.demands.push_back(Demand::Begin(wish));
     }
-}
-
-fn span(limit: Duration) -> scupper_engine::Duration {
-    scupper_engine::Duration::from_millis(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ const LONGEST_MARGIN: Duration = Duration::from_secs(15);
 /// Our own deadline for an event that ends at `sla`, was first seen claimed at `claimed`, and was given `length`
 /// (as far as we know) when it was claimed. It is never before the claim.
 pub(super) fn own_deadline(sla: Time, length: Option<Duration>, claimed: Time) -> Time {
-    let seen = Duration::from_millis(sla.since(claimed).as_millis());
+    let seen: Duration = sla.since(claimed).into();
     let margin = LONGEST_MARGIN.min(length.unwrap_or(seen) / 5);
     let margin = u64::try_from(margin.as_millis()).unwrap_or(u64::MAX);
     let own = Time::from_millis(sla.as_millis().saturating_sub(margin));

@@ -84,12 +84,7 @@ fn group(text: &str) -> Option<(String, Vec<String>)> {
 
 /// Asks `scupper plan` with these flags.
 pub(super) fn by_scupper(kubeconfig: &Path, node: &str, flags: &[String]) -> Verdicts {
-    let output = Command::new(env!("CARGO_BIN_EXE_scupper"))
-        .args(["plan", node, "--output", "json", "--kubeconfig"])
-        .arg(kubeconfig)
-        .args(flags)
-        .output()
-        .unwrap();
+    let output = plan(kubeconfig, node, flags);
     let (stdout, stderr) = texts(&output);
     let told: Value =
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"));
@@ -117,19 +112,22 @@ pub(super) fn by_scupper(kubeconfig: &Path, node: &str, flags: &[String]) -> Ver
 
 /// In which ways pods leave by our plan.
 pub(super) fn ways(kubeconfig: &Path, node: &str, flags: &[String]) -> Vec<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_scupper"))
-        .args(["plan", node, "--output", "json", "--kubeconfig"])
-        .arg(kubeconfig)
-        .args(flags)
-        .output()
-        .unwrap();
-    let told: Value = serde_json::from_str(&texts(&output).0).unwrap();
+    let told: Value = serde_json::from_str(&texts(&plan(kubeconfig, node, flags)).0).unwrap();
     let decisions = told["plan"]["decisions"].as_array().unwrap();
     let ways: BTreeSet<String> = decisions
         .iter()
         .map(|decision| text(&decision["verdict"]))
         .collect();
     ways.into_iter().filter(|way| way != "keep").collect()
+}
+
+fn plan(kubeconfig: &Path, node: &str, flags: &[String]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scupper"))
+        .args(["plan", node, "--output", "json", "--kubeconfig"])
+        .arg(kubeconfig)
+        .args(flags)
+        .output()
+        .unwrap()
 }
 
 fn text(value: &Value) -> String {

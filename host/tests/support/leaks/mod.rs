@@ -4,7 +4,9 @@
 mod memory;
 mod node;
 mod search;
+mod traitor;
 
 pub(crate) use memory::guests_of;
 pub(crate) use node::{Captured, Node, Setup};
 pub(crate) use search::Secrets;
+pub(crate) use traitor::traitor;

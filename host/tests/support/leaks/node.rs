@@ -181,6 +181,15 @@ impl Node {
             .collect()
     }
 
+    /// So many Events begin like this, however often was looked.
+    pub(crate) fn told_so_often(&self, wanted: &[(&str, usize)]) {
+        let events = self.events();
+        for (event, count) in wanted {
+            let found = events.iter().filter(|told| told.starts_with(event)).count();
+            assert_eq!(found, *count, "{event}: {events:#?}");
+        }
+    }
+
     /// It has told people this.
     pub(crate) async fn tells(&self, words: &str) {
         self.until(words, || self.told().contains(words)).await;

@@ -1,7 +1,7 @@
 //! What is to be done with an event that was just looked at: a table, by the kubelet's rules. It must not know streams
 //! or clocks, nor what was done before.
 
-use scupper_engine::{Duration, Time};
+use scupper_engine::Time;
 
 use super::api::{Change, Claimable, Condition, Sight};
 use crate::triggers::slm::claim::{Call, Method, Reply};
@@ -79,7 +79,7 @@ impl Own {
             return reset(transition);
         }
         let driver = self.driver.clone();
-        let sla = transition.sla.map(|sla| whole_seconds(now + span(sla)));
+        let sla = transition.sla.map(|sla| whole_seconds(now + sla.into()));
         write(seen, Change::Claim { driver, sla })
     }
 
@@ -191,10 +191,6 @@ fn is_of(transition: &Transition, reason: &str) -> bool {
 /// Neither begun nor ended.
 fn reset(transition: &Transition) -> Move {
     Move::Do(Action::SetCondition(condition("", &transition.name)))
-}
-
-fn span(sla: std::time::Duration) -> Duration {
-    Duration::from_millis(u64::try_from(sla.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// As it is read back: the API server keeps whole seconds.

@@ -74,9 +74,7 @@ impl Worker {
     fn wait(&self) -> Duration {
         let now = self.clock.now();
         let until = self.machine.poll_timeout(now);
-        until.map_or(NO_TIMER, |until| {
-            Duration::from_millis(until.since(now).as_millis())
-        })
+        until.map_or(NO_TIMER, |until| until.since(now).into())
     }
 
     fn perform(&self, action: Action) -> BoxFuture<'static, Done> {

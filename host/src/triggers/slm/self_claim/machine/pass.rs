@@ -54,21 +54,17 @@ impl Machine {
     }
 
     /// Decides anew after every step, on what is known by then.
-    fn go_on(&mut self, mut pass: Pass, now: Time) {
+    fn go_on(&mut self, pass: Pass, now: Time) {
         let strange = self.condition_of.as_ref().is_some_and(|uid| *uid != pass.uid);
         match self.own.next(&pass.sight, strange, now) {
-            Move::Do(action) => {
-                pass.action = action;
-                pass.under_way = false;
-                self.pass = Some(pass);
-            }
+            Move::Do(action) => self.proceed(pass, action),
             Move::Gone => self.forget(&pass.uid),
             Move::NotOurs => self.rest(&pass, LOOK_AT_OTHERS, String::new(), now),
             Move::Leave(why) => self.rest(&pass, LOOK_AGAIN, why, now),
         }
     }
 
-    fn answered(&mut self, mut pass: Pass, reply: Option<Reply>, now: Time) {
+    fn answered(&mut self, pass: Pass, reply: Option<Reply>, now: Time) {
         let (Some(reply), Some(seen)) = (reply, &pass.sight.event) else {
             return self.rest(&pass, LOOK_AGAIN, "the door has closed".to_owned(), now);
         };
@@ -76,11 +72,7 @@ impl Machine {
             return self.fail(pass, why.clone(), now);
         }
         match self.own.answered(seen, &reply) {
-            Some(Move::Do(action)) => {
-                pass.action = action;
-                pass.under_way = false;
-                self.pass = Some(pass);
-            }
+            Some(Move::Do(action)) => self.proceed(pass, action),
             Some(Move::Leave(_) | Move::NotOurs | Move::Gone) | None => {
                 self.rest(&pass, LOOK_AGAIN, String::new(), now);
             }
@@ -88,7 +80,7 @@ impl Machine {
     }
 
     /// The event has failed for good.
-    fn fail(&mut self, mut pass: Pass, why: String, now: Time) {
+    fn fail(&mut self, pass: Pass, why: String, now: Time) {
         let seen = pass.sight.event.as_ref();
         let Some(seen) = seen.filter(|seen| seen.event.claim == ClaimStatus::Claimed) else {
             // Not even claimed yet: nobody has been promised anything.
@@ -97,10 +89,17 @@ impl Machine {
         let event = seen.event.name.clone();
         if let Move::Do(action) = self.own.finish(seen, ClaimStatus::Failed) {
             self.notes.push_back(Note::Failed { event, why });
-            pass.action = action;
-            pass.under_way = false;
-            self.pass = Some(pass);
+            self.proceed(pass, action);
         }
+    }
+
+    /// This is to be done next.
+    fn proceed(&mut self, pass: Pass, action: Action) {
+        self.pass = Some(Pass {
+            action,
+            under_way: false,
+            ..pass
+        });
     }
 
     /// The event is left alone, each time for longer.

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, counted: the first asks a drain to end in order, the second ends the program.
+//! Ctrl-C and SIGTERM, counted: the first asks what is under way to end in order; a second may end the program.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
