@@ -17,12 +17,14 @@ use super::view::View;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::policy::Session;
+use crate::report::Health;
 
 /// What a drain is driven with.
 #[derive(Clone)]
 pub(crate) struct Tools {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Clock,
+    pub(crate) health: Health,
 }
 
 /// Drives one drain to its end.
@@ -35,9 +37,6 @@ pub(crate) struct Drive {
     reporter: Reporter,
     running: JoinSet<(CommandId, Answer)>,
 }
-
-/// No timer is set: look again after so long. Only a bound on the sleep, not a poll: every event wakes the loop.
-const NO_TIMER: Duration = Duration::from_secs(3600);
 
 impl Drive {
     pub(crate) fn new(
@@ -67,8 +66,10 @@ impl Drive {
         let node = self.drain.request().node.clone();
         let watch = self.tools.cluster.watch(&node);
         futures::pin_mut!(watch);
+        let pulse = self.tools.health.pulse("drain");
         let mut ended = None;
         loop {
+            pulse.beat();
             self.settle(&node, &mut ended);
             if ended.is_some() && self.running.is_empty() {
                 self.reporter.end().await;
@@ -115,10 +116,10 @@ impl Drive {
         watch: &mut (impl Stream<Item = Event> + Unpin),
         control: &mut mpsc::Receiver<Event>,
     ) -> Next {
-        let wait = match self.drain.poll_timeout() {
-            Some(at) => at.since(self.tools.clock.now()).into(),
-            None => NO_TIMER,
-        };
+        let timer = self.drain.poll_timeout();
+        let timer = timer.map(|at| Duration::from(at.since(self.tools.clock.now())));
+        // Not a poll: every event wakes the loop. Only to show that it turns.
+        let wait = timer.map_or(Health::BEAT, |timer| timer.min(Health::BEAT));
         // Orders from outside first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;

@@ -22,6 +22,7 @@ mod own;
 mod plan;
 mod plugin;
 mod policies;
+mod probes;
 mod reporter;
 mod status;
 mod terms;

@@ -13,9 +13,9 @@ use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
 use super::reporter::Output;
 use super::terms::Terms;
-use super::{AppError, PluginOptions, board, cordon, policies};
+use super::{AppError, PluginOptions, board, cordon, policies, probes};
 use crate::cluster::{Cluster, ConnectOptions};
-use crate::report::{Metrics, MetricsServer};
+use crate::report::{Health, Metrics, MetricsServer};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
 use crate::triggers::{Demand, Standing};
 
@@ -41,8 +41,9 @@ impl Plugin {
     /// The same, with drains told somewhere else.
     pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, AppError> {
         let metrics = Metrics::new();
+        let health = probes::starting();
         let server = match options.metrics {
-            Some(address) => Some(MetricsServer::start(address, metrics.clone()).await),
+            Some(address) => Some(MetricsServer::start(address, metrics.clone(), health.clone()).await),
             None => None,
         };
         let server = server.transpose().map_err(AppError::Metrics)?;
@@ -76,6 +77,7 @@ impl Plugin {
         let tools = Tools {
             cluster: cluster.clone(),
             clock: options.clock,
+            health: health.clone(),
         };
         let desk = DeskOptions {
             catalogue: Arc::clone(&kept.catalogue),
@@ -98,18 +100,20 @@ impl Plugin {
         };
         let cordons = cordon::open(&cluster, &options, cordons);
         let wires = Wires {
-            events: board::events(&cluster, &node),
+            events: probes::synced(&health, board::events(&cluster, &node)),
             transitions: board::transitions(&cluster, &options.driver_name),
             demands,
             standing: stands.clone(),
             registration,
             alone,
+            turned: probes::pulse(&health, "door"),
             resume: desk.resume(),
             claims: Arc::new(Claims {
                 cluster: cluster.clone(),
                 node: node.clone(),
             }),
         };
+        probes::started(&health, &cluster, registered.clone(), options.claimant);
         let board = Arc::new(board::Board { cluster, node });
         let door = slm::run(slm_options(&options, sla), board, wires, stop.clone());
         let task = tokio::spawn({
@@ -118,7 +122,7 @@ impl Plugin {
                 // Policies are kept up to date as long as the driver lives.
                 let _kept = kept;
                 let _server = server;
-                let ended = supervise(desk, inbox, tokio::spawn(door), stop).await;
+                let ended = supervise(desk, inbox, tokio::spawn(door), stop, health).await;
                 cordons.abort();
                 ended
             }
@@ -176,9 +180,13 @@ async fn supervise(
     mut inbox: mpsc::Receiver<Demand>,
     mut door: JoinHandle<Result<(), slm::SlmError>>,
     stop: CancellationToken,
+    health: Health,
 ) -> Result<(), AppError> {
+    let pulse = health.pulse("desk");
+    let mut beat = tokio::time::interval(Health::BEAT);
     let mut paused = false;
     loop {
+        pulse.beat();
         tokio::select! {
             biased;
             () = stop.cancelled(), if !paused => {
@@ -191,6 +199,7 @@ async fn supervise(
                 let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
                 desk.close(outcome.unwrap_or_default()).await;
             }
+            _ = beat.tick() => {}
         }
     }
 }

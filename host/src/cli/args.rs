@@ -166,8 +166,8 @@ pub struct PluginArgs {
     /// The kubelet's root directory.
     #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
     pub kubelet_root: PathBuf,
-    /// Serve metrics (OpenMetrics) at /metrics: 9090 for this machine alone, 0.0.0.0:9090 for everybody. Without it:
-    /// nowhere.
+    /// Serve metrics (OpenMetrics) at /metrics, and /healthz and /readyz for probes: 9090 for this machine alone,
+    /// 0.0.0.0:9090 for everybody. Without it: nowhere.
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = super::address::listen)]
     pub metrics_address: Option<SocketAddr>,
     /// What becomes of our own cordon when a drain fails, passes its deadline or is lost [default: keep].

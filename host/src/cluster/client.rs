@@ -9,6 +9,7 @@ use scupper_engine::{Condition, Node, Time};
 
 use super::OFFICIAL_GROUP;
 use super::daemonsets::DaemonSets;
+use super::troubles::Troubles;
 use crate::clock::Clock;
 
 /// Long enough for a server under load, short enough that people see what is wrong.
@@ -56,6 +57,7 @@ struct Shared {
     daemon_sets: tokio::sync::Mutex<DaemonSets>,
     conditions: Mutex<BTreeMap<String, Vec<Condition>>>,
     server: Option<(String, u16)>,
+    troubles: Troubles,
 }
 
 impl Cluster {
@@ -79,6 +81,7 @@ impl Cluster {
             daemon_sets: tokio::sync::Mutex::default(),
             conditions: Mutex::default(),
             server,
+            troubles: Troubles::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -121,6 +124,10 @@ impl Cluster {
 
     pub(super) fn options(&self) -> &ConnectOptions {
         &self.shared.options
+    }
+
+    pub(super) fn troubles(&self) -> &Troubles {
+        &self.shared.troubles
     }
 
     pub(super) fn now(&self) -> Time {

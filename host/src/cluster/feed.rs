@@ -27,7 +27,7 @@ impl Cluster {
 
     fn pod_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
-        watch::<WirePod>(self.client().clone(), pods_of(node), self.options().clone()).then(move |change| {
+        watch::<WirePod>(self, pods_of(node)).then(move |change| {
             let cluster = cluster.clone();
             async move {
                 match change {
@@ -51,7 +51,7 @@ impl Cluster {
             selector: None,
             optional: true,
         };
-        let changes = watch::<WireBudget>(self.client().clone(), source, self.options().clone());
+        let changes = watch::<WireBudget>(self, source);
         changes.map(|change| match change {
             Change::Listed(budgets) => {
                 Event::Budgets(budgets.into_iter().map(WireBudget::into_engine).collect())
@@ -77,7 +77,7 @@ impl Cluster {
     fn node_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
         let mut told = None;
-        let changes = watch::<WireNode>(self.client().clone(), nodes(node), self.options().clone());
+        let changes = watch::<WireNode>(self, nodes(node));
         changes.map(move |change| match change {
             Change::Listed(nodes) => Event::Node(
                 nodes

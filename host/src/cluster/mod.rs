@@ -37,6 +37,7 @@ mod rights;
 mod secrets;
 mod transitions;
 mod transport;
+mod troubles;
 mod uids;
 mod watch;
 mod wire;

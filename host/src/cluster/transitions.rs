@@ -25,7 +25,7 @@ impl Cluster {
             optional: false,
         };
         let node = node.to_owned();
-        let changes = watch::<WireEvent>(self.client().clone(), source, self.options().clone());
+        let changes = watch::<WireEvent>(self, source);
         let changes = changes.map(|change| convert(change, WireEvent::into_event));
         // A server whose CRD cannot select by this field sends those of all nodes.
         changes
@@ -41,7 +41,7 @@ impl Cluster {
             optional: false,
         };
         let driver = driver.to_owned();
-        let changes = watch::<WireTransition>(self.client().clone(), source, self.options().clone());
+        let changes = watch::<WireTransition>(self, source);
         let changes = changes.map(|change| convert(change, WireTransition::into_transition));
         changes
             .filter_map(move |change| ready(keep(change, |transition| transition.driver == driver)))

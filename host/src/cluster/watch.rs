@@ -11,9 +11,10 @@ use futures::stream::{self, Stream, StreamExt as _};
 use kube::core::WatchEvent;
 use tokio::time::{sleep, timeout};
 
-use super::ConnectOptions;
+use super::Cluster;
 use super::listing::{Asker, Break, Events, Followed, Listing, Source};
 use super::transport::words;
+use super::troubles::Trouble;
 
 /// Bookmarks come every minute or two: after such a silence we ask anew.
 const SILENCE: Duration = Duration::from_secs(180);
@@ -50,23 +51,21 @@ struct Watch<T> {
     asker: Asker,
     pauses: u32,
     barred: bool,
+    trouble: Trouble,
     state: State<T>,
 }
 
 /// Follows the objects. The stream never ends.
-pub(super) fn watch<T>(
-    client: kube::Client,
-    source: Source,
-    options: ConnectOptions,
-) -> impl Stream<Item = Change<T>> + Send + use<T>
+pub(super) fn watch<T>(cluster: &Cluster, source: Source) -> impl Stream<Item = Change<T>> + Send + use<T>
 where
     T: Followed,
 {
-    let asker = Asker::new(client, source, options);
+    let asker = Asker::new(cluster.client().clone(), source, cluster.options().clone());
     let watch = Watch {
         asker,
         pauses: 0,
         barred: false,
+        trouble: cluster.troubles().of_one(),
         state: State::Start,
     };
     stream::unfold(watch, |mut watch| async {
@@ -137,7 +136,7 @@ impl<T: Followed> Watch<T> {
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
             WatchEvent::Error(status) => return Err(Break::from_status(&status)),
         };
-        self.pauses = 0;
+        self.mended();
         self.state = State::Open(version, events);
         Ok(change)
     }
@@ -177,6 +176,7 @@ impl<T: Followed> Watch<T> {
                     tracing::warn!(path, error, "watch broke, trying again");
                 } else {
                     tracing::debug!(path, error, tries = self.pauses, "watch is still broken");
+                    self.trouble.is(Some(format!("{path}: {error}")));
                 }
             }
         }
@@ -187,7 +187,13 @@ impl<T: Followed> Watch<T> {
         if self.pauses > 1 {
             tracing::info!(path = self.asker.path(), "watch works again");
         }
-        self.pauses = 0;
+        self.mended();
+    }
+
+    fn mended(&mut self) {
+        if std::mem::take(&mut self.pauses) > 1 {
+            self.trouble.is(None);
+        }
     }
 
     /// Longer each time, and not at the same moment as everybody else.

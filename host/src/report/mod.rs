@@ -1,11 +1,12 @@
 //! Telling people: the engine's notices as lines for a terminal, as JSON, as node conditions and as Events; and what is
-//! counted, as metrics.
+//! counted, as metrics; how it stands, for probes.
 //!
 //! It consumes notices and can block nobody. It must not know the API server: what is to be written there it only
 //! computes.
 
 mod answers;
 mod conditions;
+mod health;
 mod json;
 mod metrics;
 mod prefixed;
@@ -16,6 +17,7 @@ mod words;
 
 pub use answers::{answer_words, answers_to_json};
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
+pub use health::{Health, Pulse};
 pub use json::{notice_to_json, planned_to_json};
 pub use metrics::{Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
 pub use prefixed::Prefixed;

@@ -24,6 +24,7 @@ mod memory;
 mod metrics;
 mod objects;
 mod policies;
+mod probes;
 mod reloading;
 mod rig;
 mod transitions;

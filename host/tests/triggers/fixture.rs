@@ -180,6 +180,7 @@ impl Door {
         });
         let stop = CancellationToken::new();
         let wires = Wires {
+            turned: Arc::new(|| {}),
             events: UnboundedReceiverStream::new(changes),
             transitions: UnboundedReceiverStream::new(transition_changes),
             demands: demanded,

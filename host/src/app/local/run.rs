@@ -15,7 +15,7 @@ use crate::app::reporter::{Output, Reporter};
 use crate::app::{AppError, nodes, policies};
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
-use crate::report::{Format, Prefixed};
+use crate::report::{Format, Health, Prefixed};
 
 /// Orders that may wait for a drive.
 const ORDERS: usize = 4;
@@ -92,6 +92,7 @@ impl Runner {
         let tools = Tools {
             cluster: self.cluster.clone(),
             clock: self.options.clock,
+            health: Health::default(),
         };
         let session = Arc::clone(&self.session);
         let drive = Drive::new(tools, session, request, job.resume, reporter);

@@ -1,4 +1,4 @@
-//! `/metrics` over HTTP, for whoever scrapes. Few at a time, and each has to be quick: it must never hold the drain up.
+//! `/metrics`, `/healthz` and `/readyz` over HTTP, for whoever scrapes and probes. Few at a time, and each has to be quick: it must never hold the drain up.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,9 +18,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::registry::Metrics;
+use crate::report::Health;
 
 /// What the text is, to those who read it.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Connections at once; more wait.
 const CONNECTIONS: usize = 8;
@@ -55,12 +57,12 @@ pub struct MetricsServer {
 
 impl MetricsServer {
     /// Listens at an address; port 0 is any free one.
-    pub async fn start(address: SocketAddr, metrics: Metrics) -> Result<Self, MetricsError> {
+    pub async fn start(address: SocketAddr, metrics: Metrics, health: Health) -> Result<Self, MetricsError> {
         let failed = |source| MetricsError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         tracing::info!(%address, "metrics are served");
-        let task = tokio::spawn(accept(listener, metrics));
+        let task = tokio::spawn(accept(listener, Told { metrics, health }));
         Ok(Self { address, task })
     }
 
@@ -76,7 +78,14 @@ impl Drop for MetricsServer {
     }
 }
 
-async fn accept(listener: TcpListener, metrics: Metrics) {
+/// What there is to tell.
+#[derive(Clone)]
+struct Told {
+    metrics: Metrics,
+    health: Health,
+}
+
+async fn accept(listener: TcpListener, told: Told) {
     let seats = Arc::new(Semaphore::new(CONNECTIONS));
     // Dropped with this task, and every connection with it.
     let mut connections = tokio::task::JoinSet::new();
@@ -86,10 +95,10 @@ async fn accept(listener: TcpListener, metrics: Metrics) {
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
-                let metrics = metrics.clone();
+                let told = told.clone();
                 connections.spawn(async move {
                     let _seat = seat;
-                    if timeout(CONNECTION, connection(stream, metrics)).await.is_err() {
+                    if timeout(CONNECTION, connection(stream, told)).await.is_err() {
                         tracing::debug!("a connection for metrics lasted too long");
                     }
                 });
@@ -102,9 +111,9 @@ async fn accept(listener: TcpListener, metrics: Metrics) {
     }
 }
 
-async fn connection(stream: TcpStream, metrics: Metrics) {
+async fn connection(stream: TcpStream, told: Told) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = respond(&request, &metrics);
+        let response = respond(&request, &told);
         async move { Ok::<_, Infallible>(response) }
     });
     let served = http1::Builder::new()
@@ -118,17 +127,30 @@ async fn connection(stream: TcpStream, metrics: Metrics) {
     }
 }
 
-fn respond<B>(request: &Request<B>, metrics: &Metrics) -> Response<String> {
-    let (status, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, metrics.to_text()),
-        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned()),
-        _ => (StatusCode::NOT_FOUND, "there is only /metrics\n".to_owned()),
-    };
-    let kind = if status == StatusCode::OK {
-        OPENMETRICS
-    } else {
-        "text/plain"
-    };
+fn respond<B>(request: &Request<B>, told: &Told) -> Response<String> {
+    let path = request.uri().path();
+    if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
+        let there = "there are /metrics, /healthz and /readyz\n".to_owned();
+        return response(StatusCode::NOT_FOUND, PLAIN, there);
+    }
+    if !matches!(request.method(), &Method::GET | &Method::HEAD) {
+        return response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET\n".to_owned());
+    }
+    match path {
+        "/healthz" => probed(told.health.alive()),
+        "/readyz" => probed(told.health.ready()),
+        _ => response(StatusCode::OK, OPENMETRICS, told.metrics.to_text()),
+    }
+}
+
+fn probed(state: Result<(), String>) -> Response<String> {
+    match state {
+        Ok(()) => response(StatusCode::OK, PLAIN, "ok\n".to_owned()),
+        Err(words) => response(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("{words}\n")),
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, text: String) -> Response<String> {
     let mut response = Response::new(text);
     *response.status_mut() = status;
     response

@@ -41,6 +41,8 @@ pub struct Wires<E, T> {
     pub registration: watch::Sender<Registration>,
     /// No other instance of this driver is at work, and this one does not stop: for the other doors.
     pub alone: watch::Sender<bool>,
+    /// Called whenever the door's loop turns, which is once a second at least.
+    pub turned: Arc<dyn Fn() + Send + Sync>,
     /// What a former process was at.
     pub resume: Option<Resume>,
     /// How events are claimed where the kubelet does not do it.
@@ -72,6 +74,7 @@ where
         standing,
         registration,
         alone,
+        turned,
         resume,
         claims,
     } = wires;
@@ -114,6 +117,7 @@ where
         situation,
         registration,
         alone,
+        turned,
         claimer,
     };
     let hears = Hears {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -45,6 +46,7 @@ pub(super) struct Tells {
     pub(super) situation: watch::Sender<Situation>,
     pub(super) registration: watch::Sender<Registration>,
     pub(super) alone: watch::Sender<bool>,
+    pub(super) turned: Arc<dyn Fn() + Send + Sync>,
     pub(super) claimer: mpsc::UnboundedSender<Heard>,
 }
 
@@ -143,6 +145,7 @@ impl Worker {
                 },
             }
             self.pass_on();
+            (self.tells.turned)();
         }
     }
 

@@ -15,6 +15,11 @@ pub enum Claimant {
 }
 
 impl Claimant {
+    /// Whether it is settled who claims the events of this node: the kubelet, which calls us, or this driver.
+    pub const fn is_settled(self, registration: &Registration) -> bool {
+        matches!(registration, Registration::Registered) || self.is_driver(registration)
+    }
+
     /// Whether it is this driver's part, by what the kubelet has said last. A kubelet that registered us claims events
     /// by itself; one that refuses us for another reason than not knowing SLM does so, too.
     pub(in crate::triggers::slm) const fn is_driver(self, registration: &Registration) -> bool {
@@ -49,6 +54,9 @@ mod tests {
                 "{registration:?}"
             );
             assert!(!Claimant::Kubelet.is_driver(&registration), "{registration:?}");
+            let is_registered = registration == Registration::Registered;
+            assert_eq!(Claimant::Kubelet.is_settled(&registration), is_registered);
+            assert_eq!(Claimant::Auto.is_settled(&registration), is_registered || auto);
         }
     }
 }

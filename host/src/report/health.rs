@@ -1,0 +1,160 @@
+//! What probes are told: whether the loops of the driver turn, and what it still waits for before it can take a wish.
+//!
+//! Both come from those who know. It must not know who they are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A loop that has not turned for so long does not turn any more. Whoever has a pulse turns far more often.
+const STILL: Duration = Duration::from_secs(30);
+
+/// What probes are told. Clones tell the same.
+#[derive(Clone, Default)]
+pub struct Health {
+    parts: Arc<Mutex<Parts>>,
+}
+
+#[derive(Default)]
+struct Parts {
+    next: u64,
+    loops: BTreeMap<u64, Loop>,
+    needs: BTreeMap<&'static str, Check>,
+}
+
+/// Whether something is there, or, in words for people, what is missing of it.
+type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+#[derive(Debug)]
+struct Loop {
+    name: &'static str,
+    turned: Instant,
+}
+
+/// One loop's. Dropped with the loop, which is not missed then.
+pub struct Pulse {
+    number: u64,
+    health: Health,
+}
+
+impl Health {
+    /// Whoever has a pulse should beat at least so often.
+    pub const BEAT: Duration = Duration::from_secs(5);
+
+    /// A loop that turns from now on.
+    pub fn pulse(&self, name: &'static str) -> Pulse {
+        let mut parts = self.parts();
+        parts.next += 1;
+        let number = parts.next;
+        let turned = Instant::now();
+        parts.loops.insert(number, Loop { name, turned });
+        drop(parts);
+        Pulse {
+            number,
+            health: self.clone(),
+        }
+    }
+
+    /// What is needed to be ready; asked at each probe, in place of what was said of it before. What is missing of it
+    /// is in words for people.
+    pub fn needs(&self, what: &'static str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        self.parts().needs.insert(what, Arc::new(check));
+    }
+
+    /// Whether every loop turns; which do not, a line each.
+    ///
+    /// # Errors
+    /// The loops that stand still.
+    pub fn alive(&self) -> Result<(), String> {
+        let now = Instant::now();
+        let still = |it: &&Loop| now.duration_since(it.turned) >= STILL;
+        let parts = self.parts();
+        let lines = parts.loops.values().filter(still).map(|it| {
+            let waited = now.duration_since(it.turned).as_secs();
+            format!("the loop of the {} has not turned for {waited}s", it.name)
+        });
+        none_or(lines.collect())
+    }
+
+    /// Whether everything that is needed is there; what is not, a line each.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn ready(&self) -> Result<(), String> {
+        let needs = self.parts().needs.clone();
+        let lines = needs
+            .iter()
+            .filter_map(|(what, check)| Some(format!("{what}: {}", check().err()?)));
+        none_or(lines.collect())
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pulse {
+    /// The loop has turned.
+    pub fn beat(&self) {
+        if let Some(it) = self.health.parts().loops.get_mut(&self.number) {
+            it.turned = Instant::now();
+        }
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.health.parts().loops.remove(&self.number);
+    }
+}
+
+fn none_or(lines: Vec<String>) -> Result<(), String> {
+    if lines.is_empty() {
+        Ok(())
+    } else {
+        Err(lines.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_does_not_turn_any_more_is_named() {
+        let health = Health::default();
+        let desk = health.pulse("desk");
+        let drive = health.pulse("drive");
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert_eq!(health.alive(), Ok(()));
+        desk.beat();
+        tokio::time::advance(Duration::from_secs(20)).await;
+        let still = "the loop of the drive has not turned for 40s".to_owned();
+        assert_eq!(health.alive(), Err(still));
+        // A drain that is over is not missed.
+        drop(drive);
+        assert_eq!(health.alive(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_waited_for_is_named_until_it_is_there() {
+        let health = Health::default();
+        assert_eq!(health.ready(), Ok(()));
+        let synced = Arc::new(AtomicBool::new(false));
+        let is_synced = Arc::clone(&synced);
+        health.needs("watch", move || {
+            let synced = is_synced.load(Ordering::Relaxed);
+            synced.then_some(()).ok_or_else(|| "not in sync".to_owned())
+        });
+        health.needs("kubelet", || Err("no word yet".to_owned()));
+        let both = "kubelet: no word yet\nwatch: not in sync".to_owned();
+        assert_eq!(health.ready(), Err(both));
+        health.needs("kubelet", || Ok(()));
+        synced.store(true, Ordering::Relaxed);
+        assert_eq!(health.ready(), Ok(()));
+    }
+}

@@ -1,0 +1,63 @@
+//! What probes are told while the driver starts, works, and is cut off from the API server.
+
+use std::time::Duration;
+
+use scupper_simulator::api::{Action, Fault};
+
+use crate::metrics::scrape;
+use crate::rig::Rig;
+
+const OK: &str = "HTTP/1.1 200 OK";
+const UNAVAILABLE: &str = "HTTP/1.1 503";
+
+#[tokio::test]
+async fn the_driver_is_ready_when_the_kubelet_calls_it_and_the_watches_are_in_sync() {
+    let rig = Rig::start().await;
+    let driver = rig.driver(&["--metrics-address", "0"]).await;
+    rig.until("the driver is ready", || {
+        scrape(&driver, "GET", "/readyz").starts_with(OK)
+    })
+    .await;
+    assert!(scrape(&driver, "GET", "/readyz").ends_with("\r\n\r\nok\n"));
+    assert!(scrape(&driver, "POST", "/readyz").starts_with("HTTP/1.1 405"));
+    // What cannot be watched any more is named, and does not kill the driver.
+    let cut = Fault::new(Action::Status(500, None))
+        .path("*/lifecycleevents")
+        .user_agent("scupper");
+    rig.api.faults([cut]);
+    rig.api.break_watches();
+    let mut told = String::new();
+    rig.until("the driver says that it is cut off", || {
+        told = scrape(&driver, "GET", "/readyz");
+        told.starts_with(UNAVAILABLE)
+    })
+    .await;
+    let watch = "watch: /apis/lifecycle.k8s.io/v1alpha1/lifecycleevents: ";
+    assert!(told.contains(watch), "{told}");
+    assert!(scrape(&driver, "GET", "/healthz").starts_with(OK));
+    rig.api.clear_faults();
+    rig.until("the driver is ready again", || {
+        scrape(&driver, "GET", "/readyz").starts_with(OK)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_word_of_the_kubelet_the_driver_is_alive_and_not_ready() {
+    let never = Duration::from_secs(3600);
+    let rig = Rig::with(|options| options.timing.registry_tick = never).await;
+    let driver = rig.spawn(&["--metrics-address", "0"]);
+    rig.until("metrics are served", || {
+        driver.log().contains("metrics are served")
+    })
+    .await;
+    let mut told = String::new();
+    rig.until("only the kubelet is missing", || {
+        told = scrape(&driver, "GET", "/readyz");
+        told.split_once("\r\n\r\n")
+            .is_some_and(|(_, lines)| lines.starts_with("kubelet: it has not "))
+    })
+    .await;
+    assert!(told.starts_with(UNAVAILABLE), "{told}");
+    assert!(scrape(&driver, "GET", "/healthz").starts_with(OK));
+}
