@@ -93,6 +93,19 @@ impl Testbed {
         self.run(&["requests"], &["--user-agent", agent, "--since", mark])
     }
 
+    /// How many watches of pods the server has ended because their clients were too slow for it, by its own count.
+    pub(crate) fn watches_cut(&self) -> usize {
+        let metrics = self.kubectl(&["get", "--raw", "/metrics"]);
+        let cut = metrics.lines().filter_map(|line| {
+            let labels = line.strip_prefix("apiserver_terminated_watchers_total{")?;
+            let (labels, count) = labels.rsplit_once("} ")?;
+            labels
+                .contains("resource=\"pods\"")
+                .then(|| count.parse::<usize>().unwrap())
+        });
+        cut.sum()
+    }
+
     /// A command of the testbed on this cluster.
     pub(crate) fn run(&self, command: &[&str], args: &[&str]) -> String {
         let output = Command::new(&self.command)

@@ -39,7 +39,7 @@ async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
     let driver = Driver::start(&testbed, "node-1", None).await;
     for takes in [0, 2] {
         testbed.pods("node-1", PODS, takes);
-        let mark = testbed.mark();
+        let (mark, cut) = (testbed.mark(), testbed.watches_cut());
         let took = driver.drain(&testbed).await;
         assert!(
             took > std::time::Duration::from_secs(takes),
@@ -47,9 +47,11 @@ async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
         );
         let requests = testbed.requests("scupper", &mark);
         let list = testbed.list_requests("scupper", &mark);
+        // A server that lacks CPU time ends watches, which then have to be begun again: that many may come on top.
+        let cut = begun_again(&list).min(testbed.watches_cut() - cut);
         assert!(
-            requests <= PODS + 10,
-            "{requests} for {PODS} pods that take {takes} s:
+            requests <= PODS + 10 + cut,
+            "{requests} for {PODS} pods that take {takes} s, {cut} of them for watches that the server ended:
 {list}"
         );
         assert_eq!(pods_on(&testbed, "node-1"), 0);
@@ -59,6 +61,15 @@ async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
         assert_eq!(condition(&testbed, "node-1", "Drained"), "False");
         assert_eq!(node(&testbed, "node-1")["spec"]["unschedulable"], Value::Null);
     }
+}
+
+/// How many watches of pods were begun after the first, in a list of requests.
+fn begun_again(list: &str) -> usize {
+    let watches = list.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (words.get(1..3)? == ["watch", "pods"]).then(|| words[0].parse::<usize>().unwrap())
+    });
+    watches.sum::<usize>() - 1
 }
 
 fn node(testbed: &Testbed, name: &str) -> Value {

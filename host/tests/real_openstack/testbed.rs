@@ -1,4 +1,4 @@
-//! The testbed: one for the whole run, kept warm between runs, ended with this process.
+//! A testbed: one of two for the whole run, kept warm between runs, ended with this process.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -25,15 +25,15 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    pub(crate) fn up() -> Self {
+    pub(crate) fn up(name: &str) -> Self {
         let cache = std::env::var_os("SCUPPER_CACHE")
             .filter(|cache| !cache.is_empty())
             .map_or_else(|| PathBuf::from("/var/cache/scupper"), PathBuf::from);
         let folder = cache.join("testbeds/openstack/state");
         std::fs::create_dir_all(&folder).unwrap();
-        let lock = File::create(folder.join("tests.lock")).unwrap();
+        let lock = File::create(folder.join(format!("{name}.lock"))).unwrap();
         lock.lock().unwrap();
-        let state = folder.join("tests");
+        let state = folder.join(name);
         let owner = std::process::id().to_string();
         // The last run may have ended while tokens were short-lived.
         let options = ["--max-live", "2", "--token-ttl", "3600", "--owner", &owner];
