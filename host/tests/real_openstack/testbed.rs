@@ -60,6 +60,11 @@ impl Testbed {
         }
     }
 
+    /// Unlike that of any other testbed of this run.
+    pub(crate) fn name(&self) -> String {
+        self.state.file_name().unwrap().display().to_string()
+    }
+
     pub(crate) fn down(&self) {
         script("down", &self.state, &[]).unwrap();
     }
