@@ -50,7 +50,7 @@ plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm)
 	cargo xtask policies --out "$(POLICIES)"
 
 .PHONY: test
-test: lint testbeds plugins ## All tests, those with the real servers included.
+test: testbeds plugins ## Lint and all tests, those with the real servers included.
 	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real servers)
 	@host/tests/run
 
