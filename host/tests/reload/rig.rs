@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use scupper::clock::Clock;
 use scupper::policy::{
-    Catalogue, DrainInfo, Network, NoCluster, PolicySource, PolicySpec, ReloadNotice, ReloadOptions,
-    ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError, StepCall,
-    WatchOptions,
+    Catalogue, CompileLimits, DrainInfo, Network, NoCluster, PolicySource, PolicySpec, ReloadNotice,
+    ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError,
+    StepCall, WatchOptions,
 };
 use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
 use tokio::sync::mpsc;
@@ -76,9 +76,15 @@ pub(crate) fn polling() -> ReloadOptions {
 
 /// The runtime that all tests of this process share its compiled policies with.
 pub(crate) fn runtime(clock: Clock) -> Arc<Runtime> {
+    runtime_with(clock, env!("CARGO_BIN_EXE_scupper").into())
+}
+
+/// A runtime with another compiler.
+pub(crate) fn runtime_with(clock: Clock, compiler: PathBuf) -> Arc<Runtime> {
     let options = RuntimeOptions {
         cache: scratch().join("compiled"),
-        compiler: env!("CARGO_BIN_EXE_scupper").into(),
+        compiler,
+        compile_limits: CompileLimits::default(),
         clock,
         network: Network::closed(),
         secrets: Secrets::default(),
@@ -115,9 +121,18 @@ pub(crate) async fn start(
     options: ReloadOptions,
     clock: Clock,
 ) -> Result<(Arc<Catalogue>, Reloader, mpsc::UnboundedReceiver<ReloadNotice>), StartError> {
+    start_on(runtime(clock), source, options).await
+}
+
+/// Starts on a runtime of its own.
+async fn start_on(
+    runtime: Arc<Runtime>,
+    source: PolicySource,
+    options: ReloadOptions,
+) -> Result<(Arc<Catalogue>, Reloader, mpsc::UnboundedReceiver<ReloadNotice>), StartError> {
     let (sender, notices) = mpsc::unbounded_channel();
     let cluster = Arc::new(NoCluster("there is no cluster"));
-    let (catalogue, reloader) = Reloader::start(runtime(clock), cluster, source, options, sender).await?;
+    let (catalogue, reloader) = Reloader::start(runtime, cluster, source, options, sender).await?;
     Ok((catalogue, reloader, notices))
 }
 
@@ -149,10 +164,20 @@ impl Rig {
         specs: Vec<PolicySpec>,
         options: ReloadOptions,
     ) -> Result<Self, StartError> {
+        Self::on(runtime(Clock::System), dir, specs, options).await
+    }
+
+    /// On a runtime of its own.
+    pub(crate) async fn on(
+        runtime: Arc<Runtime>,
+        dir: tempfile::TempDir,
+        specs: Vec<PolicySpec>,
+        options: ReloadOptions,
+    ) -> Result<Self, StartError> {
         let specs = Arc::new(Mutex::new(Ok(specs)));
         let read = Arc::clone(&specs);
         let source = PolicySource::of(Vec::new(), move || read.lock().unwrap().clone());
-        let (catalogue, reloader, notices) = start(source, options, Clock::System).await?;
+        let (catalogue, reloader, notices) = start_on(runtime, source, options).await?;
         Ok(Self {
             dir,
             catalogue,

@@ -188,12 +188,14 @@ impl Roster {
     /// Everything was loaded or not: the next generation, if there is one. `names` is the chain that is wanted.
     pub(super) fn settle(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
         let mut again = None;
+        let now = self.clock.now();
         for Tried {
             name,
             edition,
             result,
         } in tried
         {
+            self.places.entry(name.clone()).or_default().slot.through(now);
             match result {
                 Ok(loaded) => {
                     self.places.entry(name).or_default().ready = Some((edition, Arc::new(loaded)));

@@ -7,7 +7,8 @@ use scupper_engine::{Duration, Time};
 pub struct ReloadRules {
     /// Candidates of one policy that are tried at once before it has to slow down.
     pub burst: u32,
-    /// How far apart candidates must come to count as calm.
+    /// How long after a candidate was through the next must come to count as calm: the time that it is compiled for is
+    /// no calm, or what takes long to compile would keep the compiler busy for ever.
     pub calm: Duration,
     /// The first pause after a burst; each further one is twice as long.
     pub pause: Duration,
@@ -54,6 +55,7 @@ pub(super) fn backoff(first: Duration, longest: Duration, times: u32, chance: u6
 /// How often candidates come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
+    /// When the last one was through, or, before that, when it was begun.
     last: Option<Time>,
     /// Candidates since it was calm.
     hurried: u32,
@@ -82,6 +84,14 @@ impl Pace {
         };
         Ok(())
     }
+
+    /// The candidate that was let in last is active now, or refused. What was to pass since it was begun passes from
+    /// now.
+    pub(super) fn through(&mut self, now: Time) {
+        if let Some(last) = self.last.replace(now) {
+            self.next = now + self.next.since(last);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +118,43 @@ mod tests {
     fn a_thousand_pushes_a_minute_are_a_handful_of_tries() {
         let tried = tried_in_a_minute(60);
         assert!((3..=10).contains(&tried), "{tried}");
+    }
+
+    /// Candidates that are tried in ten minutes if there is always another one, and each takes so long.
+    fn tried_in_ten_minutes(takes: u64) -> usize {
+        let (mut pace, rules) = (Pace::default(), ReloadRules::default());
+        let (mut now, mut tried) = (1, 0);
+        while now < 600_000 {
+            match pace.admit(Time::from_millis(now), &rules, 512) {
+                Ok(()) => {
+                    tried += 1;
+                    now += takes;
+                    pace.through(Time::from_millis(now));
+                }
+                Err(next) => now = next.as_millis(),
+            }
+        }
+        tried
+    }
+
+    #[test]
+    fn what_takes_long_to_compile_is_slowed_down_like_anything_else() {
+        let quick = tried_in_ten_minutes(50);
+        assert!((10..=20).contains(&quick), "{quick}");
+        for takes in [3_900, 4_100, 6_000, 30_000] {
+            let slow = tried_in_ten_minutes(takes);
+            assert!((6..=quick).contains(&slow), "{takes} ms each: {slow} of {quick}");
+        }
+    }
+
+    #[test]
+    fn who_waits_until_it_is_calm_is_tried_at_once() {
+        let (mut pace, rules) = (Pace::default(), ReloadRules::default());
+        for turn in 0..20 {
+            let begun = turn * 12_000 + 1;
+            assert_eq!(pace.admit(Time::from_millis(begun), &rules, 512), Ok(()));
+            pace.through(Time::from_millis(begun + 8_000));
+        }
     }
 
     #[test]

@@ -88,6 +88,11 @@ impl Slot {
         }
     }
 
+    /// The candidate that was tried last is through, for better or worse.
+    pub(super) fn through(&mut self, now: Time) {
+        self.pace.through(now);
+    }
+
     /// Editions that would not be tried now, so that nobody needs to read them.
     pub(super) fn known(&self, now: Time) -> impl Iterator<Item = &Edition> {
         let refused = self.refused.iter();
