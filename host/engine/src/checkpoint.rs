@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{HookPhase, Intent, Subject, Time, Uid};
+use crate::{HookPhase, Intent, Outcome, Subject, Time, Uid};
 
 /// Where a drain stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +51,11 @@ pub struct Checkpoint {
     pub deadline: Option<Time>,
     /// The cordon on the node is ours.
     pub own_cordon: bool,
+    /// It is ours from an earlier drain: giving this one up does not lift it.
+    pub inherited: bool,
+    /// While rolling back: whoever asked has taken it back, and in which words. `None`: it ended otherwise, or an older
+    /// build wrote it.
+    pub cancelled: Option<String>,
     /// Hooks that are under way.
     pub hooks: Vec<SavedHook>,
     /// Hooks that are through. Bounded by the pods of the node.
@@ -78,6 +83,19 @@ pub struct SavedHook {
 }
 
 impl Checkpoint {
+    /// How it is to end, where that was known when it was saved.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match (&self.phase, &self.cancelled) {
+            (Phase::RollingBack, Some(reason)) => Some(Outcome::Cancelled {
+                reason: reason.clone(),
+            }),
+            (Phase::RollingBack, None) => Some(Outcome::Lost {
+                reason: String::from("the driver restarted while rolling back"),
+            }),
+            _ => None,
+        }
+    }
+
     /// What was to become of the node. Only an uncordon is ever saved as uncordoning, and it saves nothing else.
     pub fn intent(&self) -> Intent {
         if self.phase == Phase::Uncordoning {

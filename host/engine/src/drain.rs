@@ -110,13 +110,11 @@ impl Drain {
     pub fn resume(now: Time, request: Request, checkpoint: Checkpoint) -> Self {
         let mut drain = Self::idle(now, request);
         drain.outbox.tell(Notice::Phase(Phase::Planning));
-        let was_rolling_back = checkpoint.phase == Phase::RollingBack;
         if checkpoint.id == drain.request.id {
+            let outcome = checkpoint.outcome();
             drain.recall(checkpoint);
-            if was_rolling_back {
-                drain.stop(Outcome::Lost {
-                    reason: String::from("the driver restarted while rolling back"),
-                });
+            if let Some(outcome) = outcome {
+                drain.stop(outcome);
             }
         }
         drain.advance();

@@ -171,6 +171,57 @@ fn rolling_back_goes_on() {
     host.does("save finished, ours").written("save").ends(&lost);
 }
 
+/// What a process leaves behind that dies while it puts back what it was told to stop.
+fn left_by_a_cancel(reason: &str) -> Checkpoint {
+    let holding = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
+    let mut host = taken_up(with_hooks(), &holding, &[pod("a")]);
+    host.does("step slurm before-drain node").hear(Event::Cancel {
+        reason: reason.to_owned(),
+    });
+    host.does("save rolling back, ours");
+    host.last_checkpoint()
+}
+
+#[test]
+fn a_cancel_goes_on() {
+    let reason = "nobody wants it any more".to_owned();
+    let saved = left_by_a_cancel(&reason);
+    assert_eq!(saved.cancelled.as_ref(), Some(&reason));
+    let mut host = Host::resume(with_hooks(), saved.clone());
+    let outcome = Outcome::Cancelled { reason };
+    assert_eq!(host.drain.outcome(), Some(&outcome));
+    host.hear(Event::Node(Some(cordoned(&saved))))
+        .does("step slurm on-cancel node")
+        .stepped("step", StepOutcome::Done)
+        .does("save rolling back, ours")
+        .written("save");
+    // Where the cordon is its own, that goes, too.
+    let seen = Node {
+        resource_version: "102".to_owned(),
+        ..cordoned(&host.last_checkpoint())
+    };
+    host.hear(Event::Node(Some(seen)))
+        .skip()
+        .written("uncordon")
+        .ends(&outcome);
+}
+
+#[test]
+fn a_cancel_that_goes_on_leaves_the_cordon_of_an_earlier_drain() {
+    let saved = Checkpoint {
+        inherited: true,
+        ..left_by_a_cancel("no")
+    };
+    let mut host = Host::resume(with_hooks(), saved.clone());
+    host.hear(Event::Node(Some(cordoned(&saved))))
+        .does("step slurm on-cancel node")
+        .stepped("step", StepOutcome::Done)
+        .does("save rolling back, ours")
+        .written("save");
+    host.does("save finished, ours").written("save");
+    assert_eq!(host.drain.outcome().map(Outcome::name), Some("Cancelled"));
+}
+
 #[test]
 fn a_checkpoint_of_another_request_is_not_taken_up() {
     let mut checkpoint = left(Phase::Evicting, false);

@@ -58,6 +58,10 @@ struct Wire {
     deadline: Option<u64>,
     #[serde(default, skip_serializing_if = "is_false")]
     own_cordon: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    inherited: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cancelled: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<WireHook>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,6 +116,8 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         started: checkpoint.started.as_millis(),
         deadline: checkpoint.deadline.map(Time::as_millis),
         own_cordon: checkpoint.own_cordon,
+        inherited: checkpoint.inherited,
+        cancelled: checkpoint.cancelled.clone(),
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
         returns: checkpoint.returns.clone(),
@@ -146,6 +152,8 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         started: Time::from_millis(wire.started),
         deadline: wire.deadline.map(Time::from_millis),
         own_cordon: wire.own_cordon,
+        inherited: wire.inherited,
+        cancelled: wire.cancelled,
         hooks: wire
             .hooks
             .into_iter()

@@ -20,6 +20,8 @@ fn checkpoint() -> Checkpoint {
         started: Time::from_millis(7),
         deadline: None,
         own_cordon: true,
+        inherited: false,
+        cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

@@ -35,6 +35,8 @@ pub extern "C" fn resume(now: u64) {
         started: Time::from_millis(now),
         deadline: None,
         own_cordon: false,
+        inherited: false,
+        cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

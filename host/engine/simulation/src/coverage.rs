@@ -169,6 +169,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
         "ending",
         &[
             "resumed",
+            "resumed after a cancel",
             "begun anew",
             "uncordon after a drain",
             "drain after a drain",

@@ -4,6 +4,7 @@ use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Phase, Task, Time}
 
 use crate::due::Due;
 use crate::ending::Circumstances;
+use crate::referee::Referee;
 use crate::scenario::{Mood, Second};
 use crate::violation::{Checked, broken};
 use crate::world::World;
@@ -54,6 +55,9 @@ impl World {
         self.drain = Some(match mark {
             Some(checkpoint) => {
                 self.coverage.count("ending", "resumed");
+                if checkpoint.cancelled.is_some() {
+                    self.coverage.count("ending", "resumed after a cancel");
+                }
                 Drain::resume(now, request, checkpoint)
             }
             None => {
@@ -117,6 +121,8 @@ impl World {
             if let Some(pod) = task.removes() {
                 self.trace.stamp(&pod.uid.0, id.0);
             }
+            let outcome = self.drain.as_ref().and_then(Drain::outcome);
+            Referee::saves_the_cancel(&task, outcome)?;
             self.referee
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
             if !matches!(task, Task::Plan { .. } | Task::Step { .. }) {

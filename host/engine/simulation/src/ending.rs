@@ -47,6 +47,18 @@ impl Referee {
     fn decision(&self, outcome: &Outcome, request: &Request, truth: &Cluster) -> Checked {
         match outcome {
             Outcome::Drained => self.drained(truth),
+            outcome
+                if self
+                    .cancelled
+                    .as_ref()
+                    .is_some_and(|said| !is_cancelled(outcome, said)) =>
+            {
+                broken(
+                    8,
+                    format!("it was cancelled before a crash, and ends as {}", outcome.name()),
+                )
+            }
+            Outcome::Cancelled { .. } if self.cancelled.is_some() => Ok(()),
             Outcome::Cancelled { .. } | Outcome::Lost { .. }
                 if self.knowledge.stopped.is_none() && !self.knowledge.node_told_gone && !self.rolls_back =>
             {
@@ -256,6 +268,10 @@ pub(crate) struct Circumstances {
     pub(crate) mark_stands: bool,
     /// Writes and watch of the node work in time, and the cordon is not an earlier drain's.
     pub(crate) writes_work: bool,
+}
+
+fn is_cancelled(outcome: &Outcome, said: &str) -> bool {
+    matches!(outcome, Outcome::Cancelled { reason } if reason == said)
 }
 
 /// Nothing that the world does by itself ends this wait.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem::Discriminant;
 
 use scupper_engine::{
-    Answer, Checkpoint, CommandId, Event, EvictAnswer, HookPhase, HookStep, Intent, Notice, Phase,
+    Answer, Checkpoint, CommandId, Event, EvictAnswer, HookPhase, HookStep, Intent, Notice, Outcome, Phase,
     PlanAnswer, PodRef, Reason, Request, StepOutcome, Subject, Task, Uid, Verdict,
 };
 
@@ -36,6 +36,8 @@ pub(crate) struct Referee {
     planners_rest: u64,
     /// An earlier process was rolling back.
     pub(crate) rolls_back: bool,
+    /// An earlier process was rolling back because it was told to, in these words.
+    pub(crate) cancelled: Option<String>,
     /// Reasons that were seen.
     pub(crate) reasons: Vec<Discriminant<Reason>>,
 }
@@ -56,6 +58,7 @@ impl Referee {
         self.last_look = now;
         self.planners_rest = now;
         self.rolls_back = checkpoint.is_some_and(|checkpoint| checkpoint.phase == Phase::RollingBack);
+        self.cancelled = checkpoint.and_then(|checkpoint| checkpoint.cancelled.clone());
     }
 
     pub(crate) fn hear(
@@ -165,6 +168,26 @@ impl Referee {
             }
             Task::Uncordon { .. } => self.uncordon(now, request),
             _ => Ok(()),
+        }
+    }
+
+    /// Invariant 8: a roll-back is taken up with the outcome that it was begun with.
+    pub(crate) fn saves_the_cancel(task: &Task, outcome: Option<&Outcome>) -> Checked {
+        let (Task::Save { checkpoint, .. } | Task::Cordon { checkpoint, .. }) = task else {
+            return Ok(());
+        };
+        let wanted = match outcome {
+            Some(Outcome::Cancelled { reason }) if checkpoint.phase == Phase::RollingBack => Some(reason),
+            _ => None,
+        };
+        if checkpoint.cancelled.as_ref() == wanted {
+            Ok(())
+        } else {
+            let saved = &checkpoint.cancelled;
+            broken(
+                8,
+                format!("it ends as {outcome:?} and saves as cancelled: {saved:?}"),
+            )
         }
     }
 
@@ -309,7 +332,7 @@ impl Referee {
         if request.intent == Intent::Uncordon {
             return self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node);
         }
-        let cancelled = self.knowledge.stopped.is_some();
+        let cancelled = self.knowledge.stopped.is_some() || self.cancelled.is_some();
         if !cancelled && !request.settings.uncordon_on_failure {
             return broken(5, "lifts the cordon although it is to be kept after a failure");
         }

@@ -167,6 +167,20 @@ const MUTATIONS: &[Mutation] = &[
         find: "in checkpoint.done {",
         replace: "in core::iter::empty::<(String, crate::HookPhase, crate::Subject)>() {",
     },
+    Mutation {
+        invariant: 8,
+        breaks: "forgets in a crash that it was cancelled",
+        file: "checkpoint.rs",
+        find: "(Phase::RollingBack, Some(reason)) =>",
+        replace: "(Phase::Planning, Some(reason)) =>",
+    },
+    Mutation {
+        invariant: 8,
+        breaks: "does not save that it was cancelled",
+        file: "drain/memory.rs",
+        find: "cancelled: self.cancelled_by(phase),",
+        replace: "cancelled: None,",
+    },
 ];
 
 #[test]

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::hooks::{HookKey, OpenHook};
 use super::pace::Pace;
-use crate::{Checkpoint, Phase, SavedHook, Time};
+use crate::{Checkpoint, Outcome, Phase, SavedHook, Time};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
 const REMEMBERED_RETURNS: usize = 16;
@@ -131,9 +131,19 @@ impl Drain {
             started: self.started,
             deadline: self.request.deadline,
             own_cordon,
+            inherited: own_cordon && self.memory.inherited,
+            cancelled: self.cancelled_by(phase),
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.memory.returns.clone(),
+        }
+    }
+
+    /// Whoever takes a roll-back up must know that it was asked for: only then the cordon goes, too.
+    fn cancelled_by(&self, phase: Phase) -> Option<String> {
+        match &self.outcome {
+            Some(Outcome::Cancelled { reason }) if phase == Phase::RollingBack => Some(reason.clone()),
+            _ => None,
         }
     }
 
@@ -158,6 +168,7 @@ impl Drain {
         self.started = checkpoint.started;
         self.summary.started = checkpoint.started;
         self.memory.own_cordon = checkpoint.own_cordon;
+        self.memory.inherited = checkpoint.inherited;
         self.memory.on_node = true;
         self.memory.returns = checkpoint.returns;
         for (policy, phase, subject) in checkpoint.done {

@@ -159,6 +159,8 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         started: now,
         deadline: None,
         own_cordon: false,
+        inherited: false,
+        cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

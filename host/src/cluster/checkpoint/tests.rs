@@ -79,6 +79,8 @@ impl Numbers {
             started: Time::from_millis(self.next()),
             deadline: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
             own_cordon: self.below(2) == 0,
+            inherited: self.below(2) == 0,
+            cancelled: (self.below(2) == 0).then(|| self.text()),
             hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
             done: (0..self.below(30))
                 .map(|_| (self.one(&policies), self.one(&HookPhase::ALL), self.subject()))
@@ -119,6 +121,8 @@ fn plain() -> Checkpoint {
         started: Time::from_millis(1_790_000_000_000),
         deadline: Some(Time::from_millis(1_790_000_300_000)),
         own_cordon: true,
+        inherited: false,
+        cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

@@ -22,6 +22,8 @@ fn node(phase: Phase, hooks: Vec<SavedHook>) -> Node {
         own_cordon: true,
         hooks,
         done: Vec::new(),
+        inherited: false,
+        cancelled: None,
         returns: BTreeMap::new(),
     };
     Node {
