@@ -9,6 +9,7 @@ use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
 use super::node::{DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
 use super::policy::PolicyCommand;
+use crate::policy::CompileLimits;
 
 /// Drains Kubernetes nodes as your policies say.
 ///
@@ -86,7 +87,34 @@ pub enum Command {
         /// It may import the harmless part of WASI.
         #[arg(long)]
         wasi: bool,
+        #[command(flatten)]
+        limits: CompileArgs,
     },
+}
+
+/// What the compiler may use; the driver says it.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct CompileArgs {
+    /// Bytes of memory.
+    #[arg(long, default_value_t = CompileLimits::default().address_space)]
+    address_space: u64,
+    /// Seconds of CPU time.
+    #[arg(long, default_value_t = CompileLimits::default().cpu_seconds)]
+    cpu_seconds: u64,
+    /// Bytes of native code.
+    #[arg(long, default_value_t = CompileLimits::default().native_bytes)]
+    native_bytes: u64,
+}
+
+impl From<CompileArgs> for CompileLimits {
+    fn from(args: CompileArgs) -> Self {
+        Self {
+            address_space: args.address_space,
+            cpu_seconds: args.cpu_seconds,
+            native_bytes: args.native_bytes,
+            ..Self::default()
+        }
+    }
 }
 
 /// How to reach the cluster.

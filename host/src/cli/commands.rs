@@ -17,9 +17,9 @@ use crate::report::Format;
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    if let Command::CompilePolicy { wasi } = args.command {
+    if let Command::CompilePolicy { wasi, limits } = args.command {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
-        return crate::policy::compile_child(wasi);
+        return crate::policy::compile_child(wasi, &limits.into());
     }
     // These tell their story themselves.
     let tells = matches!(&args.command, Command::Demo(_))

@@ -11,13 +11,11 @@ use std::process::ExitCode;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use thiserror::Error;
 
+use super::compile_limits::CompileLimits;
 use super::complaint::Complaint;
-use super::limits::{COMPILE_WALL, NATIVE_BYTES, SOURCE_BYTES};
+use super::limits::SOURCE_BYTES;
 use super::text::one_line;
 use super::{SourceError, config, scan};
-
-/// A policy in Python takes 450 MB to compile; the address space also holds this program and its stacks.
-const ADDRESS_SPACE: u64 = 4 * 1024 * 1024 * 1024;
 
 /// Standard input, output and error, and one to spare.
 const OPEN_FILES: u64 = 4;
@@ -32,7 +30,7 @@ enum ChildError {
     Source(#[from] SourceError),
     #[error("{0}")]
     Compile(String),
-    #[error("it became more than {NATIVE_BYTES} bytes of native code")]
+    #[error("it became too much native code")]
     TooLarge,
     #[error("write the native code: {0}")]
     Write(io::Error),
@@ -49,8 +47,8 @@ impl From<ChildError> for Complaint {
 }
 
 /// The body of the hidden subcommand `compile-policy`. `wasi`: the component may import the harmless part of the system.
-pub fn compile_child(wasi: bool) -> ExitCode {
-    match limit_self().and_then(|()| compile(wasi)) {
+pub fn compile_child(wasi: bool, limits: &CompileLimits) -> ExitCode {
+    match limit_self(limits).and_then(|()| compile(wasi, limits)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let line = Complaint::from(error).line();
@@ -61,18 +59,30 @@ pub fn compile_child(wasi: bool) -> ExitCode {
     }
 }
 
-fn limit_self() -> Result<(), ChildError> {
-    let hard = [
-        (Resource::As, "address space", ADDRESS_SPACE),
-        (Resource::Cpu, "CPU time", COMPILE_WALL.as_secs()),
-        (Resource::Nofile, "open files", OPEN_FILES),
-        (Resource::Fsize, "file size", NATIVE_BYTES),
-        (Resource::Core, "core size", 0),
+fn limit_self(limits: &CompileLimits) -> Result<(), ChildError> {
+    // At the hard limit of CPU time the kernel kills, which says nothing; at the soft one, before, it says why.
+    let cpu = limits.cpu_seconds.saturating_add(1);
+    let bounds = [
+        (
+            Resource::As,
+            "address space",
+            limits.address_space,
+            limits.address_space,
+        ),
+        (Resource::Cpu, "CPU time", limits.cpu_seconds, cpu),
+        (Resource::Nofile, "open files", OPEN_FILES, OPEN_FILES),
+        (
+            Resource::Fsize,
+            "file size",
+            limits.native_bytes,
+            limits.native_bytes,
+        ),
+        (Resource::Core, "core size", 0, 0),
     ];
-    for (resource, what, bound) in hard {
+    for (resource, what, soft, hard) in bounds {
         let limit = Rlimit {
-            current: Some(bound),
-            maximum: Some(bound),
+            current: Some(soft),
+            maximum: Some(hard),
         };
         setrlimit(resource, limit).map_err(|source| ChildError::Limit(what, source.into()))?;
     }
@@ -82,7 +92,7 @@ fn limit_self() -> Result<(), ChildError> {
     Ok(())
 }
 
-fn compile(wasi: bool) -> Result<(), ChildError> {
+fn compile(wasi: bool, limits: &CompileLimits) -> Result<(), ChildError> {
     let mut wasm = Vec::new();
     io::stdin()
         .lock()
@@ -96,7 +106,7 @@ fn compile(wasi: bool) -> Result<(), ChildError> {
     let native = config::compiling()
         .and_then(|engine| engine.precompile_component(&wasm))
         .map_err(|error| ChildError::Compile(format!("{error:#}")))?;
-    if native.len() as u64 > NATIVE_BYTES {
+    if native.len() as u64 > limits.native_bytes {
         return Err(ChildError::TooLarge);
     }
     write(&native).map_err(ChildError::Write)

@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
@@ -14,9 +13,9 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::compile_limits::{CompileLimit, CompileLimits};
 use super::complaint::{COMPLAINT_BYTES, Complaint};
 use super::error::LoadFault;
-use super::limits::{COMPILE_WALL, NATIVE_BYTES};
 use super::native::Native;
 use super::sealed::Draft;
 use super::source::Source;
@@ -26,7 +25,7 @@ use super::text::one_line;
 pub(super) struct Compiler {
     program: PathBuf,
     turn: Semaphore,
-    wall: Duration,
+    limits: CompileLimits,
 }
 
 /// Why a policy could not be compiled.
@@ -47,13 +46,10 @@ pub enum CompileError {
     /// Its output could not be taken over.
     #[error("take over the native code")]
     Take(#[source] io::Error),
-    /// It took too long.
-    #[error("compiling took longer than {} s", COMPILE_WALL.as_secs())]
-    Timeout,
-    /// The result is too long.
-    #[error("it became more than {} MiB of native code", NATIVE_BYTES >> 20)]
-    TooLarge,
-    /// The compiler refused it, or hit one of its limits.
+    /// It reached a limit.
+    #[error("{0}")]
+    Limit(CompileLimit),
+    /// The compiler refused it, or ended otherwise.
     #[error("the compiler {status}: {complaint}")]
     Refused {
         /// How it ended.
@@ -64,11 +60,11 @@ pub enum CompileError {
 }
 
 impl Compiler {
-    pub(super) fn new(program: &Path) -> Self {
+    pub(super) fn new(program: &Path, limits: CompileLimits) -> Self {
         Self {
             program: program.to_owned(),
             turn: Semaphore::new(1),
-            wall: COMPILE_WALL,
+            limits,
         }
     }
 
@@ -79,19 +75,22 @@ impl Compiler {
         let _turn = self.turn.acquire().await;
         let draft = Draft::new("native").map_err(CompileError::Take)?;
         let mut child = self.start(source, &draft, wasi)?;
-        let Ok(ended) = timeout(self.wall, end(&mut child)).await else {
+        let Ok(ended) = timeout(self.limits.wall, end(&mut child)).await else {
             // It may have ended by itself; killing it twice is no harm. Waiting reaps it.
             let _killed = child.kill().await.is_ok();
-            return Err(CompileError::Timeout.into());
+            return Err(CompileError::Limit(CompileLimit::Wall(self.limits.wall)).into());
         };
         let (status, complaint) = ended.map_err(CompileError::Talk)?;
         if !status.success() {
-            return Err(refused(status, &complaint));
+            return Err(refused(status, &complaint, &self.limits));
         }
-        let sealed = spawn_blocking(move || draft.seal(NATIVE_BYTES)).await;
+        let native_bytes = self.limits.native_bytes;
+        let sealed = spawn_blocking(move || draft.seal(native_bytes)).await;
         let sealed = sealed.map_err(|_panicked| LoadFault::BrokenOff)?;
         let code = sealed.map_err(CompileError::Take)?;
-        Ok(Native::from_child(code.ok_or(CompileError::TooLarge)?))
+        Ok(Native::from_child(code.ok_or(CompileError::Limit(
+            CompileLimit::Native(native_bytes),
+        ))?))
     }
 
     fn start(&self, source: &Source, native: &Draft, wasi: bool) -> Result<Child, CompileError> {
@@ -100,6 +99,7 @@ impl Compiler {
         Command::new(&self.program)
             .arg("compile-policy")
             .args(wasi.then_some("--wasi"))
+            .args(self.limits.arguments())
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(input))
@@ -124,10 +124,15 @@ async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
 }
 
 /// Why there is no native code, by what the child has said. A child that was ended has not said it to the end.
-fn refused(status: ExitStatus, complaint: &[u8]) -> LoadFault {
+fn refused(status: ExitStatus, complaint: &[u8], limits: &CompileLimits) -> LoadFault {
+    if let Some(limit) = limits.reached(status, complaint) {
+        return CompileError::Limit(limit).into();
+    }
     let said = match Complaint::read(complaint) {
         Some(Complaint::Source(error)) => return LoadFault::Source(error.in_one_line()),
-        Some(Complaint::TooLarge) => return CompileError::TooLarge.into(),
+        Some(Complaint::TooLarge) => {
+            return CompileError::Limit(CompileLimit::Native(limits.native_bytes)).into();
+        }
         Some(Complaint::Other(text)) => text,
         None => String::from_utf8_lossy(complaint).into_owned(),
     };
@@ -139,13 +144,17 @@ fn refused(status: ExitStatus, complaint: &[u8]) -> LoadFault {
 
 fn ended(status: ExitStatus) -> String {
     match status.signal() {
-        Some(signal) => format!("was ended by signal {signal}, most likely by a limit of its time or memory"),
+        // By the kernel, where the container has no more memory for it.
+        Some(9) => "was killed, most likely because the container's memory limit was reached".to_owned(),
+        Some(signal) => format!("was ended by signal {signal}"),
         None => "refused it".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::policy::SourceError;
 
@@ -183,17 +192,23 @@ mod tests {
     #[tokio::test]
     async fn a_compiler_that_hangs_is_ended() {
         let compiler = Compiler {
-            wall: Duration::from_millis(300),
-            ..Compiler::new(&program("hangs"))
+            limits: CompileLimits {
+                wall: Duration::from_millis(300),
+                ..CompileLimits::default()
+            },
+            ..Compiler::new(&program("hangs"), CompileLimits::default())
         };
         let compiled = compiler.compile(&source(), false).await;
-        assert!(matches!(compiled, Err(LoadFault::Compile(CompileError::Timeout))));
+        let Err(fault) = compiled else {
+            panic!("it was compiled")
+        };
+        assert_eq!(told(&fault), "compiling it took longer than 0.3 s");
         until_ended().await;
     }
 
     #[tokio::test]
     async fn a_compiler_whose_caller_is_gone_is_ended() {
-        let compiler = Compiler::new(&program("hangs"));
+        let compiler = Compiler::new(&program("hangs"), CompileLimits::default());
         let source = source();
         let given_up = timeout(Duration::from_millis(300), compiler.compile(&source, false)).await;
         assert!(given_up.is_err());
@@ -203,14 +218,14 @@ mod tests {
     #[test]
     fn what_the_child_says_comes_back_as_it_was_meant() {
         let failed = ExitStatus::from_raw(1 << 8);
-        let fault = |said: &str| refused(failed, said.as_bytes());
+        let fault = |said: &str| refused(failed, said.as_bytes(), &CompileLimits::default());
         assert!(matches!(
             fault(r#"{"source":"core-module"}"#),
             LoadFault::Source(SourceError::CoreModule)
         ));
         assert!(matches!(
             fault("\"too-large\"\n"),
-            LoadFault::Compile(CompileError::TooLarge)
+            LoadFault::Compile(CompileError::Limit(CompileLimit::Native(_)))
         ));
         for said in [r#"{"other":"no\nway"}"#, "no\nway"] {
             assert_eq!(told(&fault(said)), r"the compiler refused it: no\nway");
@@ -224,7 +239,9 @@ mod tests {
             r#"{{"source":{{"imports":{{"imports":"\u001b[2J{}"}}}}}}"#,
             "x".repeat(3000)
         );
-        let LoadFault::Source(SourceError::Imports { imports }) = refused(failed, long.as_bytes()) else {
+        let LoadFault::Source(SourceError::Imports { imports }) =
+            refused(failed, long.as_bytes(), &CompileLimits::default())
+        else {
             panic!("{long}")
         };
         assert!(

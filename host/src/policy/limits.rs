@@ -17,9 +17,6 @@ pub(super) const SOURCE_BYTES: u64 = 32 * 1024 * 1024;
 /// Machine code is two to four times as long as wasm.
 pub(super) const NATIVE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// A policy in Python takes half a minute to compile.
-pub(super) const COMPILE_WALL: Duration = Duration::from_secs(60);
-
 /// What one policy may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

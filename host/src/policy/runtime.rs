@@ -12,6 +12,7 @@ use wasmtime::component::Linker;
 
 use crate::clock::Clock;
 
+use super::compile_limits::CompileLimits;
 use super::compiler::Compiler;
 use super::digest::hex;
 use super::host::{self, Caller};
@@ -76,12 +77,19 @@ impl Runtime {
             linker,
             wasi_linker,
             ticker: Arc::new(ticker),
-            compiler: Compiler::new(&options.compiler),
+            compiler: Compiler::new(&options.compiler, CompileLimits::default()),
             fingerprint: fingerprint(&engine),
             engine,
             options,
             observer: Arc::new(Nobody),
         })
+    }
+
+    /// The same, where compiling a component may use so much.
+    #[must_use]
+    pub fn compiling_within(mut self, limits: CompileLimits) -> Self {
+        self.compiler = Compiler::new(&self.options.compiler, limits);
+        self
     }
 
     /// The same, with somebody who hears what the policies loaded from now on do.

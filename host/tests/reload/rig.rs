@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use scupper::clock::Clock;
 use scupper::policy::{
-    Catalogue, CompileLimits, DrainInfo, Network, NoCluster, PolicySource, PolicySpec, ReloadNotice,
-    ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError,
-    StepCall, WatchOptions,
+    Catalogue, DrainInfo, Network, NoCluster, PolicySource, PolicySpec, ReloadNotice, ReloadOptions,
+    ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError, StepCall,
+    WatchOptions,
 };
 use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
 use tokio::sync::mpsc;
@@ -84,7 +84,6 @@ pub(crate) fn runtime_with(clock: Clock, compiler: PathBuf) -> Arc<Runtime> {
     let options = RuntimeOptions {
         cache: scratch().join("compiled"),
         compiler,
-        compile_limits: CompileLimits::default(),
         clock,
         network: Network::closed(),
         secrets: Secrets::default(),

@@ -16,8 +16,8 @@ use crate::policy::loaded::Loaded;
 use crate::policy::name::check_policy_name;
 use crate::policy::source::Source;
 use crate::policy::{
-    CallError, CallFault, ClusterAccess, CompileError, DrainInfo, LoadFault, PlanCall, PolicySpec, Runtime,
-    SourceError,
+    CallError, CallFault, ClusterAccess, CompileError, CompileLimit, DrainInfo, LoadFault, PlanCall,
+    PolicySpec, Runtime, SourceError,
 };
 
 /// What a candidate is made of.
@@ -142,7 +142,7 @@ pub(super) const fn may_pass(fault: &LoadFault) -> bool {
                 CompileError::Start { .. }
                     | CompileError::Talk(_)
                     | CompileError::Take(_)
-                    | CompileError::Timeout
+                    | CompileError::Limit(CompileLimit::Wall(_))
             )
     )
 }

@@ -3,8 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use scupper::policy::{CompileError, LoadFault, Policies, PolicySpec, SourceError};
+use scupper::policy::{CompileError, CompileLimits, LoadFault, Policies, PolicySpec, SourceError};
 use wasm_encoder::{BlockType, Function, ValType};
 
 use super::beside;
@@ -56,32 +57,99 @@ fn wide(locals: u32) -> Function {
     function
 }
 
-pub(super) async fn row_14_compile_bombs() {
+/// The policy of a hand-made component with more functions.
+fn with_more(more: Vec<Function>, name: &str) -> PolicySpec {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let bombs: [(&str, Vec<Function>); 4] = [
-        ("long", vec![long(60_000)]),
+    let mut made = HandMade::right();
+    made.more = more;
+    // Another component each time: one that was compiled before is not compiled again.
+    made.word(1000, NUMBER.fetch_add(1, Ordering::Relaxed));
+    PolicySpec {
+        file: made.file(name),
+        ..spec("echo")
+    }
+}
+
+/// Compiles a policy within limits.
+async fn compile(spec: PolicySpec, limits: CompileLimits) -> Result<Policies, (LoadFault, String)> {
+    let compiler = env!("CARGO_BIN_EXE_scupper").as_ref();
+    let runtime = runtime_with(&scratch().join("compiled"), compiler).compiling_within(limits);
+    let cluster = Arc::new(FakeCluster::default());
+    Policies::load(&runtime, &[spec], cluster).await.map_err(fault)
+}
+
+pub(super) async fn row_14_compile_bombs() {
+    let bombs: [(&str, Vec<Function>); 5] = [
+        ("long", vec![long(400_000)]),
         ("deep", vec![deep(20_000)]),
         ("wide", vec![wide(8_000)]),
         ("many", vec![long(1); 40_000]),
+        // Within its bounds it is a policy like any other.
+        ("some", vec![long(1); 400]),
     ];
+    // Whatever it takes, a bomb goes off at its limits, so they are low here: who waits for a minute sees no more.
+    let limits = CompileLimits {
+        cpu_seconds: 1,
+        ..CompileLimits::default()
+    };
     for (name, more) in bombs {
-        let mut made = HandMade::right();
-        made.more = more;
-        // Another component each time: one that was compiled before is not compiled again.
-        made.word(1000, NUMBER.fetch_add(1, Ordering::Relaxed));
-        let spec = PolicySpec {
-            file: made.file(name),
-            ..spec("echo")
-        };
-        let (loaded, steps) = beside(1, async || load_spec(spec.clone()).await.map_err(fault)).await;
-        // Within its bounds it is a policy like any other; beyond them the child is what dies.
+        let spec = with_more(more, name);
+        let (loaded, steps) = beside(1, async || compile(spec.clone(), limits).await).await;
         match loaded.as_slice() {
             [Ok(policies)] => assert_eq!(policies.infos().len(), 1),
-            [Err((LoadFault::Compile(_) | LoadFault::Source(_), _))] => {}
+            // Beyond them the child is what dies.
+            [Err((LoadFault::Compile(_) | LoadFault::Source(_), _))] if name != "some" => {}
             [Err((_, text))] => panic!("{name}: {text}"),
             _ => panic!("{name}: no answer"),
         }
         assert!(steps >= 20, "{name}: the neighbour took {steps} steps");
+    }
+}
+
+#[tokio::test]
+async fn row_14_what_is_told_names_the_limit() {
+    let usual = CompileLimits::default();
+    let short = Duration::from_millis(300);
+    let rows = [
+        (
+            vec![long(400_000)],
+            CompileLimits {
+                cpu_seconds: 1,
+                ..usual
+            },
+            "compiling it took more than 1 s of CPU time",
+        ),
+        (
+            vec![long(400_000)],
+            CompileLimits {
+                address_space: 512 << 20,
+                ..usual
+            },
+            "compiling it took more than 512 MiB of memory",
+        ),
+        (
+            vec![long(1); 10_000],
+            CompileLimits {
+                native_bytes: 1 << 20,
+                ..usual
+            },
+            "it became more than 1 MiB of native code",
+        ),
+        (
+            vec![long(400_000)],
+            CompileLimits { wall: short, ..usual },
+            "compiling it took longer than 0.3 s",
+        ),
+    ];
+    for (number, (more, limits, told)) in rows.into_iter().enumerate() {
+        let spec = with_more(more, &format!("limit-{number}"));
+        let Err((fault, text)) = compile(spec, limits).await else {
+            panic!("it was loaded, and not: {told}")
+        };
+        assert!(
+            matches!(fault, LoadFault::Compile(CompileError::Limit(_))) && text.ends_with(told),
+            "{text}"
+        );
     }
 }
 

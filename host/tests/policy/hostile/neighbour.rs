@@ -1,11 +1,15 @@
 //! Somebody well-behaved who lives on the same thread.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use scupper_engine::{HookPhase, StepOutcome};
 
 use super::memory::Tide;
 use crate::support::{load, step};
+
+/// More steps than any test counts: from then on it leaves the CPU to whoever is waited for.
+const ENOUGH: usize = 200;
 
 /// Does something hostile so many times, while another policy takes one step after the other on the same thread, as
 /// another drain would. Gives what came of it and how many steps the other one took.
@@ -19,7 +23,11 @@ pub(super) async fn beside<T>(times: usize, hostile: impl AsyncFn() -> T) -> (Ve
             let outcome = step(&neighbour, HookPhase::BeforeDrain, b"waiting").await;
             assert_eq!(outcome, StepOutcome::Done, "the neighbour was disturbed");
             steps.set(steps.get() + 1);
-            tokio::task::yield_now().await;
+            if steps.get() < ENOUGH {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
     };
     let attacks = async {
