@@ -52,6 +52,8 @@ struct Watch<T> {
     pauses: u32,
     barred: bool,
     trouble: Trouble,
+    /// That it broke, since it last worked.
+    told: bool,
     state: State<T>,
 }
 
@@ -66,6 +68,7 @@ where
         pauses: 0,
         barred: false,
         trouble: cluster.troubles().of_one(),
+        told: false,
         state: State::Start,
     };
     stream::unfold(watch, |mut watch| async {
@@ -137,6 +140,8 @@ impl<T: Followed> Watch<T> {
             WatchEvent::Error(status) => return Err(Break::from_status(&status)),
         };
         self.mended();
+        self.pauses = 0;
+        self.told = false;
         self.state = State::Open(version, events);
         Ok(change)
     }
@@ -172,7 +177,8 @@ impl<T: Followed> Watch<T> {
                 self.asker.list_first();
             }
             Break::Forbidden(error) | Break::Failed(error) => {
-                if self.pauses == 0 {
+                // Not by the count of pauses: finding out how to list takes some of them.
+                if !std::mem::replace(&mut self.told, true) {
                     tracing::warn!(path, error, "watch broke, trying again");
                 } else {
                     tracing::debug!(path, error, tries = self.pauses, "watch is still broken");
@@ -184,7 +190,7 @@ impl<T: Followed> Watch<T> {
     }
 
     fn healthy(&mut self) {
-        if self.pauses > 1 {
+        if std::mem::take(&mut self.told) && self.pauses > 1 {
             tracing::info!(path = self.asker.path(), "watch works again");
         }
         self.mended();

@@ -1,0 +1,20 @@
+//! What `deploy/` installs, on a real API server: the manifests as they are, drivers with the token of a pod of the
+//! DaemonSet and with nothing else, and each right taken away.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    dead_code,
+    reason = "helpers of tests, shared with the benchmark"
+)]
+
+mod doors;
+mod installed;
+mod own_node;
+mod rights;
+#[path = "../support/skip.rs"]
+mod skip;
+#[path = "../../benches/drain/testbed.rs"]
+mod testbed;
+
+/// One control plane at a time: each takes most of a small machine.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -1,0 +1,129 @@
+//! No right is too many: many drivers at once, each without one of them, and each of them says which.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::installed::{Driver, Installed, event, transition, until};
+use crate::{ALONE, skip};
+
+/// A driver that lacks a right.
+struct Deprived {
+    right: [String; 3],
+    node: String,
+    kubeconfig: PathBuf,
+    driver: Driver,
+}
+
+#[tokio::test]
+async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    // An API server that lists before it watches, as all did once: on others, listing goes by the right to watch.
+    let unstreamed = ["--apiserver-arg", "--feature-gates=WatchList=false"];
+    let installed = Installed::up("self-claim", &[&["--nodes", "25"][..], &unstreamed].concat()).await;
+    let granted = installed.granted().await;
+    assert_eq!(
+        granted.len(),
+        24,
+        "a node for each, and one for whoever has them all: {granted:?}"
+    );
+    let accounts = (0..=granted.len()).flat_map(|number| account(&granted, number));
+    let work = (0..=granted.len()).flat_map(|number| work(&format!("node-{number}")));
+    installed.create(&accounts.chain(work).collect::<Vec<_>>());
+    let whole = format!("node-{}", granted.len());
+    let kubeconfig = installed
+        .kubeconfig(&format!("without-{}", granted.len()), None)
+        .await;
+    let driver = Driver::start(&installed, &whole, &kubeconfig, &["--scope=node", "--force"]).await;
+    let mut all = Vec::new();
+    for (number, right) in granted.into_iter().enumerate() {
+        let node = format!("node-{number}");
+        let kubeconfig = installed.kubeconfig(&format!("without-{number}"), None).await;
+        let driver = Driver::start(&installed, &node, &kubeconfig, &["--scope=node", "--force"]).await;
+        all.push(Deprived {
+            right,
+            node,
+            kubeconfig,
+            driver,
+        });
+    }
+    until(async || is_through(&installed, &whole).await, || driver.log()).await;
+    assert!(!driver.log().contains("cannot "), "{}", driver.log());
+    for deprived in &all {
+        let refused = refusal(&deprived.right);
+        let told = || format!("{}: {refused}:\n{}", deprived.node, deprived.driver.log());
+        until(async || deprived.driver.log().contains(&refused), told).await;
+        doctor_names_it(deprived);
+    }
+    for deprived in &all {
+        println!(
+            "{:?} {}",
+            deprived.right,
+            is_through(&installed, &deprived.node).await
+        );
+    }
+}
+
+/// An account with all rights but one, or with all.
+fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 3] {
+    let name = format!("without-{lacks}");
+    let kept = granted.iter().enumerate().filter(|(number, _)| *number != lacks);
+    let rules = kept.map(|(_, [verb, group, resource])| {
+        json!({"verbs": [verb], "apiGroups": [group], "resources": [resource]})
+    });
+    let rules: Vec<_> = rules.collect();
+    let api = "rbac.authorization.k8s.io";
+    [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "scupper"}}),
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules,
+        }),
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "scupper"}],
+        }),
+    ]
+}
+
+/// A pod to evict, a drain to carry out, and two transitions that are not as they should be.
+fn work(node: &str) -> [Value; 4] {
+    let drain = format!("drain.slm.k8s.io.{node}");
+    let uncordon = format!("drain.slm.k8s.io-uncordon.{node}");
+    [
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("bare-{node}"), "namespace": "default"},
+            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none"}]},
+        }),
+        transition(&drain, &json!({"nodeName": node}), "9m"),
+        transition(&uncordon, &json!({"allNodes": true}), "5m"),
+        event(&format!("drain-{node}"), &drain, node),
+    ]
+}
+
+/// The event is carried out and gone.
+async fn is_through(installed: &Installed, node: &str) -> bool {
+    let path = format!("/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain-{node}");
+    installed.get(&path).await["code"] == 404 && installed.condition(node, "Drained").await == "True"
+}
+
+/// What the API server says of it.
+fn refusal([verb, group, resource]: &[String; 3]) -> String {
+    format!("cannot {verb} resource \"{resource}\" in API group \"{group}\"")
+}
+
+fn doctor_names_it(deprived: &Deprived) {
+    let [verb, group, resource] = &deprived.right;
+    let dot = if group.is_empty() { "" } else { "." };
+    let named = format!("no right to {verb} {resource}{dot}{group},");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    command.arg("doctor");
+    let output = command.env("KUBECONFIG", &deprived.kubeconfig).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains(&named), "{named}: {output:?}");
+}
