@@ -69,7 +69,7 @@ test-slm: tools plugins ## Only the SLM scenarios, by name.
 .PHONY: test-real-apiserver
 test-real-apiserver: tools plugins testbeds ## Only what runs on the real API server.
 	cargo test --locked -p scupper-simulator --test semantics_real
-	cargo test --locked -p scupper --test real_apiserver
+	cargo test --locked -p scupper --test real_apiserver --test real_deploy
 
 .PHONY: test-real-kubelet
 test-real-kubelet: tools plugins testbeds ## Only what runs on the real kubelet.

@@ -140,7 +140,6 @@ impl<T: Followed> Watch<T> {
             WatchEvent::Error(status) => return Err(Break::from_status(&status)),
         };
         self.mended();
-        self.pauses = 0;
         self.told = false;
         self.state = State::Open(version, events);
         Ok(change)

@@ -56,16 +56,31 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
     for deprived in &all {
         let refused = refusal(&deprived.right);
         let told = || format!("{}: {refused}:\n{}", deprived.node, deprived.driver.log());
-        until(async || deprived.driver.log().contains(&refused), told).await;
+        until(async || unescaped(&deprived.driver).contains(&refused), told).await;
         doctor_names_it(deprived);
     }
     for deprived in &all {
-        println!(
-            "{:?} {}",
-            deprived.right,
-            is_through(&installed, &deprived.node).await
-        );
+        let through = async || is_through(&installed, &deprived.node).await;
+        if tells_less_without(&deprived.right) {
+            until(through, || {
+                format!("{:?}:\n{}", deprived.right, deprived.driver.log())
+            })
+            .await;
+        } else {
+            assert!(!through().await, "{:?} was not needed", deprived.right);
+        }
     }
+}
+
+/// Rights without which this drain is carried out all the same, since its transition is there, if not as it should be.
+fn tells_less_without([verb, _, resource]: &[String; 3]) -> bool {
+    let resources = [
+        "daemonsets",
+        "poddisruptionbudgets",
+        "events",
+        "lifecycletransitions",
+    ];
+    resources.contains(&resource.as_str()) && (verb != "get")
 }
 
 /// An account with all rights but one, or with all.
@@ -110,6 +125,11 @@ fn work(node: &str) -> [Value; 4] {
 async fn is_through(installed: &Installed, node: &str) -> bool {
     let path = format!("/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain-{node}");
     installed.get(&path).await["code"] == 404 && installed.condition(node, "Drained").await == "True"
+}
+
+/// Log lines have what the server says in quotes.
+fn unescaped(driver: &Driver) -> String {
+    driver.log().replace("\\\"", "\"")
 }
 
 /// What the API server says of it.
