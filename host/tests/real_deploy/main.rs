@@ -7,6 +7,7 @@
     reason = "helpers of tests, shared with the benchmark"
 )]
 
+mod charts;
 mod doors;
 mod installed;
 mod own_node;

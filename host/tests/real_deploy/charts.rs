@@ -1,0 +1,188 @@
+//! What of `deploy/` needs no cluster: Helm and kustomize give the same objects, configurations are valid, alerts fire
+//! when they should.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::installed::deploy;
+use crate::skip;
+
+/// An overlay, the components beside it, and what Helm is told instead.
+const SAME: [(&str, &[&str], &[&str]); 6] = [
+    (
+        "self-claim",
+        &["monitoring"],
+        &["--include-crds", "--set=monitoring=true"],
+    ),
+    ("slm", &[], &["--set=claim=kubelet"]),
+    ("own-group", &[], &["--set=lifecycleGroup=lifecycle.scupper.dev"]),
+    (
+        "non-root",
+        &[],
+        &["--include-crds", "--set=claim=self,kubeletDirectories=false"],
+    ),
+    ("slurm", &[], &["--include-crds"]),
+    ("openstack", &[], &["--include-crds", "--set=secrets={openstack}"]),
+];
+
+#[test]
+fn the_chart_gives_the_objects_of_the_overlays() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    for (overlay, components, set) in SAME {
+        let kustomized = kustomized(overlay, components);
+        let mut command = Command::new(tool("helm"));
+        command.args([
+            "template",
+            "scupper",
+            "--namespace=scupper",
+            "--set=createNamespace=true",
+        ]);
+        let own = deploy().join("overlays").join(overlay).join("scupper.yaml");
+        if own.exists() {
+            command.arg(format!("--set-file=config={}", own.display()));
+        }
+        let templated = objects(&out(command.args(set).arg(deploy().join("helm/scupper"))));
+        let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(names(&templated), names(&kustomized), "{overlay}");
+        for (name, object) in templated {
+            assert_eq!(object, kustomized[&name], "{overlay}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_release_in_another_namespace_binds_the_account_there() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let mut command = Command::new(tool("helm"));
+    command.args([
+        "template",
+        "scupper",
+        "--namespace=drains",
+        "--set=monitoring=true",
+    ]);
+    let text = out(command.arg(deploy().join("helm/scupper")));
+    assert!(text.contains("system:serviceaccount:drains:scupper"), "{text}");
+    for left in ["namespace: scupper", "serviceaccount:scupper", "job=\"scupper/"] {
+        assert!(!text.contains(left), "{left}: {text}");
+    }
+}
+
+#[test]
+fn the_configuration_of_each_overlay_is_valid() {
+    for file in ["base", "overlays/slurm", "overlays/openstack"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+        out(command
+            .args(["config", "check"])
+            .arg(deploy().join(file).join("scupper.yaml")));
+    }
+}
+
+#[test]
+fn alerts_fire_when_they_should_and_not_before() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let rules = std::fs::read_to_string(monitoring("rules.yaml")).unwrap();
+    let rules: Value = serde_saphyr::from_str(&rules).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rules.yml"), rules["spec"].to_string()).unwrap();
+    let tests = folder.path().join("rules.test.yaml");
+    std::fs::copy(monitoring("rules.test.yaml"), &tests).unwrap();
+    out(Command::new(tool("promtool")).args(["test", "rules"]).arg(&tests));
+    let tested = std::fs::read_to_string(&tests).unwrap();
+    for rule in rules["spec"]["groups"][0]["rules"].as_array().unwrap() {
+        let fires = format!(
+            "alertname: {}\n        exp_alerts:",
+            rule["alert"].as_str().unwrap()
+        );
+        assert!(tested.contains(&fires), "no test sees it fire: {rule}");
+    }
+}
+
+fn monitoring(file: &str) -> PathBuf {
+    deploy().join("components/monitoring").join(file)
+}
+
+fn kustomized(overlay: &str, components: &[&str]) -> BTreeMap<String, Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    // Kustomize takes relative paths only.
+    let up = "../".repeat(folder.components().count() - 1);
+    let there = format!(
+        "{up}{}",
+        deploy()
+            .canonicalize()
+            .unwrap()
+            .display()
+            .to_string()
+            .trim_start_matches('/')
+    );
+    let components = components.iter().map(|name| format!("{there}/components/{name}"));
+    let text = serde_json::json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [format!("{there}/overlays/{overlay}")], "components": components.collect::<Vec<_>>(),
+    });
+    std::fs::write(folder.join("kustomization.yaml"), text.to_string()).unwrap();
+    objects(&out(kubectl().arg("kustomize").arg(&folder)))
+}
+
+/// The testbed's own, which needs no cluster for this.
+fn kubectl() -> Command {
+    let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("testbeds/kubernetes/kubernetes-testbed");
+    let built = out(Command::new(testbed).arg("build"));
+    let mut command = Command::new(Path::new(built.trim()).join("controlplane"));
+    command.arg("kubectl");
+    command
+}
+
+fn tool(name: &str) -> PathBuf {
+    let cache = std::env::var_os("SCUPPER_CACHE").unwrap_or_else(|| "/var/cache/scupper".into());
+    let tool = Path::new(&cache).join("tools/bin").join(name);
+    assert!(
+        tool.exists(),
+        "{} is missing: host/testbeds/tools {name}",
+        tool.display()
+    );
+    tool
+}
+
+fn out(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Kind, namespace and name, and the object with its lists of named things in the order of their names.
+fn objects(yaml: &str) -> BTreeMap<String, Value> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    let named = all
+        .into_iter()
+        .filter(|object| !object.is_null())
+        .map(|mut object| {
+            ordered(&mut object);
+            let meta = &object["metadata"];
+            let name = format!("{} {}/{}", object["kind"], meta["namespace"], meta["name"]);
+            (name, object)
+        });
+    named.collect()
+}
+
+fn ordered(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(ordered);
+            if items.iter().all(|item| item["name"].is_string()) {
+                items.sort_by_key(|item| item["name"].to_string());
+            }
+        }
+        Value::Object(fields) => fields.values_mut().for_each(ordered),
+        _ => {}
+    }
+}
