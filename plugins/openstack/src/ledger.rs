@@ -9,6 +9,8 @@ use crate::cloud::Session;
 
 /// What the host keeps.
 const BYTES: usize = 1024;
+/// What is kept of a server's name.
+const NAME: usize = 40;
 
 /// The state of a hook.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -21,6 +23,9 @@ pub(crate) struct Ledger {
     /// The plan was found good; from then on things are changed.
     #[serde(rename = "p", default, skip_serializing_if = "is_false")]
     pub(crate) planned: bool,
+    /// That the compute service is disabled was told.
+    #[serde(rename = "a", default, skip_serializing_if = "is_false")]
+    pub(crate) announced: bool,
     /// When the host was first seen empty, by the clock of the host of this policy.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) empty_since: Option<Timestamp>,
@@ -39,6 +44,9 @@ pub(crate) struct Ledger {
     /// How often Nova refused to begin a migration, by the beginning of the server's id.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) refused: BTreeMap<String, u32>,
+    /// The names of servers that move, by the beginning of their ids: on its last steps one is not in the host's list.
+    #[serde(rename = "m", default, skip_serializing_if = "BTreeMap::is_empty")]
+    names: BTreeMap<String, String>,
 }
 
 impl Ledger {
@@ -60,6 +68,9 @@ impl Ledger {
                 self.told_to = first;
                 continue;
             }
+            if self.names.pop_first().is_some() {
+                continue;
+            }
             if self.refused.pop_first().is_some()
                 || self.overdue.pop_first().is_some()
                 || self.running.pop_first().is_some()
@@ -78,6 +89,23 @@ impl Ledger {
     /// Its bad end is told, or `false`: it was before.
     pub(crate) fn tell(&mut self, migration: u64) -> bool {
         migration > self.told_to && self.told.insert(migration)
+    }
+
+    /// The name of a server that moves; empty: it is not known.
+    pub(crate) fn name(&self, server: &str) -> &str {
+        self.names.get(short(server)).map_or("", String::as_str)
+    }
+
+    /// These are the servers that move, as they are called.
+    pub(crate) fn call<'a>(&mut self, moving: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
+        let mut names = BTreeMap::new();
+        for (id, name) in moving {
+            let name = name.unwrap_or_else(|| self.name(id));
+            if !name.is_empty() {
+                names.insert(short(id).to_owned(), name.chars().take(NAME).collect());
+            }
+        }
+        self.names = names;
     }
 
     pub(crate) fn refusals(&self, server: &str) -> u32 {
@@ -123,6 +151,9 @@ mod tests {
             ledger.running.insert(number, 1_800_000_000_000);
             ledger.tell(number);
         }
+        let moving: Vec<String> = (0..50).map(|number| format!("{number:08x}-0000")).collect();
+        let name = "n".repeat(200);
+        ledger.call(moving.iter().map(|id| (id.as_str(), Some(name.as_str()))));
         let bytes = ledger.write();
         assert!(bytes.len() <= BYTES);
         let read = Ledger::read(&bytes);

@@ -96,8 +96,9 @@ fn stop(
     );
     let pending = Outcome::pending(progress).again_after(settings.poll);
     let pending = under_way.iter().fold(pending, |pending, migration| {
+        let id = &migration.instance_uuid;
         pending.waiting_for(
-            format!("server {}", migration.instance_uuid),
+            picture.server(id).map_or_else(|| shown("", id), Server::title),
             migration.words(),
             Some(migration.created()),
         )

@@ -23,6 +23,13 @@ pub(crate) enum Act {
     Force { server: String, migration: u64 },
 }
 
+impl Act {
+    /// It begins to move this server.
+    fn begins(&self, server: &str) -> bool {
+        matches!(self, Self::Live(id) | Self::Cold(id) if id == server)
+    }
+}
+
 /// Why a server stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
@@ -98,8 +105,9 @@ pub(crate) fn decide(picture: &Picture, moves: &Moves, version: Version, ledger:
     for server in &picture.servers {
         judge.server(server, ledger);
     }
-    judge.elsewhere();
+    judge.elsewhere(ledger);
     judge.begin();
+    ledger.call(judge.moving());
     let active = |id: &u64| {
         let mut all = picture.migrations.iter();
         all.any(|migration| migration.id == *id && migration.is_active())
@@ -244,7 +252,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What is not in the list of servers though the host is not free of it, and what has left.
-    fn elsewhere(&mut self) {
+    fn elsewhere(&mut self, ledger: &Ledger) {
         let host = &self.picture.host;
         let mut gone: Vec<&str> = Vec::new();
         for migration in &self.picture.migrations {
@@ -253,7 +261,7 @@ impl<'a> Judge<'a> {
                 continue;
             }
             if migration.is_to(host) && migration.is_active() {
-                self.incoming(migration);
+                self.incoming(migration, ledger);
             } else if migration.is_from(host) && migration.has_succeeded() && !gone.contains(&id) {
                 gone.push(id);
             }
@@ -265,19 +273,19 @@ impl<'a> Judge<'a> {
                 && self.moves.stopped == Stopped::Cold
             {
                 self.decision.acts.push(Act::Confirm(id.to_owned()));
-                self.away(migration, "moved, to be confirmed".to_owned());
+                self.away(migration, "moved, to be confirmed".to_owned(), ledger);
             } else if migration.is_from(host) && migration.is_active() {
                 // It is on its last steps: elsewhere already, and not yet done.
                 self.decision.present += 1;
                 self.decision.moving += 1;
-                self.away(migration, migration.words());
+                self.away(migration, migration.words(), ledger);
             }
         }
         self.decision.gone = gone.len();
     }
 
-    fn incoming(&mut self, migration: &Migration) {
-        self.away(migration, format!("comes here: {}", migration.words()));
+    fn incoming(&mut self, migration: &Migration, ledger: &Ledger) {
+        self.away(migration, format!("comes here: {}", migration.words()), ledger);
         if self.moves.incoming == Incoming::Abort && migration.is_abortable(self.version) {
             self.decision.acts.push(Act::Abort {
                 server: migration.instance_uuid.clone(),
@@ -326,9 +334,29 @@ impl<'a> Judge<'a> {
         });
     }
 
-    fn away(&mut self, migration: &Migration, detail: String) {
+    /// Servers that are on their way, or will be when this step has asked for it, with their names where they are known.
+    fn moving(&self) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+        let picture = self.picture;
+        let name = |id: &str| picture.server(id).map(|server| server.name.as_str());
+        let under_way = picture.migrations.iter();
+        let under_way = under_way.filter(|migration| migration.is_active() || migration.is_unconfirmed());
+        let under_way = under_way.map(move |migration| {
+            let id = migration.instance_uuid.as_str();
+            (id, name(id))
+        });
+        let asked: Vec<_> = picture
+            .servers
+            .iter()
+            .filter(|server| self.decision.acts.iter().any(|act| act.begins(&server.id)))
+            .map(|server| (server.id.as_str(), Some(server.name.as_str())))
+            .collect();
+        under_way.chain(asked)
+    }
+
+    fn away(&mut self, migration: &Migration, detail: String, ledger: &Ledger) {
+        let id = &migration.instance_uuid;
         self.decision.waiting.push(Waiting {
-            what: shown("", &migration.instance_uuid),
+            what: shown(ledger.name(id), id),
             detail,
             since: Some(migration.created()),
         });

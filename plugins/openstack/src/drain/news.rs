@@ -15,9 +15,10 @@ use crate::settings::{Moves, OnDeadline};
 /// How many failures one step tells: each costs two requests for Nova's reason, and more come with the next.
 const AT_ONCE: usize = 4;
 
-pub(super) fn disabled(host: &str, drain: &str) {
+/// `false`: it is worth another try.
+pub(super) fn disabled(host: &str, drain: &str) -> bool {
     let note = format!("nova-compute on {host} is disabled for {drain}: no server comes here any more");
-    tell("ComputeServiceDisabled", &note);
+    tell("ComputeServiceDisabled", &note)
 }
 
 pub(super) fn enabled(host: &str, drain: &str) {

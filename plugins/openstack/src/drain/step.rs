@@ -28,7 +28,7 @@ pub(crate) fn empty(
     let mark = Mark::new(&call.node.name, &call.drain.id);
     let service = preflight::service(call, settings, ledger, cloud)?;
     preflight::check(settings, &service, &mark, ledger, cloud)?;
-    disable(call, &service, &mark, cloud)?;
+    disable(call, &service, &mark, ledger, cloud)?;
 
     let host = service.host.clone();
     let picture = Picture::take(cloud, &host, call.drain.started)?;
@@ -50,20 +50,33 @@ pub(crate) fn empty(
 }
 
 /// No new servers from here on. A service that is disabled already stays as it is, unless a drain of ours did it.
-fn disable(call: &Call, service: &Service, mark: &Mark, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+fn disable(
+    call: &Call,
+    service: &Service,
+    mark: &Mark,
+    ledger: &mut Ledger,
+    cloud: &mut Cloud<'_>,
+) -> Result<(), Trouble> {
+    let mut tell = || {
+        // By what is seen as well: the answer to the request may have been lost.
+        if !ledger.announced {
+            ledger.announced = news::disabled(&service.host, &call.drain.name);
+        }
+    };
     let reason = service.reason();
     if !service.is_enabled() && !mark.is_of_node(reason) {
         log::debug!("{} is disabled by somebody else: {reason}", service.host);
         return Ok(());
     }
     if !service.is_enabled() && mark.is_of_drain(reason) {
+        tell();
         return Ok(());
     }
     let body = ask::disable(mark.text());
     let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
     if answer.is_success() {
         log::info!("disabled nova-compute on {}", service.host);
-        news::disabled(&service.host, &call.drain.name);
+        tell();
         return Ok(());
     }
     Err(Trouble::wait(format!(

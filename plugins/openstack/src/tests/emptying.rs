@@ -288,3 +288,32 @@ fn a_drained_host_costs_a_handful_of_requests() {
     let asked = cloud.with(|state| state.asked.len());
     assert!(asked <= 16, "{:?}", cloud.with(|state| state.asked.clone()));
 }
+
+#[test]
+fn a_server_on_its_last_steps_keeps_its_name() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    assert_eq!(waits(&pending(&host)), ["server vm-s1 (s1): is asked to move"]);
+    pending(&host);
+    // Elsewhere already, and its migration not yet over.
+    cloud.set("s1", "host", json!("compute-b"));
+    for _ in 0..2 {
+        let last = waits(&pending(&host));
+        assert!(
+            last[0].starts_with("server vm-s1 (s1): live migration"),
+            "{last:?}"
+        );
+    }
+    // Asked in one step and away in the next.
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s2", "active");
+    pending(&host);
+    cloud.set("s2", "host", json!("compute-b"));
+    let last = waits(&pending(&host));
+    assert!(
+        last[0].starts_with("server vm-s2 (s2): live migration"),
+        "{last:?}"
+    );
+}

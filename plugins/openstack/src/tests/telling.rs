@@ -1,5 +1,6 @@
 //! Kubernetes Events of the node: each change once, however often is looked.
 
+use scupper_sdk::http::{Error, Method, Request};
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
@@ -30,6 +31,44 @@ fn disabling_and_enabling_are_told_once_each() {
         assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
     }
     assert_eq!(host.events(), [DISABLED, ENABLED]);
+}
+
+#[test]
+fn disabling_is_told_where_the_answer_to_the_request_was_lost() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    cloud.with(|state| {
+        let lost = |request: &Request| matches!(request.method, Method::Put);
+        state.instead = Box::new(move |request| {
+            lost(request).then(|| Err(Error::Timeout("no answer within 20 s".to_owned())))
+        });
+    });
+    pending(&host);
+    assert_eq!(host.events(), [] as [String; 0]);
+    // It has come through all the same.
+    cloud.with(|state| {
+        state.services[0]["status"] = json!("disabled");
+        state.services[0]["disabled_reason"] = json!("scupper: node=node-1 drain=uid-of-maintenance");
+    });
+    for _ in 0..3 {
+        pending(&host);
+    }
+    assert_eq!(host.events(), [DISABLED]);
+}
+
+#[test]
+fn a_disabling_that_could_not_be_told_is_told_later() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    host.outage(Some("the API server does not answer"));
+    pending(&host);
+    assert_eq!(host.events(), [] as [String; 0]);
+    host.outage(None);
+    pending(&host);
+    pending(&host);
+    assert_eq!(host.events(), [DISABLED]);
 }
 
 #[test]

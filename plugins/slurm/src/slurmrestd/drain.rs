@@ -50,11 +50,15 @@ fn try_step(
         return Ok(Outcome::Done);
     };
     memory.version = server.version;
-    if let Some(outcome) = close(call, settings, memory, server, &nodes)? {
+    if let Some(outcome) = close(call, settings, aim, memory, server, &nodes)? {
         return Ok(outcome);
     }
     memory.drained = nodes.iter().all(SlurmNode::is_draining);
     if aim == Aim::Draining {
+        // Told by what is seen: the answer to the request may have been lost.
+        for node in nodes.iter().filter(|node| reason::is_of_this_drain(call, node)) {
+            news::draining(node, &reason::text(call, settings.reason.as_deref(), false));
+        }
         return Ok(Outcome::Done);
     }
     let jobs = server.jobs_on(names)?;
@@ -94,6 +98,7 @@ fn find(
 fn close(
     call: &Call,
     settings: &Settings,
+    aim: Aim,
     memory: &Memory,
     server: &Server<'_>,
     nodes: &[SlurmNode],
@@ -125,7 +130,10 @@ fn close(
     for node in &open {
         server.set_state(&node.name, "DRAIN", Some(&text))?;
         log::info!("Slurm was asked to drain {}", node.name);
-        news::draining(node, &text);
+        if aim == Aim::Drained {
+            // The hook before the cordon has told it, and somebody has changed it since.
+            news::draining(node, &text);
+        }
     }
     let waits = pending("Slurm was asked to drain").again_after(SOON);
     Ok(Some(each(waits, "to take no more jobs").into()))

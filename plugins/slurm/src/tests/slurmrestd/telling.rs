@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scupper_sdk::http::Error;
 use scupper_sdk::{Outcome, Phase};
 
 use super::fake::{Fake, NODE, OURS};
@@ -31,6 +32,20 @@ fn draining_and_undraining_are_told_once_each() {
             "Normal SlurmNodeUndrained of node-1: Slurm gives jobs to node-1 again: maintenance".to_owned()
         ]
     );
+}
+
+#[test]
+fn draining_is_told_where_the_answer_to_the_request_was_lost() {
+    let fake = Fake::busy();
+    fake.fault("POST node/", true, || {
+        Err(Error::Timeout("no answer within 20 s".to_owned()))
+    });
+    assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Failed(_)));
+    assert_eq!(fake.reason(NODE), OURS);
+    assert_eq!(fake.host.events(), [] as [String; 0]);
+    assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
+    fake.waits();
+    assert_eq!(fake.host.events(), [draining()]);
 }
 
 #[test]
