@@ -19,6 +19,9 @@ mod crashes;
 mod driver;
 mod endings;
 mod examples;
+#[path = "../support/guests.rs"]
+#[expect(dead_code, reason = "not all of it is needed here")]
+mod guests;
 mod idle;
 mod memory;
 mod metrics;
@@ -26,5 +29,6 @@ mod objects;
 mod policies;
 mod probes;
 mod reloading;
+mod resuming;
 mod rig;
 mod transitions;

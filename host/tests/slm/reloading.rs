@@ -137,7 +137,7 @@ fn names(rig: &Rig) -> Vec<String> {
 }
 
 /// The notes of all Events with this reason.
-fn notes(rig: &Rig, reason: &str) -> Vec<String> {
+pub(crate) fn notes(rig: &Rig, reason: &str) -> Vec<String> {
     let events = rig.list("events.events.k8s.io");
     let events = events.iter().filter(|event| event["reason"] == reason);
     events

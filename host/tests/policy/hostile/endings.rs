@@ -124,13 +124,16 @@ pub(super) async fn row_16_a_panic_of_the_driver_itself_becomes_an_answer() {
 pub(super) async fn row_17_a_storm_of_broken_candidates_compiles_nothing() {
     let whole = std::fs::read(crate::support::guest("echo")).unwrap();
     let file = scratch().join("storm.wasm");
+    // One, as in the driver.
+    let runtime = runtime();
     let push = async || {
         std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
         let spec = PolicySpec {
             file: file.clone(),
             ..spec("echo")
         };
-        load_spec(spec).await.map(|_| ())
+        let cluster = Arc::new(FakeCluster::default());
+        Policies::load(&runtime, &[spec], cluster).await.map(|_| ())
     };
     let (pushes, steps) = beside(200, push).await;
     for push in pushes {

@@ -169,8 +169,7 @@ fn what_runs_for_too_long_is_told_once_whatever_is_done_about_it() {
         // Nova takes the request, and the migration goes on all the same.
         cloud.with(|state| {
             state.instead = Box::new(|request| {
-                (request.method == scupper_sdk::http::Method::Delete)
-                    .then(|| Ok(scupper_sdk::http::Response::new(202, "")))
+                (request.method == Method::Delete).then(|| Ok(scupper_sdk::http::Response::new(202, "")))
             });
         });
         pending(&host);
@@ -221,8 +220,7 @@ fn what_a_cancel_aborts_is_told_once() {
     pending(&host);
     cloud.with(|state| {
         state.instead = Box::new(|request| {
-            (request.method == scupper_sdk::http::Method::Delete)
-                .then(|| Ok(scupper_sdk::http::Response::new(202, "")))
+            (request.method == Method::Delete).then(|| Ok(scupper_sdk::http::Response::new(202, "")))
         });
     });
     for _ in 0..3 {

@@ -1,0 +1,75 @@
+//! The driver is killed while a hook is under way, and the next one finds another file of the policy: what the hook had
+//! got to is of a version that nothing there can read.
+
+use std::fs;
+use std::path::Path;
+
+use crate::driver::Driver;
+use crate::guests::guest;
+use crate::reloading::notes;
+use crate::rig::{DRIVER, Rig};
+
+/// A driver with the edition that lies in this file, and with a state directory of its own: an edition that was kept
+/// would be gone on with.
+async fn driver(rig: &Rig, module: &Path, state: &Path) -> Driver {
+    let policy = format!("edition={}", module.display());
+    let state = state.to_str().unwrap();
+    let arguments = [
+        "--policy",
+        &policy,
+        "--policy-config",
+        "edition.state=tell",
+        "--state-dir",
+        state,
+    ];
+    rig.driver(&arguments).await
+}
+
+fn checkpoint(rig: &Rig) -> String {
+    let node = rig.node();
+    let text = node["metadata"]["annotations"]["scupper.dev/drain"].as_str();
+    text.unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_hook_begins_again_where_nothing_reads_its_state_and_an_event_says_so() {
+    let rig = Rig::start().await;
+    rig.pods(&["a", "b"]);
+    let dir = tempfile::tempdir().unwrap();
+    let module = dir.path().join("edition.wasm");
+    fs::copy(guest("edition_1"), &module).unwrap();
+    let mut first = driver(&rig, &module, &dir.path().join("one")).await;
+    rig.event("drain", DRIVER);
+    rig.until("the hook is under way, and where it stands is saved", || {
+        assert!(first.is_running(), "it ended:\n{}", first.log());
+        checkpoint(&rig).contains(r#""version":1"#)
+    })
+    .await;
+    assert!(rig.is_cordoned());
+    let held = rig.kubelet.hold().await;
+    first.kill();
+    fs::copy(guest("edition_6"), &module).unwrap();
+    let next = driver(&rig, &module, &dir.path().join("two")).await;
+    rig.until("the dead endpoint is gone", || rig.endpoints().len() == 1)
+        .await;
+    drop(held);
+    rig.until("it is told", || !notes(&rig, "PolicyHookBegunAgain").is_empty())
+        .await;
+    rig.until("the hook has begun again, and that is saved", || {
+        next.output().contains("6 after") && checkpoint(&rig).contains(r#""version":3"#)
+    })
+    .await;
+    assert!(!next.output().contains("6 after 1"), "{}", next.output());
+    let told = notes(&rig, "PolicyHookBegunAgain");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let said = "policy edition: a before-drain hook begins again without its state, which is of version 1";
+    assert!(
+        told[0].starts_with(said) && told[0].ends_with("reads version 3"),
+        "{told:?}"
+    );
+    // It still holds the drain: nothing has left.
+    assert_eq!(rig.pod_names(), ["a", "b"]);
+    rig.delete_event("drain");
+    assert_eq!(rig.end_of("drain").await, "Failed");
+    rig.until("the cordon is lifted", || !rig.is_cordoned()).await;
+}
