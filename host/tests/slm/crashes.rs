@@ -198,16 +198,18 @@ async fn scenario_21_killed_while_pods_terminate() {
 #[tokio::test]
 async fn scenario_21_killed_at_the_last_look() {
     let rig = rig_with_pods().await;
+    rig.apply(closed_budget());
     let mut driver = rig.driver(&[]).await;
     rig.event("drain", DRIVER);
     // The lists before are those of the watch; the last look comes once all pods are gone.
-    rig.until("evictions begin", || !rig.evictions().is_empty()).await;
+    rig.until("the budget refuses", || !rig.evictions().is_empty()).await;
     let look = Fault::new(Action::Hang)
         .method("GET")
         .path("/api/v1/pods")
         .verb("list")
         .user_agent(AGENT);
     rig.api.faults([look]);
+    rig.delete_budget();
     rig.until("the last look hangs", || {
         assert!(driver.is_running());
         let all = rig.api.requests();
