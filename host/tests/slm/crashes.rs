@@ -202,7 +202,8 @@ async fn scenario_21_killed_at_the_last_look() {
     let mut driver = rig.driver(&[]).await;
     rig.event("drain", DRIVER);
     // The lists before are those of the watch; the last look comes once all pods are gone.
-    rig.until("the budget refuses", || !rig.evictions().is_empty()).await;
+    rig.until("the budget refuses", || !rig.evictions().is_empty())
+        .await;
     let look = Fault::new(Action::Hang)
         .method("GET")
         .path("/api/v1/pods")

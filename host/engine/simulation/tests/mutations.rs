@@ -10,6 +10,9 @@
     reason = "helpers of a test"
 )]
 
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -185,6 +188,9 @@ const MUTATIONS: &[Mutation] = &[
 
 #[test]
 fn every_mutation_is_found_and_the_engine_as_it_is_passes() {
+    if skip::left_out("simulation") {
+        return;
+    }
     let next = Mutex::new(0..=MUTATIONS.len());
     let failures = Mutex::new(Vec::new());
     thread::scope(|scope| {

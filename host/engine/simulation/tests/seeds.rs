@@ -1,5 +1,8 @@
 //! A hundred thousand worlds keep every promise, every fault was met in them, and a seed always tells the same story.
 
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
 use scupper_engine_simulation::{Stop, run, run_many};
 
 /// So many worlds are run by every `cargo test`; the `simulate` binary runs any number.
@@ -9,6 +12,9 @@ const THREADS: usize = 2;
 
 #[test]
 fn every_promise_holds_in_a_hundred_thousand_worlds_that_meet_every_fault() {
+    if skip::left_out("simulation") {
+        return;
+    }
     let tally = run_many(0..WORLDS, THREADS, Stop::AtFirst);
     if let Some(violation) = tally.violations.first() {
         panic!("{violation}");

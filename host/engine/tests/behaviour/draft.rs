@@ -1,9 +1,7 @@
 //! `kubectl drain`'s filters: one row for each rule and for each pair that meets on one pod.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
-mod harness;
-
-use harness::{PodPhase, controller, pod};
+use crate::harness::{PodPhase, controller, pod};
 use scupper_engine::{
     Deletion, Duration, Filters, MIRROR_ANNOTATION, Operator, Pod, PodRef, Requirement, Selector, Settings,
     Time, Uid, Verdict, check, draft,

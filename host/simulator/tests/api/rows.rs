@@ -1,19 +1,13 @@
 //! The rows of [`semantics`], run against the simulator.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on says where"
-)]
-
-mod semantics;
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::semantics::subject::{Control, Subject};
+use crate::semantics::{self, Needs};
 use kube::Client;
 use scupper_simulator::api::{ApiServer, Forbidden, Lifecycle, Options, objects};
-use semantics::Needs;
-use semantics::subject::{Control, Subject};
 
 struct Handle(ApiServer);
 

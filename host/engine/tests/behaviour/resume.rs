@@ -1,8 +1,6 @@
 //! A new process takes up what an old one left behind.
 
-mod harness;
-
-use harness::{Host, hooks, node, pod, request};
+use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
     Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, StepOutcome, Subject, Uid,
 };
@@ -109,7 +107,7 @@ fn a_hook_goes_on_with_its_state() {
         subject: Subject::Node,
         state: b"job 7".to_vec(),
         state_version: Some(2),
-        started: harness::START,
+        started: crate::harness::START,
     });
     let mut host = taken_up(with_hooks(), &checkpoint, &[pod("a")]);
     host.does("step slurm before-drain node after job 7 of version 2");
@@ -248,7 +246,7 @@ fn a_drain_is_not_taken_up_on_another_node_of_the_name() {
 #[test]
 fn planners_that_fail_after_the_cordon_are_asked_again() {
     let mut planning = request();
-    planning.policies = vec![harness::planner("p")];
+    planning.policies = vec![crate::harness::planner("p")];
     let checkpoint = left(Phase::Evicting, true);
     let mut host = taken_up(planning, &checkpoint, &[pod("a")]);
     let failed = scupper_engine::PlanAnswer::Failed {

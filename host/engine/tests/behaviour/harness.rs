@@ -4,8 +4,6 @@
     clippy::unwrap_used,
     reason = "a test's host fails by panicking"
 )]
-// Every test file is a crate of its own and uses its own part of this.
-#![expect(dead_code, unreachable_pub, reason = "shared by several test crates")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,14 +14,14 @@ use scupper_engine::{
     Subject, Task, Time, Uid, UnhealthyPods,
 };
 
-pub use scupper_engine::{Controller, PodPhase, PodRef};
+pub(crate) use scupper_engine::{Controller, PodPhase, PodRef};
 
 /// The moment at which every script begins.
-pub const START: Time = Time::from_millis(1_000_000_000);
+pub(crate) const START: Time = Time::from_millis(1_000_000_000);
 
-pub struct Host {
-    pub drain: Drain,
-    pub now: Time,
+pub(crate) struct Host {
+    pub(crate) drain: Drain,
+    pub(crate) now: Time,
     open: Vec<Command>,
     answered: BTreeMap<String, CommandId>,
     version: u64,
@@ -31,11 +29,11 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(request: Request) -> Self {
+    pub(crate) fn new(request: Request) -> Self {
         Self::with(Drain::new(START, request))
     }
 
-    pub fn resume(request: Request, checkpoint: Checkpoint) -> Self {
+    pub(crate) fn resume(request: Request, checkpoint: Checkpoint) -> Self {
         Self::with(Drain::resume(START, request, checkpoint))
     }
 
@@ -50,24 +48,24 @@ impl Host {
         }
     }
 
-    pub fn hear(&mut self, event: Event) -> &mut Self {
+    pub(crate) fn hear(&mut self, event: Event) -> &mut Self {
         self.drain.handle_event(self.now, event);
         self
     }
 
     /// The node uncordoned, these pods, no budgets.
-    pub fn begin(&mut self, pods: &[Pod]) -> &mut Self {
+    pub(crate) fn begin(&mut self, pods: &[Pod]) -> &mut Self {
         self.begin_with(node(), pods, &[])
     }
 
-    pub fn begin_with(&mut self, node: Node, pods: &[Pod], budgets: &[Budget]) -> &mut Self {
+    pub(crate) fn begin_with(&mut self, node: Node, pods: &[Pod], budgets: &[Budget]) -> &mut Self {
         self.hear(Event::Node(Some(node)))
             .hear(Event::Pods(pods.to_vec()))
             .hear(Event::Budgets(budgets.to_vec()))
     }
 
     /// Lets the time pass, with every timer on the way.
-    pub fn wait(&mut self, millis: u64) -> &mut Self {
+    pub(crate) fn wait(&mut self, millis: u64) -> &mut Self {
         let end = self.now + Duration::from_millis(millis);
         let mut rounds = 0;
         while let Some(timer) = self.drain.poll_timeout().filter(|timer| *timer <= end) {
@@ -88,7 +86,7 @@ impl Host {
 
     /// Compares the commands since the last time with these lines.
     #[track_caller]
-    pub fn does(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn does(&mut self, expected: &str) -> &mut Self {
         let mut text = String::new();
         while let Some(command) = self.drain.poll_command() {
             writeln!(text, "{}", line(&command.task)).unwrap();
@@ -99,7 +97,7 @@ impl Host {
     }
 
     /// Whatever it does.
-    pub fn skip(&mut self) -> &mut Self {
+    pub(crate) fn skip(&mut self) -> &mut Self {
         while let Some(command) = self.drain.poll_command() {
             self.picked_up(command);
         }
@@ -113,7 +111,7 @@ impl Host {
 
     /// Compares the notices since the last time with these lines.
     #[track_caller]
-    pub fn tells(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn tells(&mut self, expected: &str) -> &mut Self {
         let text = self.notices();
         assert_eq!(lines(&text), lines(expected), "what the drain tells");
         self
@@ -121,13 +119,13 @@ impl Host {
 
     /// Compares the last notice with this line.
     #[track_caller]
-    pub fn tells_last(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn tells_last(&mut self, expected: &str) -> &mut Self {
         let text = self.notices();
         assert_eq!(text.lines().last(), Some(expected), "{text}");
         self
     }
 
-    pub fn notices(&mut self) -> String {
+    pub(crate) fn notices(&mut self) -> String {
         let mut text = String::new();
         while let Some(notice) = self.drain.poll_notice() {
             writeln!(text, "{}", told(self.now, &notice)).unwrap();
@@ -137,7 +135,7 @@ impl Host {
 
     /// Why pods wait, one line for each.
     #[track_caller]
-    pub fn waits(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn waits(&mut self, expected: &str) -> &mut Self {
         let mut text = String::new();
         for (pod, reason) in self.drain.waiting() {
             writeln!(text, "{pod} {}", reason.name()).unwrap();
@@ -148,7 +146,7 @@ impl Host {
 
     /// Answers the oldest command whose line begins so.
     #[track_caller]
-    pub fn answer(&mut self, begins: &str, answer: Answer) -> &mut Self {
+    pub(crate) fn answer(&mut self, begins: &str, answer: Answer) -> &mut Self {
         self.skip();
         let place = self
             .open
@@ -164,33 +162,37 @@ impl Host {
     }
 
     /// Whether a command whose line begins so waits for its answer.
-    pub fn asks(&mut self, begins: &str) -> bool {
+    pub(crate) fn asks(&mut self, begins: &str) -> bool {
         self.skip();
         let mut open = self.open.iter();
         open.any(|command| line(&command.task).starts_with(begins))
     }
 
     /// Sends the same answer once more.
-    pub fn answer_again(&mut self, begins: &str, answer: Answer) -> &mut Self {
+    pub(crate) fn answer_again(&mut self, begins: &str, answer: Answer) -> &mut Self {
         let id = *self.answered.get(begins).unwrap();
         self.hear(Event::Answer(id, answer))
     }
 
     /// The write succeeds.
     #[track_caller]
-    pub fn written(&mut self, begins: &str) -> &mut Self {
+    pub(crate) fn written(&mut self, begins: &str) -> &mut Self {
         self.version += 1;
         let version = self.version.to_string();
         self.answer(begins, Answer::Written { version })
     }
 
     #[track_caller]
-    pub fn accepted(&mut self, begins: &str) -> &mut Self {
+    pub(crate) fn accepted(&mut self, begins: &str) -> &mut Self {
         self.answer(begins, Answer::Evict(EvictAnswer::Accepted))
     }
 
     #[track_caller]
-    pub fn planned(&mut self, policy: &str, edit: impl FnOnce(&mut scupper_engine::Plan)) -> &mut Self {
+    pub(crate) fn planned(
+        &mut self,
+        policy: &str,
+        edit: impl FnOnce(&mut scupper_engine::Plan),
+    ) -> &mut Self {
         self.skip();
         let begins = format!("plan {policy}");
         let draft = self.open.iter().find_map(|command| match &command.task {
@@ -203,13 +205,13 @@ impl Host {
     }
 
     #[track_caller]
-    pub fn stepped(&mut self, begins: &str, outcome: StepOutcome) -> &mut Self {
+    pub(crate) fn stepped(&mut self, begins: &str, outcome: StepOutcome) -> &mut Self {
         self.stepped_by(begins, outcome, None)
     }
 
     /// By a policy that writes this version of its state.
     #[track_caller]
-    pub fn stepped_by(
+    pub(crate) fn stepped_by(
         &mut self,
         begins: &str,
         outcome: StepOutcome,
@@ -223,7 +225,7 @@ impl Host {
     }
 
     /// The pods are seen deleted.
-    pub fn gone(&mut self, uids: &[&str]) -> &mut Self {
+    pub(crate) fn gone(&mut self, uids: &[&str]) -> &mut Self {
         for uid in uids {
             self.hear(Event::PodDeleted(Uid((*uid).to_owned())));
         }
@@ -231,12 +233,12 @@ impl Host {
     }
 
     #[track_caller]
-    pub fn listed(&mut self, pods: &[Pod]) -> &mut Self {
+    pub(crate) fn listed(&mut self, pods: &[Pod]) -> &mut Self {
         self.answer("list-pods", Answer::Pods(pods.to_vec()))
     }
 
     #[track_caller]
-    pub fn ends(&mut self, outcome: &Outcome) -> &mut Self {
+    pub(crate) fn ends(&mut self, outcome: &Outcome) -> &mut Self {
         let finished = self.notices();
         assert_eq!(self.drain.outcome(), Some(outcome));
         let last = finished.lines().last();
@@ -246,7 +248,7 @@ impl Host {
     }
 
     /// The checkpoint of the last write.
-    pub fn last_checkpoint(&self) -> Checkpoint {
+    pub(crate) fn last_checkpoint(&self) -> Checkpoint {
         self.saved.clone().unwrap()
     }
 }
@@ -361,7 +363,7 @@ fn told(now: Time, notice: &Notice) -> String {
     }
 }
 
-pub fn request() -> Request {
+pub(crate) fn request() -> Request {
     Request {
         id: "event-uid".to_owned(),
         name: "drain-node-1".to_owned(),
@@ -374,7 +376,7 @@ pub fn request() -> Request {
     }
 }
 
-pub fn uncordon_request() -> Request {
+pub(crate) fn uncordon_request() -> Request {
     Request {
         id: "uncordon-uid".to_owned(),
         intent: Intent::Uncordon,
@@ -382,7 +384,7 @@ pub fn uncordon_request() -> Request {
     }
 }
 
-pub fn planner(name: &str) -> PolicyInfo {
+pub(crate) fn planner(name: &str) -> PolicyInfo {
     PolicyInfo {
         name: name.to_owned(),
         planner: true,
@@ -390,7 +392,7 @@ pub fn planner(name: &str) -> PolicyInfo {
     }
 }
 
-pub fn hooks(name: &str, phases: &[HookPhase]) -> PolicyInfo {
+pub(crate) fn hooks(name: &str, phases: &[HookPhase]) -> PolicyInfo {
     PolicyInfo {
         name: name.to_owned(),
         phases: phases.to_vec(),
@@ -398,7 +400,7 @@ pub fn hooks(name: &str, phases: &[HookPhase]) -> PolicyInfo {
     }
 }
 
-pub fn node() -> Node {
+pub(crate) fn node() -> Node {
     Node {
         name: "node-1".to_owned(),
         uid: Uid("node-uid".to_owned()),
@@ -412,7 +414,7 @@ pub fn node() -> Node {
 }
 
 /// A running pod of a ReplicaSet; its UID is its name.
-pub fn pod(name: &str) -> Pod {
+pub(crate) fn pod(name: &str) -> Pod {
     Pod {
         id: PodRef {
             namespace: "ns".to_owned(),
@@ -439,7 +441,7 @@ pub fn pod(name: &str) -> Pod {
 }
 
 /// The same pod with a deletion under way.
-pub fn ending(pod: Pod) -> Pod {
+pub(crate) fn ending(pod: Pod) -> Pod {
     let deletion = Deletion {
         at: START + Duration::from_secs(30),
         grace_seconds: 30,
@@ -450,7 +452,7 @@ pub fn ending(pod: Pod) -> Pod {
     }
 }
 
-pub fn controller(kind: &str, name: &str) -> Controller {
+pub(crate) fn controller(kind: &str, name: &str) -> Controller {
     Controller {
         api_version: "apps/v1".to_owned(),
         kind: kind.to_owned(),
@@ -461,7 +463,7 @@ pub fn controller(kind: &str, name: &str) -> Controller {
 }
 
 /// A budget for every pod of [`pod`]'s label.
-pub fn budget(allowed: i32) -> Budget {
+pub(crate) fn budget(allowed: i32) -> Budget {
     Budget {
         namespace: "ns".to_owned(),
         name: "pdb".to_owned(),

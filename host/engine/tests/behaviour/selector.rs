@@ -1,10 +1,8 @@
 //! Policies that are for some nodes only.
 
-mod harness;
-
 use std::collections::BTreeMap;
 
-use harness::{Host, hooks, node, planner, pod, request};
+use crate::harness::{Host, hooks, node, planner, pod, request};
 use scupper_engine::{Checkpoint, Event, HookPhase, Node, Phase, PolicyInfo, Request, Subject};
 
 type Labels = &'static [(&'static str, &'static str)];

@@ -1,8 +1,6 @@
 //! Pods that come after the plan, and news that comes late, twice or in the wrong order.
 
-mod harness;
-
-use harness::{Host, PodPhase, controller, ending, hooks, planner, pod, request};
+use crate::harness::{Host, PodPhase, controller, ending, hooks, planner, pod, request};
 use scupper_engine::{
     Answer, Event, HookPhase, Outcome, PlanAnswer, Pod, PodRef, Request, StepOutcome, Time, Uid, Wave,
 };

@@ -1,8 +1,6 @@
 //! Disruption budgets: asking as much as they allow, and no more.
 
-mod harness;
-
-use harness::{Host, PodPhase, budget, node, planner, pod, request};
+use crate::harness::{Host, PodPhase, budget, node, planner, pod, request};
 use scupper_engine::{Answer, Budget, Event, EvictAnswer, Node, Pod, Request, UnhealthyPods, Verdict};
 
 fn cordoned() -> Node {

@@ -1,8 +1,6 @@
 //! Hooks: their order, their state, and what a failing one does.
 
-mod harness;
-
-use harness::{Host, hooks, pod, request};
+use crate::harness::{Host, hooks, pod, request};
 use scupper_engine::{Duration, Event, HookPhase, Outcome, Request, StepOutcome};
 
 fn pending(state: &str, after_millis: u64) -> StepOutcome {
@@ -278,7 +276,7 @@ fn a_cordon_of_somebody_else_needs_no_hooks_before_it() {
     let mut host = with_hooks(&[HookPhase::BeforeCordon]);
     let cordoned = scupper_engine::Node {
         unschedulable: true,
-        ..harness::node()
+        ..crate::harness::node()
     };
     host.begin_with(cordoned, &[], &[]).does("save holding, not ours");
 }
@@ -296,7 +294,7 @@ fn the_cordon_saves_that_the_last_hook_before_it_is_through() {
     let seen = scupper_engine::Node {
         checkpoint: Some(saved),
         resource_version: "101".to_owned(),
-        ..harness::node()
+        ..crate::harness::node()
     };
     host.hear(Event::Node(Some(seen))).does("cordon at 101");
     assert_eq!(host.last_checkpoint().done.len(), 2);

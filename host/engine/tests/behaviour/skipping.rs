@@ -1,8 +1,6 @@
 //! `--skip-wait-for-delete-timeout` in the middle of a drain: a pod that has been ending for too long is left behind.
 
-mod harness;
-
-use harness::{Host, ending, planner, pod, request};
+use crate::harness::{Host, ending, planner, pod, request};
 use scupper_engine::{Duration, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave};
 
 /// A drain that waits for no pod that has been ending for more than ten seconds.

@@ -1,8 +1,6 @@
 //! The way of a drain from plan to end, command by command.
 
-mod harness;
-
-use harness::{Host, node, pod, request};
+use crate::harness::{Host, node, pod, request};
 use scupper_engine::{Event, Node, Outcome};
 
 #[test]

@@ -1,8 +1,6 @@
 //! Asking pods to leave, answer by answer.
 
-mod harness;
-
-use harness::{Host, PodPhase, ending, node, planner, pod, request};
+use crate::harness::{Host, PodPhase, ending, node, planner, pod, request};
 use scupper_engine::{
     Answer, Duration, Event, EvictAnswer, MIRROR_ANNOTATION, Node, Outcome, Pod, Request, Settings, Time,
     Verdict,

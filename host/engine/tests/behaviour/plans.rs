@@ -1,9 +1,7 @@
 //! What plans may not do, one row for each fault; and how a chain of planners is heard.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
-mod harness;
-
-use harness::{Host, node, planner, pod, request};
+use crate::harness::{Host, node, planner, pod, request};
 use scupper_engine::{
     Answer, Blocker, Decision, Duration, Event, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer,
     PlanFault, Pod, Request, Settings, Uid, Verdict, Wave, check, draft,
@@ -375,7 +373,7 @@ fn a_drain_that_waits_for_a_planner_is_ended_by_its_deadline_and_by_a_cancel() {
             retry_after: Some(Duration::from_secs(10)),
         })
     };
-    let deadline = Some(harness::START + Duration::from_secs(3));
+    let deadline = Some(crate::harness::START + Duration::from_secs(3));
     let mut host = Host::new(Request {
         deadline,
         ..with_planners(&["p"])

@@ -1,8 +1,6 @@
 //! Waves: order, parallelism, time, and the driver's own pod at the end.
 
-mod harness;
-
-use harness::{Host, planner, pod, request};
+use crate::harness::{Host, planner, pod, request};
 use scupper_engine::{Duration, Outcome, Request, Settings, Uid, Verdict, Wave};
 
 fn wave(name: &str, pods: &[&str]) -> Wave {
@@ -54,7 +52,9 @@ fn a_wave_whose_time_is_over_holds_the_next_no_longer_and_is_still_asked() {
     };
     let mut host = in_waves(vec![apps, wave("storage", &["s"])]);
     host.accepted("evict a")
-        .hear(scupper_engine::Event::PodApplied(harness::ending(pod("a"))));
+        .hear(scupper_engine::Event::PodApplied(crate::harness::ending(pod(
+            "a",
+        ))));
     let refused = || scupper_engine::EvictAnswer::Forbidden {
         message: String::new(),
     };

@@ -1,8 +1,6 @@
 //! Whose the cordon is, through late events, other people's hands and an uncordon.
 
-mod harness;
-
-use harness::{Host, hooks, node, pod, request, uncordon_request};
+use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{Answer, Checkpoint, Event, HookPhase, Node, Outcome, Request, StepOutcome};
 
 fn at(version: &str, unschedulable: bool) -> Event {
@@ -64,7 +62,7 @@ fn evictions_wait_while_the_node_is_uncordoned_and_the_next_cordon_is_not_ours()
             message: String::new(),
         }),
     );
-    host.hear(Event::PodApplied(harness::ending(pod("a"))));
+    host.hear(Event::PodApplied(crate::harness::ending(pod("a"))));
     host.hear(at("110", false))
         .does("save evicting, not ours")
         .written("save");

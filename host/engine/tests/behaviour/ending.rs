@@ -1,14 +1,12 @@
 //! Deadline, cancel, loss: nothing is evicted any more, and what is ours is put back or marked.
 
-mod harness;
-
-use harness::{Host, hooks, node, pod, request};
+use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
     Answer, Duration, Event, HookPhase, Node, Outcome, Phase, Request, Settings, StepOutcome, Time, Uid,
 };
 
 fn deadline(secs: u64) -> Option<Time> {
-    Some(harness::START + Duration::from_secs(secs))
+    Some(crate::harness::START + Duration::from_secs(secs))
 }
 
 fn cancel() -> Event {

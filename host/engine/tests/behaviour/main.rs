@@ -1,0 +1,16 @@
+//! The engine's behaviour, event by event: what it asks for, and what it says.
+
+mod budgets;
+mod cordon;
+mod draft;
+mod drain;
+mod ending;
+mod eviction;
+mod harness;
+mod hooks;
+mod newcomers;
+mod plans;
+mod resume;
+mod selector;
+mod skipping;
+mod waves;
