@@ -13,7 +13,7 @@ use super::drive::{Drive, Tools};
 use super::reporter::{Output, Reporter};
 use super::terms::Terms;
 use crate::policy::Catalogue;
-use crate::report::Format;
+use crate::report::{Format, Metrics};
 use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
 
 /// How many orders may wait for a drive. They are few and the drive takes them first.
@@ -27,6 +27,7 @@ pub(crate) struct Desk {
     terms: Terms,
     format: Format,
     output: Output,
+    metrics: Metrics,
     standing: watch::Sender<Standing>,
     checkpoint: Option<Checkpoint>,
     current: Option<Current>,
@@ -47,6 +48,7 @@ pub(crate) struct DeskOptions {
     pub(crate) terms: Terms,
     pub(crate) format: Format,
     pub(crate) output: Output,
+    pub(crate) metrics: Metrics,
     pub(crate) standing: watch::Sender<Standing>,
     pub(crate) checkpoint: Option<Checkpoint>,
 }
@@ -59,6 +61,7 @@ impl Desk {
             terms,
             format,
             output,
+            metrics,
             standing,
             checkpoint,
         } = options;
@@ -69,6 +72,7 @@ impl Desk {
             terms,
             format,
             output,
+            metrics,
             standing,
             // A drain that somebody runs in a terminal is not ours to end.
             checkpoint: checkpoint.filter(|checkpoint| checkpoint.trigger != super::local::TRIGGER),
@@ -215,7 +219,7 @@ impl Desk {
         let mut tools = self.tools.clone();
         tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
         let (format, output) = (self.format, Arc::clone(&self.output));
-        let catalogue = Arc::clone(&self.catalogue);
+        let (catalogue, metrics) = (Arc::clone(&self.catalogue), self.metrics.clone());
         let drive = tokio::spawn(async move {
             // May have to wait until editions of a former process are loaded; the desk does not.
             let session = match &resume {
@@ -226,7 +230,8 @@ impl Desk {
             let now = tools.clock.now();
             let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
             let reporter = Reporter::lines(format, &output, now, started, &request)
-                .and_cluster(tools.cluster.clone(), request.node.clone());
+                .and_cluster(tools.cluster.clone(), request.node.clone())
+                .and_metrics(&metrics, &request);
             Drive::new(tools, Arc::new(session), request, resume, reporter)
                 .run(inbox)
                 .await

@@ -71,6 +71,7 @@ impl Drive {
         loop {
             pulse.beat();
             self.settle(&node, &mut ended);
+            self.reporter.turned(self.tools.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
                 self.reporter.end().await;
                 return ended;

@@ -1,6 +1,7 @@
-//! What policies do and what happens to them, counted: the policy edge says it, the report edge counts it, and neither
-//! knows the other.
+//! What policies do and what is asked of the API server, counted: the edges say it, the report edge counts it, and
+//! neither knows the other.
 
+use crate::cluster::RequestObserver;
 use crate::policy::{Observation, Observer, ReloadNotice, Usage};
 use crate::report::{Metrics, PolicyCall, PolicyVersion};
 
@@ -42,6 +43,12 @@ const fn call<'a>(
         log_lines_dropped: usage.log_lines_dropped,
         response_bytes: usage.response_bytes,
     }
+}
+
+/// Counts what is asked of the API server.
+pub(super) fn requests(metrics: &Metrics) -> RequestObserver {
+    let metrics = metrics.clone();
+    RequestObserver::new(move |asked| metrics.api_requested(asked.verb, asked.resource, asked.code))
 }
 
 /// Counts what happened to a policy.

@@ -13,7 +13,7 @@ use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
 use super::reporter::Output;
 use super::terms::Terms;
-use super::{AppError, PluginOptions, board, cordon, policies, probes};
+use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes};
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::report::{Health, Metrics, MetricsServer};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
@@ -51,6 +51,7 @@ impl Plugin {
         let connect = ConnectOptions {
             kubeconfig: options.kubeconfig.clone(),
             eviction_timeout: options.eviction_timeout,
+            observer: Some(metrics::requests(&metrics)),
             ..ConnectOptions::default()
         };
         let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
@@ -85,6 +86,7 @@ impl Plugin {
             terms,
             format: options.format,
             output,
+            metrics: metrics.clone(),
             standing,
             checkpoint: known.and_then(|node| node.checkpoint),
         };

@@ -4,17 +4,22 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use scupper_engine::{Answer, Event, Notice, Request, Time};
+use scupper_engine::{Answer, Drain, Event, Notice, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity};
-use crate::report::{ConditionChange, Format, NodeEvent, Sink, conditions_for, event_for};
+use crate::report::{
+    ConditionChange, DrainMeter, Format, Metrics, NodeEvent, Sink, conditions_for, event_for,
+};
 
 /// How long the last conditions may take once the drain is over.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
 /// How often one write is tried.
 const TRIES: usize = 3;
+
+/// How often it is counted what every pod waits for.
+const COUNTED_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
 
 /// Where the lines of every drain go.
 pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
@@ -25,6 +30,8 @@ pub(crate) struct Reporter {
     started: Time,
     writes: Option<mpsc::UnboundedSender<Entry>>,
     writer: Option<JoinHandle<()>>,
+    meter: Option<DrainMeter>,
+    counted: Time,
 }
 
 enum Entry {
@@ -46,7 +53,15 @@ impl Reporter {
             started,
             writes: None,
             writer: None,
+            meter: None,
+            counted: Time::default(),
         }
+    }
+
+    /// Counts it, too.
+    pub(crate) fn and_metrics(mut self, metrics: &Metrics, request: &Request) -> Self {
+        self.meter = Some(DrainMeter::begin(metrics, request, self.started));
+        self
     }
 
     /// Writes conditions and Events, too.
@@ -75,12 +90,26 @@ impl Reporter {
     pub(crate) fn notice(&mut self, now: Time, request: &Request, notice: &Notice) {
         self.sink.notice(now, notice);
         tracing::debug!(drain = request.name, ?notice, "notice");
+        if let Some(meter) = &mut self.meter {
+            meter.notice(now, notice);
+        }
         let Some(writes) = &self.writes else { return };
         let conditions = conditions_for(request, notice).map(Entry::Conditions);
         let event = event_for(request, notice).map(Entry::Event);
         for write in conditions.into_iter().chain(event) {
             // The writer ends only with this sender.
             writes.send(write).unwrap_or_default();
+        }
+    }
+
+    /// The loop has turned: what every pod waits for is looked at again, now and then.
+    pub(crate) fn turned(&mut self, now: Time, drain: &Drain) {
+        if now.since(self.counted) < COUNTED_EVERY {
+            return;
+        }
+        self.counted = now;
+        if let Some(meter) = &self.meter {
+            meter.stands(drain.request().deadline, &drain.waiting());
         }
     }
 

@@ -9,6 +9,7 @@ use scupper_engine::{Condition, Node, Time};
 
 use super::OFFICIAL_GROUP;
 use super::daemonsets::DaemonSets;
+use super::requests::RequestObserver;
 use super::troubles::Troubles;
 use crate::clock::Clock;
 
@@ -29,6 +30,8 @@ pub struct ConnectOptions {
     pub request_timeout: Duration,
     /// Objects a page of a list; 0: all in one.
     pub page_size: u32,
+    /// Who counts the requests.
+    pub observer: Option<RequestObserver>,
 }
 
 impl Default for ConnectOptions {
@@ -38,6 +41,7 @@ impl Default for ConnectOptions {
             eviction_timeout: DEFAULT_TIMEOUT,
             request_timeout: DEFAULT_TIMEOUT,
             page_size: DEFAULT_PAGE,
+            observer: None,
         }
     }
 }

@@ -16,8 +16,9 @@ use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error;
-use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
+use tower::{BoxError, Layer as _, ServiceExt as _, service_fn, util::option_layer};
 
+use super::requests::{ApiRequest, RequestObserver};
 use super::transport::{self, Fault};
 use super::{Cluster, ConnectOptions};
 use crate::clock::Clock;
@@ -98,7 +99,7 @@ impl Cluster {
         let config = config(options.kubeconfig.as_deref()).await?;
         let url = config.cluster_url.to_string();
         let server = server(&config.cluster_url);
-        let client = client(config)?;
+        let client = client(config, options.observer.clone())?;
         let request = Request::get("/version").body(Vec::new());
         let request = request.map_err(|error| ConnectError::Setup {
             url: url.clone(),
@@ -174,7 +175,7 @@ async fn from_kubeconfig(
     })
 }
 
-fn client(mut config: Config) -> Result<kube::Client, ConnectError> {
+fn client(mut config: Config, observer: Option<RequestObserver>) -> Result<kube::Client, ConnectError> {
     if let Some(proxy) = &config.proxy_url {
         return Err(ConnectError::Proxy {
             proxy: proxy.to_string(),
@@ -184,11 +185,11 @@ fn client(mut config: Config) -> Result<kube::Client, ConnectError> {
         .headers
         .push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
     let url = config.cluster_url.to_string();
-    stack(&config).map_err(|source| ConnectError::Setup { url, source })
+    stack(&config, observer).map_err(|source| ConnectError::Setup { url, source })
 }
 
 /// Credentials, then our headers, then the server's address, then HTTP/2 where the server speaks it.
-fn stack(config: &Config) -> Result<kube::Client, BoxError> {
+fn stack(config: &Config, observer: Option<RequestObserver>) -> Result<kube::Client, BoxError> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -215,6 +216,18 @@ fn stack(config: &Config) -> Result<kube::Client, BoxError> {
         .extra_headers_layer()?
         .layer(client.map_err(BoxError::from));
     let service = option_layer(config.auth_layer()?).layer(service);
-    let service = config.base_uri_layer().layer(service);
+    let service = config.base_uri_layer().layer(service).boxed_clone();
+    let service = service_fn(move |request: Request<Body>| {
+        let asked = ApiRequest::of(&request);
+        let (observer, answering) = (observer.clone(), service.clone().oneshot(request));
+        async move {
+            let answered = answering.await;
+            if let Some(observer) = observer {
+                let code = answered.as_ref().ok().map(|response| response.status().as_u16());
+                observer.observe(ApiRequest { code, ..asked });
+            }
+            answered
+        }
+    });
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }

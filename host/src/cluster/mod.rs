@@ -33,6 +33,7 @@ mod notes;
 mod perform;
 mod pod;
 mod read;
+mod requests;
 mod rights;
 mod secrets;
 mod transitions;
@@ -54,5 +55,6 @@ pub use lifecycle::{
     LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope, TransitionChange,
 };
 pub use notes::{KubernetesEvent, Severity};
+pub use requests::{ApiRequest, RequestObserver};
 pub use rights::{Right, needed};
 pub use watch::Change;

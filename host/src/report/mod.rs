@@ -19,7 +19,7 @@ pub use answers::{answer_words, answers_to_json};
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
 pub use health::{Health, Pulse};
 pub use json::{notice_to_json, planned_to_json};
-pub use metrics::{Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
+pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
 pub use prefixed::Prefixed;
 pub use progress::Progress;
 pub use sink::{Format, Sink};

@@ -29,6 +29,12 @@ async fn metrics_tell_what_policies_did_and_which_version_is_active() {
         r#"scupper_policy_reloads_total{policy="priority",result="activated",reason=""} 1"#,
         r#"scupper_policy_peak_memory_bytes{policy="priority"} "#,
         r#"state="active""#,
+        r#"scupper_drains_total{intent="drain",outcome="Drained"} 1"#,
+        r#"scupper_drains_total{intent="drain",outcome="DeadlineExceeded"} 0"#,
+        r#"scupper_drain_duration_seconds_count{intent="drain",outcome="Drained"} 1"#,
+        "scupper_drain_pods_gone_total 2",
+        "scupper_drain_in_progress 0",
+        r#"scupper_api_requests_total{verb="create",resource="pods/eviction",code="201"} 2"#,
         "# EOF",
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");

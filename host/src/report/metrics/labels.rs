@@ -49,3 +49,32 @@ pub(super) struct Info {
     pub(super) state: &'static str,
     pub(super) generation: u64,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Drain {
+    pub(super) intent: &'static str,
+    pub(super) outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Phase {
+    pub(super) phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Reason {
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Hook {
+    pub(super) policy: String,
+    pub(super) phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ApiRequest {
+    pub(super) verb: &'static str,
+    pub(super) resource: &'static str,
+    pub(super) code: String,
+}

@@ -1,6 +1,7 @@
 //! Every metric by name, with its unit and one sentence.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use prometheus_client::encoding::text::encode;
@@ -18,6 +19,13 @@ const CALL_SECONDS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 
 /// Seconds of CPU time: policies compute for a millisecond.
 const CPU_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 2.5, 5.0];
 
+/// Seconds of a drain: from an empty node to a working day of waiting for jobs.
+const DRAIN_SECONDS: [f64; 12] = [
+    1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 28_800.0,
+];
+
+type Seconds = Gauge<f64, AtomicU64>;
+type SecondsCounter = Counter<f64, AtomicU64>;
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Everything the driver counts. Clones count into the same.
@@ -34,6 +42,20 @@ pub struct Metrics {
     pub(super) events: Family<labels::Event, Counter>,
     pub(super) reloads: Family<labels::Reload, Counter>,
     pub(super) info: Family<labels::Info, Gauge>,
+    pub(super) drains: Family<labels::Drain, Counter>,
+    pub(super) drain_seconds: Histograms<labels::Drain>,
+    pub(super) in_progress: Gauge,
+    pub(super) phase: Family<labels::Phase, Gauge>,
+    pub(super) started: Seconds,
+    pub(super) deadline: Seconds,
+    pub(super) pods_remaining: Family<labels::Reason, Gauge>,
+    pub(super) pods_gone: Counter,
+    pub(super) eviction_requests: Counter,
+    pub(super) budget_refusals: Counter,
+    pub(super) hook_wait: SecondsCounter,
+    pub(super) budget_wait: SecondsCounter,
+    pub(super) hook_since: Family<labels::Hook, Seconds>,
+    pub(super) api_requests: Family<labels::ApiRequest, Counter>,
     /// The one series of `info` for each policy and state, so that the next one replaces it.
     pub(super) shown: Arc<Mutex<HashMap<(String, &'static str), labels::Info>>>,
     registry: Arc<Registry>,
@@ -54,15 +76,32 @@ impl Metrics {
             events: Family::default(),
             reloads: Family::default(),
             info: Family::default(),
+            drains: Family::default(),
+            drain_seconds: Family::new_with_constructor(|| Histogram::new(DRAIN_SECONDS)),
+            in_progress: Gauge::default(),
+            phase: Family::default(),
+            started: Gauge::default(),
+            deadline: Gauge::default(),
+            pods_remaining: Family::default(),
+            pods_gone: Counter::default(),
+            eviction_requests: Counter::default(),
+            budget_refusals: Counter::default(),
+            hook_wait: Counter::default(),
+            budget_wait: Counter::default(),
+            hook_since: Family::default(),
+            api_requests: Family::default(),
             shown: Arc::default(),
             registry: Arc::default(),
         };
         metrics.registry = Arc::new(metrics.registered());
+        metrics.show_outcomes();
         metrics
     }
 
     fn registered(&self) -> Registry {
         let mut all = Registry::with_prefix("scupper");
+        self.register_drains(&mut all);
+        self.register_drain_under_way(&mut all);
         self.register_calls(&mut all);
         let help = "Lines that policies wrote into the log";
         all.register("policy_log_lines", help, self.log_lines.clone());
@@ -86,6 +125,55 @@ impl Metrics {
         let help = "Which version of a policy is in which state: active or rejected";
         all.register("policy_info", help, self.info.clone());
         all
+    }
+
+    fn register_drains(&self, all: &mut Registry) {
+        let help = "Drains and uncordons that are over, by how they ended";
+        all.register("drains", help, self.drains.clone());
+        let help = "Time from the beginning to the end of a drain or uncordon";
+        all.register_with_unit("drain_duration", help, Unit::Seconds, self.drain_seconds.clone());
+        let help = "Pods that left in drains";
+        all.register("drain_pods_gone", help, self.pods_gone.clone());
+        let help = "Evictions and deletions of pods asked for, each try counted at the end of its drain";
+        all.register("eviction_requests", help, self.eviction_requests.clone());
+        let help = "Of those, the ones that a disruption budget refused";
+        all.register("budget_refusals", help, self.budget_refusals.clone());
+        let help = "Time for which hooks of policies held drains up that are over";
+        all.register_with_unit("drain_hook_wait", help, Unit::Seconds, self.hook_wait.clone());
+        let help = "Time for which disruption budgets held drains up that are over";
+        all.register_with_unit("drain_budget_wait", help, Unit::Seconds, self.budget_wait.clone());
+        let help = "Requests to the API server by the status of their answer; none: there was no answer";
+        all.register("api_requests", help, self.api_requests.clone());
+    }
+
+    fn register_drain_under_way(&self, all: &mut Registry) {
+        let help = "Whether a drain or an uncordon is under way on this node";
+        all.register("drain_in_progress", help, self.in_progress.clone());
+        let help = "Where the drain stands that is under way";
+        all.register("drain_phase", help, self.phase.clone());
+        let help = "When the drain began that is under way; 0 where none is";
+        all.register_with_unit(
+            "drain_started_timestamp",
+            help,
+            Unit::Seconds,
+            self.started.clone(),
+        );
+        let help = "When the drain must have ended that is under way; 0 where there is no deadline";
+        all.register_with_unit(
+            "drain_deadline_timestamp",
+            help,
+            Unit::Seconds,
+            self.deadline.clone(),
+        );
+        let help = "Pods that are still to leave in the drain that is under way, by what they wait for";
+        all.register("drain_pods_remaining", help, self.pods_remaining.clone());
+        let help = "Since when hooks of a policy have held up the drain that is under way";
+        all.register_with_unit(
+            "hook_waiting_since_timestamp",
+            help,
+            Unit::Seconds,
+            self.hook_since.clone(),
+        );
     }
 
     fn register_calls(&self, all: &mut Registry) {

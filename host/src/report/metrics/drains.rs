@@ -1,0 +1,189 @@
+//! What becomes of drains, and what the one that is under way waits for, as numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request, Subject, Summary, Time};
+
+use super::labels;
+use super::registry::Metrics;
+
+/// How a drain can end. All are shown from the beginning, so that the first of its kind is an increase.
+const DRAINED: [&str; 7] = [
+    "Drained",
+    "Blocked",
+    "PolicyFailed",
+    "DeadlineExceeded",
+    "Cancelled",
+    "Lost",
+    "Failed",
+];
+
+const DRAIN: &str = "drain";
+const UNCORDON: &str = "uncordon";
+
+/// Counts one drain. Dropped, nothing is under way any more.
+pub struct DrainMeter {
+    metrics: Metrics,
+    intent: &'static str,
+    phase: Option<labels::Phase>,
+    hooks: BTreeMap<(String, HookPhase), BTreeSet<Subject>>,
+}
+
+impl DrainMeter {
+    /// A drain that began at a moment, maybe in another process.
+    pub fn begin(metrics: &Metrics, request: &Request, started: Time) -> Self {
+        metrics.in_progress.set(1);
+        metrics.started.set(seconds(started));
+        let intent = match request.intent {
+            Intent::Drain => DRAIN,
+            Intent::Uncordon => UNCORDON,
+        };
+        Self {
+            metrics: metrics.clone(),
+            intent,
+            phase: None,
+            hooks: BTreeMap::new(),
+        }
+    }
+
+    /// Something happened.
+    pub fn notice(&mut self, now: Time, notice: &Notice) {
+        match notice {
+            Notice::Phase(phase) => {
+                let phase = labels::Phase {
+                    phase: phase.to_string(),
+                };
+                self.leave_phase();
+                self.metrics.phase.get_or_create(&phase).set(1);
+                self.phase = Some(phase);
+            }
+            Notice::PodGone { .. } => {
+                self.metrics.pods_gone.inc();
+            }
+            Notice::HookWaiting {
+                policy,
+                phase,
+                subject,
+                ..
+            } => self.hook_waits(now, policy, *phase, subject),
+            Notice::HookDone {
+                policy,
+                phase,
+                subject,
+            } => self.hook_is_done(policy, *phase, subject),
+            Notice::Finished { outcome, summary } => self.finished(outcome, summary),
+            _ => {}
+        }
+    }
+
+    /// When it must have ended, and every pod that is there and why.
+    pub fn stands(&self, deadline: Option<Time>, pods: &[(PodRef, Reason)]) {
+        self.metrics.deadline.set(deadline.map_or(0.0, seconds));
+        let mut counts: BTreeMap<&'static str, i64> = BTreeMap::new();
+        for (_, reason) in pods.iter().filter(|(_, reason)| *reason != Reason::Kept) {
+            *counts.entry(reason.name()).or_default() += 1;
+        }
+        self.metrics.pods_remaining.clear();
+        for (reason, count) in counts {
+            let reason = labels::Reason { reason };
+            self.metrics.pods_remaining.get_or_create(&reason).set(count);
+        }
+    }
+
+    fn hook_waits(&mut self, now: Time, policy: &str, phase: HookPhase, subject: &Subject) {
+        let waiting = self.hooks.entry((policy.to_owned(), phase)).or_default();
+        if waiting.is_empty() {
+            let since = &self.metrics.hook_since;
+            since.get_or_create(&hook(policy, phase)).set(seconds(now));
+        }
+        waiting.insert(subject.clone());
+    }
+
+    fn hook_is_done(&mut self, policy: &str, phase: HookPhase, subject: &Subject) {
+        let key = (policy.to_owned(), phase);
+        let Some(waiting) = self.hooks.get_mut(&key) else {
+            return;
+        };
+        waiting.remove(subject);
+        if waiting.is_empty() {
+            self.hooks.remove(&key);
+            self.metrics.hook_since.remove(&hook(policy, phase));
+        }
+    }
+
+    fn finished(&self, outcome: &Outcome, summary: &Summary) {
+        let Metrics {
+            drains,
+            drain_seconds,
+            eviction_requests,
+            budget_refusals,
+            hook_wait,
+            budget_wait,
+            ..
+        } = &self.metrics;
+        let ended = labels::Drain {
+            intent: self.intent,
+            outcome: outcome.name(),
+        };
+        drains.get_or_create(&ended).inc();
+        let spent = summary.ended.since(summary.started);
+        drain_seconds
+            .get_or_create(&ended)
+            .observe(spent.as_millis() as f64 / 1000.0);
+        eviction_requests.inc_by(summary.evictions.into());
+        budget_refusals.inc_by(summary.budget_refusals.into());
+        hook_wait.inc_by(summary.hook_wait.as_millis() as f64 / 1000.0);
+        budget_wait.inc_by(summary.budget_wait.as_millis() as f64 / 1000.0);
+    }
+
+    fn leave_phase(&mut self) {
+        if let Some(phase) = self.phase.take() {
+            self.metrics.phase.remove(&phase);
+        }
+    }
+}
+
+impl Drop for DrainMeter {
+    fn drop(&mut self) {
+        self.leave_phase();
+        self.metrics.in_progress.set(0);
+        self.metrics.started.set(0.0);
+        self.metrics.deadline.set(0.0);
+        self.metrics.pods_remaining.clear();
+        self.metrics.hook_since.clear();
+    }
+}
+
+impl Metrics {
+    /// Every way for a drain to end, none of which has happened.
+    pub(super) fn show_outcomes(&self) {
+        let ends = DRAINED.map(|outcome| (DRAIN, outcome));
+        for (intent, outcome) in ends.into_iter().chain([(UNCORDON, "Uncordoned")]) {
+            self.drains
+                .get_or_create(&labels::Drain { intent, outcome })
+                .inc_by(0);
+        }
+    }
+
+    /// A request to the API server was answered; `None`: it was not. `verb` and `resource`: words of closed lists.
+    pub fn api_requested(&self, verb: &'static str, resource: &'static str, code: Option<u16>) {
+        let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let request = labels::ApiRequest { verb, resource, code };
+        self.api_requests.get_or_create(&request).inc();
+    }
+}
+
+fn hook(policy: &str, phase: HookPhase) -> labels::Hook {
+    labels::Hook {
+        policy: policy.to_owned(),
+        phase: phase.to_string(),
+    }
+}
+
+fn seconds(time: Time) -> f64 {
+    time.as_millis() as f64 / 1000.0
+}
+
+#[cfg(test)]
+#[path = "drains/tests.rs"]
+mod tests;
