@@ -24,6 +24,13 @@ demo: tools plugins ## Watch a drain on a simulated cluster. Needs no Kubernetes
 	$(call say,a drain)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm"
 
+.PHONY: demo-stuck
+demo-stuck: tools plugins ## Watch drains that are stuck in three ways, and what tells what to do.
+	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+	cargo build --locked -p scupper
+	$(call say,drains that are stuck)
+	"$(CARGO_TARGET_DIR)/debug/scupper" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
+
 .PHONY: demo-slurm
 demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
 	@host/testbeds/tools slurm

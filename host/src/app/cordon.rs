@@ -7,7 +7,7 @@ use scupper_engine::{Checkpoint, Node, Phase};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::PluginOptions;
+use super::{PluginOptions, stale};
 use crate::cluster::Cluster;
 use crate::triggers::cordon::{self, CordonOptions, CordonWires, LABEL, Left, Look, NodeView, TRIGGER};
 use crate::triggers::{Demand, Standing};
@@ -32,7 +32,13 @@ pub(super) fn open(cluster: &Cluster, options: &PluginOptions, wires: Wires) -> 
         left,
     } = wires;
     let name = options.node_name.clone();
-    let nodes = cluster.node_changes(&name).map(|node| node.as_ref().map(view));
+    let (shown, seen) = watch::channel(None);
+    let tidying = stale::take_back(cluster.clone(), standing.clone(), seen);
+    let nodes = cluster.node_changes(&name).map(move |node| {
+        let seen = node.as_ref().map(view);
+        shown.send_replace(node);
+        seen
+    });
     let wires = CordonWires {
         nodes: nodes.boxed(),
         look: look(cluster.clone(), name.clone()),
@@ -47,6 +53,7 @@ pub(super) fn open(cluster: &Cluster, options: &PluginOptions, wires: Wires) -> 
         uncordon_sla: UNCORDON_WITHIN,
         clock: options.clock,
     };
+    let _ends_with_the_stream = tidying;
     tokio::spawn(cordon::run(options, wires))
 }
 

@@ -230,7 +230,7 @@ impl Desk {
             let now = tools.clock.now();
             let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
             let reporter = Reporter::lines(format, &output, now, started, &request)
-                .and_cluster(tools.cluster.clone(), request.node.clone())
+                .and_cluster(tools.cluster.clone(), &request)
                 .and_metrics(&metrics, &request);
             Drive::new(tools, Arc::new(session), request, resume, reporter)
                 .run(inbox)

@@ -10,9 +10,11 @@ use futures::{Stream, StreamExt};
 use scupper_engine::{Answer, Checkpoint, Command, CommandId, Drain, Event, Outcome, Request, Task, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use super::calls;
 use super::reporter::Reporter;
+use super::trace;
 use super::view::View;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -61,8 +63,14 @@ impl Drive {
         }
     }
 
-    /// Runs until the drain has ended, or until nobody holds `control` any more.
-    pub(crate) async fn run(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
+    /// Runs until the drain has ended, or until nobody holds `control` any more. Whatever is logged meanwhile says which
+    /// drain it is.
+    pub(crate) async fn run(self, control: mpsc::Receiver<Event>) -> Option<Outcome> {
+        let span = trace::span(self.drain.request());
+        self.turn(control).instrument(span).await
+    }
+
+    async fn turn(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
         let node = self.drain.request().node.clone();
         let watch = self.tools.cluster.watch(&node);
         futures::pin_mut!(watch);
@@ -73,7 +81,7 @@ impl Drive {
             self.settle(&node, &mut ended);
             self.reporter.turned(self.tools.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
-                self.reporter.end().await;
+                self.reporter.end(self.tools.clock.now(), &self.drain).await;
                 return ended;
             }
             let heard = self.next(&mut watch, &mut control).await;
@@ -137,26 +145,28 @@ impl Drive {
             Task::Plan { policy, draft } => {
                 let (request, view, started) = self.snapshot();
                 let policies = Arc::clone(&self.policies);
-                self.running.spawn(async move {
+                let planning = async move {
                     let info = calls::info(&request, started, now);
                     let answer =
                         calls::plan(&policies, info, &view, &request.settings, (&policy, &draft)).await;
                     (id, Answer::Plan(answer))
-                });
+                };
+                self.running.spawn(planning.in_current_span());
             }
             Task::Step { step, state_version } => {
                 let (request, view, started) = self.snapshot();
                 let policies = Arc::clone(&self.policies);
-                self.running.spawn(async move {
+                let stepping = async move {
                     let info = calls::info(&request, started, now);
                     let step = (&step, state_version);
                     (id, calls::step(&policies, info, &view, step).await)
-                });
+                };
+                self.running.spawn(stepping.in_current_span());
             }
             task => {
                 let (node, cluster) = (node.to_owned(), self.tools.cluster.clone());
-                self.running
-                    .spawn(async move { (id, cluster.perform(&node, &task).await) });
+                let performing = async move { (id, cluster.perform(&node, &task).await) };
+                self.running.spawn(performing.in_current_span());
             }
         }
     }

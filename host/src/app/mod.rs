@@ -23,9 +23,12 @@ mod plan;
 mod plugin;
 mod policies;
 mod probes;
+mod publisher;
 mod reporter;
+mod stale;
 mod status;
 mod terms;
+mod trace;
 mod trial;
 mod view;
 

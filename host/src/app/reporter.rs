@@ -1,16 +1,22 @@
 //! One drain's notices, fanned out: standard output, the log, node conditions and Events. It blocks nothing: what is
 //! to be written to the API server is written behind the drain, in order.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use scupper_engine::{Answer, Drain, Event, Notice, Request, Time};
+use scupper_engine::{Answer, Drain, Event, Notice, PodRef, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
+use super::publisher::Publisher;
+use super::trace;
 use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity};
 use crate::report::{
-    ConditionChange, DrainMeter, Format, Metrics, NodeEvent, Sink, conditions_for, event_for,
+    ConditionChange, DrainMeter, Format, Metrics, NodeEvent, Sink, StuckPods, VIEW_ANNOTATION,
+    conditions_for, event_for,
 };
 
 /// How long the last conditions may take once the drain is over.
@@ -18,8 +24,8 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
 /// How often one write is tried.
 const TRIES: usize = 3;
 
-/// How often it is counted what every pod waits for.
-const COUNTED_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
+/// How often it is looked at what every pod waits for.
+const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
 
 /// Where the lines of every drain go.
 pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
@@ -31,12 +37,20 @@ pub(crate) struct Reporter {
     writes: Option<mpsc::UnboundedSender<Entry>>,
     writer: Option<JoinHandle<()>>,
     meter: Option<DrainMeter>,
-    counted: Time,
+    publisher: Publisher,
+    stuck: StuckPods,
+    told: BTreeSet<(String, String)>,
+    /// A view is on its way to the node; the next one waits.
+    publishing: Arc<AtomicBool>,
+    looked: Time,
 }
 
 enum Entry {
     Conditions(Vec<ConditionChange>),
     Event(NodeEvent),
+    PodEvent(PodRef, NodeEvent),
+    /// The drain's own view of itself; `None`: not any more.
+    View(Option<String>),
 }
 
 impl Reporter {
@@ -54,7 +68,11 @@ impl Reporter {
             writes: None,
             writer: None,
             meter: None,
-            counted: Time::default(),
+            publisher: Publisher::new(now),
+            stuck: StuckPods::default(),
+            told: BTreeSet::new(),
+            publishing: Arc::default(),
+            looked: Time::default(),
         }
     }
 
@@ -65,10 +83,12 @@ impl Reporter {
     }
 
     /// Writes conditions and Events, too.
-    pub(crate) fn and_cluster(mut self, cluster: Cluster, node: String) -> Self {
+    pub(crate) fn and_cluster(mut self, cluster: Cluster, request: &Request) -> Self {
+        let (node, span) = (request.node.clone(), trace::span(request));
         let (sender, receiver) = mpsc::unbounded_channel();
         self.writes = Some(sender);
-        self.writer = Some(tokio::spawn(write_all(cluster, node, receiver)));
+        let writing = write_all(cluster, node, receiver, Arc::clone(&self.publishing));
+        self.writer = Some(tokio::spawn(writing.instrument(span)));
         self
     }
 
@@ -79,6 +99,7 @@ impl Reporter {
 
     /// Learns the names of pods.
     pub(crate) fn heard(&mut self, event: &Event) {
+        self.publisher.heard(event);
         match event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),
             Event::PodApplied(pod) => self.sink.know([pod]),
@@ -93,28 +114,52 @@ impl Reporter {
         if let Some(meter) = &mut self.meter {
             meter.notice(now, notice);
         }
-        let Some(writes) = &self.writes else { return };
+        self.publisher.notice(now, notice);
         let conditions = conditions_for(request, notice).map(Entry::Conditions);
-        let event = event_for(request, notice).map(Entry::Event);
-        for write in conditions.into_iter().chain(event) {
+        // The same again is no news.
+        let mut is_news = |event: &NodeEvent| self.told.insert((event.reason.clone(), event.note.clone()));
+        let event = event_for(request, notice)
+            .filter(|event| is_news(event))
+            .map(Entry::Event);
+        for entry in conditions.into_iter().chain(event) {
+            self.write(entry);
+        }
+    }
+
+    fn write(&self, entry: Entry) {
+        if let Some(writes) = &self.writes {
             // The writer ends only with this sender.
-            writes.send(write).unwrap_or_default();
+            writes.send(entry).unwrap_or_default();
         }
     }
 
     /// The loop has turned: what every pod waits for is looked at again, now and then.
     pub(crate) fn turned(&mut self, now: Time, drain: &Drain) {
-        if now.since(self.counted) < COUNTED_EVERY {
+        if now.since(self.looked) < LOOK_EVERY {
             return;
         }
-        self.counted = now;
+        self.looked = now;
+        let waiting = drain.waiting();
         if let Some(meter) = &self.meter {
-            meter.stands(drain.request().deadline, &drain.waiting());
+            meter.stands(drain.request().deadline, &waiting);
+        }
+        for (pod, event) in self.stuck.due(now, drain.request(), &waiting) {
+            self.write(Entry::PodEvent(pod, event));
+        }
+        if self.publishing.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(text) = self.publisher.due(now, drain, waiting) {
+            self.publishing.store(true, Ordering::Relaxed);
+            self.write(Entry::View(Some(text)));
         }
     }
 
     /// The drain is over: what is still to be written gets a little time.
-    pub(crate) async fn end(&mut self) {
+    pub(crate) async fn end(&mut self, now: Time, drain: &Drain) {
+        if let Some(last) = self.publisher.last(now, drain) {
+            self.write(Entry::View(last));
+        }
         self.writes = None;
         if let Some(writer) = self.writer.take()
             && tokio::time::timeout(FAREWELL, writer).await.is_err()
@@ -124,9 +169,17 @@ impl Reporter {
     }
 }
 
-async fn write_all(cluster: Cluster, node: String, mut writes: mpsc::UnboundedReceiver<Entry>) {
+async fn write_all(
+    cluster: Cluster,
+    node: String,
+    mut writes: mpsc::UnboundedReceiver<Entry>,
+    publishing: Arc<AtomicBool>,
+) {
     while let Some(write) = writes.recv().await {
         write_one(&cluster, &node, &write).await;
+        if matches!(write, Entry::View(_)) {
+            publishing.store(false, Ordering::Relaxed);
+        }
     }
 }
 
@@ -138,6 +191,9 @@ async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
                 cluster.set_node_conditions(node, &conditions).await
             }
             Entry::Event(event) => cluster.emit(&kubernetes_event(node, event)).await,
+            Entry::PodEvent(pod, event) => cluster.emit_about_pod(&kubernetes_event(node, event), pod).await,
+            Entry::View(Some(text)) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
+            Entry::View(None) => cluster.remove_node_annotation(node, VIEW_ANNOTATION).await,
         };
         match written {
             Ok(_) => return,
@@ -147,7 +203,7 @@ async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
     }
 }
 
-fn condition(change: &ConditionChange) -> NodeCondition {
+pub(super) fn condition(change: &ConditionChange) -> NodeCondition {
     NodeCondition {
         kind: change.kind.to_owned(),
         status: change.status.to_owned(),

@@ -1,4 +1,5 @@
-//! Where nodes stand, read from the API server alone: no driver is asked, so it works while one is down, too.
+//! Where nodes stand, read from the API server alone, where drivers write what only they know: none is asked, so it
+//! works while one is down, too.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use super::view::View;
 use super::{AppError, Nodes, nodes};
 use crate::clock::Clock;
 use crate::cluster::{Change, Cluster, ConnectOptions, LifecycleEvent};
-use crate::report::{NodeStatus, NodeWish};
+use crate::report::{NodeStatus, NodeWish, VIEW_ANNOTATION, view_from_text};
 
 /// Whose status is asked for.
 #[derive(Clone, Debug)]
@@ -127,8 +128,15 @@ impl Known {
     fn status(&self) -> Option<NodeStatus> {
         let node: &Node = self.view.node()?;
         let (budgets, wishes) = (self.budgets.as_ref()?, self.wishes.as_ref()?);
+        let mut node = node.clone();
+        let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
+        // What is left of another drain says nothing of this one.
+        let driver = node.annotations.remove(VIEW_ANNOTATION);
+        let driver = driver.and_then(|text| view_from_text(&text));
+        let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());
         self.has_pods.then(|| NodeStatus {
-            node: node.clone(),
+            node,
+            driver,
             pods: self.view.pods().cloned().collect(),
             budgets: budgets.clone(),
             wishes: wishes.iter().map(wish).collect(),

@@ -67,7 +67,7 @@ pub enum Command {
     Drain(DrainNodesArgs),
     /// Give nodes back: run the policies' hooks and lift the cordon.
     Uncordon(UncordonArgs),
-    /// Show where nodes stand: cordon, drain, hooks, and what holds each pod, as far as the API server shows it.
+    /// Show where nodes stand: cordon, drain, hooks, what holds each pod, and the next command to type.
     Status(StatusArgs),
     /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
     Cleanup(CleanupArgs),
@@ -258,6 +258,9 @@ pub struct DemoArgs {
     /// The policy that drains the Slurm pods, made by `make plugins`.
     #[arg(long, value_name = "FILE", required_unless_present = "openstack")]
     pub slurm: Option<PathBuf>,
+    /// Watch drains that get stuck in three ways, and what `scupper status` says of them.
+    #[arg(long, requires = "slurm", conflicts_with = "slurm_testbed")]
+    pub stuck: bool,
     /// Drain a node of a real Slurm instead of a simulated one: the program that starts it,
     /// host/testbeds/slurm/slurm-testbed.
     #[arg(long, value_name = "PROGRAM", requires = "slurm")]

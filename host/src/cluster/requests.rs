@@ -83,7 +83,7 @@ fn target(path: &str) -> (&'static str, bool) {
     let mut parts = path.trim_matches('/').split('/');
     let skipped = match parts.next() {
         Some("api") => parts.next(),
-        Some("apis") => parts.next().and(parts.next()),
+        Some("apis") => parts.next().and_then(|_| parts.next()),
         _ => None,
     };
     let rest: Vec<_> = parts.collect();

@@ -7,6 +7,9 @@ use scupper_engine::{Notice, Outcome, Request};
 
 use super::words::{count, one_line};
 
+/// The reason of `Drained=True`.
+pub(super) const COMPLETED: &str = "DrainCompleted";
+
 /// One condition as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionChange {
@@ -48,7 +51,7 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
                 "drain {}: {gone} left and {kept} stay as its plan says; nothing else is here",
                 request.name
             );
-            Some(pair("False", "True", "DrainCompleted", &message))
+            Some(pair("False", "True", COMPLETED, &message))
         }
         Notice::Finished {
             outcome: Outcome::Uncordoned { .. },
@@ -99,7 +102,7 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
     }
 }
 
-fn pair(
+pub(super) fn pair(
     in_progress: &'static str,
     drained: &'static str,
     reason: &str,

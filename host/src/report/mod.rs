@@ -12,7 +12,10 @@ mod metrics;
 mod prefixed;
 mod progress;
 mod sink;
+mod stale;
 mod status;
+mod stuck;
+mod view;
 mod words;
 
 pub use answers::{answer_words, answers_to_json};
@@ -23,4 +26,7 @@ pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, 
 pub use prefixed::Prefixed;
 pub use progress::Progress;
 pub use sink::{Format, Sink};
+pub use stale::conditions_of_uncordoned;
 pub use status::{NodeStatus, NodeWish, status_lines, status_to_json};
+pub use stuck::StuckPods;
+pub use view::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_from_text, view_to_text};

@@ -1,20 +1,30 @@
-//! Where a node stands by what the API server shows, for people and for machines.
-//!
-//! It is read from outside of the drain: what only the driver knows, such as a pod's wave, is not guessed.
+//! Where a node stands, for people and for machines: by what the process that drains it has written on it, and, where it
+//! has written nothing or not for long, by what the API server shows. Which of the two it is, is said.
 
+mod advice;
+mod json;
 mod lines;
 mod reasons;
 
-use scupper_engine::{Budget, Node, Pod, PodRef, Reason, Time};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
+use scupper_engine::{Budget, Duration, Node, Phase, Pod, Reason, Time, Uid};
+
+use super::view::{DriverView, PodView};
+
+pub use json::status_to_json;
 pub use lines::status_lines;
+
+/// A process that drains tells at least once a minute; one that has missed two is taken for dead.
+const FRESH: Duration = Duration::from_secs(150);
 
 /// Everything that the API server shows of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
     /// The node.
     pub node: Node,
+    /// What the process that drains it wrote of that.
+    pub driver: Option<DriverView>,
     /// Its pods.
     pub pods: Vec<Pod>,
     /// All budgets that may be read.
@@ -38,54 +48,82 @@ pub struct NodeWish {
     pub deleting: bool,
 }
 
-impl NodeStatus {
-    /// Every pod, and why it is still there as far as the API server shows it.
-    fn reasons(&self, now: Time) -> Vec<(&PodRef, Option<Reason>)> {
-        let mut pods: Vec<&Pod> = self.pods.iter().collect();
-        pods.sort_by(|one, other| one.id.cmp(&other.id));
-        let reason = |pod: &Pod| reasons::reason(pod, &self.node, &self.budgets, now);
-        pods.into_iter().map(|pod| (&pod.id, reason(pod))).collect()
-    }
+/// Why a pod is still there.
+#[derive(Debug)]
+struct Held<'a> {
+    pod: &'a Pod,
+    reason: Option<Reason>,
+    /// The process that drains says so.
+    told: bool,
+    wave: &'a str,
 }
 
-/// As one object.
-pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
-    let NodeStatus { node, wishes, .. } = status;
-    let drain = node.checkpoint.as_ref().map(|mark| {
-        let hooks = mark.hooks.iter().map(|hook| {
-            json!({
-                "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.started.as_millis(),
-            })
-        });
-        json!({
-            "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.to_string(),
-            "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis),
-            "hooks": hooks.collect::<Vec<_>>(),
-        })
-    });
-    let conditions = lines::conditions(node).map(|condition| {
-        json!({
-            "type": condition.kind, "status": condition.status, "reason": condition.reason,
-            "message": condition.message, "since": condition.since.map(Time::as_millis),
-        })
-    });
-    let wishes = wishes.iter().map(|wish| {
-        json!({
-            "name": wish.name, "transition": wish.transition, "state": wish.state,
-            "deadline": wish.deadline.map(Time::as_millis), "deleting": wish.deleting,
-        })
-    });
-    let pods = status.reasons(now).into_iter().map(|(pod, reason)| {
-        json!({
-            "pod": pod.to_string(), "uid": pod.uid.0, "reason": reason.as_ref().map(Reason::name),
-            "message": reason.as_ref().map(|reason| lines::told(reason, now)),
-        })
-    });
-    json!({
-        "node": node.name, "cordon": lines::cordon(node), "drain": drain,
-        "conditions": conditions.collect::<Vec<_>>(), "lifecycleEvents": wishes.collect::<Vec<_>>(),
-        "pods": pods.collect::<Vec<_>>(),
-    })
+impl NodeStatus {
+    /// The same without what changes while nothing happens.
+    #[must_use]
+    pub fn without_heartbeats(&self) -> Self {
+        let mut known = self.clone();
+        known.node.resource_version.clear();
+        if let Some(view) = &mut known.driver {
+            view.at = Time::default();
+        }
+        known
+    }
+
+    /// What the process that drains knows, or knew at the end.
+    fn fresh(&self, now: Time) -> Option<&DriverView> {
+        let is_over = self.is_over();
+        let is_fresh =
+            |view: &&DriverView| view.ended.is_some() == is_over && (is_over || now.since(view.at) < FRESH);
+        self.driver.as_ref().filter(is_fresh)
+    }
+
+    /// The drain that the node tells of has ended.
+    fn is_over(&self) -> bool {
+        let mark = self.node.checkpoint.as_ref();
+        mark.is_none_or(|mark| mark.phase == Phase::Finished)
+    }
+
+    /// Every pod, and why it is still there.
+    fn held(&self, now: Time) -> Vec<Held<'_>> {
+        let view = self.fresh(now);
+        let told: BTreeMap<&Uid, &PodView> = view
+            .into_iter()
+            .flat_map(|view| view.pods.iter().map(|pod| (&pod.uid, pod)))
+            .collect();
+        let mut pods: Vec<&Pod> = self.pods.iter().collect();
+        pods.sort_by(|one, other| one.id.cmp(&other.id));
+        let mut all = Vec::with_capacity(pods.len());
+        for pod in pods {
+            let known = told.get(&pod.id.uid);
+            let (reason, is_told) = self.reason(pod, known.map(|known| &known.reason), now);
+            all.push(Held {
+                pod,
+                reason,
+                told: is_told,
+                wave: known.map_or("", |known| &known.wave),
+            });
+        }
+        all
+    }
+
+    /// Its own end shows by itself, and sooner than anybody can write it.
+    fn reason(&self, pod: &Pod, told: Option<&Reason>, now: Time) -> (Option<Reason>, bool) {
+        let seen = || reasons::reason(pod, &self.node, &self.budgets, now);
+        if pod.deletion.is_some() {
+            return (seen(), false);
+        }
+        if let Some(reason) = told {
+            return (Some(reason.clone()), true);
+        }
+        match self.fresh(now) {
+            // It names every pod that is to leave, so the others stay.
+            Some(view) if view.more == 0 && pod.created < view.at && !self.is_over() => {
+                (Some(Reason::Kept), true)
+            }
+            _ => (seen(), false),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use scupper_simulator::api::{ApiServer, Options, objects};
 use serde_json::Value;
 
 /// Everything that must come comes within this.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A cluster of three nodes, each as it was made.
 pub(crate) struct Rig {

@@ -1,8 +1,10 @@
 //! Where a node stands, read while a drain is held up and after it was killed.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{LIMIT, Rig};
 
 fn status(rig: &Rig) -> Value {
     let run = rig.run(&["status", "worker-1", "--output", "json"]);
@@ -25,6 +27,11 @@ fn a_drain_that_is_held_up_says_what_holds_each_pod() {
     drain.says("waits    shop/db");
     drain.says("it should have ended; finalizers: example.com/hold");
     tells_what_holds(&status(&rig));
+    let told = told_by_the_driver(&rig);
+    tells_what_holds(&told);
+    assert_eq!(told["pods"][0]["source"], "driver", "{told}");
+    assert_eq!(told["pods"][0]["wave"], "all", "{told}");
+    assert_eq!(told["driver"]["wave"]["number"], 1, "{told}");
     drain.kill();
     tells_what_holds(&status(&rig));
     let people = rig.run(&["status", "worker-1"]);
@@ -36,6 +43,44 @@ fn a_drain_that_is_held_up_says_what_holds_each_pod() {
         people.stdout.contains("needs 1 healthy pods and has 1"),
         "{people:#?}"
     );
+}
+
+/// Once the drain has written down what it knows.
+fn told_by_the_driver(rig: &Rig) -> Value {
+    let begun = Instant::now();
+    loop {
+        let told = status(rig);
+        if told["driver"]["fresh"] == true {
+            return told;
+        }
+        assert!(begun.elapsed() < LIMIT, "nothing is told: {told}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A drain that ends without being done leaves behind what it knew, and the next one that is done takes it away.
+#[test]
+fn what_held_a_drain_up_is_told_after_its_end() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    assert_eq!(rig.run(&["drain", "worker-1", "--timeout", "2s"]).code, Some(6));
+    let told = status(&rig);
+    let ended = told["driver"]["ended"].as_str().unwrap();
+    assert!(ended.starts_with("DeadlineExceeded: "), "{told}");
+    assert_eq!(told["pods"][0]["reason"], "BudgetExhausted", "{told}");
+    let people = rig.run(&["status", "worker-1"]).stdout;
+    assert!(people.contains("  ended      "), "{people}");
+    assert!(
+        people.contains("next: kubectl -n shop describe pdb keep-db"),
+        "{people}"
+    );
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
+        .unwrap();
+    assert_eq!(rig.run(&["drain", "worker-1"]).code, Some(0));
+    assert_eq!(status(&rig)["driver"], Value::Null);
 }
 
 #[track_caller]

@@ -31,4 +31,5 @@ mod probes;
 mod reloading;
 mod resuming;
 mod rig;
+mod seeing;
 mod transitions;

@@ -88,7 +88,7 @@ impl Runner {
         let started = job.resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let output = self.output(node);
         let reporter = Reporter::lines(self.options.format, &output, now, started, &request)
-            .and_cluster(self.cluster.clone(), node.to_owned());
+            .and_cluster(self.cluster.clone(), &request);
         let tools = Tools {
             cluster: self.cluster.clone(),
             clock: self.options.clock,

@@ -5,6 +5,7 @@ mod openstack_testbed;
 mod real_slurm;
 mod scene;
 mod stage;
+mod stuck;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,6 +29,7 @@ const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 pub(super) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
     let played = match (&args.slurm, &args.openstack) {
         (_, Some(policy)) => openstack(args, policy, format).await,
+        (Some(policy), None) if args.stuck => stuck::play(policy, format).await,
         (Some(policy), None) => match &args.slurm_testbed {
             Some(testbed) => real_slurm::play(policy, testbed, format).await,
             None => play(policy, format).await,

@@ -1,6 +1,7 @@
 //! What all demos stand on: a simulated API server and kubelet, the real driver, and the events that ask it to act.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{AppError, Plugin, PluginOptions, PoliciesOptions};
+use crate::app::{AppError, Output, Plugin, PluginOptions, PoliciesOptions};
 use crate::report::Format;
 
 /// The driver's name, and that of its drain transition.
@@ -50,11 +51,11 @@ pub(super) enum DemoError {
 
 /// A node with its driver.
 pub(super) struct Stage {
-    cluster: ApiServer,
+    cluster: Arc<ApiServer>,
     kubelet: KubeletHandle,
     plugin: Plugin,
     node: &'static str,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Stage {
@@ -64,6 +65,18 @@ impl Stage {
         node: &'static str,
         policies: PoliciesOptions,
         format: Format,
+    ) -> Result<Self, DemoError> {
+        let output = Arc::new(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>);
+        Self::set_telling(Arc::new(cluster), node, policies, format, output).await
+    }
+
+    /// The same on a cluster with other nodes, with its drains told somewhere else.
+    pub(super) async fn set_telling(
+        cluster: Arc<ApiServer>,
+        node: &'static str,
+        policies: PoliciesOptions,
+        format: Format,
+        output: Output,
     ) -> Result<Self, DemoError> {
         let folder = tempfile::Builder::new()
             .prefix("scupper-")
@@ -88,7 +101,6 @@ impl Stage {
             stop_grace: Duration::ZERO,
             ..PluginOptions::default()
         };
-        let output = Arc::new(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>);
         let plugin = Plugin::start_with_output(options, output)
             .await
             .map_err(DemoError::Driver)?;
@@ -97,7 +109,7 @@ impl Stage {
             kubelet,
             plugin,
             node,
-            _folder: folder,
+            folder,
         };
         stage.offered().await?;
         Ok(stage)
@@ -125,12 +137,23 @@ impl Stage {
 
     /// Asks for a transition and waits until the kubelet has ended the event.
     pub(super) async fn transition(&self, event: &str, transition: &str) -> Result<(), DemoError> {
+        self.ask(event, transition)?;
+        self.ended(event).await
+    }
+
+    /// Asks for a transition.
+    pub(super) fn ask(&self, event: &str, transition: &str) -> Result<(), DemoError> {
+        let object = objects::lifecycle_event(event, transition, self.node).build();
+        self.cluster.store().apply(object).map_err(DemoError::Scene)?;
+        Ok(())
+    }
+
+    /// Waits until the kubelet has ended an event.
+    pub(super) async fn ended(&self, event: &str) -> Result<(), DemoError> {
         let stuck = |message| DemoError::Stuck {
             event: event.to_owned(),
             message,
         };
-        let object = objects::lifecycle_event(event, transition, self.node).build();
-        self.cluster.store().apply(object).map_err(DemoError::Scene)?;
         let ended = |record: &kubelet::Record| record.finished().iter().any(|(name, _)| name == event);
         let waited = self.kubelet.wait_for(ended, LIMIT).await;
         waited.map_err(stuck)?;
@@ -144,6 +167,11 @@ impl Stage {
         }
         let message = format!("the kubelet says {}", status.unwrap_or_default());
         Err(stuck(message))
+    }
+
+    /// How the cluster is reached.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
     }
 
     /// From here on requests are counted.

@@ -27,9 +27,7 @@ pub(crate) async fn run(args: &StatusArgs, format: Format) -> ExitCode {
     };
     let mut told = BTreeMap::new();
     let tell = |status: &NodeStatus| {
-        // Whatever the drain does not touch, heartbeats above all, is no news.
-        let mut known = status.clone();
-        known.node.resource_version.clear();
+        let known = status.without_heartbeats();
         if told.get(&status.node.name) == Some(&known) {
             return;
         }

@@ -1,8 +1,9 @@
 //! Where a node stands, as lines for people.
 
-use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time};
+use scupper_engine::{Condition, Node, Phase, Reason, SavedHook, Subject, Time};
 
-use super::NodeStatus;
+use super::{Held, NodeStatus, advice};
+use crate::report::view::HookView;
 use crate::report::words::{count, one_line};
 
 /// Conditions that say something of a drain.
@@ -17,7 +18,7 @@ const CONDITIONS: [&str; 4] = [
 pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let node = &status.node;
     let mut lines = vec![format!("node {}: {}", node.name, cordon_words(node))];
-    lines.extend(drain_lines(node, now));
+    lines.extend(drain_lines(status, now));
     for wish in &status.wishes {
         let deleting = if wish.deleting { ", being deleted" } else { "" };
         lines.push(format!(
@@ -43,19 +44,29 @@ pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         ));
     }
     lines.push(format!("  {}", pod_words(status.pods.len())));
-    let reasons = status.reasons(now);
-    let width = reasons
-        .iter()
-        .map(|(pod, _)| pod.to_string().len())
-        .max()
-        .unwrap_or(0);
-    for (pod, reason) in reasons {
-        let (name, text) = match &reason {
-            Some(reason) => (reason.name(), told(reason, now)),
-            None => ("-", String::new()),
-        };
-        let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
-        lines.push(line.trim_end().to_owned());
+    let held = status.held(now);
+    let lengths = held.iter().map(|held| held.pod.id.to_string().len());
+    let width = lengths.max().unwrap_or(0);
+    for held in &held {
+        lines.extend(pod_lines(held, width, &node.name, now));
+    }
+    if let Some(view) = status.fresh(now).filter(|view| view.more > 0) {
+        lines.push(format!("    the driver has not told of {} more", view.more));
+    }
+    lines
+}
+
+fn pod_lines(held: &Held<'_>, width: usize, node: &str, now: Time) -> Vec<String> {
+    let pod = &held.pod.id;
+    let (name, text) = match &held.reason {
+        Some(reason) => (reason.name(), told(reason, now)),
+        None => ("-", String::new()),
+    };
+    let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
+    let mut lines = vec![line.trim_end().to_owned()];
+    let next = held.reason.as_ref();
+    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, node)) {
+        lines.push(format!("      next: {}", one_line(&next)));
     }
     lines
 }
@@ -67,8 +78,8 @@ fn pod_words(pods: usize) -> String {
     }
 }
 
-fn drain_lines(node: &Node, now: Time) -> Vec<String> {
-    let Some(mark) = &node.checkpoint else {
+fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let Some(mark) = &status.node.checkpoint else {
         return Vec::new();
     };
     let mut lines = vec![format!(
@@ -83,20 +94,93 @@ fn drain_lines(node: &Node, now: Time) -> Vec<String> {
             until(mark.deadline, now)
         }
     )];
+    lines.extend(driver_line(status, now));
+    if let Some(view) = status.fresh(now) {
+        for hook in &view.hooks {
+            lines.extend(hook_lines(status, hook, now));
+        }
+        return lines;
+    }
     for hook in &mark.hooks {
-        let of = match &hook.subject {
-            Subject::Node => String::new(),
-            Subject::Wave(wave) => format!(" of wave {wave}"),
-            Subject::Pod(uid) => format!(" of pod {uid}"),
-        };
+        let of = subject(status, &hook.subject);
         lines.push(format!(
             "  hook       {} is not through with {}{of}, for {} now",
             hook.policy,
             hook.phase,
             now.since(hook.started)
         ));
+        lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
     }
     lines
+}
+
+/// Who says what follows, and since when.
+fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
+    let view = match (&status.driver, status.fresh(now)) {
+        (_, Some(view)) => view,
+        (_, None) if status.is_over() => return None,
+        (Some(stale), None) => {
+            let ago = now.since(stale.at);
+            return Some(format!(
+                "  driver     has told nothing for {ago}, so it may be gone; what follows is what the API server shows"
+            ));
+        }
+        (None, None) => {
+            let words = "has told of nothing that holds it up; what follows is what the API server shows";
+            return Some(format!("  driver     {words}"));
+        }
+    };
+    let ago = now.since(view.at);
+    let wave = view.wave.as_ref();
+    let wave = wave.map(|it| format!("; wave {} of {}, {}", it.number, it.of, one_line(&it.name)));
+    let wave = wave.unwrap_or_default();
+    Some(match &view.ended {
+        Some(ended) => format!(
+            "  ended      {ago} ago, {}; why each pod is here is as it was then",
+            one_line(ended)
+        ),
+        None => format!("  driver     told what follows {ago} ago{wave}"),
+    })
+}
+
+fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
+    let saved = status.node.checkpoint.iter().flat_map(|mark| &mark.hooks);
+    let same =
+        |it: &&SavedHook| it.policy == hook.policy && it.phase == hook.phase && it.subject == hook.subject;
+    // A process that took the drain over has met the hook later than it began.
+    let since = saved.into_iter().find(same).map_or(hook.since, |it| it.started);
+    let mut lines = vec![format!(
+        "  hook       {} is not through with {}{}, for {} now: {}",
+        hook.policy,
+        hook.phase,
+        subject(status, &hook.subject),
+        now.since(since),
+        one_line(&hook.progress)
+    )];
+    for on in &hook.waiting_for {
+        let since = on.since.map(|since| format!(", for {}", now.since(since)));
+        lines.push(format!(
+            "    waits for {}: {}{}",
+            one_line(&on.what),
+            one_line(&on.detail),
+            since.unwrap_or_default()
+        ));
+    }
+    if let Some(mark) = &status.node.checkpoint {
+        lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
+    }
+    lines
+}
+
+fn subject(status: &NodeStatus, subject: &Subject) -> String {
+    match subject {
+        Subject::Node => String::new(),
+        Subject::Wave(wave) => format!(" of wave {wave}"),
+        Subject::Pod(uid) => match status.pods.iter().find(|pod| pod.id.uid == *uid) {
+            Some(pod) => format!(" of {}", pod.id),
+            None => format!(" of pod {uid}"),
+        },
+    }
 }
 
 const fn phase(phase: Phase) -> &'static str {

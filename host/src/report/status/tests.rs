@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use scupper_engine::{
-    Checkpoint, Deletion, HookPhase, Phase, PodPhase, SavedHook, Selector, Subject, Uid, UnhealthyPods,
+    Checkpoint, Deletion, HookPhase, Phase, PodPhase, PodRef, SavedHook, Selector, Subject, UnhealthyPods,
+    WaitingOn,
 };
 
+use serde_json::Value;
+
 use super::*;
+use crate::report::view::{HookView, WaveView};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -94,15 +98,15 @@ fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budget {
 
 fn named(status: &NodeStatus) -> Vec<(&str, &str)> {
     let name = |reason: Option<Reason>| reason.map_or("-", |reason| reason.name());
-    let reasons = status.reasons(NOW).into_iter();
-    reasons
-        .map(|(pod, reason)| (pod.name.as_str(), name(reason)))
+    let held = status.held(NOW).into_iter();
+    held.map(|held| (held.pod.id.name.as_str(), name(held.reason)))
         .collect()
 }
 
 fn stuck() -> NodeStatus {
     NodeStatus {
         node: node(Phase::Evicting, Vec::new()),
+        driver: None,
         pods: vec![
             pod("calm"),
             pod("cart"),
@@ -176,6 +180,7 @@ fn people_read_what_to_do() {
     let expected = [
         "node worker-1: cordoned by Scupper",
         "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
+        "  driver     has told of nothing that holds it up; what follows is what the API server shows",
         "  event      drain-worker-1: InProgress, transition drain.slm.k8s.io, overdue by 10s",
         "  6 pods here:",
         "    shop/calm   -",
@@ -185,10 +190,124 @@ fn people_read_what_to_do() {
         "    shop/stuck  TerminatingPastGrace  it should have ended; finalizers: example.com/hold, for 1m40s now",
         "    shop/twice  MoreThanOneBudget     two disruption budgets select it: one and two",
     ];
-    assert_eq!(lines, expected);
+    let (next, facts): (Vec<_>, Vec<_>) = lines
+        .into_iter()
+        .partition(|line| line.starts_with("      next: "));
+    assert_eq!(facts, expected);
+    let commands = next.iter().map(|line| line.trim().split("    #").next().unwrap());
+    let expected = [
+        "next: kubectl -n shop describe pdb cart",
+        "next: kubectl -n shop get pdb",
+        "next: kubectl -n shop describe pod stuck",
+        "next: kubectl -n shop get pdb",
+    ];
+    assert_eq!(commands.collect::<Vec<_>>(), expected);
     let json = status_to_json(&status, NOW);
     assert_eq!(json["cordon"], "ours");
     assert_eq!(json["pods"][0]["reason"], Value::Null);
     assert_eq!(json["pods"][1]["reason"], "BudgetExhausted");
     assert_eq!(json["drain"]["phase"], "evicting");
+}
+
+/// As the driver wrote it 4 s ago, of a drain in its second wave.
+fn view() -> DriverView {
+    let pod = |name: &str, reason| PodView {
+        uid: Uid(name.into()),
+        wave: "late".into(),
+        reason,
+    };
+    DriverView {
+        drain: "id".into(),
+        at: Time::from_millis(996_000),
+        wave: Some(WaveView {
+            name: "late".into(),
+            number: 2,
+            of: 3,
+        }),
+        hooks: vec![HookView {
+            policy: "slurm".into(),
+            phase: HookPhase::BeforeEvict,
+            subject: Subject::Pod(Uid("db".into())),
+            since: Time::from_millis(970_000),
+            progress: "0 of 1 Slurm nodes drained".into(),
+            waiting_for: vec![WaitingOn {
+                what: "slurm/gpu-0".into(),
+                detail: "allocated: jobs still run".into(),
+                since: Some(Time::from_millis(940_000)),
+            }],
+        }],
+        pods: vec![
+            pod("calm", Reason::WaveNotStarted { wave: "last".into() }),
+            pod("cart", Reason::ParallelLimit),
+            pod("slow", Reason::ParallelLimit),
+        ],
+        ..DriverView::default()
+    }
+}
+
+#[test]
+fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    // A pod that ends does so for everybody to see; one that the driver does not name stays.
+    let held = [
+        ("calm", "WaveNotStarted"),
+        ("cart", "ParallelLimit"),
+        ("db", "Kept"),
+        ("slow", "Terminating"),
+        ("stuck", "TerminatingPastGrace"),
+        ("twice", "Kept"),
+    ];
+    assert_eq!(named(&status), held);
+    let lines = status_lines(&status, NOW);
+    let expected = [
+        "  driver     told what follows 4s ago; wave 2 of 3, late",
+        "  hook       slurm is not through with before-evict of shop/db, for 30s now: 0 of 1 Slurm nodes drained",
+        "    waits for slurm/gpu-0: allocated: jobs still run, for 1m00s",
+        "    next: see to what it waits for; to give the drain up: press Ctrl-C where it runs",
+    ];
+    assert_eq!(lines[2..6], expected);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["pods"][0]["source"], "driver");
+    assert_eq!(json["pods"][3]["source"], "api-server");
+    assert_eq!(json["drain"]["hooks"][0]["waitingFor"][0]["what"], "slurm/gpu-0");
+    // A driver that has been silent for long may be gone: what it said is not believed any more.
+    let later = NOW + FRESH;
+    assert!(
+        status_lines(&status, later)[2]
+            .starts_with("  driver     has told nothing for 2m34s, so it may be gone")
+    );
+    assert_eq!(
+        status_to_json(&status, later)["pods"][1]["reason"],
+        "BudgetExhausted"
+    );
+}
+
+#[test]
+fn what_the_driver_knew_at_the_end_stays() {
+    let mut status = stuck();
+    status.node = node(Phase::Finished, Vec::new());
+    status.driver = Some(DriverView {
+        ended: Some("DeadlineExceeded: the deadline passed".into()),
+        hooks: Vec::new(),
+        ..view()
+    });
+    assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
+    let much_later = NOW + Duration::from_secs(86_400);
+    let lines = status_lines(&status, much_later);
+    let expected = "  ended      24h00m ago, DeadlineExceeded: the deadline passed; why each pod is here is as it was then";
+    assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
+}
+
+#[test]
+fn heartbeats_are_no_news() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    let mut next = status.clone();
+    next.node.resource_version = "2".into();
+    next.driver.as_mut().unwrap().at = NOW;
+    assert_ne!(status, next);
+    assert_eq!(status.without_heartbeats(), next.without_heartbeats());
+    next.driver.as_mut().unwrap().pods.pop();
+    assert_ne!(status.without_heartbeats(), next.without_heartbeats());
 }

@@ -1,0 +1,88 @@
+//! When a drain's own view of itself is written on the node: not at each change, and not at all while nothing holds the
+//! drain up, so that a drain that goes well costs no request more.
+
+use scupper_engine::{Drain, Duration, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
+
+use crate::report::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_to_text};
+
+/// Most drains are over by then, or have nothing to tell.
+const FIRST: Duration = Duration::from_secs(10);
+/// What changes faster is told with the next.
+const EVERY: Duration = Duration::from_secs(10);
+/// Nothing has changed: told again all the same, so that readers know that somebody is at it.
+const ALIVE: Duration = Duration::from_secs(60);
+
+/// Decides what is to be written of one drain, and when.
+pub(super) struct Publisher {
+    keeper: ViewKeeper,
+    began: Time,
+    written: Option<DriverView>,
+    /// The node has the annotation, of this drain or a former one.
+    there: bool,
+    ended: Option<Outcome>,
+}
+
+impl Publisher {
+    /// For a drain that this process is at from now on.
+    pub(super) fn new(now: Time) -> Self {
+        Self {
+            keeper: ViewKeeper::default(),
+            began: now,
+            written: None,
+            there: false,
+            ended: None,
+        }
+    }
+
+    pub(super) fn heard(&mut self, event: &Event) {
+        if let Event::Node(Some(node)) = event {
+            self.there |= node.annotations.contains_key(VIEW_ANNOTATION);
+        }
+    }
+
+    pub(super) fn notice(&mut self, now: Time, notice: &Notice) {
+        self.keeper.notice(now, notice);
+        if let Notice::Finished { outcome, .. } = notice {
+            self.ended = Some(outcome.clone());
+        }
+    }
+
+    /// What is to be written now, if anything is.
+    pub(super) fn due(&mut self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> Option<String> {
+        let since = self.written.as_ref().map_or(self.began, |view| view.at);
+        let pause = if self.written.is_none() { FIRST } else { EVERY };
+        let request = drain.request();
+        if self.ended.is_some() || request.intent != Intent::Drain || now.since(since) < pause {
+            return None;
+        }
+        let view = self.keeper.view(now, &request.id, pods);
+        let is_news = match &self.written {
+            None => view.is_worth_telling(),
+            Some(known) => now.since(known.at) >= ALIVE || !known.says_as(&view),
+        };
+        is_news.then(|| self.write(view))
+    }
+
+    /// What is to be written at the end: nothing, or a text in the place of what is there, or none in its place.
+    pub(super) fn last(&mut self, now: Time, drain: &Drain) -> Option<Option<String>> {
+        let request = drain.request();
+        match &self.ended {
+            // It has changed nothing. Or it goes on in another process.
+            None | Some(Outcome::Blocked { .. }) => None,
+            Some(outcome) if outcome.is_success() || request.intent != Intent::Drain => {
+                self.there.then_some(None)
+            }
+            Some(_) => {
+                let view = self.keeper.view(now, &request.id, drain.waiting());
+                Some(Some(self.write(view)))
+            }
+        }
+    }
+
+    fn write(&mut self, view: DriverView) -> String {
+        let text = view_to_text(&view);
+        self.written = Some(view);
+        self.there = true;
+        text
+    }
+}

@@ -1,0 +1,47 @@
+//! One number for everything that is logged of one drain, the same before and after a restart.
+
+use scupper_engine::Request;
+
+/// The 32 hexadecimal digits of a trace: those of the drain's UID, where its id is one.
+pub(super) fn trace_id(id: &str) -> String {
+    let digits: String = id.chars().filter(|it| *it != '-').collect();
+    if digits.len() == 32 && digits.bytes().all(|it| it.is_ascii_hexdigit()) {
+        return digits.to_ascii_lowercase();
+    }
+    // FNV-1a over 128 bits: no secret, only a name.
+    let hash = id
+        .bytes()
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+        });
+    format!("{hash:032x}")
+}
+
+/// What every line that is logged while a drain is driven says of it.
+pub(super) fn span(request: &Request) -> tracing::Span {
+    tracing::info_span!(
+        "drain",
+        name = request.name,
+        node = request.node,
+        trace = trace_id(&request.id)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_of_an_event_is_its_uid() {
+        let uid = "6F3A2F0E-7c0e-4f3b-9d0a-000000000001";
+        assert_eq!(trace_id(uid), "6f3a2f0e7c0e4f3b9d0a000000000001");
+    }
+
+    #[test]
+    fn other_ids_have_one_trace_each() {
+        let cordon = trace_id("cordon-18f-1");
+        assert_eq!(cordon, trace_id("cordon-18f-1"));
+        assert_ne!(cordon, trace_id("cordon-18f-2"));
+        assert_eq!((cordon.len(), trace_id("").len()), (32, 32));
+    }
+}

@@ -1,0 +1,81 @@
+//! Where a node stands, as one object for machines.
+
+use scupper_engine::{Checkpoint, Condition, Reason, SavedHook, Time};
+use serde_json::{Value, json};
+
+use super::lines::{conditions, cordon, told};
+use super::{Held, NodeStatus, NodeWish, advice};
+use crate::report::view::{DriverView, HookView};
+
+/// As one object.
+pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
+    let node = &status.node;
+    let held = status.held(now);
+    json!({
+        "node": node.name, "cordon": cordon(node),
+        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, status.fresh(now))),
+        "driver": status.driver.as_ref().map(|view| driver(view, status.fresh(now).is_some())),
+        "conditions": conditions(node).map(condition).collect::<Vec<_>>(),
+        "lifecycleEvents": status.wishes.iter().map(wish).collect::<Vec<_>>(),
+        "pods": held.iter().map(|held| pod(held, &node.name, now)).collect::<Vec<_>>(),
+    })
+}
+
+fn drain(mark: &Checkpoint, view: Option<&DriverView>) -> Value {
+    let hooks: Vec<_> = match view {
+        Some(view) => view.hooks.iter().map(told_hook).collect(),
+        None => mark.hooks.iter().map(saved_hook).collect(),
+    };
+    json!({
+        "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.to_string(),
+        "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis), "hooks": hooks,
+    })
+}
+
+fn saved_hook(hook: &SavedHook) -> Value {
+    json!({ "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.started.as_millis() })
+}
+
+fn told_hook(hook: &HookView) -> Value {
+    let waiting = hook
+        .waiting_for
+        .iter()
+        .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }));
+    json!({
+        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.since.as_millis(),
+        "progress": hook.progress, "waitingFor": waiting.collect::<Vec<_>>(),
+    })
+}
+
+fn driver(view: &DriverView, fresh: bool) -> Value {
+    let wave = view
+        .wave
+        .as_ref()
+        .map(|it| json!({ "name": it.name, "number": it.number, "of": it.of }));
+    json!({ "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "ended": view.ended, "podsNotTold": view.more })
+}
+
+fn condition(condition: &Condition) -> Value {
+    json!({
+        "type": condition.kind, "status": condition.status, "reason": condition.reason,
+        "message": condition.message, "since": condition.since.map(Time::as_millis),
+    })
+}
+
+fn wish(wish: &NodeWish) -> Value {
+    json!({
+        "name": wish.name, "transition": wish.transition, "state": wish.state,
+        "deadline": wish.deadline.map(Time::as_millis), "deleting": wish.deleting,
+    })
+}
+
+fn pod(held: &Held<'_>, node: &str, now: Time) -> Value {
+    let reason = held.reason.as_ref();
+    let source = if held.told { "driver" } else { "api-server" };
+    json!({
+        "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
+        "message": reason.map(|reason| told(reason, now)), "wave": held.wave,
+        "source": reason.map(|_| source),
+        "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node)),
+    })
+}

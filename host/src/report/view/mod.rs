@@ -1,0 +1,99 @@
+//! What the process that drains a node knows of its drain and nobody else can see: why each pod is still there, the
+//! wave, what hooks wait for. It is kept in one annotation of the node, so it stays small.
+//!
+//! Here it is put together and taken apart. It must not know when it is written, nor how.
+
+mod keeper;
+mod reason;
+mod wire;
+
+use scupper_engine::{HookPhase, Reason, Subject, Time, Uid, WaitingOn};
+
+pub use keeper::ViewKeeper;
+pub use wire::{decode as view_from_text, encode as view_to_text};
+
+/// The annotation of the node that keeps it.
+pub const VIEW_ANNOTATION: &str = "scupper.dev/drain-status";
+
+/// What the process that drains knew at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverView {
+    /// The id of the drain.
+    pub drain: String,
+    /// The moment.
+    pub at: Time,
+    /// How it ended, in words, when it ended without being done.
+    pub ended: Option<String>,
+    /// The wave that is leaving.
+    pub wave: Option<WaveView>,
+    /// Hooks that are not through.
+    pub hooks: Vec<HookView>,
+    /// Pods that are still to leave.
+    pub pods: Vec<PodView>,
+    /// Pods that did not fit in.
+    pub more: u32,
+}
+
+/// A wave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaveView {
+    /// Its name.
+    pub name: String,
+    /// Its place, from 1.
+    pub number: u32,
+    /// How many waves there are.
+    pub of: u32,
+}
+
+/// A hook that is not through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookView {
+    /// Its policy.
+    pub policy: String,
+    /// Its phase.
+    pub phase: HookPhase,
+    /// What it was called for.
+    pub subject: Subject,
+    /// When it first said that it is not through.
+    pub since: Time,
+    /// Where it stands.
+    pub progress: String,
+    /// Whom it waits for.
+    pub waiting_for: Vec<WaitingOn>,
+}
+
+/// A pod that is still to leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodView {
+    /// The pod.
+    pub uid: Uid,
+    /// Its wave; empty: none.
+    pub wave: String,
+    /// Why it is still there.
+    pub reason: Reason,
+}
+
+impl DriverView {
+    /// Whether it says the same as another one, said at another moment.
+    pub fn says_as(&self, other: &Self) -> bool {
+        let moved = Self {
+            at: other.at,
+            ..self.clone()
+        };
+        moved == *other
+    }
+
+    /// Whether it says anything that cannot be seen from outside: pods that only take their time can.
+    pub fn is_worth_telling(&self) -> bool {
+        let is_ordinary = |pod: &PodView| {
+            matches!(
+                pod.reason,
+                Reason::Terminating { .. } | Reason::EvictionRequested | Reason::NotPlanned
+            )
+        };
+        !self.hooks.is_empty() || !self.pods.iter().all(is_ordinary)
+    }
+}
+
+#[cfg(test)]
+mod tests;

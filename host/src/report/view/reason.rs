@@ -1,0 +1,111 @@
+//! A reason as the annotation keeps it, and back.
+
+use scupper_engine::{HookPhase, Reason, Time};
+use serde::{Deserialize, Serialize};
+
+use super::wire::short;
+
+/// A reason by its name, with the facts it has.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct WireReason {
+    #[serde(rename = "r")]
+    name: String,
+    /// The policy, the budget or the wave.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    who: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    hook: String,
+    /// Words of the server, or finalizers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<u64>,
+}
+
+pub(super) fn to_wire(reason: &Reason) -> WireReason {
+    let mut wire = WireReason {
+        name: reason.name().to_owned(),
+        ..WireReason::default()
+    };
+    match reason {
+        Reason::PlannerFailed { policy, message } => (wire.who, wire.text) = (short(policy), short(message)),
+        Reason::WaveNotStarted { wave } => wire.who = short(wave),
+        Reason::HookRunning { policy, phase } => (wire.who, wire.hook) = (short(policy), phase.to_string()),
+        Reason::BudgetExhausted { budget, message } => {
+            (wire.who, wire.text) = (short(budget), short(message))
+        }
+        Reason::BudgetNotObserved { message }
+        | Reason::MoreThanOneBudget { message }
+        | Reason::Throttled { message }
+        | Reason::Forbidden { message }
+        | Reason::Unreachable { message } => wire.text = short(message),
+        Reason::EvictionRefused { code, message } => (wire.code, wire.text) = (Some(*code), short(message)),
+        Reason::Terminating { until } => wire.at = Some(until.as_millis()),
+        Reason::TerminatingPastGrace { since, finalizers } => {
+            (wire.at, wire.text) = (Some(since.as_millis()), short(finalizers));
+        }
+        Reason::NotPlanned
+        | Reason::Kept
+        | Reason::ParallelLimit
+        | Reason::EvictionRequested
+        | Reason::NamespaceTerminating
+        | Reason::UidDisproved
+        | Reason::AwaitingCompletion
+        | Reason::NodeUncordoned
+        | Reason::KeepsComingBack
+        | Reason::DriverStopping
+        | Reason::Refused => {}
+    }
+    wire
+}
+
+/// `None`: a reason that this build does not know.
+pub(super) fn from_wire(wire: WireReason) -> Option<Reason> {
+    let WireReason {
+        name,
+        who,
+        hook,
+        text: message,
+        code,
+        at,
+    } = wire;
+    let at = Time::from_millis(at.unwrap_or_default());
+    Some(match name.as_str() {
+        "NotPlanned" => Reason::NotPlanned,
+        "PlannerFailed" => Reason::PlannerFailed { policy: who, message },
+        "Kept" => Reason::Kept,
+        "WaveNotStarted" => Reason::WaveNotStarted { wave: who },
+        "HookRunning" => Reason::HookRunning {
+            policy: who,
+            phase: HookPhase::from_name(&hook)?,
+        },
+        "ParallelLimit" => Reason::ParallelLimit,
+        "EvictionRequested" => Reason::EvictionRequested,
+        "BudgetExhausted" => Reason::BudgetExhausted { budget: who, message },
+        "BudgetNotObserved" => Reason::BudgetNotObserved { message },
+        "MoreThanOneBudget" => Reason::MoreThanOneBudget { message },
+        "Throttled" => Reason::Throttled { message },
+        "EvictionRefused" => Reason::EvictionRefused {
+            code: code.unwrap_or_default(),
+            message,
+        },
+        "NamespaceTerminating" => Reason::NamespaceTerminating,
+        "Forbidden" => Reason::Forbidden { message },
+        "Unreachable" => Reason::Unreachable { message },
+        "UidDisproved" => Reason::UidDisproved,
+        "Terminating" => Reason::Terminating { until: at },
+        "TerminatingPastGrace" => Reason::TerminatingPastGrace {
+            since: at,
+            finalizers: message,
+        },
+        "AwaitingCompletion" => Reason::AwaitingCompletion,
+        "NodeUncordoned" => Reason::NodeUncordoned,
+        "KeepsComingBack" => Reason::KeepsComingBack,
+        "DriverStopping" => Reason::DriverStopping,
+        "Refused" => Reason::Refused,
+        _ => return None,
+    })
+}

@@ -1,0 +1,164 @@
+//! What is kept comes back, and is never too large.
+
+use scupper_engine::{Notice, PodRef};
+
+use super::*;
+
+fn pod(number: usize) -> PodRef {
+    PodRef {
+        namespace: "shop".into(),
+        name: format!("cart-{number}"),
+        uid: Uid(format!("6f3a2f0e-7c0e-4f3b-9d0a-{number:012}")),
+    }
+}
+
+/// One of each; a reason more in the engine is one more line here, as the match in `reason` does not compile without.
+fn reasons() -> Vec<Reason> {
+    let message = || "in the server's words".to_owned();
+    let at = Time::from_millis(1_700_000_000_123);
+    vec![
+        Reason::NotPlanned,
+        Reason::PlannerFailed {
+            policy: "slurm".into(),
+            message: message(),
+        },
+        Reason::WaveNotStarted { wave: "slurm".into() },
+        Reason::HookRunning {
+            policy: "slurm".into(),
+            phase: HookPhase::BeforeEvict,
+        },
+        Reason::ParallelLimit,
+        Reason::EvictionRequested,
+        Reason::BudgetExhausted {
+            budget: "cart".into(),
+            message: message(),
+        },
+        Reason::BudgetNotObserved { message: message() },
+        Reason::MoreThanOneBudget { message: message() },
+        Reason::Throttled { message: message() },
+        Reason::EvictionRefused {
+            code: 403,
+            message: message(),
+        },
+        Reason::NamespaceTerminating,
+        Reason::Forbidden { message: message() },
+        Reason::Unreachable { message: message() },
+        Reason::UidDisproved,
+        Reason::Terminating { until: at },
+        Reason::TerminatingPastGrace {
+            since: at,
+            finalizers: "a, b".into(),
+        },
+        Reason::AwaitingCompletion,
+        Reason::NodeUncordoned,
+        Reason::KeepsComingBack,
+        Reason::DriverStopping,
+        Reason::Refused,
+    ]
+}
+
+fn waiting(subject: Subject, count: usize) -> Notice {
+    let on = |number| WaitingOn {
+        what: format!("slurm/gpu-{number}"),
+        detail: "allocated: jobs still run".to_owned(),
+        since: Some(Time::from_millis(5_000)),
+    };
+    Notice::HookWaiting {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject,
+        progress: "1 of 3 Slurm nodes drained".into(),
+        waiting_for: (0..count).map(on).collect(),
+    }
+}
+
+#[test]
+fn what_is_kept_comes_back() {
+    let mut keeper = ViewKeeper::default();
+    let started = Notice::WaveStarted {
+        name: "all".into(),
+        number: 1,
+        of: 2,
+        pods: 3,
+    };
+    keeper.notice(Time::from_millis(1_000), &started);
+    keeper.notice(Time::from_millis(2_000), &waiting(Subject::Node, 2));
+    keeper.notice(Time::from_millis(9_000), &waiting(Subject::Node, 1));
+    keeper.notice(Time::from_millis(9_000), &waiting(Subject::Wave("all".into()), 0));
+    keeper.notice(
+        Time::from_millis(9_000),
+        &waiting(Subject::Pod(Uid("u".into())), 0),
+    );
+    let pods: Vec<_> = reasons()
+        .into_iter()
+        .enumerate()
+        .map(|(n, reason)| (pod(n), reason))
+        .collect();
+    let mut view = keeper.view(Time::from_millis(10_000), "id", pods);
+    view.ended = Some("DeadlineExceeded: too late".into());
+    assert_eq!(view.pods.len(), reasons().len());
+    assert_eq!(
+        view.hooks[0].since,
+        Time::from_millis(2_000),
+        "since the first time"
+    );
+    assert_eq!(view_from_text(&view_to_text(&view)), Some(view));
+}
+
+#[test]
+fn pods_that_stay_are_not_kept_and_hooks_that_are_through_are_forgotten() {
+    let mut keeper = ViewKeeper::default();
+    keeper.notice(Time::default(), &waiting(Subject::Node, 1));
+    let done = Notice::HookDone {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+    };
+    keeper.notice(Time::default(), &done);
+    let ending = Reason::Terminating {
+        until: Time::default(),
+    };
+    let view = keeper.view(
+        Time::default(),
+        "id",
+        vec![(pod(1), Reason::Kept), (pod(2), ending)],
+    );
+    assert_eq!((view.hooks.len(), view.pods.len()), (0, 1));
+    assert!(
+        !view.is_worth_telling(),
+        "a pod that ends can be seen by everybody"
+    );
+    let view = keeper.view(Time::default(), "id", vec![(pod(2), Reason::ParallelLimit)]);
+    assert!(view.is_worth_telling());
+}
+
+#[test]
+fn it_is_never_too_large() {
+    let mut keeper = ViewKeeper::default();
+    for number in 0..100 {
+        keeper.notice(
+            Time::default(),
+            &waiting(Subject::Wave(format!("{number}").repeat(400)), 250),
+        );
+    }
+    let refused = |_| Reason::EvictionRefused {
+        code: 500,
+        message: "\u{1}ü".repeat(4_000),
+    };
+    let pods = (0..500).map(|number| (pod(number), refused(number))).collect();
+    let view = keeper.view(Time::default(), &"id".repeat(1_000), pods);
+    let text = view_to_text(&view);
+    assert!(text.len() < 64 * 1024, "{} bytes", text.len());
+    let back = view_from_text(&text).unwrap();
+    assert_eq!(back.pods.len() + back.more as usize, 500);
+    assert!(back.more > 0);
+}
+
+#[test]
+fn what_is_not_ours_is_nothing() {
+    for text in ["", "{}", "[]", "null", r#"{"v":2,"drain":"id","at":1}"#] {
+        assert_eq!(view_from_text(text), None, "{text}");
+    }
+    let strange = r#"{"v":1,"drain":"id","at":1,"pods":[{"uid":"u","r":"Bewitched"}],"new":1}"#;
+    assert_eq!(view_from_text(strange).unwrap().pods, []);
+}

@@ -1,0 +1,161 @@
+//! The annotation's text: compact JSON, never larger than its bound whatever goes in.
+
+use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
+use serde::{Deserialize, Serialize};
+
+use super::reason::{self, WireReason};
+use super::{DriverView, HookView, PodView, WaveView};
+
+/// The version that this build writes and reads.
+const VERSION: u32 = 1;
+
+/// Longest text of somebody else's, in bytes.
+const TEXT: usize = 200;
+/// Hooks, and things that one of them waits for.
+const HOOKS: usize = 8;
+const WAITS: usize = 8;
+/// Bytes of all pods together. The annotations of a node have 256 KiB, and others want most of it.
+const PODS: usize = 24 * 1024;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Wire {
+    v: u32,
+    drain: String,
+    at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wave: Option<(String, u32, u32)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hooks: Vec<WireHook>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pods: Vec<WirePod>,
+    #[serde(default)]
+    more: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WireHook {
+    policy: String,
+    phase: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wave: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pod: Option<String>,
+    since: u64,
+    progress: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    waits: Vec<(String, String, Option<u64>)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WirePod {
+    uid: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    wave: String,
+    #[serde(flatten)]
+    reason: WireReason,
+}
+
+/// As the annotation keeps it. What does not fit is counted.
+pub fn encode(view: &DriverView) -> String {
+    let mut left = PODS;
+    let mut pods = Vec::new();
+    for pod in &view.pods {
+        let wire = WirePod {
+            uid: short(&pod.uid.0),
+            wave: short(&pod.wave),
+            reason: reason::to_wire(&pod.reason),
+        };
+        let size = serde_json::to_string(&wire).map_or(usize::MAX, |text| text.len() + 1);
+        let Some(rest) = left.checked_sub(size) else { break };
+        left = rest;
+        pods.push(wire);
+    }
+    let unsaid = view.pods.len().saturating_sub(pods.len());
+    let wire = Wire {
+        v: VERSION,
+        drain: short(&view.drain),
+        at: view.at.as_millis(),
+        ended: view.ended.as_deref().map(short),
+        wave: view.wave.as_ref().map(|it| (short(&it.name), it.number, it.of)),
+        hooks: view.hooks.iter().take(HOOKS).map(hook_to_wire).collect(),
+        pods,
+        more: view
+            .more
+            .saturating_add(u32::try_from(unsaid).unwrap_or(u32::MAX)),
+    };
+    // Strings and numbers can always be written.
+    serde_json::to_string(&wire).unwrap_or_default()
+}
+
+/// From what the annotation keeps; `None`: it is of another build, or broken.
+pub fn decode(text: &str) -> Option<DriverView> {
+    let wire: Wire = serde_json::from_str(text).ok()?;
+    if wire.v != VERSION {
+        return None;
+    }
+    let pods = wire.pods.into_iter().filter_map(|pod| {
+        Some(PodView {
+            uid: Uid(pod.uid),
+            wave: pod.wave,
+            reason: reason::from_wire(pod.reason)?,
+        })
+    });
+    Some(DriverView {
+        drain: wire.drain,
+        at: Time::from_millis(wire.at),
+        ended: wire.ended,
+        wave: wire.wave.map(|(name, number, of)| WaveView { name, number, of }),
+        hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
+        pods: pods.collect(),
+        more: wire.more,
+    })
+}
+
+fn hook_to_wire(hook: &HookView) -> WireHook {
+    let (wave, pod) = match &hook.subject {
+        Subject::Node => (None, None),
+        Subject::Wave(name) => (Some(short(name)), None),
+        Subject::Pod(uid) => (None, Some(uid.0.clone())),
+    };
+    let waits = hook.waiting_for.iter().take(WAITS);
+    WireHook {
+        policy: short(&hook.policy),
+        phase: hook.phase.to_string(),
+        wave,
+        pod,
+        since: hook.since.as_millis(),
+        progress: short(&hook.progress),
+        waits: waits
+            .map(|on| (short(&on.what), short(&on.detail), on.since.map(Time::as_millis)))
+            .collect(),
+    }
+}
+
+fn hook_from_wire(wire: WireHook) -> Option<HookView> {
+    let waits = wire.waits.into_iter().map(|(what, detail, since)| WaitingOn {
+        what,
+        detail,
+        since: since.map(Time::from_millis),
+    });
+    Some(HookView {
+        policy: wire.policy,
+        phase: HookPhase::from_name(&wire.phase)?,
+        subject: match (wire.wave, wire.pod) {
+            (Some(wave), _) => Subject::Wave(wave),
+            (None, Some(uid)) => Subject::Pod(Uid(uid)),
+            (None, None) => Subject::Node,
+        },
+        since: Time::from_millis(wire.since),
+        progress: wire.progress,
+        waiting_for: waits.collect(),
+    })
+}
+
+/// Somebody else's text, cut.
+pub(super) fn short(text: &str) -> String {
+    text.get(..text.floor_char_boundary(TEXT))
+        .unwrap_or_default()
+        .to_owned()
+}
