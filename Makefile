@@ -97,7 +97,7 @@ test-real-openstack: tools plugins ## Only what runs on the real OpenStack.
 
 .PHONY: testbeds
 testbeds:
-	@host/testbeds/tools kubernetes kubelet slurm
+	@host/testbeds/tools kubernetes kubelet slurm image
 	$(call say,the real API server and kubelet (the first time they are built from Go modules$(comma) 5 to 10 minutes))
 	@host/testbeds/kubernetes/kubernetes-testbed build
 	@host/testbeds/tools helm promtool

@@ -14,6 +14,7 @@
 #[path = "../slm/driver.rs"]
 #[expect(dead_code, reason = "the SLM suite kills and freezes drivers as well")]
 mod driver;
+mod installed;
 #[path = "../support/skip.rs"]
 mod skip;
 mod testbed;

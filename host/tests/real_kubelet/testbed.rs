@@ -46,6 +46,22 @@ impl Testbed {
         Some(testbed)
     }
 
+    /// Where all of its state lies; goes with it.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Gives the node an image.
+    pub(crate) fn import(&self, image: &Path) {
+        let asked = ["--", "images", "import", image.to_str().unwrap()];
+        let out = self.script("ctr", &asked);
+        assert!(
+            out.status.success(),
+            "ctr {asked:?}: {}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+    }
+
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.join("kubeconfig")
     }
