@@ -106,6 +106,45 @@ fn alerts_fire_when_they_should_and_not_before() {
     }
 }
 
+#[test]
+fn alerts_and_dashboard_name_metrics_that_the_driver_has() {
+    let has = metrics();
+    for file in ["rules.yaml", "scupper.json"] {
+        let text = std::fs::read_to_string(monitoring(file)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let named: BTreeSet<_> = words.filter(|word| word.starts_with("scupper_")).collect();
+        assert!(named.len() > 5, "{file}: {named:?}");
+        for name in named {
+            assert!(has.contains(name), "{file}: the driver has no {name}: {has:?}");
+        }
+    }
+}
+
+/// Every name under which a metric may be scraped. Read where they are registered: a driver shows no metric that has
+/// never been counted.
+fn metrics() -> BTreeSet<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/metrics/registry.rs");
+    let source = std::fs::read_to_string(source).unwrap();
+    let source: String = source.split_whitespace().collect();
+    let registered = source.split("all.register").filter_map(|text| {
+        let (with_unit, text) = match text.strip_prefix("_with_unit(\"") {
+            Some(text) => (true, text),
+            None => (false, text.strip_prefix("(\"")?),
+        };
+        let (name, rest) = text.split_once('"').unwrap();
+        let unit = match rest.split(';').next().unwrap() {
+            _ if !with_unit => "",
+            rest if rest.contains("Unit::Bytes") => "_bytes",
+            _ => "_seconds",
+        };
+        Some(format!("scupper_{name}{unit}"))
+    });
+    let endings = ["", "_total", "_bucket", "_sum", "_count"];
+    registered
+        .flat_map(|name| endings.map(|ending| format!("{name}{ending}")))
+        .collect()
+}
+
 fn monitoring(file: &str) -> PathBuf {
     deploy().join("components/monitoring").join(file)
 }
