@@ -34,7 +34,10 @@ async fn the_image_drains_its_node_and_a_rolling_update_in_the_middle_loses_noth
     });
     testbed.apply("event", &event.to_string());
     let log = || scupper(&testbed, &["logs", "daemonset/scupper"]);
-    until(LIMIT, "the first driver evicts", async || log().contains(" evict  ")).await;
+    until(LIMIT, "the first driver evicts", async || {
+        log().contains(" evict  ")
+    })
+    .await;
     assert_eq!(
         claim(&testbed),
         "Claimed",
