@@ -4,6 +4,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use scupper_engine::Uid;
 
+use super::handover;
 use crate::cluster::{self, Change, Cluster, KubernetesEvent, Severity, WriteError};
 use crate::triggers::slm;
 
@@ -93,6 +94,7 @@ pub(super) fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
         claim: slm::ClaimStatus::parse(&event.claim_status),
         driver: Some(event.driver).filter(|driver| !driver.is_empty()),
         sla: event.sla,
+        flags: event.flags.map(|text| Box::new(handover::read_flags(&text))),
     }
 }
 
@@ -108,6 +110,8 @@ pub(super) fn event_to_cluster(event: &slm::LifecycleEvent) -> cluster::Lifecycl
         driver: event.driver.clone().unwrap_or_default(),
         sla: event.sla,
         deleting: event.deleting,
+        // They are never written back.
+        flags: None,
     }
 }
 

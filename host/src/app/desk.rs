@@ -189,6 +189,7 @@ impl Desk {
                 trigger: checkpoint.trigger.clone(),
                 intent: checkpoint.intent(),
                 deadline: checkpoint.deadline,
+                flags: None,
             };
             self.start(&wish, Some(checkpoint));
         }
@@ -204,7 +205,7 @@ impl Desk {
     }
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
-        let begun = self.terms.now();
+        let begun = self.terms.now().with(wish.flags.as_deref());
         let mut request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),

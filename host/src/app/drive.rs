@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::calls;
+use super::handover;
 use super::reporter::Reporter;
 use super::trace;
 use super::view::View;
@@ -38,6 +39,8 @@ pub(crate) struct Drive {
     view: Arc<View>,
     reporter: Reporter,
     running: JoinSet<(CommandId, Answer)>,
+    /// The node has told us that it is cancelled.
+    cancelled: bool,
 }
 
 impl Drive {
@@ -60,6 +63,7 @@ impl Drive {
             view: Arc::default(),
             reporter,
             running: JoinSet::new(),
+            cancelled: false,
         }
     }
 
@@ -90,12 +94,26 @@ impl Drive {
                 Next::Heard(event) => {
                     Arc::make_mut(&mut self.view).apply(&event);
                     self.reporter.heard(&event);
+                    let cancelled = self.is_cancelled_by(&event);
                     self.drain.handle_event(now, event);
+                    if cancelled {
+                        let reason = "cancelled by scupper cancel".to_owned();
+                        self.drain.handle_event(now, Event::Cancel { reason });
+                    }
                 }
                 Next::Timeout => self.drain.handle_timeout(now),
                 Next::Abandoned => return ended,
             }
         }
+    }
+
+    /// Somebody has written onto the node that this drain is not wanted any more. Once heard it is not told again.
+    fn is_cancelled_by(&mut self, event: &Event) -> bool {
+        let Event::Node(Some(node)) = event else {
+            return false;
+        };
+        let asked = handover::is_asked(node, &self.drain.request().id);
+        asked && !std::mem::replace(&mut self.cancelled, true)
     }
 
     /// Takes everything out of the engine that it has for us just now.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::LocalError;
+use super::{HandOverError, LocalError};
 use crate::cluster::{ConnectError, ReadError, WriteError};
 use crate::policy::{LoadError, RuntimeError, StartError};
 use crate::report::MetricsError;
@@ -41,6 +41,9 @@ pub enum AppError {
     /// A node is to be left alone.
     #[error(transparent)]
     Local(#[from] LocalError),
+    /// The driver could not be asked.
+    #[error(transparent)]
+    HandOver(#[from] HandOverError),
     /// The API server does not know LifecycleEvents.
     #[error(
         "the API server serves lifecycleevents neither in lifecycle.k8s.io/v1alpha1 nor in \

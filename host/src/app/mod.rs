@@ -13,6 +13,8 @@ mod desk;
 mod doctor;
 mod drive;
 mod error;
+mod handover;
+mod label_selector;
 mod local;
 mod metrics;
 mod nodes;
@@ -35,6 +37,10 @@ mod view;
 pub use cleanup::{CleanupOptions, cleanup};
 pub use doctor::{DoctorOptions, Finding, FindingState, doctor};
 pub use error::AppError;
+pub use handover::{
+    CancelOptions, Cancelled, End, HandOverError, HandOverOptions, Handed, Typed, cancel, run as hand_over,
+};
+pub(crate) use label_selector::parse as parse_selector;
 pub use local::{Ended, LocalError, LocalOptions, run as run_locally};
 pub use nodes::Nodes;
 pub use options::{PluginOptions, PoliciesOptions};

@@ -67,7 +67,7 @@ enum News {
 }
 
 /// The node's status, from when all of it is known, and again after each change.
-async fn follow(
+pub(super) async fn follow(
     cluster: &Cluster,
     node: &str,
 ) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, AppError> {

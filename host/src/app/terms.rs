@@ -9,6 +9,7 @@ use scupper_engine::{Filters, PodRef, Settings};
 use super::PluginOptions;
 use super::config::{self, DrainFile, OwnCordon};
 use crate::policy::Catalogue;
+use crate::triggers::Flags;
 
 /// What drains are begun on.
 pub(crate) struct Terms {
@@ -56,6 +57,22 @@ impl Terms {
             settings: settings(&drain, self.usual.settings.own_pod.clone(), Filters::default()),
             eviction_timeout: eviction_timeout(&drain),
             sla: sla(&drain),
+        }
+    }
+}
+
+impl Begun {
+    /// The same with what the wish says.
+    pub(crate) fn with(self, flags: Option<&Flags>) -> Self {
+        let Some(flags) = flags else { return self };
+        Self {
+            settings: Settings {
+                filters: flags.filters.clone(),
+                grace_seconds: flags.grace_seconds,
+                ..self.settings
+            },
+            eviction_timeout: flags.eviction_timeout,
+            ..self
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
-use super::node::{DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
+use super::node::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
 use super::policy::PolicyCommand;
 use crate::policy::CompileLimits;
 
@@ -45,6 +45,7 @@ Exit codes:
   3  wrong configuration or policy     7  a policy refused or failed
   8  `scupper doctor` found something that keeps the driver from working
   4  the cluster cannot be reached, refuses us, or does not know the node
+  9  left alone: the driver goes on with the drain, and nobody here waits for its end
   70 a bug in scupper";
 
 /// How results are printed.
@@ -63,10 +64,14 @@ pub enum Command {
     KubeletPlugin(PluginArgs),
     /// Show what a drain of nodes would do, and change nothing.
     Plan(PlanArgs),
-    /// Make the pods of nodes leave, as `kubectl drain` does and as the policies say.
+    /// Make the pods of nodes leave, as `kubectl drain` does and as the policies say. Where the driver runs on the node
+    /// it does that, and this follows it.
     Drain(DrainNodesArgs),
     /// Give nodes back: run the policies' hooks and lift the cordon.
     Uncordon(UncordonArgs),
+    /// Take back the drain of nodes, whoever carries it out: no further pod is asked to leave, and a cordon of
+    /// Scupper's is lifted.
+    Cancel(CancelArgs),
     /// Show where nodes stand: cordon, drain, hooks, what holds each pod, and the next command to type.
     Status(StatusArgs),
     /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.

@@ -11,7 +11,7 @@ use super::args::{Args, CleanupArgs, Command, Output, PluginArgs};
 use super::exit::Exit;
 use super::options::{self, OptionsError};
 use super::signals::Signals;
-use crate::app::{self, AppError, CleanupOptions, Plugin};
+use crate::app::{self, AppError, CleanupOptions, HandOverError, Plugin};
 use crate::report::Format;
 
 /// Runs what the command line asks for.
@@ -47,6 +47,7 @@ async fn run(args: Args) -> ExitCode {
         Command::Plan(plan) => super::node::plan(&plan, format).await,
         Command::Drain(drain) => super::node::drain(&drain, format).await,
         Command::Uncordon(uncordon) => super::node::uncordon(&uncordon, format).await,
+        Command::Cancel(cancel) => super::node::cancel(&cancel, format).await,
         Command::Status(status) => super::node::status(&status, format).await,
         Command::Cleanup(cleanup) => clean_up(&cleanup, format).await,
         Command::Doctor(doctor) => super::doctor::run(&doctor, format).await,
@@ -131,6 +132,8 @@ pub(super) const fn exit_of(error: &AppError) -> Exit {
         | AppError::Reload(_)
         | AppError::Slm(_)
         | AppError::Metrics(_) => Exit::Config,
+        AppError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
+        AppError::HandOver(_) => Exit::Cluster,
         AppError::Local(_) => Exit::DrainFailed,
         AppError::Runtime(_) => Exit::Bug,
     }

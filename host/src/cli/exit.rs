@@ -24,6 +24,8 @@ pub enum Exit {
     Policy = 7,
     /// `scupper doctor` found something that keeps the driver from working.
     Found = 8,
+    /// The driver goes on with what was asked for; nobody here waits for it any more.
+    Left = 9,
     /// Our fault.
     Bug = 70,
 }

@@ -4,6 +4,9 @@ use scupper_engine::{Duration, Time, Uid};
 
 use super::Change;
 
+/// What a LifecycleEvent says of the drain besides which one it is.
+pub const FLAGS_ANNOTATION: &str = "scupper.dev/drain-flags";
+
 /// What the stream of LifecycleEvents tells.
 pub type LifecycleChange = Change<LifecycleEvent>;
 
@@ -31,6 +34,8 @@ pub struct LifecycleEvent {
     pub sla: Option<Time>,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// The annotation [`FLAGS_ANNOTATION`], as it is there.
+    pub flags: Option<String>,
 }
 
 /// A transition that a driver offers.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::go_duration;
 use super::wire::{Meta, Object, moment, nullable};
-use super::{LifecycleEvent, LifecycleTransition, Scope};
+use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, Scope};
 
 /// The version that we speak.
 pub(super) const VERSION: &str = "v1alpha1";
@@ -86,7 +86,7 @@ impl WireEvent {
     /// As we hand it out.
     pub(super) fn into_event(self) -> LifecycleEvent {
         let Self {
-            metadata: meta,
+            metadata: mut meta,
             spec,
             status,
         } = self;
@@ -103,6 +103,7 @@ impl WireEvent {
             },
             sla: status.sla,
             deleting: meta.deletion_timestamp.is_some(),
+            flags: meta.annotations.remove(FLAGS_ANNOTATION),
         }
     }
 }

@@ -42,6 +42,7 @@ mod troubles;
 mod uids;
 mod watch;
 mod wire;
+mod wishes;
 mod write;
 
 pub use claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
@@ -52,9 +53,11 @@ pub use decode::{DecodeError, Object, decode};
 pub use error::{ReadError, WriteError};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use lifecycle::{
-    LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope, TransitionChange,
+    FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,
+    TransitionChange,
 };
 pub use notes::{KubernetesEvent, Severity};
 pub use requests::{ApiRequest, RequestObserver};
 pub use rights::{Right, needed};
 pub use watch::Change;
+pub use wishes::{NewEvent, Note};

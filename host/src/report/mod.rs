@@ -6,6 +6,7 @@
 
 mod answers;
 mod conditions;
+mod following;
 mod health;
 mod json;
 mod metrics;
@@ -20,6 +21,7 @@ mod words;
 
 pub use answers::{answer_words, answers_to_json};
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
+pub use following::{Following, Seen};
 pub use health::{Health, Pulse};
 pub use json::{notice_to_json, planned_to_json};
 pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};

@@ -8,7 +8,7 @@ mod reasons;
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Budget, Duration, Node, Phase, Pod, Reason, Time, Uid};
+use scupper_engine::{Budget, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
 
 use super::view::{DriverView, PodView};
 
@@ -105,6 +105,22 @@ impl NodeStatus {
             });
         }
         all
+    }
+
+    /// Pods that something outside of the drain holds, why in a word, and the facts.
+    pub fn stuck(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
+        let stuck = self.held(now).into_iter().filter_map(|held| {
+            let reason = held.reason?;
+            let is_stuck = matches!(
+                reason,
+                Reason::BudgetExhausted { .. }
+                    | Reason::BudgetNotObserved { .. }
+                    | Reason::MoreThanOneBudget { .. }
+                    | Reason::TerminatingPastGrace { .. }
+            );
+            is_stuck.then(|| (&held.pod.id, reason.name(), lines::told(&reason, now)))
+        });
+        stuck.collect()
     }
 
     /// Its own end shows by itself, and sooner than anybody can write it.

@@ -5,4 +5,4 @@ pub mod cordon;
 pub mod slm;
 mod wish;
 
-pub use wish::{Demand, Resume, Standing, Wish};
+pub use wish::{Demand, Flags, Resume, Standing, Wish};

@@ -1,6 +1,8 @@
 //! What a door and the rest of the driver tell each other. It must not know which door it is.
 
-use scupper_engine::{Intent, Outcome, Time};
+use std::time::Duration;
+
+use scupper_engine::{Filters, Intent, Outcome, Time};
 
 /// Somebody wants something done to this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,21 @@ pub struct Wish {
     pub intent: Intent,
     /// When it must have ended; `None`: whenever it is done.
     pub deadline: Option<Time>,
+    /// What they say of it besides; `None`: as the driver does it.
+    pub flags: Option<Box<Flags>>,
+}
+
+/// What a wish may say of how pods are chosen and evicted. All of it comes before what the driver would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flags {
+    /// How pods are chosen.
+    pub filters: Filters,
+    /// Overrides the pods' own grace period; `None`: their own.
+    pub grace_seconds: Option<u64>,
+    /// How long one eviction request may take.
+    pub eviction_timeout: Duration,
+    /// How long it may take altogether; `None`: as long as it takes.
+    pub timeout: Option<Duration>,
 }
 
 /// What a door asks of the driver. Every demand may come again; it then changes nothing.

@@ -1,4 +1,4 @@
-//! `scupper plan`, `drain`, `uncordon` and `status` as people type them, on a simulated cluster.
+//! `scupper plan`, `drain`, `uncordon`, `cancel` and `status` as people type them, on a simulated cluster.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -6,8 +6,10 @@
     reason = "helpers of tests"
 )]
 
+mod agent;
 mod draining;
 mod flags;
+mod handing_over;
 mod rig;
 mod status;
 mod stopping;

@@ -28,6 +28,7 @@ pub(crate) struct Run {
 }
 
 /// The program at work. Dropped, it is killed.
+#[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
     out: PathBuf,
@@ -46,6 +47,12 @@ impl Rig {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
         Self { api, dir, runtime }
+    }
+
+    /// Something that begins tasks.
+    pub(crate) fn inside<T>(&self, does: impl FnOnce() -> T) -> T {
+        let _inside = self.runtime.enter();
+        does()
     }
 
     /// A pod of a ReplicaSet.
@@ -125,7 +132,7 @@ impl Rig {
         names
     }
 
-    fn objects(&self, resource: &str) -> Vec<Value> {
+    pub(crate) fn objects(&self, resource: &str) -> Vec<Value> {
         let _inside = self.runtime.enter();
         self.api.store().list(resource)
     }

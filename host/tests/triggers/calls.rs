@@ -18,6 +18,7 @@ fn wish(id: &str, name: &str) -> Wish {
         trigger: "LifecycleEvent".to_owned(),
         intent: Intent::Drain,
         deadline: None,
+        flags: None,
     }
 }
 

@@ -295,6 +295,7 @@ pub(crate) fn claimed(uid: &str, name: &str) -> LifecycleEvent {
         claim: ClaimStatus::Claimed,
         driver: Some(DRIVER.to_owned()),
         sla: None,
+        flags: None,
     }
 }
 

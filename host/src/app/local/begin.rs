@@ -32,7 +32,7 @@ pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) 
     if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
         let same = mark.trigger == TRIGGER && mark.intent() == options.intent;
         if !(options.take_over && same) {
-            return Err(busy(name, mark).into());
+            return Err(LocalError::busy(name, mark).into());
         }
         job.resume = Some(mark);
     } else if options.intent == Intent::Uncordon && node.unschedulable && !is_ours {
@@ -45,15 +45,6 @@ pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) 
         job.adopt = Some(node);
     }
     Ok(job)
-}
-
-fn busy(node: &str, mark: Checkpoint) -> LocalError {
-    LocalError::Busy {
-        node: node.to_owned(),
-        trigger: mark.trigger,
-        name: mark.name,
-        phase: mark.phase.to_string(),
-    }
 }
 
 impl Job {

@@ -1,5 +1,7 @@
 //! Why a node is left alone.
 
+use scupper_engine::Checkpoint;
+
 /// Why a node is left alone.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
@@ -19,6 +21,14 @@ pub enum LocalError {
         /// Where it stands.
         phase: String,
     },
+    /// Nobody offers to do it.
+    #[error("the driver {driver} offers nothing for node {node}; --local does it from here without it")]
+    NoDriver {
+        /// The node.
+        node: String,
+        /// The driver.
+        driver: String,
+    },
     /// Its cordon is somebody else's.
     #[error("node {node} was cordoned by somebody else; --force lifts that cordon, too")]
     ForeignCordon {
@@ -35,10 +45,22 @@ pub enum LocalError {
     },
 }
 
+impl LocalError {
+    /// Another process's mark stands on the node.
+    pub(in crate::app) fn busy(node: &str, mark: Checkpoint) -> Self {
+        Self::Busy {
+            node: node.to_owned(),
+            trigger: mark.trigger,
+            name: mark.name,
+            phase: mark.phase.to_string(),
+        }
+    }
+}
+
 fn remedy(trigger: &str, node: &str) -> String {
     if trigger == super::TRIGGER {
-        "stop it there, or, where it is gone, go on in its place with --take-over".to_owned()
+        format!("to stop it: scupper cancel {node}; where it is gone, go on in its place with --take-over")
     } else {
-        format!("to stop it: kubectl delete the LifecycleEvent that is bound to {node}")
+        format!("to stop it: scupper cancel {node}")
     }
 }

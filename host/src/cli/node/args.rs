@@ -43,13 +43,44 @@ pub struct DrainNodesArgs {
     /// How many nodes are drained at once.
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
-    /// Go on with a drain that another `scupper drain` has begun, for when that one was killed.
+    /// Go on with a drain that another `scupper drain --local` has begun, for when that one was killed.
     #[arg(long)]
     pub take_over: bool,
+    #[command(flatten)]
+    pub hand_over: HandOverArgs,
     #[command(flatten)]
     pub drain: KubectlArgs,
     #[command(flatten)]
     pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Who does it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HandOverArgs {
+    /// Do it from here, even where a driver could. Ctrl-C then takes it back.
+    #[arg(long)]
+    pub local: bool,
+    /// The driver that is asked to do it, where it offers that for the node.
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    /// How long the driver may take until it begins; then it is not asked any more, and nothing was changed.
+    #[arg(long, default_value = "30s", value_name = "DURATION")]
+    pub taken_within: String,
+}
+
+/// `scupper cancel`
+#[derive(Debug, clap::Args)]
+pub struct CancelArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// The driver whose drains are meant.
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    /// How long to wait until everything is put back.
+    #[arg(long, default_value = "60s", value_name = "DURATION")]
+    pub ended_within: String,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -70,12 +101,14 @@ pub enum DryRun {
 pub struct UncordonArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Lift a cordon that is not Scupper's, too, as `kubectl uncordon` does.
+    /// Lift a cordon that is not Scupper's, too, as `kubectl uncordon` does. From here, not by the driver.
     #[arg(long)]
     pub force: bool,
     /// Go on with an uncordon that another `scupper uncordon` has begun, for when that one was killed.
     #[arg(long)]
     pub take_over: bool,
+    #[command(flatten)]
+    pub hand_over: HandOverArgs,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]

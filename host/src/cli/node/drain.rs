@@ -1,4 +1,4 @@
-//! `scupper drain` and `scupper uncordon`: nodes are dealt with from here.
+//! `scupper drain` and `scupper uncordon`: the driver is asked where there is one, or it is done from here.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 use scupper_engine::Intent;
 
 use super::args::{DrainNodesArgs, DryRun, UncordonArgs};
+use super::handover;
 use super::options::{self, Draining};
 use super::plan;
-use crate::app::{self, Ended, LocalOptions, Nodes};
+use crate::app::{self, Ended, HandOverOptions, LocalOptions, Nodes};
 use crate::cli::Exit;
 use crate::cli::args::ClusterArgs;
 use crate::cli::commands::{chain, complain, exit_of, failed, print, wrong_options};
@@ -32,12 +33,29 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
     if let Some(ask_server) = answers {
         return plan::show(nodes, draining, &args.cluster, ask_server, format).await;
     }
+    let parallel = usize::from(args.parallel.get());
+    let signals = Signals::new();
+    if !args.hand_over.local && !args.take_over {
+        let options = HandOverOptions {
+            flags: Some(handover::typed(&draining)),
+            own_flags: handover::own_flags(Some(&args.drain), &args.policies),
+            parallel,
+            page_size: draining.page_size,
+            ..match handover::options_of(&args.hand_over, &nodes, &args.cluster, Intent::Drain) {
+                Ok(options) => options,
+                Err(error) => return wrong_options(&error),
+            }
+        };
+        if let Some(code) = handover::hand_over(&options, &signals, format).await {
+            return code;
+        }
+    }
     let options = LocalOptions {
-        parallel: usize::from(args.parallel.get()),
+        parallel,
         take_over: args.take_over,
         ..local(nodes, draining, &args.cluster, Intent::Drain, format)
     };
-    run(options, format).await
+    run(options, &signals, format).await
 }
 
 /// Gives nodes back.
@@ -48,12 +66,25 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
+    let signals = Signals::new();
+    if !args.hand_over.local && !args.take_over && !args.force {
+        let options = HandOverOptions {
+            own_flags: handover::own_flags(None, &args.policies),
+            ..match handover::options_of(&args.hand_over, &nodes, &args.cluster, Intent::Uncordon) {
+                Ok(options) => options,
+                Err(error) => return wrong_options(&error),
+            }
+        };
+        if let Some(code) = handover::hand_over(&options, &signals, format).await {
+            return code;
+        }
+    }
     let options = LocalOptions {
         any_cordon: args.force,
         take_over: args.take_over,
         ..local(nodes, draining, &args.cluster, Intent::Uncordon, format)
     };
-    run(options, format).await
+    run(options, &signals, format).await
 }
 
 fn local(
@@ -83,8 +114,7 @@ fn local(
 }
 
 /// Until it is over, or until a second signal ends it at once.
-async fn run(options: LocalOptions, format: Format) -> ExitCode {
-    let signals = Signals::new();
+async fn run(options: LocalOptions, signals: &Signals, format: Format) -> ExitCode {
     let stop = signals.came(1);
     tokio::select! {
         ended = app::run_locally(options, stop) => match ended {

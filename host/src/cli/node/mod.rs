@@ -1,15 +1,17 @@
-//! The commands that deal with nodes as `kubectl` does: `plan`, `drain`, `uncordon`, `status`.
+//! The commands that deal with nodes as `kubectl` does: `plan`, `drain`, `uncordon`, `cancel`, `status`.
 //!
 //! Their flags are those of `kubectl drain`, with its defaults. What they do is `app`'s business.
 
 mod args;
+mod cancel;
 mod drain;
+mod handover;
 mod options;
 mod plan;
-mod selector;
 mod status;
 
-pub(crate) use args::{DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
+pub(crate) use args::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
+pub(super) use cancel::run as cancel;
 pub(super) use drain::{drain, uncordon};
 pub(super) use plan::{plan_for_people, run as plan};
 pub(super) use status::run as status;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use scupper_engine::{Filters, Selector, Settings};
 
 use super::args::{KubectlArgs, NodesArgs};
-use super::selector;
 use crate::app::config::DrainFile;
 use crate::app::{self, Nodes, PoliciesOptions};
 use crate::cli::args::PolicyArgs;
@@ -21,6 +20,8 @@ pub(super) struct Draining {
     pub(super) page_size: u32,
     /// For each node.
     pub(super) timeout: Option<Duration>,
+    /// The selector of pods as it was typed.
+    pub(super) pod_selector: String,
 }
 
 /// What `kubectl drain` does unless it is told otherwise: nothing that a person has not asked for.
@@ -67,6 +68,7 @@ pub(super) fn draining(
         eviction_timeout,
         page_size,
         timeout: timeout.filter(|timeout| !timeout.is_zero()),
+        pod_selector: args.pod_selector.clone(),
     });
     problems.end(draining)
 }
@@ -88,7 +90,7 @@ fn settings(
 ) -> Option<Settings> {
     let own_pod = options::own_pod(problems);
     let wrong = || "--pod-selector=<pod_selector> must be a valid label selector".to_owned();
-    let pod_selector = problems.check(selector::parse(&args.pod_selector).ok_or_else(wrong));
+    let pod_selector = problems.check(app::parse_selector(&args.pod_selector).ok_or_else(wrong));
     let skip = u64::try_from(args.skip_wait_for_delete_timeout).unwrap_or(0);
     // What no file can say, and then what it can.
     let usual = Filters {
@@ -104,7 +106,7 @@ fn settings(
 pub(super) fn nodes(args: &NodesArgs) -> Result<Nodes, OptionsError> {
     match &args.selector {
         None => Ok(Nodes::Named(args.names.clone())),
-        Some(text) if selector::parse(text).is_some() => Ok(Nodes::Selected(text.clone())),
+        Some(text) if app::parse_selector(text).is_some() => Ok(Nodes::Selected(text.clone())),
         Some(text) => Err(OptionsError(vec![format!(
             "--selector {text}: must be a label selector such as pool=gpu,zone!=b"
         )])),

@@ -218,6 +218,7 @@ impl Watch {
             trigger: TRIGGER.to_owned(),
             intent,
             deadline: limit.map(|limit| now + limit.into()),
+            flags: None,
         });
     }
 
@@ -240,6 +241,7 @@ impl Watch {
                 trigger: TRIGGER.to_owned(),
                 intent,
                 deadline,
+                flags: None,
             });
             return;
         }

@@ -195,12 +195,26 @@ fn alive(call: &Call, intent: Intent, event: &LifecycleEvent, progress: Progress
             Method::End { expired: false } => answer(Reply::Empty),
             Method::End { expired: true } => Verdict::Answer(Reply::Empty, Some(Act::Expire)),
         },
-        Progress::Fresh => match call.method {
-            Method::Start => Verdict::Answer(Reply::Condition(call.start.clone()), Some(Act::Begin(intent))),
-            Method::End { expired: false } => Verdict::Answer(Reply::Empty, Some(Act::Begin(intent))),
-            Method::End { expired: true } => answer(Reply::Empty),
+        Progress::Fresh => match (event.flags.as_deref(), call.method) {
+            (Some(Err(problem)), _) => answer(Reply::Error(problem.clone())),
+            (_, method) => begin(call, intent, method),
         },
     }
+}
+
+/// Nothing has been begun for it.
+fn begin(call: &Call, intent: Intent, method: Method) -> Verdict {
+    match method {
+        Method::Start => Verdict::Answer(Reply::Condition(call.start.clone()), Some(Act::Begin(intent))),
+        Method::End { expired: false } => Verdict::Answer(Reply::Empty, Some(Act::Begin(intent))),
+        Method::End { expired: true } => Verdict::Answer(Reply::Empty, None),
+    }
+}
+
+/// Its deadline is the one that passed, and not an earlier one that somebody asked for.
+fn is_the_events(event: &LifecycleEvent) -> bool {
+    let own = event.flags().and_then(|flags| flags.timeout);
+    event.sla.is_some() && own.is_none() && !event.deleting
 }
 
 /// We came to an end. Only success is one for the kubelet.
@@ -208,7 +222,7 @@ fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
     match outcome {
         Outcome::Drained | Outcome::Uncordoned { .. } => Reply::Condition(call.end.clone()),
         // The kubelet writes `SlaExpired` itself; an error would make it `Failed`.
-        Outcome::DeadlineExceeded { .. } if event.sla.is_some() && !event.deleting => Reply::Empty,
+        Outcome::DeadlineExceeded { .. } if is_the_events(event) => Reply::Empty,
         Outcome::DeadlineExceeded { remaining } => {
             let pods: Vec<_> = remaining.iter().map(ToString::to_string).collect();
             Reply::Error(format!("the deadline passed; still there: {}", pods.join(", ")))

@@ -17,6 +17,11 @@ pub(super) fn own_deadline(sla: Time, length: Option<Duration>, claimed: Time) -
     own.max(claimed.min(sla))
 }
 
+/// The length that leaves a drain as much time of its own as this.
+pub(super) fn with_margin(own: Duration) -> Duration {
+    own.saturating_add(LONGEST_MARGIN.min(own / 4))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +46,17 @@ mod tests {
         assert_eq!(own(60, Some(300)), 45);
         // Never before the claim as we saw it.
         assert_eq!(own(4, Some(300)), 0);
+    }
+
+    #[test]
+    fn what_was_given_with_a_margin_is_all_there() {
+        let claimed = Time::from_millis(1_000_000);
+        for seconds in [1, 4, 10, 60, 75, 3600] {
+            let wanted = Duration::from_secs(seconds);
+            let length = with_margin(wanted);
+            let sla = claimed + length.into();
+            assert_eq!(own_deadline(sla, Some(length), claimed), claimed + wanted.into());
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use scupper_engine::{Intent, Outcome, Time};
 
 use super::claim::{Act, Call, Identity, Progress, Verdict, decide};
-use super::deadline::own_deadline;
+use super::deadline::{own_deadline, with_margin};
 use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
 use crate::triggers::{Demand, Resume, Standing, Wish};
 
@@ -270,8 +270,15 @@ impl Door {
 
     fn deadline_of(&self, uid: &str) -> Option<Time> {
         let known = self.events.get(uid)?;
-        let length = self.lengths.get(&known.event.transition).copied();
-        Some(own_deadline(known.event.sla?, length, known.claimed?))
+        let claimed = known.claimed?;
+        let wanted = known.event.flags().and_then(|flags| flags.timeout);
+        let length = match wanted {
+            Some(wanted) => Some(with_margin(wanted)),
+            None => self.lengths.get(&known.event.transition).copied(),
+        };
+        let given = known.event.sla.map(|sla| own_deadline(sla, length, claimed));
+        let wanted = wanted.map(|wanted| claimed + wanted.into());
+        given.into_iter().chain(wanted).min()
     }
 
     fn set_deadline(&mut self, uid: &str, deadline: Option<Time>) {
@@ -297,6 +304,7 @@ impl Door {
             trigger: TRIGGER.to_owned(),
             intent,
             deadline,
+            flags: known.event.flags().cloned().map(Box::new),
         };
         let taken = matches!(&self.standing, Standing::Working { id } if id == uid);
         self.active = Some(Active {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
+use crate::triggers::Flags;
+
 /// A LifecycleEvent that is bound to this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleEvent {
@@ -25,6 +27,15 @@ pub struct LifecycleEvent {
     pub driver: Option<String>,
     /// `status.sla`.
     pub sla: Option<Time>,
+    /// What it says of the drain besides, or what is wrong with that.
+    pub flags: Option<Box<Result<Flags, String>>>,
+}
+
+impl LifecycleEvent {
+    /// What it says of the drain besides, if that makes sense.
+    pub(super) fn flags(&self) -> Option<&Flags> {
+        self.flags.as_deref()?.as_ref().ok()
+    }
 }
 
 /// Where an event stands.

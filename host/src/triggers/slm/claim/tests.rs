@@ -3,6 +3,7 @@
 use scupper_engine::{Blocker, PodRef, Time, Uid};
 
 use super::*;
+use crate::triggers::Flags;
 
 const END: Method = Method::End { expired: false };
 const EXPIRED: Method = Method::End { expired: true };
@@ -42,6 +43,7 @@ fn event() -> LifecycleEvent {
         claim: ClaimStatus::Claimed,
         driver: Some("drain".to_owned()),
         sla: Some(Time::from_millis(1)),
+        flags: None,
     }
 }
 
@@ -392,4 +394,39 @@ fn pod(name: &str) -> PodRef {
         name: name.to_owned(),
         uid: Uid(format!("uid-{name}")),
     }
+}
+
+#[test]
+fn flags_that_make_no_sense_fail_the_event_before_anything_is_begun() {
+    let odd = LifecycleEvent {
+        flags: Some(Box::new(Err("unknown field".to_owned()))),
+        ..event()
+    };
+    for method in [Method::Start, END, EXPIRED] {
+        let error = Verdict::Answer(Reply::Error("unknown field".to_owned()), None);
+        check(&call(method), &odd, Progress::Fresh, &error);
+    }
+}
+
+#[test]
+fn a_deadline_of_ones_own_is_not_waited_over() {
+    let flags = Flags {
+        filters: scupper_engine::Filters::default(),
+        grace_seconds: None,
+        eviction_timeout: std::time::Duration::from_secs(30),
+        timeout: Some(std::time::Duration::from_secs(1)),
+    };
+    let own = LifecycleEvent {
+        flags: Some(Box::new(Ok(flags))),
+        ..event()
+    };
+    let outcome = Outcome::DeadlineExceeded {
+        remaining: Vec::new(),
+    };
+    check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
+    let verdict = decide(&identity(), &call(END), Some(&own), Progress::Ended(&outcome));
+    assert!(
+        matches!(verdict, Verdict::Answer(Reply::Error(_), None)),
+        "{verdict:?}"
+    );
 }

@@ -30,6 +30,7 @@ fn claimed(uid: &str, name: &str) -> LifecycleEvent {
         claim: ClaimStatus::Claimed,
         driver: Some("drain".to_owned()),
         sla: None,
+        flags: None,
     }
 }
 

@@ -1,11 +1,17 @@
 //! What is to be done with an event that was just looked at: a table, by the kubelet's rules. It must not know streams
 //! or clocks, nor what was done before.
 
+use std::time::Duration;
+
 use scupper_engine::Time;
 
 use super::api::{Change, Claimable, Condition, Sight};
 use crate::triggers::slm::claim::{Call, Method, Reply};
+use crate::triggers::slm::deadline::with_margin;
 use crate::triggers::slm::{ClaimStatus, LifecycleEvent, Transition};
+
+/// What is lost where a moment is cut to whole seconds.
+const ROUNDING: Duration = Duration::from_millis(999);
 
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +85,14 @@ impl Own {
             return reset(transition);
         }
         let driver = self.driver.clone();
-        let sla = transition.sla.map(|sla| whole_seconds(now + sla.into()));
+        // Somebody at a terminal says how long it may take; a transition says it for those who do not.
+        let sla = match event.flags() {
+            Some(flags) => flags
+                .timeout
+                .map(|wanted| now + (with_margin(wanted) + ROUNDING).into()),
+            None => transition.sla.map(|sla| now + sla.into()),
+        };
+        let sla = sla.map(whole_seconds);
         write(seen, Change::Claim { driver, sla })
     }
 

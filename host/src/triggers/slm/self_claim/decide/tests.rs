@@ -5,6 +5,7 @@ use std::time::Duration;
 use scupper_contract::FINALIZER;
 
 use super::*;
+use crate::triggers::Flags;
 use crate::triggers::slm::NodeSelection;
 
 const NOW: Time = Time::from_millis(1_000_000_999);
@@ -29,6 +30,7 @@ fn seen(claim: ClaimStatus, finalizers: &[&str]) -> Claimable {
             claim,
             driver,
             sla: None,
+            flags: None,
         },
         version: "7".to_owned(),
         finalizers: finalizers.iter().map(ToString::to_string).collect(),
@@ -296,4 +298,40 @@ fn what_is_over_is_let_go_and_then_deleted() {
         bare.finalizers.clear();
         assert_eq!(next(&sight(&bare, "")), Move::Gone);
     }
+}
+
+#[test]
+fn whoever_says_how_long_it_may_take_gets_that_and_not_the_transitions_limit() {
+    let says = |timeout| {
+        let flags = Flags {
+            filters: scupper_engine::Filters::default(),
+            grace_seconds: None,
+            eviction_timeout: Duration::from_secs(30),
+            timeout,
+        };
+        let mut event = pending();
+        event.event.flags = Some(Box::new(Ok(flags)));
+        let claim = next(&sight(&event, ""));
+        let Move::Do(Action::Write(_, Change::Claim { sla, .. })) = claim else {
+            panic!("no claim: {claim:?}")
+        };
+        sla
+    };
+    assert_eq!(says(None), None, "as long as it takes");
+    let sla = says(Some(Duration::from_secs(600))).unwrap();
+    let least = NOW + Duration::from_secs(615).into();
+    assert!(
+        sla >= least && sla < least + Duration::from_secs(1).into(),
+        "{sla:?}"
+    );
+    let mut odd = pending();
+    odd.event.flags = Some(Box::new(Err("no".to_owned())));
+    let claim = next(&sight(&odd, ""));
+    assert!(
+        matches!(
+            claim,
+            Move::Do(Action::Write(_, Change::Claim { sla: Some(_), .. }))
+        ),
+        "{claim:?}"
+    );
 }

@@ -25,6 +25,7 @@ fn event(name: &str, claim: ClaimStatus) -> LifecycleEvent {
         claim,
         driver,
         sla: None,
+        flags: None,
     }
 }
 

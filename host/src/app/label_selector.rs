@@ -10,7 +10,7 @@ const LONGEST: usize = 63;
 const LONGEST_PREFIX: usize = 253;
 
 /// Reads a selector; `None`: it is none. One without terms selects everything.
-pub(super) fn parse(text: &str) -> Option<Selector> {
+pub(crate) fn parse(text: &str) -> Option<Selector> {
     let mut expressions = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {

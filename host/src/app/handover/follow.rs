@@ -1,0 +1,253 @@
+//! One LifecycleEvent, from when it is made to its end.
+
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::ask::Hands;
+use super::end::Told;
+use super::news::News;
+use super::{End, HandOverError};
+use crate::cluster::LifecycleEvent;
+use crate::report::{NodeStatus, Seen};
+
+/// What may not show in a watch is looked at after so long.
+const LOOK: Duration = Duration::from_secs(10);
+/// How long a driver may take to let go of what was taken back.
+const FAREWELL: Duration = Duration::from_secs(60);
+/// How long after the drain's own deadline the driver may say so.
+const LATE: Duration = Duration::from_secs(60);
+/// How often the driver's words about the end are looked for.
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nobody has taken it up.
+    Asked,
+    /// The driver is at it.
+    Taken,
+    /// It was taken back.
+    TakenBack { end: End, was_taken: bool },
+}
+
+/// Follows one wish.
+pub(super) struct Follower<'a> {
+    hands: Hands<'a>,
+    node: &'a str,
+    event: LifecycleEvent,
+    news: News,
+    stage: Stage,
+    /// The watch has shown it.
+    seen: bool,
+    timer: Option<Instant>,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(
+        hands: Hands<'a>,
+        node: &'a str,
+        event: LifecycleEvent,
+        first: Option<NodeStatus>,
+    ) -> Self {
+        let mut news = News::default();
+        if let Some(first) = first {
+            // What there was before is no news.
+            news.hear(&event.name, &first, hands.options.clock.now());
+        }
+        Self {
+            hands,
+            node,
+            event,
+            news,
+            stage: Stage::Asked,
+            seen: false,
+            timer: Some(Instant::now() + hands.options.taken_within),
+        }
+    }
+
+    /// To its end, or until nobody looks any more.
+    pub(super) async fn run(
+        mut self,
+        mut statuses: impl Stream<Item = NodeStatus> + Unpin,
+    ) -> Result<End, HandOverError> {
+        let mut look = Instant::now() + LOOK;
+        loop {
+            let timer = self.timer;
+            tokio::select! {
+                Some(status) = statuses.next() => if let Some(last) = self.hear(&status) {
+                    return Ok(self.ended(last).await);
+                },
+                () = self.hands.left.cancelled(), if !matches!(self.stage, Stage::TakenBack { .. }) => {
+                    if self.stage == Stage::Taken {
+                        self.tell(&Seen::Left);
+                        return Ok(End::Left);
+                    }
+                    self.take_back(End::Cancelled, "nobody has taken it up yet").await?;
+                }
+                () = sleep_until(look) => {
+                    look = Instant::now() + LOOK;
+                    if let Some(last) = self.look().await? {
+                        return Ok(self.ended(last).await);
+                    }
+                }
+                () = sleep_until(timer.unwrap_or(look)), if timer.is_some() => {
+                    if let Some(end) = self.overdue().await? {
+                        return Ok(end);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, seen: &Seen) {
+        (self.hands.tell)(self.node, seen);
+    }
+
+    /// What it was last, when it is over; that is nothing when it was not seen to end.
+    fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
+        let now = self.hands.options.clock.now();
+        for seen in self.news.hear(&self.event.name, status, now) {
+            self.tell(&seen);
+        }
+        match status.wishes.iter().find(|wish| wish.name == self.event.name) {
+            Some(wish) => {
+                self.seen = true;
+                let state = wish.state.clone();
+                self.is(&state)
+            }
+            None => self.seen.then_some(None),
+        }
+    }
+
+    async fn look(&mut self) -> Result<Option<Option<String>>, HandOverError> {
+        let found = self.hands.cluster.stored_event(&self.event.name).await;
+        match found {
+            Ok(Some(found)) if found.event.uid == self.event.uid => {
+                let state = found.event.claim_status;
+                Ok(self.is(if state.is_empty() { "Pending" } else { &state }))
+            }
+            Ok(_) => Ok(Some(None)),
+            // A server that does not answer may answer another time.
+            Err(error @ crate::cluster::ReadError::Unavailable { .. }) => {
+                tracing::debug!(%error, "the LifecycleEvent could not be looked at");
+                Ok(None)
+            }
+            Err(source) => Err(HandOverError::Follow {
+                event: self.event.name.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// It is in this state.
+    fn is(&mut self, state: &str) -> Option<Option<String>> {
+        let is = |word: &str| state.eq_ignore_ascii_case(word);
+        if let Some(end) = ["Succeeded", "Failed", "SlaExpired"]
+            .into_iter()
+            .find(|end| is(end))
+        {
+            return Some(Some(end.to_owned()));
+        }
+        if !is("Pending") {
+            match &mut self.stage {
+                stage @ Stage::Asked => {
+                    *stage = Stage::Taken;
+                    let flags = self.hands.options.flags.as_ref();
+                    let wanted = flags.and_then(|flags| flags.timeout);
+                    self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
+                }
+                Stage::TakenBack { was_taken, .. } => *was_taken = true,
+                Stage::Taken => {}
+            }
+        }
+        None
+    }
+
+    /// The time of this stage is over.
+    async fn overdue(&mut self) -> Result<Option<End>, HandOverError> {
+        let within = self.hands.options.taken_within;
+        match &self.stage {
+            Stage::Asked => {
+                let why = format!(
+                    "nobody has taken it up within {within:?}; is the driver {} running on {}? --local does it from here",
+                    self.hands.options.driver, self.node
+                );
+                self.take_back(End::NotTaken, &why).await?;
+            }
+            Stage::Taken => {
+                self.take_back(End::Deadline, "the driver does not keep to its time")
+                    .await?;
+            }
+            Stage::TakenBack { end, .. } => {
+                let message = format!(
+                    "LifecycleEvent {} is taken back, and somebody's finalizer still keeps it",
+                    self.event.name
+                );
+                self.tell(&Seen::Ended {
+                    outcome: "Cancelled".to_owned(),
+                    message,
+                });
+                return Ok(Some(end.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn take_back(&mut self, end: End, why: &str) -> Result<(), HandOverError> {
+        self.tell(&Seen::TakenBack { why: why.to_owned() });
+        let deleted = self.hands.cluster.delete_event(&self.event).await;
+        deleted.map_err(HandOverError::TakeBack)?;
+        let was_taken = self.stage == Stage::Taken;
+        self.stage = Stage::TakenBack { end, was_taken };
+        self.timer = Some(Instant::now() + FAREWELL);
+        Ok(())
+    }
+
+    async fn ended(self, last: Option<String>) -> End {
+        let told = match &self.stage {
+            Stage::TakenBack {
+                end,
+                was_taken: false,
+            } if last.is_none() => Told::untouched(end.clone()),
+            stage => {
+                let told = self.words(last.as_deref()).await;
+                match stage {
+                    Stage::TakenBack { end, .. } if told.end == End::Cancelled => Told {
+                        end: end.clone(),
+                        ..told
+                    },
+                    _ => told,
+                }
+            }
+        };
+        self.tell(&Seen::Ended {
+            outcome: told.outcome,
+            message: told.message,
+        });
+        told.end
+    }
+
+    /// The driver's words may come a little later than the end.
+    async fn words(&self, last: Option<&str>) -> Told {
+        let bare = Told::of_state(last);
+        for _ in 0..TRIES {
+            match self.hands.cluster.notes_about(self.node).await {
+                Ok(notes) => {
+                    let told = bare.clone().with(&self.event.name, &notes);
+                    if told != bare {
+                        return told;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the Events that say more of the end cannot be read");
+                    break;
+                }
+            }
+            sleep(PAUSE).await;
+        }
+        bare
+    }
+}

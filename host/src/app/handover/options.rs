@@ -1,0 +1,48 @@
+//! What is handed over, and what is cancelled.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use scupper_engine::Intent;
+
+use super::Typed;
+use crate::app::Nodes;
+use crate::clock::Clock;
+
+/// What is handed over.
+#[derive(Clone, Debug)]
+pub struct HandOverOptions {
+    /// As `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// Drain or uncordon.
+    pub intent: Intent,
+    /// The driver's name.
+    pub driver: String,
+    /// What a drain is to be like.
+    pub flags: Option<Typed>,
+    /// Flags that were given and that only a drain from here obeys.
+    pub own_flags: Vec<&'static str>,
+    /// How long a wish may wait for the driver before it is taken back.
+    pub taken_within: Duration,
+    /// How many nodes at once.
+    pub parallel: usize,
+    /// Objects a page of a list.
+    pub page_size: u32,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+/// What is cancelled.
+#[derive(Clone, Debug)]
+pub struct CancelOptions {
+    /// As `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// The driver's name.
+    pub driver: String,
+    /// How long is waited for the end of what is cancelled.
+    pub ended_within: Duration,
+}

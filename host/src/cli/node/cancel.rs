@@ -1,0 +1,57 @@
+//! `scupper cancel`: drains are taken back.
+
+use std::process::ExitCode;
+
+use super::args::CancelArgs;
+use super::options;
+use crate::app::{self, CancelOptions, Cancelled};
+use crate::cli::Exit;
+use crate::cli::commands::{complain, failed, print, wrong_options};
+use crate::cli::options::{OptionsError, duration};
+use crate::report::Format;
+
+/// Takes the drains of nodes back and waits until they are over.
+pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
+    let options = match options_of(args) {
+        Ok(options) => options,
+        Err(error) => return wrong_options(&error),
+    };
+    let cancelled = match app::cancel(&options).await {
+        Ok(cancelled) => cancelled,
+        Err(error) => return failed(&error),
+    };
+    let mut exit = Exit::Done;
+    for Cancelled { node, wishes, over } in &cancelled {
+        let what = wishes.join(", ");
+        match format {
+            Format::Json => {
+                print(&serde_json::json!({ "node": node, "cancelled": wishes, "over": over }).to_string())
+            }
+            Format::Human if wishes.is_empty() => print(&format!("node {node}: no drain is under way")),
+            Format::Human if *over => print(&format!("node {node}: cancelled: {what}")),
+            Format::Human => print(&format!("node {node}: asked to stop: {what}")),
+        }
+        if !over {
+            exit = Exit::DrainFailed;
+            complain(&format!(
+                "node {node}: {what} is not over within {}; where whoever did it is gone, the driver ends it when it \
+                 runs again, and a drain from a terminal is taken over with scupper drain {node} --take-over",
+                args.ended_within
+            ));
+        }
+    }
+    if cancelled.is_empty() {
+        complain("no node has these labels");
+    }
+    exit.into()
+}
+
+fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {
+    let wrong = |problem| OptionsError(vec![problem]);
+    Ok(CancelOptions {
+        kubeconfig: args.cluster.kubeconfig.clone(),
+        nodes: options::nodes(&args.nodes)?,
+        driver: args.driver_name.clone(),
+        ended_within: duration("--ended-within", &args.ended_within).map_err(wrong)?,
+    })
+}

@@ -1,0 +1,111 @@
+//! LifecycleEvents that we make ourselves: what can be asked for, asking, and what is told of the end.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::lifecycle_wire::{VERSION, WireEvent, WireTransition};
+use super::listing::{self, Source};
+use super::transport::escaped;
+use super::wire::nullable;
+use super::{Cluster, FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
+
+/// A LifecycleEvent to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEvent {
+    /// How its name begins; the server makes the rest.
+    pub begins: String,
+    /// `spec.transitionName`
+    pub transition: String,
+    /// `spec.bindingNode`
+    pub node: String,
+    /// The annotation [`FLAGS_ANNOTATION`].
+    pub flags: Option<String>,
+}
+
+/// A Kubernetes Event as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// `reason`
+    pub reason: String,
+    /// `note`
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireNote {
+    #[serde(deserialize_with = "nullable")]
+    reason: String,
+    #[serde(deserialize_with = "nullable")]
+    note: String,
+}
+
+impl Cluster {
+    /// The transitions that a driver offers just now.
+    pub async fn transitions_of(&self, driver: &str) -> Result<Vec<LifecycleTransition>, ReadError> {
+        let source = self.all("lifecycletransitions");
+        let listed = listing::list::<WireTransition>(self.client(), &source, self.options()).await;
+        let (listed, _) = listed.map_err(|fault| fault.read("list lifecycletransitions"))?;
+        let transitions = listed.into_iter().map(WireTransition::into_transition);
+        Ok(transitions
+            .filter(|transition| transition.driver == driver)
+            .collect())
+    }
+
+    /// The LifecycleEvents that are bound to the node just now.
+    pub async fn events_of(&self, node: &str) -> Result<Vec<LifecycleEvent>, ReadError> {
+        // Not every server can select them by their node.
+        let source = self.all("lifecycleevents");
+        let listed = listing::list::<WireEvent>(self.client(), &source, self.options()).await;
+        let (listed, _) = listed.map_err(|fault| fault.read("list lifecycleevents"))?;
+        let events = listed.into_iter().map(WireEvent::into_event);
+        Ok(events.filter(|event| event.binding_node == node).collect())
+    }
+
+    /// Makes a LifecycleEvent.
+    pub async fn make_event(&self, new: &NewEvent) -> Result<LifecycleEvent, WriteError> {
+        let mut event = json!({
+            "apiVersion": format!("{}/{VERSION}", self.lifecycle_group()),
+            "kind": "LifecycleEvent",
+            "metadata": {"generateName": new.begins},
+            "spec": {"transitionName": new.transition, "bindingNode": new.node},
+        });
+        if let (Some(flags), Some(meta)) = (
+            &new.flags,
+            event.get_mut("metadata").and_then(|meta| meta.as_object_mut()),
+        ) {
+            meta.insert("annotations".to_owned(), json!({ FLAGS_ANNOTATION: flags }));
+        }
+        let path = self.lifecycle_path("lifecycleevents", None);
+        let created = self.create::<WireEvent>(&path, &event).await;
+        let what = format!("create a lifecycleevent for node {}", new.node);
+        Ok(created.map_err(|fault| fault.write(&what))?.into_event())
+    }
+
+    /// The Kubernetes Events about a node that there are.
+    pub async fn notes_about(&self, node: &str) -> Result<Vec<Note>, ReadError> {
+        let source = Source {
+            path: "/apis/events.k8s.io/v1/namespaces/default/events".to_owned(),
+            selector: Some(format!(
+                "fieldSelector=regarding.kind=Node,regarding.name={}",
+                escaped(node)
+            )),
+            optional: false,
+        };
+        let listed = listing::list::<WireNote>(self.client(), &source, self.options()).await;
+        let (listed, _) = listed.map_err(|fault| fault.read("list events"))?;
+        let note = |wire: WireNote| Note {
+            reason: wire.reason,
+            text: wire.note,
+        };
+        Ok(listed.into_iter().map(note).collect())
+    }
+
+    fn all(&self, resource: &str) -> Source {
+        Source {
+            path: self.lifecycle_path(resource, None),
+            selector: None,
+            optional: false,
+        }
+    }
+}

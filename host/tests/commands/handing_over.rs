@@ -1,0 +1,226 @@
+//! Where a driver runs on the node the drain is its business: it is asked, followed, and asked to stop.
+
+use rustix::process::Signal;
+use scupper_simulator::api::objects;
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, DRIVER, EVENTS, asks, until};
+use crate::rig::{Rig, Run};
+
+fn lines(run: &Run) -> Vec<Value> {
+    let lines = run.stdout.lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_driver_drains_the_node_and_gives_it_back() {
+    for slm in [true, false] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        rig.apply(rig.pod("web", "worker-1").takes(0.2));
+        let run = rig.run(&asks("drain", &["--output", "json"]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        let lines = lines(&run);
+        let kinds: Vec<_> = lines.iter().map(|line| line["kind"].as_str().unwrap()).collect();
+        assert_eq!(
+            (kinds[0], kinds[kinds.len() - 1]),
+            ("asked", "finished"),
+            "{run:#?}"
+        );
+        assert!(kinds.contains(&"podGone"), "{run:#?}");
+        assert_eq!(lines[lines.len() - 1]["outcome"], "Drained", "{run:#?}");
+        assert!(rig.pods().is_empty() && rig.is_cordoned("worker-1"));
+        assert_eq!(rig.mark("worker-1").unwrap()["by"], "LifecycleEvent");
+        let run = rig.run(&asks("uncordon", &[]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(run.stdout.contains("Uncordoned in"), "{run:#?}");
+        assert!(!rig.is_cordoned("worker-1"));
+    }
+}
+
+#[test]
+fn the_flags_of_kubectl_go_with_it_and_mean_the_same() {
+    for slm in [true, false] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        rig.apply(objects::pod("shop", "bare", "worker-1"));
+        rig.apply(rig.pod("other", "worker-1"));
+        // The driver alone would let pods with an emptyDir go; nobody has asked for that here.
+        let run = rig.run(&asks("drain", &[]));
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        assert!(run.stdout.contains("use --force to override"), "{run:#?}");
+        assert_eq!(rig.pods(), ["bare", "other"]);
+        assert!(!rig.is_cordoned("worker-1"));
+        let run = rig.run(&asks("drain", &["--force", "--pod-selector", "app!=other"]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert_eq!(rig.pods(), ["other"]);
+    }
+}
+
+#[test]
+fn what_only_a_drain_from_here_obeys_is_said() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&asks("drain", &["--disable-eviction"]));
+    assert_eq!(run.code, Some(3), "{run:#?}");
+    assert!(
+        run.stderr.contains("--disable-eviction cannot be handed over"),
+        "{run:#?}"
+    );
+    assert!(rig.objects(EVENTS).is_empty());
+    let run = rig.run(&asks("drain", &["--disable-eviction", "--local"]));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(rig.mark("worker-1").unwrap()["by"], "command");
+}
+
+#[test]
+fn the_time_that_was_given_is_the_drains_own() {
+    for slm in [true, false] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        rig.apply(rig.pod("stuck", "worker-1").stuck());
+        let run = rig.run(&asks("drain", &["--timeout", "3s"]));
+        assert_eq!(run.code, Some(6), "{run:#?}");
+        assert!(run.stdout.contains("DeadlineExceeded in"), "{run:#?}");
+        assert!(rig.is_cordoned("worker-1"), "as kubectl leaves it");
+    }
+}
+
+#[test]
+fn flags_that_make_no_sense_fail_the_event_and_change_nothing() {
+    for slm in [true, false] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        rig.apply(rig.pod("web", "worker-1"));
+        let mut event: Value = objects::lifecycle_event("odd", DRIVER, "worker-1").build();
+        event["metadata"]["annotations"] = json!({"scupper.dev/drain-flags": "{\"force\": true}"});
+        rig.apply(event);
+        let told = || {
+            let events = rig.objects("events.events.k8s.io").into_iter();
+            events
+                .filter(|it| {
+                    it["note"]
+                        .as_str()
+                        .is_some_and(|note| note.contains("drain-flags"))
+                })
+                .count()
+        };
+        let over = || {
+            let events = rig.objects(EVENTS);
+            events.is_empty() || events[0]["status"]["claimStatus"] == "Failed"
+        };
+        until("the event has failed", over);
+        if !slm {
+            until("it is told why", || told() == 1);
+        }
+        assert_eq!(rig.pods(), ["web"]);
+        assert!(!rig.is_cordoned("worker-1"));
+    }
+}
+
+#[test]
+fn ctrl_c_leaves_the_drain_to_the_driver_and_cancel_takes_it_back() {
+    for slm in [true, false] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        rig.apply(rig.pod("stuck", "worker-1").stuck());
+        let mut drain = rig.start(&asks("drain", &[]));
+        drain.says("Claimed");
+        until("the node is cordoned", || rig.is_cordoned("worker-1"));
+        drain.signal(Signal::INT);
+        let run = drain.ended();
+        assert_eq!(run.code, Some(9), "{run:#?}");
+        assert!(run.stdout.contains("scupper cancel worker-1"), "{run:#?}");
+        assert_eq!(rig.objects(EVENTS).len(), 1);
+        assert!(rig.is_cordoned("worker-1"));
+        // A second drain is not begun beside it.
+        let run = rig.run(&asks("drain", &[]));
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        assert!(run.stderr.contains("which another process does"), "{run:#?}");
+        let run = rig.run(&asks("cancel", &[]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(
+            run.stdout.contains("cancelled: LifecycleEvent drain-worker-1-"),
+            "{run:#?}"
+        );
+        until("the driver has put its cordon back", || {
+            !rig.is_cordoned("worker-1")
+        });
+        assert!(rig.objects(EVENTS).is_empty());
+        assert_eq!(rig.mark("worker-1"), None);
+        let run = rig.run(&asks("cancel", &[]));
+        assert!(run.stdout.contains("no drain is under way"), "{run:#?}");
+    }
+}
+
+#[test]
+fn whoever_follows_sees_that_somebody_else_cancels() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&asks("drain", &[]));
+    drain.says("Claimed");
+    until("the node is cordoned", || rig.is_cordoned("worker-1"));
+    let run = rig.run(&asks("cancel", &[]));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
+}
+
+#[test]
+fn a_drain_from_a_terminal_is_cancelled_from_another() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    let run = rig.run(&["cancel", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(
+        run.stdout.contains("cancelled: command drain-worker-1"),
+        "{run:#?}"
+    );
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains("cancelled by scupper cancel"), "{run:#?}");
+    let node = rig.node("worker-1");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert!(
+        node["metadata"]["annotations"]["scupper.dev/cancel"].is_null(),
+        "{node}"
+    );
+}
+
+#[test]
+fn nobody_answers_for_what_was_killed() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    drain.kill();
+    let run = rig.run(&["cancel", "worker-1", "--ended-within", "1s"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stderr.contains("--take-over"), "{run:#?}");
+    let node = rig.node("worker-1");
+    assert!(
+        node["metadata"]["annotations"]["scupper.dev/cancel"].is_null(),
+        "{node}"
+    );
+}
+
+#[test]
+fn where_nobody_takes_it_up_nothing_stays_behind() {
+    let rig = Rig::new();
+    let agent = Agent::start(&rig, false);
+    let _kubelet = agent.without_driver();
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&asks("drain", &["--taken-within", "1s"]));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    for words in ["nobody has taken it up within 1s", "--local", "nothing was begun"] {
+        assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+    assert_eq!(json!(rig.objects(EVENTS)), json!([]));
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["web"]);
+}
