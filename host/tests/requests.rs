@@ -31,6 +31,8 @@ impl Stage {
     async fn set(policies: Vec<PolicySpec>) -> Self {
         let api = ApiServer::start(Options::default()).await.unwrap();
         api.store().apply(objects::node(NODE).build()).unwrap();
+        // With it a drain has a lease, which counts.
+        api.store().apply(objects::namespace("scupper").build()).unwrap();
         let dir = tempfile::Builder::new().prefix("scupper-").tempdir().unwrap();
         let client = kube::Client::try_from(api.client_config()).unwrap();
         let timing = Timing {
@@ -133,6 +135,9 @@ async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
             .filter(|request| request.subresource == "eviction")
             .count();
         assert_eq!(evictions, PODS, "each pod is evicted once");
+        let of_lease = ours.iter().filter(|request| request.path.contains("/leases"));
+        let of_lease: Vec<_> = of_lease.map(|request| request.method.as_str()).collect();
+        assert_eq!((of_lease.first(), of_lease.last()), (Some(&"POST"), Some(&"DELETE")));
         assert!(stage.api.store().list("pods").is_empty());
         stage
             .event(&format!("uncordon-{takes}"), &format!("{DRIVER}-uncordon"))

@@ -4,13 +4,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use scupper_engine::{Checkpoint, Event, Outcome, Phase, Request};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::timeout;
 
-use super::drive::{Drive, Tools};
-use super::reporter::{Output, Reporter};
+use super::drive::Tools;
+use super::lease::{Guard, Seats};
+use super::opening::{Opening, told};
+use super::reporter::Output;
 use super::terms::Terms;
 use crate::policy::Catalogue;
 use crate::report::{Format, Metrics};
@@ -18,6 +22,8 @@ use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
 
 /// How many orders may wait for a drive. They are few and the drive takes them first.
 const ORDERS: usize = 64;
+/// How long a drain may take to let go when the driver stops.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// One drain at a time.
 pub(crate) struct Desk {
@@ -30,6 +36,7 @@ pub(crate) struct Desk {
     metrics: Metrics,
     standing: watch::Sender<Standing>,
     checkpoint: Option<Checkpoint>,
+    seats: Seats,
     current: Option<Current>,
     waiting: VecDeque<Wish>,
     stopping: bool,
@@ -51,6 +58,7 @@ pub(crate) struct DeskOptions {
     pub(crate) metrics: Metrics,
     pub(crate) standing: watch::Sender<Standing>,
     pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) seats: Seats,
 }
 
 impl Desk {
@@ -64,6 +72,7 @@ impl Desk {
             metrics,
             standing,
             checkpoint,
+            seats,
         } = options;
         Self {
             tools,
@@ -76,6 +85,7 @@ impl Desk {
             standing,
             // A drain that somebody runs in a terminal is not ours to end.
             checkpoint: checkpoint.filter(|checkpoint| checkpoint.trigger != super::local::TRIGGER),
+            seats,
             current: None,
             waiting: VecDeque::new(),
             stopping: false,
@@ -152,6 +162,17 @@ impl Desk {
         }
     }
 
+    /// The driver stops now: whoever goes on with the drain need not wait for us.
+    pub(crate) async fn leave(mut self) {
+        let Some(mut current) = self.current.take() else {
+            return;
+        };
+        drop(current.orders);
+        if timeout(FAREWELL, &mut current.drive).await.is_err() {
+            current.drive.abort();
+        }
+    }
+
     async fn begin(&mut self, wish: Wish) {
         if self.stopping {
             return;
@@ -206,7 +227,7 @@ impl Desk {
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
         let begun = self.terms.now().with(wish.flags.as_deref());
-        let mut request = Request {
+        let request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
             trigger: wish.trigger.clone(),
@@ -219,23 +240,28 @@ impl Desk {
         let (orders, inbox) = mpsc::channel(ORDERS);
         let mut tools = self.tools.clone();
         tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
-        let (format, output) = (self.format, Arc::clone(&self.output));
-        let (catalogue, metrics) = (Arc::clone(&self.catalogue), self.metrics.clone());
+        let guard = Guard {
+            seats: self.seats.clone(),
+            node: self.node.clone(),
+            begin: Opening {
+                tools,
+                catalogue: Arc::clone(&self.catalogue),
+                request,
+                resume,
+                format: self.format,
+                output: Arc::clone(&self.output),
+                metrics: self.metrics.clone(),
+            },
+        };
         let drive = tokio::spawn(async move {
-            // May have to wait until editions of a former process are loaded; the desk does not.
-            let session = match &resume {
-                Some(checkpoint) => catalogue.resume(&checkpoint.hooks).await,
-                None => catalogue.session(),
-            };
-            request.policies = session.infos();
-            let now = tools.clock.now();
-            let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
-            let reporter = Reporter::lines(format, &output, now, started, &request)
-                .and_cluster(tools.cluster.clone(), &request)
-                .and_metrics(&metrics, &request);
-            Drive::new(tools, Arc::new(session), request, resume, reporter)
-                .run(inbox)
-                .await
+            match guard.run(inbox).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    let message = told(&error);
+                    tracing::warn!(message, "the drain could not be begun");
+                    Some(Outcome::Failed { message })
+                }
+            }
         });
         self.standing
             .send_replace(Standing::Working { id: wish.id.clone() });

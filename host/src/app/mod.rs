@@ -15,10 +15,12 @@ mod drive;
 mod error;
 mod handover;
 mod label_selector;
+mod lease;
 mod local;
 mod metrics;
 mod nodes;
 mod notices;
+mod opening;
 mod options;
 mod own;
 mod plan;
@@ -41,6 +43,7 @@ pub use handover::{
     CancelOptions, Cancelled, End, HandOverError, HandOverOptions, Handed, Typed, cancel, run as hand_over,
 };
 pub(crate) use label_selector::parse as parse_selector;
+pub use lease::LeaseError;
 pub use local::{Ended, LocalError, LocalOptions, run as run_locally};
 pub use nodes::Nodes;
 pub use options::{PluginOptions, PoliciesOptions};

@@ -8,6 +8,7 @@ use scupper_engine::Settings;
 
 use super::config::DrainFile;
 use crate::clock::Clock;
+use crate::cluster::LEASE_NAMESPACE;
 use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
 use crate::report::Format;
 use crate::triggers::slm::Claimant;
@@ -61,6 +62,17 @@ pub struct PluginOptions {
     pub compiler: Option<PathBuf>,
     /// How long the driver goes on answering after it was told to stop.
     pub stop_grace: Duration,
+    /// Where the leases of nodes are; `None`: in the driver's own namespace.
+    pub lease_namespace: Option<String>,
+}
+
+impl PluginOptions {
+    /// Where the leases of nodes are.
+    pub fn lease_namespace(&self) -> String {
+        let own = self.settings.own_pod.as_ref().map(|pod| pod.namespace.clone());
+        let named = self.lease_namespace.clone().or(own);
+        named.unwrap_or_else(|| LEASE_NAMESPACE.to_owned())
+    }
 }
 
 impl Default for PluginOptions {
@@ -82,6 +94,7 @@ impl Default for PluginOptions {
             clock: Clock::System,
             compiler: None,
             stop_grace: Duration::from_secs(25),
+            lease_namespace: None,
         }
     }
 }

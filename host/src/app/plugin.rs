@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::claims::Claims;
 use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
+use super::lease::{Holder, Seats};
 use super::reporter::Output;
 use super::terms::Terms;
 use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes};
@@ -89,6 +90,11 @@ impl Plugin {
             metrics: metrics.clone(),
             standing,
             checkpoint: known.and_then(|node| node.checkpoint),
+            seats: Seats {
+                cluster: cluster.clone(),
+                namespace: options.lease_namespace(),
+                own: Holder::own(options.settings.own_pod.as_ref()),
+            },
         };
         let desk = Desk::new(tools, desk);
         let stop = CancellationToken::new();
@@ -195,7 +201,10 @@ async fn supervise(
                 paused = true;
                 desk.pause().await;
             }
-            closed = &mut door => return join(closed).map_err(AppError::Slm),
+            closed = &mut door => {
+                desk.leave().await;
+                return join(closed).map_err(AppError::Slm);
+            }
             Some(demand) = inbox.recv() => desk.demand(demand).await,
             ended = desk.ended() => {
                 let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));

@@ -196,6 +196,9 @@ pub struct PluginArgs {
     /// has not found the driver yet fails what the driver claims.
     #[arg(long, value_enum, default_value_t = Claim::Auto)]
     pub claim: Claim,
+    /// The namespace of the leases by which all who drain a node notice each other [default: the driver's own].
+    #[arg(long, value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
     /// The kubelet's root directory.
     #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
     pub kubelet_root: PathBuf,

@@ -62,6 +62,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         drain_flags: args.policies.config.as_ref().map(|_| flags),
         policies,
         metrics: args.metrics_address,
+        lease_namespace: args.lease_namespace.clone(),
         ..PluginOptions::default()
     });
     problems.end(options)

@@ -25,6 +25,7 @@ mod evict;
 mod feed;
 mod go_duration;
 mod groups;
+mod leases;
 mod lifecycle;
 mod lifecycle_wire;
 mod listing;
@@ -52,6 +53,7 @@ pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
 pub use error::{ReadError, WriteError};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
+pub use leases::{LEASE_NAMESPACE, Lease};
 pub use lifecycle::{
     FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,
     TransitionChange,

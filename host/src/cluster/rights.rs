@@ -4,7 +4,7 @@ use futures::future::try_join_all;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Cluster, ReadError};
+use super::{Cluster, LEASE_NAMESPACE, ReadError};
 
 /// One right, as RBAC has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,13 @@ const DRAIN: &[Row] = &[
         true,
     ),
     (&["patch"], "", "nodes/status", "to write its conditions", true),
+    (
+        &["get", "create", "patch", "delete"],
+        "coordination.k8s.io",
+        "leases",
+        "to be the only one that drains the node",
+        true,
+    ),
     (&["list", "watch"], "", "pods", "to see its pods", true),
     (&["create"], "", "pods/eviction", "to ask pods to leave", true),
     (
@@ -135,7 +142,11 @@ pub fn needed(group: &str, claims: bool) -> Vec<Right> {
             group: group.to_owned(),
             resource,
             subresource,
-            namespace: if resource == "events" { "default" } else { "" },
+            namespace: match resource {
+                "events" => "default",
+                "leases" => LEASE_NAMESPACE,
+                _ => "",
+            },
             purpose,
             required: *required,
         })

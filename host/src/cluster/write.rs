@@ -107,10 +107,21 @@ impl Cluster {
         uid: Option<&str>,
         what: &str,
     ) -> Result<(), WriteError> {
+        let preconditions = uid.map_or(Value::Null, |uid| json!({ "uid": uid }));
+        self.delete_if(path, preconditions, what).await
+    }
+
+    /// Deletes one object, if it meets the preconditions. One that is gone is fine.
+    pub(super) async fn delete_if(
+        &self,
+        path: &str,
+        preconditions: Value,
+        what: &str,
+    ) -> Result<(), WriteError> {
         let what = format!("delete {what}");
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        if let (Some(options), Some(uid)) = (options.as_object_mut(), uid) {
-            options.insert("preconditions".to_owned(), json!({ "uid": uid }));
+        if let Some(options) = options.as_object_mut().filter(|_| !preconditions.is_null()) {
+            options.insert("preconditions".to_owned(), preconditions);
         }
         let request = Request::delete(path)
             .header(CONTENT_TYPE, "application/json")

@@ -123,6 +123,7 @@ fn without_evictions_pods_are_deleted_by_their_uid() {
     assert!(requests.iter().all(|request| request.subresource != "eviction"));
     let deletes = requests
         .iter()
-        .filter(|request| request.verb == "delete" && request.user_agent.starts_with("scupper"));
+        .filter(|request| request.verb == "delete" && request.path.contains("/pods/"))
+        .filter(|request| request.user_agent.starts_with("scupper"));
     assert_eq!(deletes.count(), 1);
 }

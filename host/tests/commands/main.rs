@@ -11,6 +11,7 @@ mod draining;
 mod flags;
 mod handing_over;
 mod rig;
+mod standing_by;
 mod status;
 mod stopping;
 mod uncordoning;

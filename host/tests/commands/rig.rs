@@ -44,6 +44,7 @@ impl Rig {
                 .apply(objects::node(node).label("pool", pool).build())
                 .unwrap();
         }
+        api.store().apply(objects::namespace("scupper").build()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
         Self { api, dir, runtime }
@@ -141,6 +142,10 @@ impl Rig {
 impl Running {
     pub(crate) fn stdout(&self) -> String {
         fs::read_to_string(&self.out).unwrap()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        fs::read_to_string(&self.err).unwrap()
     }
 
     /// Waits until a line of its output has this.

@@ -71,6 +71,7 @@ impl Rig {
             folder,
             drivers: AtomicUsize::new(0),
         };
+        rig.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "scupper"}}));
         rig.apply(
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),

@@ -47,6 +47,25 @@ pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) 
     Ok(job)
 }
 
+/// Looks at a node once more, because somebody may have been at it meanwhile. `own`: what we had begun there.
+pub(super) async fn look_again(
+    cluster: &Cluster,
+    options: &LocalOptions,
+    name: &str,
+    own: Option<&str>,
+) -> Result<Job, AppError> {
+    let found = cluster.node(name).await.map_err(AppError::of_node(name))?;
+    let mark = found.and_then(|node| node.checkpoint);
+    match mark.filter(|mark| own == Some(mark.id.as_str())) {
+        Some(mark) => Ok(Job {
+            node: name.to_owned(),
+            resume: Some(mark),
+            adopt: None,
+        }),
+        None => look(cluster, options, name).await,
+    }
+}
+
 impl Job {
     /// Makes somebody else's cordon ours, so that the hooks run around its lifting as they do around ours.
     pub(super) async fn adopt(

@@ -38,6 +38,8 @@ pub struct LocalOptions {
     pub format: Format,
     /// Where it is told.
     pub output: Output,
+    /// Where the leases of nodes are.
+    pub lease_namespace: String,
     /// What time it is.
     pub clock: Clock,
     /// The program that compiles policies; `None`: this one.

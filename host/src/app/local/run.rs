@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::begin::{self, Job};
 use super::{LocalOptions, TRIGGER};
 use crate::app::drive::{Drive, Tools};
+use crate::app::lease::{Begin, Guard, Holder, Seats};
 use crate::app::reporter::{Output, Reporter};
 use crate::app::{AppError, nodes, policies};
 use crate::cluster::{Cluster, ConnectOptions};
@@ -46,6 +47,11 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
         cancel: CancellationToken::new(),
+        seats: Seats {
+            cluster: cluster.clone(),
+            namespace: options.lease_namespace.clone(),
+            own: Holder::own(options.settings.own_pod.as_ref()),
+        },
         cluster,
         options,
     };
@@ -69,6 +75,7 @@ struct Runner {
     session: Arc<Session>,
     options: LocalOptions,
     cancel: CancellationToken,
+    seats: Seats,
 }
 
 impl Runner {
@@ -82,35 +89,28 @@ impl Runner {
             return Ok(None);
         }
         let job = begin::look(&self.cluster, &self.options, node).await?;
-        let now = self.options.clock.now();
-        let request = self.request(now, &job);
-        job.adopt(&self.cluster, || mark(now, &request)).await?;
-        let started = job.resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
-        let output = self.output(node);
-        let reporter = Reporter::lines(self.options.format, &output, now, started, &request)
-            .and_cluster(self.cluster.clone(), &request);
-        let tools = Tools {
-            cluster: self.cluster.clone(),
-            clock: self.options.clock,
-            health: Health::default(),
+        let request = self.request(self.options.clock.now(), &job);
+        let guard = Guard {
+            seats: self.seats.clone(),
+            node: node.to_owned(),
+            begin: Opening {
+                runner: self,
+                job,
+                request,
+                begun: false,
+            },
         };
-        let session = Arc::clone(&self.session);
-        let drive = Drive::new(tools, session, request, job.resume, reporter);
-        Ok(self.drive(drive).await)
-    }
-
-    async fn drive(&self, drive: Drive) -> Option<Outcome> {
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let drive = drive.run(inbox);
-        tokio::pin!(drive);
+        let guard = guard.run(inbox);
+        tokio::pin!(guard);
         tokio::select! {
-            outcome = &mut drive => return outcome,
+            outcome = &mut guard => return outcome,
             () = self.cancel.cancelled() => {}
         }
         let reason = "stopped at the command line".to_owned();
         // A drive that is over takes no orders.
         orders.send(Event::Cancel { reason }).await.unwrap_or_default();
-        drive.await
+        guard.await
     }
 
     /// The same wish again where another process has begun with it.
@@ -145,6 +145,52 @@ impl Runner {
         }
         let prefix = format!("{node}  ");
         Arc::new(move || Box::new(Prefixed::new(prefix.clone(), output())))
+    }
+}
+
+/// How one node is begun.
+struct Opening<'a> {
+    runner: &'a Runner,
+    job: Job,
+    request: Request,
+    begun: bool,
+}
+
+impl Begin for Opening<'_> {
+    async fn begin(&mut self, again: bool) -> Result<Drive, AppError> {
+        let Runner {
+            cluster,
+            options,
+            session,
+            ..
+        } = self.runner;
+        if again {
+            let own = self.begun.then_some(self.request.id.as_str());
+            self.job = begin::look_again(cluster, options, &self.job.node, own).await?;
+        }
+        self.begun = true;
+        let (now, request) = (options.clock.now(), self.request.clone());
+        self.job.adopt(cluster, || mark(now, &request)).await?;
+        let resume = self.job.resume.clone();
+        let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
+        let output = self.runner.output(&request.node);
+        let reporter = Reporter::lines(options.format, &output, now, started, &request)
+            .and_cluster(cluster.clone(), &request);
+        let tools = Tools {
+            cluster: cluster.clone(),
+            clock: options.clock,
+            health: Health::default(),
+        };
+        Ok(Drive::new(tools, Arc::clone(session), request, resume, reporter))
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun || self.job.resume.is_some()
+    }
+
+    fn stands_by(&self, holder: &str) {
+        let node = &self.request.node;
+        tracing::warn!("node {node}: standing by: {holder} is at work there");
     }
 }
 

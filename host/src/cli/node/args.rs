@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use clap::ValueEnum;
 
 use crate::cli::args::{ClusterArgs, PolicyArgs};
+use crate::cluster::LEASE_NAMESPACE;
 
 /// `scupper plan`
 #[derive(Debug, clap::Args)]
@@ -65,6 +66,9 @@ pub struct HandOverArgs {
     /// The driver that is asked to do it, where it offers that for the node.
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
+    /// The namespace of the leases by which all who drain a node notice each other: the driver's own.
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
     /// How long the driver may take until it begins; then it is not asked any more, and nothing was changed.
     #[arg(long, default_value = "30s", value_name = "DURATION")]
     pub taken_within: String,

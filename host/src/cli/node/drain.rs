@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scupper_engine::Intent;
 
-use super::args::{DrainNodesArgs, DryRun, UncordonArgs};
+use super::args::{DrainNodesArgs, DryRun, HandOverArgs, UncordonArgs};
 use super::handover;
 use super::options::{self, Draining};
 use super::plan;
@@ -53,7 +53,13 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
     let options = LocalOptions {
         parallel,
         take_over: args.take_over,
-        ..local(nodes, draining, &args.cluster, Intent::Drain, format)
+        ..local(
+            nodes,
+            draining,
+            (&args.cluster, &args.hand_over),
+            Intent::Drain,
+            format,
+        )
     };
     run(options, &signals, format).await
 }
@@ -82,7 +88,13 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
     let options = LocalOptions {
         any_cordon: args.force,
         take_over: args.take_over,
-        ..local(nodes, draining, &args.cluster, Intent::Uncordon, format)
+        ..local(
+            nodes,
+            draining,
+            (&args.cluster, &args.hand_over),
+            Intent::Uncordon,
+            format,
+        )
     };
     run(options, &signals, format).await
 }
@@ -90,7 +102,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
 fn local(
     nodes: Nodes,
     draining: Draining,
-    cluster: &ClusterArgs,
+    (cluster, doer): (&ClusterArgs, &HandOverArgs),
     intent: Intent,
     format: Format,
 ) -> LocalOptions {
@@ -108,6 +120,7 @@ fn local(
         any_cordon: false,
         format,
         output: Arc::new(|| Box::new(std::io::stdout())),
+        lease_namespace: doer.lease_namespace.clone(),
         clock: Clock::System,
         compiler: None,
     }

@@ -1,0 +1,251 @@
+//! Takes a node's lease, keeps it, and gives it back.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+use super::holder::Holder;
+use super::judge::{Judge, Whose};
+use crate::cluster::{Cluster, Lease, ReadError, WriteError};
+
+/// How long a lease lasts without a sign of its holder.
+const LENGTH: Duration = Duration::from_secs(30);
+/// How often its holder gives one.
+const RENEW: Duration = Duration::from_secs(10);
+/// How long a holder that cannot give one goes on. The rest of the length is for clocks that run apart.
+const GIVE_UP: Duration = Duration::from_secs(20);
+/// How often one that is not ours is looked at, and one that cannot be renewed tried again.
+const RETRY: Duration = Duration::from_secs(2);
+/// How long giving back may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why a node's lease cannot be had at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// The API server does not allow to look at it.
+    #[error("without the lease of the node nobody can tell whether another is at work there")]
+    Look(#[source] ReadError),
+    /// The API server does not allow to write it.
+    #[error("without the lease of the node nobody can tell whether another is at work there")]
+    Take(#[source] WriteError),
+}
+
+/// Takes leases.
+#[derive(Clone)]
+pub(in crate::app) struct Seats {
+    pub(in crate::app) cluster: Cluster,
+    pub(in crate::app) namespace: String,
+    pub(in crate::app) own: Holder,
+}
+
+/// A node's lease, held.
+pub(super) struct Seat {
+    /// Somebody else had it, so that the node may have changed meanwhile.
+    pub(super) waited: bool,
+    held: Option<Held>,
+}
+
+struct Held {
+    cluster: Cluster,
+    /// The lease as it was written last, and until when it is surely ours.
+    kept: watch::Receiver<(Lease, Instant)>,
+    keeper: JoinHandle<()>,
+}
+
+impl Seats {
+    /// The node's lease, as soon as nobody else has it. `stands_by` is told for whom.
+    pub(super) async fn take(&self, node: &str, stands_by: impl Fn(&str)) -> Result<Seat, LeaseError> {
+        let mut judge = Judge::new(self.own.clone());
+        let (mut waited, mut told) = (false, None);
+        // As a rule there is none: one write is enough then.
+        let mut absent = true;
+        loop {
+            let asked = Instant::now();
+            match self.try_take(node, &mut judge, &mut absent).await {
+                Ok(Ok(lease)) => return Ok(self.hold(lease, asked, waited)),
+                Ok(Err(holder)) => {
+                    waited = true;
+                    if told.as_ref() != Some(&holder) {
+                        stands_by(&holder.words());
+                        told = Some(holder);
+                    }
+                }
+                Err(error) => {
+                    if let Some(seat) = self.without(node, error, waited)? {
+                        return Ok(seat);
+                    }
+                }
+            }
+            // What was given back just now is taken at once.
+            if !absent || told.is_none() {
+                sleep(RETRY).await;
+            }
+        }
+    }
+
+    /// The lease, or whose it is.
+    async fn try_take(
+        &self,
+        node: &str,
+        judge: &mut Judge,
+        absent: &mut bool,
+    ) -> Result<Result<Lease, Holder>, LeaseError> {
+        let identity = self.own.identity();
+        if std::mem::take(absent) {
+            match self
+                .cluster
+                .make_lease(&self.namespace, node, &identity, LENGTH)
+                .await
+            {
+                Ok(lease) => return Ok(Ok(lease)),
+                Err(WriteError::Conflict { .. }) => {}
+                Err(error) => {
+                    *absent = true;
+                    return Err(LeaseError::Take(error));
+                }
+            }
+        }
+        let found = self.cluster.lease(&self.namespace, node).await;
+        let Some(found) = found.map_err(LeaseError::Look)? else {
+            *absent = true;
+            return Err(LeaseError::Look(ReadError::Unavailable {
+                what: format!("take lease {}/{node}", self.namespace),
+                message: "it was given back just now".to_owned(),
+            }));
+        };
+        match judge.judge(&found, Instant::now()) {
+            Whose::Theirs(holder) => Ok(Err(holder)),
+            Whose::Free => match self.cluster.take_lease(&found, &identity, LENGTH).await {
+                Ok(lease) => Ok(Ok(lease)),
+                // Somebody was faster, or its holder lives after all.
+                Err(WriteError::Conflict { .. }) => Ok(Err(Holder::parse(&found.holder))),
+                Err(error) => Err(LeaseError::Take(error)),
+            },
+        }
+    }
+
+    /// What an error means: that it may be tried again, that it works without a lease, or that it does not work.
+    fn without(&self, node: &str, error: LeaseError, waited: bool) -> Result<Option<Seat>, LeaseError> {
+        match &error {
+            LeaseError::Take(failed) if failed.is_not_found() => {
+                tracing::warn!(
+                    node,
+                    namespace = self.namespace,
+                    "there is no such namespace for the leases of nodes: another scupper that drains this node would not \
+                     be noticed; make it, or name another with --lease-namespace"
+                );
+                Ok(Some(Seat { waited, held: None }))
+            }
+            LeaseError::Take(WriteError::Unavailable { .. } | WriteError::Conflict { .. })
+            | LeaseError::Look(ReadError::Unavailable { .. }) => {
+                tracing::debug!(node, %error, "the lease could not be taken yet");
+                Ok(None)
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn hold(&self, lease: Lease, asked: Instant, waited: bool) -> Seat {
+        let (sender, kept) = watch::channel((lease, asked + GIVE_UP));
+        let keeper = tokio::spawn(keep(self.cluster.clone(), sender));
+        let cluster = self.cluster.clone();
+        let held = Held {
+            cluster,
+            kept,
+            keeper,
+        };
+        Seat {
+            waited,
+            held: Some(held),
+        }
+    }
+}
+
+impl Seat {
+    /// It is not surely ours any more.
+    pub(super) async fn lost(&mut self) {
+        let Some(held) = &mut self.held else {
+            return std::future::pending().await;
+        };
+        loop {
+            let until = held.kept.borrow_and_update().1;
+            // The keeper ends when somebody else has it.
+            match timeout_at(until, held.kept.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Gives it back, so that nobody need wait.
+    pub(super) async fn release(mut self) {
+        let Some(mut held) = self.held.take() else { return };
+        held.keeper.abort();
+        // What was on its way is either written or not by then.
+        let keeper = &mut held.keeper;
+        keeper.await.unwrap_or_default();
+        let lease = held.kept.borrow().0.clone();
+        match timeout(FAREWELL, give_back(&held.cluster, lease)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the lease stays until its time is over"),
+            Err(_) => tracing::debug!("the lease could not be given back in time"),
+        }
+    }
+}
+
+async fn give_back(cluster: &Cluster, lease: Lease) -> Result<(), WriteError> {
+    let dropped = cluster.drop_lease(&lease).await;
+    // A renewal that nobody waited for may have been written all the same.
+    match (&dropped, still_ours(cluster, &lease, &dropped).await) {
+        (Err(_), Some(lease)) => cluster.drop_lease(&lease).await,
+        _ => dropped,
+    }
+}
+
+/// After a conflict: the lease in its newest version, if it has our name.
+async fn still_ours<T>(cluster: &Cluster, lease: &Lease, written: &Result<T, WriteError>) -> Option<Lease> {
+    let Err(WriteError::Conflict { .. }) = written else {
+        return None;
+    };
+    let found = cluster.lease(&lease.namespace, &lease.name).await;
+    found.ok().flatten().filter(|found| found.holder == lease.holder)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+/// Renews it until somebody else has it, or until nobody cares any more.
+async fn keep(cluster: Cluster, kept: watch::Sender<(Lease, Instant)>) {
+    let mut next = Instant::now() + RENEW;
+    loop {
+        sleep_until(next).await;
+        let lease = kept.borrow().0.clone();
+        let asked = Instant::now();
+        let renewed = cluster.renew_lease(&lease).await;
+        if let Some(found) = still_ours(&cluster, &lease, &renewed).await {
+            // A renewal without an answer had been written.
+            kept.send_modify(|(lease, _)| *lease = found);
+            next = asked;
+            continue;
+        }
+        match renewed {
+            Ok(lease) => {
+                kept.send_replace((lease, asked + GIVE_UP));
+                next = asked + RENEW;
+            }
+            Err(error) if error.is_temporary() => {
+                tracing::debug!(%error, "the lease could not be renewed yet");
+                next = Instant::now() + RETRY;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the lease of the node is not ours any more");
+                return;
+            }
+        }
+    }
+}

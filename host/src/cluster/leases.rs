@@ -1,0 +1,153 @@
+//! Leases (`coordination.k8s.io/v1`): who may work at a node, kept by writes that name the version they were decided on.
+//! It must not know what a lease means, nor when one is over.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::transport::escaped;
+use super::wire::{Meta, micros, nullable};
+use super::write::Merge;
+use super::{Cluster, ReadError, WriteError};
+
+/// Where leases are kept unless somebody says otherwise: the namespace that the driver is installed in.
+pub const LEASE_NAMESPACE: &str = "scupper";
+
+/// A lease in one version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `spec.holderIdentity`; empty: nobody's.
+    pub holder: String,
+    /// `spec.leaseDurationSeconds`
+    pub length: Duration,
+    /// `metadata.resourceVersion`
+    pub version: String,
+    uid: String,
+    transitions: i64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireLease {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(deserialize_with = "nullable")]
+    holder_identity: String,
+    lease_duration_seconds: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    lease_transitions: i64,
+}
+
+impl Cluster {
+    /// The lease of this name, if there is one.
+    pub async fn lease(&self, namespace: &str, name: &str) -> Result<Option<Lease>, ReadError> {
+        let path = path(namespace, Some(name));
+        let what = format!("lease {namespace}/{name}");
+        let found = self.find::<WireLease>(&path, &what).await?;
+        Ok(found.map(WireLease::into_lease))
+    }
+
+    /// Makes a lease. That there is one already is a conflict.
+    pub async fn make_lease(
+        &self,
+        namespace: &str,
+        name: &str,
+        holder: &str,
+        length: Duration,
+    ) -> Result<Lease, WriteError> {
+        let now = micros(self.now());
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "holderIdentity": holder, "leaseDurationSeconds": length.as_secs(),
+                "acquireTime": now, "renewTime": now, "leaseTransitions": 0,
+            },
+        });
+        let made = self.create::<WireLease>(&path(namespace, None), &lease).await;
+        let what = format!("create lease {namespace}/{name}");
+        Ok(made.map_err(|fault| fault.write(&what))?.into_lease())
+    }
+
+    /// Makes a lease this holder's. Whose it was before must not have changed since it was seen.
+    pub async fn take_lease(
+        &self,
+        seen: &Lease,
+        holder: &str,
+        length: Duration,
+    ) -> Result<Lease, WriteError> {
+        let now = micros(self.now());
+        let spec = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": length.as_secs(), "acquireTime": now,
+            "renewTime": now, "leaseTransitions": seen.transitions.saturating_add(1),
+        });
+        self.write_lease(seen, &spec, "take").await
+    }
+
+    /// Says that its holder is still there.
+    pub async fn renew_lease(&self, seen: &Lease) -> Result<Lease, WriteError> {
+        let spec = json!({ "renewTime": micros(self.now()) });
+        self.write_lease(seen, &spec, "renew").await
+    }
+
+    async fn write_lease(&self, seen: &Lease, spec: &Value, verb: &str) -> Result<Lease, WriteError> {
+        let patch = json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
+            "spec": spec,
+        });
+        let path = path(&seen.namespace, Some(&seen.name));
+        let written = self.patch::<WireLease>(&path, Merge::Json, &patch).await;
+        let what = format!("{verb} lease {}/{}", seen.namespace, seen.name);
+        match written {
+            Ok(written) => Ok(written.into_lease()),
+            Err(fault) if fault.is_of_another_uid() => Err(WriteError::Conflict {
+                message: "there is another one of this name now".to_owned(),
+                what,
+            }),
+            Err(fault) => Err(fault.write(&what)),
+        }
+    }
+
+    /// Takes a lease away, if it is as it was seen.
+    pub async fn drop_lease(&self, seen: &Lease) -> Result<(), WriteError> {
+        let path = path(&seen.namespace, Some(&seen.name));
+        let what = format!("lease {}/{}", seen.namespace, seen.name);
+        let preconditions = json!({ "uid": seen.uid, "resourceVersion": seen.version });
+        self.delete_if(&path, preconditions, &what).await
+    }
+}
+
+fn path(namespace: &str, name: Option<&str>) -> String {
+    let name = name.map(|name| format!("/{}", escaped(name))).unwrap_or_default();
+    format!(
+        "/apis/coordination.k8s.io/v1/namespaces/{}/leases{name}",
+        escaped(namespace)
+    )
+}
+
+impl WireLease {
+    fn into_lease(self) -> Lease {
+        let Self { metadata: meta, spec } = self;
+        Lease {
+            namespace: meta.namespace,
+            name: meta.name,
+            holder: spec.holder_identity,
+            length: Duration::from_secs(u64::from(spec.lease_duration_seconds.unwrap_or_default())),
+            version: meta.resource_version,
+            uid: meta.uid,
+            transitions: spec.lease_transitions,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Two who want to drain one node: one does it, the other stands by until the lease of the node is free.
+
+use rustix::process::Signal;
+use scupper_simulator::api::Forbidden;
+use serde_json::Value;
+
+use crate::agent::until;
+use crate::rig::{Rig, Running};
+
+const LEASES: &str = "leases.coordination.k8s.io";
+
+fn lease(rig: &Rig) -> Option<Value> {
+    rig.objects(LEASES).pop()
+}
+
+fn stuck(rig: &Rig) -> Running {
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    drain
+}
+
+fn deletes_of_stuck(rig: &Rig) -> usize {
+    let requests = rig.api.requests().into_iter();
+    requests
+        .filter(|it| it.subresource == "eviction" && it.path.contains("/stuck/"))
+        .count()
+}
+
+#[test]
+fn a_drain_holds_the_lease_of_its_node_and_gives_it_back() {
+    let rig = Rig::new();
+    let drain = stuck(&rig);
+    let held = lease(&rig).unwrap();
+    assert_eq!((&held["metadata"]["name"], &held["metadata"]["namespace"]), (&"worker-1".into(), &"scupper".into()));
+    assert!(held["metadata"]["finalizers"].is_null(), "{held}");
+    assert_eq!(held["spec"]["leaseDurationSeconds"], 30);
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    assert_eq!(drain.ended().code, Some(0));
+    assert_eq!(lease(&rig), None, "whoever comes next need not wait");
+    let drain = stuck(&rig);
+    drain.signal(Signal::INT);
+    assert_eq!(drain.ended().code, Some(5));
+    assert_eq!(lease(&rig), None);
+}
+
+#[test]
+fn one_that_takes_over_stands_by_for_the_one_that_lives() {
+    let rig = Rig::new();
+    let first = stuck(&rig);
+    let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
+    let second = rig.start(&["drain", "worker-1", "--take-over"]);
+    until("the second one stands by", || second.stderr().contains("standing by: "));
+    assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], holder);
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    assert_eq!(first.ended().code, Some(0));
+    let run = second.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(deletes_of_stuck(&rig), 1);
+    assert_eq!(lease(&rig), None);
+}
+
+#[test]
+fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
+    let rig = Rig::new();
+    let first = stuck(&rig);
+    first.kill();
+    let second = rig.start(&["drain", "worker-1", "--take-over"]);
+    until("the second one has the lease", || {
+        lease(&rig).is_some_and(|lease| lease["spec"]["leaseTransitions"] == 1)
+    });
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = second.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(!run.stderr.contains("standing by"), "{run:#?}");
+}
+
+/// A stopped process is none that is dead: only time tells. It wakes up, and asks no pod to leave any more.
+#[test]
+fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1").grace(1));
+    rig.budget("all", "web");
+    let mut first = rig.start(&["drain", "worker-1"]);
+    first.says("disruption budget all does not allow it");
+    first.signal(Signal::STOP);
+    let mut second = rig.start(&["drain", "worker-1", "--take-over"]);
+    second.says("disruption budget all does not allow it");
+    assert!(second.stderr().contains("standing by: "), "{}", second.stderr());
+    first.signal(Signal::CONT);
+    until("the first one knows", || first.stderr().contains("lease of the node"));
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "all")
+        .unwrap();
+    let run = second.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains("evict    shop/web"), "{run:#?}");
+    let run = first.ended();
+    assert!(!run.stdout.contains("evict    shop/web"), "two evictors: {run:#?}");
+}
+
+#[test]
+fn without_the_right_to_it_nothing_is_begun_and_without_its_namespace_that_is_said() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.api.set_forbidden(Forbidden {
+        user_agent: "scupper".to_owned(),
+        user: String::new(),
+        verb: "create".to_owned(),
+        resource: LEASES.to_owned(),
+    });
+    let run = rig.run(&["drain", "worker-1"]);
+    assert_eq!(run.code, Some(4), "{run:#?}");
+    assert!(run.stderr.contains("create lease scupper/worker-1"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["web"]);
+    rig.api.clear_forbidden();
+    let run = rig.run(&["drain", "worker-1", "--lease-namespace", "nowhere"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stderr.contains("no such namespace"), "{run:#?}");
+}
