@@ -137,7 +137,10 @@ async fn a_drain_of_110_pods_takes_at_most_10_requests_more_than_pods() {
         assert_eq!(evictions, PODS, "each pod is evicted once");
         let of_lease = ours.iter().filter(|request| request.path.contains("/leases"));
         let of_lease: Vec<_> = of_lease.map(|request| request.method.as_str()).collect();
-        assert_eq!((of_lease.first(), of_lease.last()), (Some(&"POST"), Some(&"DELETE")));
+        assert_eq!(
+            (of_lease.first(), of_lease.last()),
+            (Some(&"POST"), Some(&"DELETE"))
+        );
         assert!(stage.api.store().list("pods").is_empty());
         stage
             .event(&format!("uncordon-{takes}"), &format!("{DRIVER}-uncordon"))

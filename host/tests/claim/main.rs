@@ -15,6 +15,8 @@ mod crashes;
 mod driver;
 mod endings;
 mod flow;
+#[path = "../support/gate.rs"]
+mod gate;
 mod groups;
 mod handover;
 mod node;
@@ -23,3 +25,4 @@ mod objects;
 mod racing;
 #[path = "../slm/rig.rs"]
 mod rig;
+mod rolling;

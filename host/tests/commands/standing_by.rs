@@ -32,7 +32,10 @@ fn a_drain_holds_the_lease_of_its_node_and_gives_it_back() {
     let rig = Rig::new();
     let drain = stuck(&rig);
     let held = lease(&rig).unwrap();
-    assert_eq!((&held["metadata"]["name"], &held["metadata"]["namespace"]), (&"worker-1".into(), &"scupper".into()));
+    assert_eq!(
+        (&held["metadata"]["name"], &held["metadata"]["namespace"]),
+        (&"worker-1".into(), &"scupper".into())
+    );
     assert!(held["metadata"]["finalizers"].is_null(), "{held}");
     assert_eq!(held["spec"]["leaseDurationSeconds"], 30);
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
@@ -50,7 +53,9 @@ fn one_that_takes_over_stands_by_for_the_one_that_lives() {
     let first = stuck(&rig);
     let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
     let second = rig.start(&["drain", "worker-1", "--take-over"]);
-    until("the second one stands by", || second.stderr().contains("standing by: "));
+    until("the second one stands by", || {
+        second.stderr().contains("standing by: ")
+    });
     assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], holder);
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(first.ended().code, Some(0));
@@ -88,7 +93,9 @@ fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
     second.says("disruption budget all does not allow it");
     assert!(second.stderr().contains("standing by: "), "{}", second.stderr());
     first.signal(Signal::CONT);
-    until("the first one knows", || first.stderr().contains("lease of the node"));
+    until("the first one knows", || {
+        first.stderr().contains("lease of the node")
+    });
     rig.api
         .store()
         .delete("poddisruptionbudgets.policy", "shop", "all")
@@ -97,7 +104,10 @@ fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(run.stdout.contains("evict    shop/web"), "{run:#?}");
     let run = first.ended();
-    assert!(!run.stdout.contains("evict    shop/web"), "two evictors: {run:#?}");
+    assert!(
+        !run.stdout.contains("evict    shop/web"),
+        "two evictors: {run:#?}"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::driver::Driver;
 use crate::testbed::Testbed;
 use crate::{ALONE, condition, node, pods_on, skip};
 
@@ -55,6 +56,70 @@ fn kubectl_scupper_drains_past_a_budget_and_gives_the_node_back() {
     assert_eq!(condition(&testbed, "node-0", "Drained"), "False");
     others_cordon(&testbed);
     ctrl_c(&testbed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_driver_does_it_where_it_runs_and_a_lease_says_so() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let testbed = Testbed::up();
+    testbed.kubectl(&["create", "namespace", "scupper"]);
+    let _driver = Driver::start(&testbed, "node-1", None).await;
+    let plugin = Plugin::install();
+    let ask = |args: &[&str]| {
+        let args = [&["scupper"], args, &["--driver-name", "bench"]].concat();
+        tokio::task::block_in_place(|| plugin.kubectl(&testbed, &args))
+    };
+    testbed.pods("node-1", 5, 1);
+    let run = ask(&["drain", "node-1"]);
+    assert_eq!(run.status.code(), Some(5), "{run:?}");
+    assert!(
+        out(&run).contains("declare no controller (use --force to override)"),
+        "{run:?}"
+    );
+    assert_eq!(pods_on(&testbed, "node-1"), 5);
+    let run = ask(&["drain", "node-1", "--force", "--timeout=100s"]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(out(&run).contains("Drained in"), "{run:?}");
+    assert_eq!(pods_on(&testbed, "node-1"), 0);
+    assert_eq!(node(&testbed, "node-1")["spec"]["unschedulable"], true);
+    let run = ask(&["uncordon", "node-1"]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(node(&testbed, "node-1")["spec"]["unschedulable"].is_null());
+
+    let stuck = [
+        "--node", "node-1", "--count", "1", "--name", "stuck", "--stuck", "true",
+    ];
+    testbed.make_pods(&stuck);
+    let mut drain = scupper(
+        &testbed,
+        &["drain", "node-1", "--force", "--driver-name", "bench"],
+    );
+    let mut drain = Killed(drain.stdout(Stdio::null()).spawn().unwrap());
+    let leases = || testbed.kubectl(&["get", "leases", "--namespace", "scupper", "-o", "name"]);
+    let begun = Instant::now();
+    while node(&testbed, "node-1")["spec"]["unschedulable"].is_null() {
+        assert!(begun.elapsed() < LIMIT, "it is not begun");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(leases().trim(), "lease.coordination.k8s.io/node-1");
+    let run = ask(&["cancel", "node-1"]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(
+        out(&run).contains("cancelled: LifecycleEvent drain-node-1-"),
+        "{run:?}"
+    );
+    assert_eq!(
+        tokio::task::block_in_place(|| drain.0.wait()).unwrap().code(),
+        Some(5)
+    );
+    assert!(node(&testbed, "node-1")["spec"]["unschedulable"].is_null());
+    while !leases().is_empty() {
+        assert!(begun.elapsed() < LIMIT, "the lease is not given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn others_cordon(testbed: &Testbed) {

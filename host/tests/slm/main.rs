@@ -31,5 +31,6 @@ mod probes;
 mod reloading;
 mod resuming;
 mod rig;
+mod rolling;
 mod seeing;
 mod transitions;

@@ -43,16 +43,16 @@ impl<B: Begin> Guard<B> {
         mut self,
         mut control: mpsc::Receiver<Event>,
     ) -> Result<Option<Outcome>, AppError> {
-        let mut waiting = Vec::new();
+        let mut orders = Vec::new();
         let mut again = false;
         loop {
-            let mut seat = match self.stand_by(&mut control, &mut waiting).await? {
+            let mut seat = match self.stand_by(&mut control, &mut orders).await? {
                 Ok(seat) => seat,
                 Err(outcome) => return Ok(outcome),
             };
             let drive = self.begin.begin(again || seat.waited).await;
             let went = match drive {
-                Ok(drive) => drive_on(drive, &mut seat, &mut control, std::mem::take(&mut waiting)).await,
+                Ok(drive) => drive_on(drive, &mut seat, &mut control, &mut orders).await,
                 Err(error) => {
                     seat.release().await;
                     return Err(error);
@@ -77,7 +77,7 @@ impl<B: Begin> Guard<B> {
     async fn stand_by(
         &self,
         control: &mut mpsc::Receiver<Event>,
-        waiting: &mut Vec<Event>,
+        orders: &mut Vec<Event>,
     ) -> Result<Result<Seat, Option<Outcome>>, LeaseError> {
         let take = self.seats.take(&self.node, |holder| self.begin.stands_by(holder));
         tokio::pin!(take);
@@ -100,7 +100,9 @@ impl<B: Begin> Guard<B> {
             if outcome.is_some() && !self.begin.has_begun() {
                 return Ok(Err(outcome));
             }
-            waiting.extend(order);
+            if let Some(order) = order {
+                remember(orders, &order);
+            }
         }
     }
 }
@@ -109,12 +111,12 @@ async fn drive_on(
     drive: Drive,
     seat: &mut Seat,
     control: &mut mpsc::Receiver<Event>,
-    waiting: Vec<Event>,
+    known: &mut Vec<Event>,
 ) -> Went {
     let (orders, inbox) = mpsc::channel(ORDERS);
-    for order in waiting {
-        // There is room: a drive has few orders.
-        orders.try_send(order).unwrap_or_default();
+    for order in known.iter() {
+        // There is room: few orders are worth remembering.
+        orders.try_send(order.clone()).unwrap_or_default();
     }
     let drive = drive.run(inbox);
     tokio::pin!(drive);
@@ -124,11 +126,21 @@ async fn drive_on(
             biased;
             () = seat.lost() => return Went::Lost,
             order = control.recv(), if orders.capacity() > 0 => match order {
-                // A drive that is over takes no orders; its end is on its way to us.
-                Some(order) => orders.try_send(order).unwrap_or_default(),
+                Some(order) => {
+                    remember(known, &order);
+                    // A drive that is over takes no orders; its end is on its way to us.
+                    orders.try_send(order).unwrap_or_default();
+                }
                 None => return Went::Ended(None),
             },
             outcome = &mut drive => return Went::Ended(outcome),
         }
     }
+}
+
+/// What was ordered counts for every drive that follows, too. Of deadlines the last one does.
+fn remember(orders: &mut Vec<Event>, order: &Event) {
+    let same = std::mem::discriminant(order);
+    orders.retain(|known| std::mem::discriminant(known) != same);
+    orders.push(order.clone());
 }

@@ -32,6 +32,16 @@ pub enum LeaseError {
     Take(#[source] WriteError),
 }
 
+/// What came of a try.
+enum Tried {
+    Ours(Lease),
+    Theirs(Holder),
+    /// There is one.
+    Exists,
+    /// There is none any more.
+    Absent,
+}
+
 /// Takes leases.
 #[derive(Clone)]
 pub(in crate::app) struct Seats {
@@ -60,12 +70,25 @@ impl Seats {
         let mut judge = Judge::new(self.own.clone());
         let (mut waited, mut told) = (false, None);
         // As a rule there is none: one write is enough then.
-        let mut absent = true;
+        let mut make = true;
         loop {
             let asked = Instant::now();
-            match self.try_take(node, &mut judge, &mut absent).await {
-                Ok(Ok(lease)) => return Ok(self.hold(lease, asked, waited)),
-                Ok(Err(holder)) => {
+            let tried = if make {
+                self.make(node).await
+            } else {
+                self.look(node, &mut judge).await
+            };
+            match tried {
+                Ok(Tried::Ours(lease)) => return Ok(self.hold(lease, asked, waited)),
+                Ok(Tried::Exists) => {
+                    make = false;
+                    continue;
+                }
+                Ok(Tried::Absent) => {
+                    make = true;
+                    continue;
+                }
+                Ok(Tried::Theirs(holder)) => {
                     waited = true;
                     if told.as_ref() != Some(&holder) {
                         stands_by(&holder.words());
@@ -78,51 +101,38 @@ impl Seats {
                     }
                 }
             }
-            // What was given back just now is taken at once.
-            if !absent || told.is_none() {
-                sleep(RETRY).await;
-            }
+            sleep(RETRY).await;
         }
     }
 
-    /// The lease, or whose it is.
-    async fn try_take(
-        &self,
-        node: &str,
-        judge: &mut Judge,
-        absent: &mut bool,
-    ) -> Result<Result<Lease, Holder>, LeaseError> {
+    async fn make(&self, node: &str) -> Result<Tried, LeaseError> {
         let identity = self.own.identity();
-        if std::mem::take(absent) {
-            match self
-                .cluster
-                .make_lease(&self.namespace, node, &identity, LENGTH)
-                .await
-            {
-                Ok(lease) => return Ok(Ok(lease)),
-                Err(WriteError::Conflict { .. }) => {}
-                Err(error) => {
-                    *absent = true;
-                    return Err(LeaseError::Take(error));
-                }
-            }
+        let made = self.cluster.make_lease(&self.namespace, node, &identity, LENGTH);
+        match made.await {
+            Ok(lease) => Ok(Tried::Ours(lease)),
+            Err(WriteError::Conflict { .. }) => Ok(Tried::Exists),
+            Err(error) => Err(LeaseError::Take(error)),
         }
+    }
+
+    async fn look(&self, node: &str, judge: &mut Judge) -> Result<Tried, LeaseError> {
         let found = self.cluster.lease(&self.namespace, node).await;
         let Some(found) = found.map_err(LeaseError::Look)? else {
-            *absent = true;
-            return Err(LeaseError::Look(ReadError::Unavailable {
-                what: format!("take lease {}/{node}", self.namespace),
-                message: "it was given back just now".to_owned(),
-            }));
+            return Ok(Tried::Absent);
         };
         match judge.judge(&found, Instant::now()) {
-            Whose::Theirs(holder) => Ok(Err(holder)),
-            Whose::Free => match self.cluster.take_lease(&found, &identity, LENGTH).await {
-                Ok(lease) => Ok(Ok(lease)),
-                // Somebody was faster, or its holder lives after all.
-                Err(WriteError::Conflict { .. }) => Ok(Err(Holder::parse(&found.holder))),
-                Err(error) => Err(LeaseError::Take(error)),
-            },
+            Whose::Theirs(holder) => Ok(Tried::Theirs(holder)),
+            Whose::Free => {
+                let identity = self.own.identity();
+                match self.cluster.take_lease(&found, &identity, LENGTH).await {
+                    Ok(lease) => Ok(Tried::Ours(lease)),
+                    // Somebody was faster, or its holder lives after all.
+                    Err(WriteError::Conflict { .. }) => Ok(Tried::Theirs(Holder::parse(&found.holder))),
+                    // It was given back in this very moment.
+                    Err(error) if error.is_not_found() => Ok(Tried::Absent),
+                    Err(error) => Err(LeaseError::Take(error)),
+                }
+            }
         }
     }
 
@@ -138,7 +148,7 @@ impl Seats {
                 );
                 Ok(Some(Seat { waited, held: None }))
             }
-            LeaseError::Take(WriteError::Unavailable { .. } | WriteError::Conflict { .. })
+            LeaseError::Take(WriteError::Unavailable { .. })
             | LeaseError::Look(ReadError::Unavailable { .. }) => {
                 tracing::debug!(node, %error, "the lease could not be taken yet");
                 Ok(None)

@@ -1,0 +1,211 @@
+//! A rolling update, a second driver, and an API server that goes away, in the middle of a drain: it goes on from where
+//! it was, and no pod is asked twice.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::driver::Driver;
+use crate::gate::Gate;
+use crate::node::Node;
+use crate::objects::{closed_budget, pod};
+use crate::rig::{DRIVER, NODE};
+
+const LEASES: &str = "leases.coordination.k8s.io";
+/// What a pod is given to end, as a rule.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Who asks for the drain.
+#[derive(Clone, Copy, Debug)]
+enum Door {
+    Event,
+    Cordon,
+}
+
+/// One pod may go, two may not.
+async fn node(door: Door) -> Node {
+    let node = Node::start().await;
+    if matches!(door, Door::Cordon) {
+        let label = |node: &mut Value| {
+            node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+        };
+        node.api.store().edit("nodes", "", NODE, label).unwrap();
+    }
+    let mut free = pod("free");
+    free["metadata"]["labels"]["app"] = json!("free");
+    node.apply(free);
+    node.pods(&["a", "b"]);
+    node.apply(closed_budget());
+    node
+}
+
+/// Begins it, and waits until one pod is gone and the others are refused.
+async fn begin(node: &Node, door: Door) {
+    match door {
+        Door::Event => {
+            node.event("drain", DRIVER);
+        }
+        Door::Cordon => {
+            let cordon = |node: &mut Value| node["spec"]["unschedulable"] = json!(true);
+            node.api.store().edit("nodes", "", NODE, cordon).unwrap();
+        }
+    }
+    in_mid_drain(node).await;
+}
+
+async fn in_mid_drain(node: &Node) {
+    node.until("the drain is in its middle", || {
+        let evictions = node.evictions();
+        let refused = |pod: &str| {
+            evictions
+                .get(pod)
+                .is_some_and(|answers| answers.contains(&Some(429)))
+        };
+        refused("a") && refused("b") && node.pod_names() == ["a", "b"]
+    })
+    .await;
+}
+
+async fn ends_well(node: &Node, door: Door) {
+    match door {
+        Door::Event => assert_eq!(node.end_of("drain").await, "Succeeded"),
+        Door::Cordon => {
+            node.until("it is drained", || {
+                node.reason("Drained").as_deref() == Some("DrainCompleted")
+            })
+            .await;
+        }
+    }
+    assert!(node.pod_names().is_empty());
+    assert!(node.is_cordoned());
+    node.check_evicted_at_most_once();
+    node.until("the lease is given back", || node.list(LEASES).is_empty())
+        .await;
+}
+
+fn mark(node: &Node) -> Value {
+    let node = node.node();
+    let text = node["metadata"]["annotations"]["scupper.dev/drain"].as_str();
+    serde_json::from_str(text.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn terminated_in_mid_drain_and_started_again() {
+    for door in [Door::Event, Door::Cordon] {
+        let node = node(door).await;
+        let mut driver = node.claimer(&[]).await;
+        begin(&node, door).await;
+        assert_eq!(node.list(LEASES).len(), 1, "{door:?}");
+        driver.terminate();
+        assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
+        assert!(
+            node.list(LEASES).is_empty(),
+            "{door:?}: whoever comes next need not wait"
+        );
+        assert_eq!(mark(&node)["phase"], "evicting", "{door:?}: {}", mark(&node));
+        assert!(node.is_cordoned());
+        let evictions = node.evictions();
+        node.delete_budget();
+        let next = node.spawn(&[]);
+        assert_eq!(node.evictions(), evictions, "{door:?}: nobody is there to ask");
+        ends_well(&node, door).await;
+        assert_eq!(node.evictions()["free"], [Some(201)]);
+        assert!(!next.output().contains("Lost"), "{}", next.output());
+    }
+}
+
+#[tokio::test]
+async fn the_next_one_is_there_before_the_last_one_ends() {
+    for door in [Door::Event, Door::Cordon] {
+        let node = node(door).await;
+        let mut driver = node.claimer(&[]).await;
+        begin(&node, door).await;
+        let next = node.spawn(&[]);
+        node.until("the next one listens", || {
+            next.log().contains("LifecycleEvents are served")
+        })
+        .await;
+        driver.terminate();
+        assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
+        node.delete_budget();
+        ends_well(&node, door).await;
+        assert_eq!(node.evictions()["free"], [Some(201)]);
+    }
+}
+
+/// Two drivers of one name that cannot know of each other by their sockets.
+#[tokio::test]
+async fn of_two_drivers_one_drains_and_the_other_stands_by_until_it_is_dead() {
+    let node = node(Door::Event).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut drivers: Vec<_> = (0..2)
+        .map(|number| stranger(&node, folder.path(), number))
+        .collect();
+    node.until("both claim", || {
+        drivers.iter().all(|driver| driver.log().contains("leads=true"))
+    })
+    .await;
+    begin(&node, Door::Event).await;
+    let stands_by = |driver: &Driver| driver.log().contains("standing by: ");
+    node.until("one stands by", || drivers.iter().any(stands_by))
+        .await;
+    let lease = node.list(LEASES).pop().unwrap();
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
+    let holds = |driver: &Driver| holder.rsplit('.').nth(1) == Some(driver.pid().to_string().as_str());
+    let place = drivers.iter().position(holds).unwrap();
+    let mut first = drivers.remove(place);
+    assert!(!stands_by(&first) && stands_by(&drivers[0]));
+    assert!(
+        drivers[0].output().is_empty(),
+        "it tells of no drain: {}",
+        drivers[0].output()
+    );
+    first.kill();
+    node.delete_budget();
+    ends_well(&node, Door::Event).await;
+    assert_eq!(node.evictions()["free"], [Some(201)]);
+}
+
+fn stranger(node: &Node, folder: &std::path::Path, number: usize) -> Driver {
+    let root = folder.join(format!("kubelet-{number}"));
+    for directory in ["plugins", "plugins_registry"] {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    let arguments = [
+        ("--driver-name", DRIVER),
+        ("--node-name", NODE),
+        ("--claim", "self"),
+        ("--kubelet-root", root.to_str().unwrap()),
+        ("--kubeconfig", node.kubeconfig().to_str().unwrap()),
+    ]
+    .iter()
+    .flat_map(|(flag, value)| [flag.to_string(), value.to_string()])
+    .collect::<Vec<_>>();
+    Driver::spawn(folder, number, &arguments)
+}
+
+/// It is away for so long that the lease cannot be kept.
+#[tokio::test]
+async fn an_api_server_that_is_restarted_in_mid_drain() {
+    for door in [Door::Event, Door::Cordon] {
+        let node = node(door).await;
+        let server = node.api.url();
+        let gate = Gate::to(server.trim_start_matches("http://").to_owned()).await;
+        let kubeconfig = std::fs::read_to_string(node.kubeconfig()).unwrap();
+        let through = kubeconfig.replace(&server, &format!("http://{}", gate.address));
+        std::fs::write(node.kubeconfig(), through).unwrap();
+        let driver = node.claimer(&[]).await;
+        begin(&node, door).await;
+        gate.close();
+        node.until("the driver cannot be sure of its lease", || {
+            driver.log().contains("the lease of the node could not be kept")
+        })
+        .await;
+        let evictions = node.evictions();
+        node.delete_budget();
+        assert_eq!(node.evictions(), evictions);
+        gate.open();
+        ends_well(&node, door).await;
+        assert_eq!(node.evictions()["free"], [Some(201)]);
+    }
+}

@@ -1,0 +1,60 @@
+//! A rolling update in the middle of a drain that the kubelet has claimed: the next driver goes on with it.
+
+use std::time::Duration;
+
+use crate::driver::Driver;
+use crate::objects::{closed_budget, pod};
+use crate::rig::{DRIVER, Rig};
+
+/// What a pod is given to end, as a rule, and a busy machine besides.
+const GRACE: Duration = Duration::from_secs(60);
+
+async fn in_mid_drain() -> (Rig, Driver) {
+    let rig = Rig::start().await;
+    let mut free = pod("free");
+    free["metadata"]["labels"]["app"] = serde_json::json!("free");
+    rig.apply(free);
+    rig.pods(&["a", "b"]);
+    rig.apply(closed_budget());
+    let driver = rig.driver(&[]).await;
+    rig.event("drain", DRIVER);
+    rig.until("the drain is in its middle", || {
+        let evictions = rig.evictions();
+        let refused = |pod: &str| {
+            evictions
+                .get(pod)
+                .is_some_and(|answers| answers.contains(&Some(429)))
+        };
+        refused("a") && refused("b") && rig.pod_names() == ["a", "b"]
+    })
+    .await;
+    (rig, driver)
+}
+
+async fn ends_well(rig: &Rig) {
+    rig.delete_budget();
+    assert_eq!(rig.end_of("drain").await, "Succeeded");
+    assert!(rig.pod_names().is_empty());
+    assert_eq!(rig.evictions()["free"], [Some(201)]);
+    rig.check_evicted_at_most_once();
+}
+
+#[tokio::test]
+async fn the_next_one_is_there_before_the_last_one_ends() {
+    let (rig, mut driver) = in_mid_drain().await;
+    let _next = rig.driver(&[]).await;
+    driver.terminate();
+    assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
+    ends_well(&rig).await;
+}
+
+#[tokio::test]
+async fn the_last_one_ends_before_the_next_one_is_there() {
+    let (rig, mut driver) = in_mid_drain().await;
+    driver.terminate();
+    assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
+    assert!(rig.list("leases.coordination.k8s.io").is_empty());
+    assert!(rig.is_cordoned());
+    let _next = rig.driver(&[]).await;
+    ends_well(&rig).await;
+}
