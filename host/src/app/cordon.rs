@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use scupper_engine::{Checkpoint, Node, Phase};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -16,7 +16,8 @@ use crate::triggers::{Demand, Standing};
 const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
 
 /// What the door is connected with.
-pub(super) struct Wires {
+pub(super) struct Wires<N> {
+    pub(super) nodes: N,
     pub(super) demands: mpsc::Sender<Demand>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) alone: watch::Receiver<bool>,
@@ -24,8 +25,12 @@ pub(super) struct Wires {
 }
 
 /// Opens the door. It closes with the rest of the driver.
-pub(super) fn open(cluster: &Cluster, options: &PluginOptions, wires: Wires) -> JoinHandle<()> {
+pub(super) fn open<N>(cluster: &Cluster, options: &PluginOptions, wires: Wires<N>) -> JoinHandle<()>
+where
+    N: Stream<Item = Option<Node>> + Send + Unpin + 'static,
+{
     let Wires {
+        nodes,
         demands,
         standing,
         alone,
@@ -34,7 +39,7 @@ pub(super) fn open(cluster: &Cluster, options: &PluginOptions, wires: Wires) -> 
     let name = options.node_name.clone();
     let (shown, seen) = watch::channel(None);
     let tidying = stale::take_back(cluster.clone(), standing.clone(), seen);
-    let nodes = cluster.node_changes(&name).map(move |node| {
+    let nodes = nodes.map(move |node| {
         let seen = node.as_ref().map(view);
         shown.send_replace(node);
         seen

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use scupper_engine::{Answer, Checkpoint, Command, CommandId, Drain, Event, Outcome, Request, Task, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 
 use super::calls;
 use super::handover;
+use super::own_node::OwnNode;
 use super::reporter::Reporter;
 use super::trace;
 use super::view::View;
@@ -28,6 +29,8 @@ pub(crate) struct Tools {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Clock,
     pub(crate) health: Health,
+    /// The node of the drain, where it is watched already.
+    pub(crate) own_node: Option<OwnNode>,
 }
 
 /// Drives one drain to its end.
@@ -76,8 +79,11 @@ impl Drive {
 
     async fn turn(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
         let node = self.drain.request().node.clone();
-        let watch = self.tools.cluster.watch(&node);
-        futures::pin_mut!(watch);
+        let cluster = &self.tools.cluster;
+        let mut watch = match &self.tools.own_node {
+            Some(own) => stream::select(cluster.watch_pods(&node), own.events()).boxed(),
+            None => cluster.watch(&node).boxed(),
+        };
         let pulse = self.tools.health.pulse("drain");
         let mut ended = None;
         loop {

@@ -23,6 +23,7 @@ mod notices;
 mod opening;
 mod options;
 mod own;
+mod own_node;
 mod plan;
 mod plugin;
 mod policies;

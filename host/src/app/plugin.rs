@@ -12,6 +12,7 @@ use super::claims::Claims;
 use super::desk::{Desk, DeskOptions};
 use super::drive::Tools;
 use super::lease::{Holder, Seats};
+use super::own_node::watch_node;
 use super::reporter::Output;
 use super::terms::Terms;
 use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes};
@@ -76,10 +77,12 @@ impl Plugin {
         let (registration, registered) = watch::channel(Registration::Waiting);
         let terms = Terms::new(&options, Arc::clone(&kept.catalogue));
         let sla = terms.now().sla;
+        let (watching, nodes) = watch_node(&cluster, &node);
         let tools = Tools {
             cluster: cluster.clone(),
             clock: options.clock,
             health: health.clone(),
+            own_node: Some(watching.node.clone()),
         };
         let desk = DeskOptions {
             catalogue: Arc::clone(&kept.catalogue),
@@ -101,6 +104,7 @@ impl Plugin {
         let (demands, inbox) = mpsc::channel(DEMANDS);
         let (alone, is_alone) = watch::channel(false);
         let cordons = cordon::Wires {
+            nodes,
             demands: demands.clone(),
             standing: stands.clone(),
             alone: is_alone,
@@ -130,6 +134,7 @@ impl Plugin {
                 // Policies are kept up to date as long as the driver lives.
                 let _kept = kept;
                 let _server = server;
+                let _watching = watching;
                 let ended = supervise(desk, inbox, tokio::spawn(door), stop, health).await;
                 cordons.abort();
                 ended

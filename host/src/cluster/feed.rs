@@ -18,11 +18,12 @@ impl Cluster {
     /// What happens to the node, its pods and the budgets, beginning with one full list of each. Never ends; breaks
     /// are healed with back-off and show as a fresh full list.
     pub fn watch(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
-        stream::select_all([
-            self.pod_events(node).boxed(),
-            self.budget_events().boxed(),
-            self.node_events(node).boxed(),
-        ])
+        stream::select(self.watch_pods(node), self.node_events(node))
+    }
+
+    /// The same without the node, for whoever watches that already.
+    pub fn watch_pods(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
+        stream::select_all([self.pod_events(node).boxed(), self.budget_events().boxed()])
     }
 
     fn pod_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {

@@ -180,6 +180,7 @@ impl Begin for Opening<'_> {
             cluster: cluster.clone(),
             clock: options.clock,
             health: Health::default(),
+            own_node: None,
         };
         Ok(Drive::new(tools, Arc::clone(session), request, resume, reporter))
     }
