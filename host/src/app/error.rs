@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{HandOverError, LeaseError, LocalError};
+use super::{HandOverError, LocalError};
 use crate::cluster::{ConnectError, ReadError, WriteError};
 use crate::policy::{LoadError, RuntimeError, StartError};
 use crate::report::MetricsError;
@@ -41,9 +41,6 @@ pub enum AppError {
     /// A node is to be left alone.
     #[error(transparent)]
     Local(#[from] LocalError),
-    /// Nobody can tell whether another is at work.
-    #[error(transparent)]
-    Lease(#[from] LeaseError),
     /// The driver could not be asked.
     #[error(transparent)]
     HandOver(#[from] HandOverError),

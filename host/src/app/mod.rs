@@ -44,7 +44,6 @@ pub use handover::{
     CancelOptions, Cancelled, End, HandOverError, HandOverOptions, Handed, Typed, cancel, run as hand_over,
 };
 pub(crate) use label_selector::parse as parse_selector;
-pub use lease::LeaseError;
 pub use local::{Ended, LocalError, LocalOptions, run as run_locally};
 pub use nodes::Nodes;
 pub use options::{PluginOptions, PoliciesOptions};

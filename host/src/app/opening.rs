@@ -4,12 +4,13 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Request};
+use scupper_engine::{Checkpoint, Node, Request};
 use tokio::time::sleep;
 
 use super::AppError;
 use super::drive::{Drive, Tools};
 use super::lease::Begin;
+use super::own_node::OwnNode;
 use super::reporter::{Output, Reporter};
 use crate::policy::Catalogue;
 use crate::report::{Format, Metrics};
@@ -33,6 +34,10 @@ impl Begin for Opening {
     async fn begin(&mut self, again: bool) -> Result<Drive, AppError> {
         if again {
             self.resume = self.left().await;
+        } else if self.resume.is_none() {
+            // A predecessor may have begun with it after we had looked at the node.
+            let newest = self.tools.own_node.as_ref().and_then(OwnNode::newest);
+            self.resume = newest.and_then(|node| self.of_this(node));
         }
         let resume = self.resume.clone();
         // May have to wait until editions of a former process are loaded.
@@ -66,14 +71,17 @@ impl Opening {
     async fn left(&self) -> Option<Checkpoint> {
         loop {
             match self.tools.cluster.node(&self.request.node).await {
-                Ok(node) => {
-                    let mark = node.and_then(|node| node.checkpoint);
-                    return mark.filter(|mark| mark.id == self.request.id);
-                }
+                Ok(node) => return node.and_then(|node| self.of_this(node)),
                 Err(error) => tracing::warn!(%error, "the node could not be looked at; trying again"),
             }
             sleep(RETRY).await;
         }
+    }
+}
+
+impl Opening {
+    fn of_this(&self, node: Node) -> Option<Checkpoint> {
+        node.checkpoint.filter(|mark| mark.id == self.request.id)
     }
 }
 

@@ -43,6 +43,11 @@ pub(super) fn watch_node(
 }
 
 impl OwnNode {
+    /// As it was seen last.
+    pub(crate) fn newest(&self) -> Option<Node> {
+        self.0.borrow().clone().flatten()
+    }
+
     /// The node as it is, and as it becomes.
     pub(crate) fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + use<> {
         WatchStream::new(self.0.clone()).filter_map(|node| std::future::ready(node.map(Event::Node)))

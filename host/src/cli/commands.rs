@@ -126,7 +126,6 @@ pub(super) const fn exit_of(error: &AppError) -> Exit {
         | AppError::Selector { .. }
         | AppError::LifecycleNotServed
         | AppError::Cleanup(_)
-        | AppError::Lease(_)
         | AppError::NoPlan { .. } => Exit::Cluster,
         AppError::Cache { .. }
         | AppError::Policies(_)

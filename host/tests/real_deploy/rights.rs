@@ -83,8 +83,8 @@ fn tells_less_without([verb, _, resource]: &[String; 3]) -> bool {
     resources.contains(&resource.as_str()) && (verb != "get")
 }
 
-/// An account with all rights but one, or with all.
-fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 3] {
+/// An account with all rights but one, or with all. Those to leases are for a namespace, and kept.
+fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 4] {
     let name = format!("without-{lacks}");
     let kept = granted.iter().enumerate().filter(|(number, _)| *number != lacks);
     let rules = kept.map(|(_, [verb, group, resource])| {
@@ -100,6 +100,12 @@ fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 3] {
         json!({
             "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "scupper"}],
+        }),
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": name, "namespace": "scupper"},
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": "scupper-leases"},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "scupper"}],
         }),
     ]

@@ -3,7 +3,7 @@
 use scupper_engine::{Event, Outcome};
 use tokio::sync::mpsc;
 
-use super::seats::{LeaseError, Seat, Seats};
+use super::seats::{Seat, Seats};
 use crate::app::AppError;
 use crate::app::drive::Drive;
 
@@ -46,7 +46,7 @@ impl<B: Begin> Guard<B> {
         let mut orders = Vec::new();
         let mut again = false;
         loop {
-            let mut seat = match self.stand_by(&mut control, &mut orders).await? {
+            let mut seat = match self.stand_by(&mut control, &mut orders).await {
                 Ok(seat) => seat,
                 Err(outcome) => return Ok(outcome),
             };
@@ -78,17 +78,17 @@ impl<B: Begin> Guard<B> {
         &self,
         control: &mut mpsc::Receiver<Event>,
         orders: &mut Vec<Event>,
-    ) -> Result<Result<Seat, Option<Outcome>>, LeaseError> {
+    ) -> Result<Seat, Option<Outcome>> {
         let take = self.seats.take(&self.node, |holder| self.begin.stands_by(holder));
         tokio::pin!(take);
         loop {
             let order = tokio::select! {
                 biased;
                 order = control.recv() => order,
-                seat = &mut take => return seat.map(Ok),
+                seat = &mut take => return Ok(seat),
             };
             let outcome = match &order {
-                None => return Ok(Err(None)),
+                None => return Err(None),
                 Some(Event::Cancel { reason }) => Some(Outcome::Cancelled {
                     reason: reason.clone(),
                 }),
@@ -98,7 +98,7 @@ impl<B: Begin> Guard<B> {
                 Some(_) => None,
             };
             if outcome.is_some() && !self.begin.has_begun() {
-                return Ok(Err(outcome));
+                return Err(outcome);
             }
             if let Some(order) = order {
                 remember(orders, &order);

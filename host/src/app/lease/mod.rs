@@ -14,5 +14,4 @@ mod seats;
 
 pub(super) use guard::{Begin, Guard};
 pub(super) use holder::Holder;
-pub use seats::LeaseError;
 pub(super) use seats::Seats;

@@ -21,15 +21,25 @@ const RETRY: Duration = Duration::from_secs(2);
 /// How long giving back may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Why a node's lease cannot be had at all.
+/// Why a node's lease was not had.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaseError {
-    /// The API server does not allow to look at it.
-    #[error("without the lease of the node nobody can tell whether another is at work there")]
-    Look(#[source] ReadError),
-    /// The API server does not allow to write it.
-    #[error("without the lease of the node nobody can tell whether another is at work there")]
-    Take(#[source] WriteError),
+enum LeaseError {
+    /// It could not be looked at.
+    #[error(transparent)]
+    Look(ReadError),
+    /// It could not be written.
+    #[error(transparent)]
+    Take(WriteError),
+}
+
+impl LeaseError {
+    /// Another time may do.
+    const fn is_temporary(&self) -> bool {
+        match self {
+            Self::Look(error) => matches!(error, ReadError::Unavailable { .. }),
+            Self::Take(error) => error.is_temporary(),
+        }
+    }
 }
 
 /// What came of a try.
@@ -66,7 +76,7 @@ struct Held {
 
 impl Seats {
     /// The node's lease, as soon as nobody else has it. `stands_by` is told for whom.
-    pub(super) async fn take(&self, node: &str, stands_by: impl Fn(&str)) -> Result<Seat, LeaseError> {
+    pub(super) async fn take(&self, node: &str, stands_by: impl Fn(&str)) -> Seat {
         let mut judge = Judge::new(self.own.clone());
         let (mut waited, mut told) = (false, None);
         // As a rule there is none: one write is enough then.
@@ -79,7 +89,7 @@ impl Seats {
                 self.look(node, &mut judge).await
             };
             match tried {
-                Ok(Tried::Ours(lease)) => return Ok(self.hold(lease, asked, waited)),
+                Ok(Tried::Ours(lease)) => return self.hold(lease, asked, waited),
                 Ok(Tried::Exists) => {
                     make = false;
                     continue;
@@ -95,10 +105,18 @@ impl Seats {
                         told = Some(holder);
                     }
                 }
+                // Beside somebody who was seen to be at it nothing is begun, whatever the reason.
+                Err(error) if error.is_temporary() || told.is_some() => {
+                    tracing::debug!(node, %error, "the lease could not be taken yet");
+                }
                 Err(error) => {
-                    if let Some(seat) = self.without(node, error, waited)? {
-                        return Ok(seat);
-                    }
+                    let remedy = self.remedy(&error);
+                    tracing::warn!(
+                        node,
+                        %error,
+                        "going on without the lease of the node, so that another scupper there would not be noticed; {remedy}"
+                    );
+                    return Seat { waited, held: None };
                 }
             }
             sleep(RETRY).await;
@@ -136,24 +154,16 @@ impl Seats {
         }
     }
 
-    /// What an error means: that it may be tried again, that it works without a lease, or that it does not work.
-    fn without(&self, node: &str, error: LeaseError, waited: bool) -> Result<Option<Seat>, LeaseError> {
-        match &error {
-            LeaseError::Take(failed) if failed.is_not_found() => {
-                tracing::warn!(
-                    node,
-                    namespace = self.namespace,
-                    "there is no such namespace for the leases of nodes: another scupper that drains this node would not \
-                     be noticed; make it, or name another with --lease-namespace"
-                );
-                Ok(Some(Seat { waited, held: None }))
+    /// What somebody can do about an error that stays.
+    fn remedy(&self, error: &LeaseError) -> String {
+        match error {
+            LeaseError::Take(failed) if failed.is_not_found() => format!(
+                "there is no namespace {} for it: make it, or name another with --lease-namespace",
+                self.namespace
+            ),
+            LeaseError::Take(_) | LeaseError::Look(_) => {
+                "scupper doctor says which right is missing".to_owned()
             }
-            LeaseError::Take(WriteError::Unavailable { .. })
-            | LeaseError::Look(ReadError::Unavailable { .. }) => {
-                tracing::debug!(node, %error, "the lease could not be taken yet");
-                Ok(None)
-            }
-            _ => Err(error),
         }
     }
 
