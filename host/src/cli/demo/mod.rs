@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use scupper_simulator::api::ApiServer;
 use scupper_simulator::slinky::{self, Happening};
 
 use super::args::DemoArgs;
@@ -68,9 +67,7 @@ async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(),
 }
 
 async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
-    let cluster = ApiServer::start(scene::options())
-        .await
-        .map_err(DemoError::Server)?;
+    let cluster = scene::cluster().await?;
     scene::build(&cluster.store()).map_err(DemoError::Scene)?;
     let say = speaker(format);
     let tell = say.clone();

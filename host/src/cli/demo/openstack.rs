@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_simulator::api::{ApiServer, Store, StoreError, objects};
+use scupper_simulator::api::{Store, StoreError, objects};
 
 use super::openstack_testbed::{Cloud, HOST};
 use super::speaker;
@@ -45,9 +45,7 @@ pub(super) async fn play(places: Places<'_>, format: Format) -> Result<(), DemoE
 
 async fn scenes(places: Places<'_>, cloud: &Cloud, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
-    let cluster = ApiServer::start(super::scene::options())
-        .await
-        .map_err(DemoError::Server)?;
+    let cluster = super::scene::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
         "The node {NODE} of Kubernetes is simulated, its host in Nova is {HOST}; the driver and openstack.wasm are the real ones.\n"

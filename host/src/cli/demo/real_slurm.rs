@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use scupper_simulator::api::{ApiServer, Store, StoreError, objects};
+use scupper_simulator::api::{Store, StoreError, objects};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,9 +39,7 @@ pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result
 
 async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
-    let cluster = ApiServer::start(super::scene::options())
-        .await
-        .map_err(DemoError::Server)?;
+    let cluster = super::scene::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
         "A real Slurm {}: slurmctld, two slurmd with real jobs, and slurmrestd. The node {NODE} of Kubernetes is simulated;",

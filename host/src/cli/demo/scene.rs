@@ -1,18 +1,24 @@
 //! The demo's cluster: two nodes, three Slurm workers with jobs, a shop behind a disruption budget, and what stays.
 
-use scupper_simulator::api::{Options, Store, StoreError, objects};
+use scupper_simulator::api::{ApiServer, Options, Store, StoreError, objects};
 use serde_json::{Value, json};
+
+use super::DemoError;
 
 /// The node that is drained.
 pub(super) const NODE: &str = "worker-1";
 const OTHER: &str = "worker-2";
 
-/// A cluster in which pods are replaced when they leave.
-pub(super) fn options() -> Options {
-    Options {
+/// A cluster in which pods are replaced when they leave, with the driver's namespace, where its leases are.
+pub(super) async fn cluster() -> Result<ApiServer, DemoError> {
+    let options = Options {
         takes: std::time::Duration::from_millis(700),
         ..Options::default()
-    }
+    };
+    let cluster = ApiServer::start(options).await.map_err(DemoError::Server)?;
+    let namespace = objects::namespace("scupper").build();
+    cluster.store().apply(namespace).map_err(DemoError::Scene)?;
+    Ok(cluster)
 }
 
 /// Puts everything into the store.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_simulator::api::{ApiServer, Store, StoreError, objects};
+use scupper_simulator::api::{Store, StoreError, objects};
 use scupper_simulator::slinky;
 use serde_json::{Value, json};
 
@@ -31,9 +31,7 @@ const HOLDS: [(&str, &[&str]); 2] = [
 
 /// Plays it: stuck, looked at, and helped out.
 pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
-    let cluster = ApiServer::start(scene::options())
-        .await
-        .map_err(DemoError::Server)?;
+    let cluster = scene::cluster().await?;
     let cluster = Arc::new(cluster);
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
