@@ -19,13 +19,8 @@ async fn in_mid_drain() -> (Rig, Driver) {
     let driver = rig.driver(&[]).await;
     rig.event("drain", DRIVER);
     rig.until("the drain is in its middle", || {
-        let evictions = rig.evictions();
-        let refused = |pod: &str| {
-            evictions
-                .get(pod)
-                .is_some_and(|answers| answers.contains(&Some(429)))
-        };
-        refused("a") && refused("b") && rig.pod_names() == ["a", "b"]
+        // Whether a refusal is asked for or seen by the budget is the engine's business.
+        rig.pod_names() == ["a", "b"] && driver.output().contains("waits    default/a")
     })
     .await;
     (rig, driver)
@@ -48,13 +43,18 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
     ends_well(&rig).await;
 }
 
+/// A kubelet that finds no driver at its next pass fails what it has claimed: no driver can keep it from that, so an
+/// update under such a kubelet starts the next one first.
 #[tokio::test]
-async fn the_last_one_ends_before_the_next_one_is_there() {
+async fn where_no_next_one_comes_the_kubelet_fails_the_event_and_nothing_more_is_evicted() {
     let (rig, mut driver) = in_mid_drain().await;
     driver.terminate();
     assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
     assert!(rig.list("leases.coordination.k8s.io").is_empty());
-    assert!(rig.is_cordoned());
+    assert_eq!(rig.end_of("drain").await, "Failed");
+    rig.delete_budget();
     let _next = rig.driver(&[]).await;
-    ends_well(&rig).await;
+    rig.passes(4).await;
+    assert_eq!(rig.pod_names(), ["a", "b"]);
+    rig.check_evicted_at_most_once();
 }
