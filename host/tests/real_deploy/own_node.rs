@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use crate::installed::{Driver, Installed, ask, client, event, transition, until};
 use crate::{ALONE, skip};
 
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/scupper/leases";
+
 /// A write, and what the server says when it may not be.
 type Write = (Method, String, Value, &'static str);
 
@@ -32,6 +34,7 @@ async fn a_token_of_one_node_is_refused_on_another() {
         let (code, said) = ask(&driver, method.clone(), &path, &body).await;
         assert!(code.is_success(), "{method} {path}: {said}");
     }
+    leases(&installed, &driver).await;
     forged(&driver).await;
 }
 
@@ -115,12 +118,38 @@ fn of_node(node: &str) -> Vec<Write> {
         ),
         (delete, own, Value::Null, "lifecycletransition"),
         (
+            post.clone(),
+            LEASES.to_owned(),
+            lease(node),
+            "leases of other nodes",
+        ),
+        (
             post,
             "/apis/events.k8s.io/v1/namespaces/default/events".to_owned(),
             told,
             "Events of others",
         ),
     ]
+}
+
+fn lease(node: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": node, "namespace": "scupper"},
+        "spec": {"holderIdentity": "somebody"},
+    })
+}
+
+/// Those that are there already: the one of its own node it made itself.
+async fn leases(installed: &Installed, driver: &kube::Client) {
+    installed.create(&[lease("node-1")]);
+    let renewed = json!({"spec": {"holderIdentity": "somebody else"}});
+    for (method, body) in [(Method::PATCH, renewed), (Method::DELETE, Value::Null)] {
+        let (code, said) = ask(driver, method.clone(), &format!("{LEASES}/node-1"), &body).await;
+        assert_eq!(code, 403, "{method}: {said}");
+        let (code, said) = ask(driver, method.clone(), &format!("{LEASES}/node-0"), &body).await;
+        assert!(code.is_success(), "{method}: {said}");
+    }
 }
 
 /// A token that no kubelet asked for counts nowhere.
