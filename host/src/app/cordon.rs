@@ -38,7 +38,7 @@ where
     } = wires;
     let name = options.node_name.clone();
     let (shown, seen) = watch::channel(None);
-    let tidying = stale::take_back(cluster.clone(), standing.clone(), seen);
+    stale::take_back(cluster.clone(), standing.clone(), seen);
     let nodes = nodes.map(move |node| {
         let seen = node.as_ref().map(view);
         shown.send_replace(node);
@@ -58,7 +58,6 @@ where
         uncordon_sla: UNCORDON_WITHIN,
         clock: options.clock,
     };
-    let _ends_with_the_stream = tidying;
     tokio::spawn(cordon::run(options, wires))
 }
 

@@ -11,17 +11,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
-use super::drive::Tools;
+use super::drive::{ORDERS, Tools};
+use super::error::chain;
 use super::lease::{Guard, Seats};
-use super::opening::{Opening, told};
+use super::opening::Opening;
 use super::reporter::Output;
 use super::terms::Terms;
 use crate::policy::Catalogue;
 use crate::report::{Format, Metrics};
 use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
 
-/// How many orders may wait for a drive. They are few and the drive takes them first.
-const ORDERS: usize = 64;
 /// How long a drain may take to let go when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -257,7 +256,7 @@ impl Desk {
             match guard.run(inbox).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
-                    let message = told(&error);
+                    let message = chain(&error);
                     tracing::warn!(message, "the drain could not be begun");
                     Some(Outcome::Failed { message })
                 }

@@ -23,6 +23,9 @@ use crate::cluster::Cluster;
 use crate::policy::Session;
 use crate::report::Health;
 
+/// How many orders may wait for a drive. They are few and the drive takes them first.
+pub(crate) const ORDERS: usize = 64;
+
 /// What a drain is driven with.
 #[derive(Clone)]
 pub(crate) struct Tools {

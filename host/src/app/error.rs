@@ -1,5 +1,6 @@
 //! What can go wrong outside of a drain, and which exit code each is worth.
 
+use std::error::Error as StdError;
 use std::path::PathBuf;
 
 use super::{HandOverError, LocalError};
@@ -98,4 +99,19 @@ impl AppError {
             source,
         }
     }
+}
+
+/// An error and its causes.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some libraries repeat their cause in their own text.
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }

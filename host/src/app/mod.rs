@@ -40,6 +40,7 @@ mod view;
 pub use cleanup::{CleanupOptions, cleanup};
 pub use doctor::{DoctorOptions, Finding, FindingState, doctor};
 pub use error::AppError;
+pub(crate) use error::chain;
 pub use handover::{
     CancelOptions, Cancelled, End, HandOverError, HandOverOptions, Handed, Typed, cancel, run as hand_over,
 };

@@ -1,6 +1,5 @@
 //! How the driver begins a drain, or goes on with one.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,21 +76,8 @@ impl Opening {
             sleep(RETRY).await;
         }
     }
-}
 
-impl Opening {
     fn of_this(&self, node: Node) -> Option<Checkpoint> {
         node.checkpoint.filter(|mark| mark.id == self.request.id)
     }
-}
-
-/// An error with its causes.
-pub(super) fn told(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

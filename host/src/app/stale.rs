@@ -3,19 +3,18 @@
 
 use scupper_engine::Node;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::reporter::condition;
 use crate::cluster::Cluster;
 use crate::report::conditions_of_uncordoned;
 use crate::triggers::Standing;
 
-/// Runs until nobody shows the node any more.
+/// Begins to; ends when nobody shows the node any more.
 pub(super) fn take_back(
     cluster: Cluster,
     standing: watch::Receiver<Standing>,
     mut nodes: watch::Receiver<Option<Node>>,
-) -> JoinHandle<()> {
+) {
     tokio::spawn(async move {
         while nodes.changed().await.is_ok() {
             let node = nodes.borrow_and_update().clone();
@@ -33,5 +32,5 @@ pub(super) fn take_back(
                 tracing::warn!(node = node.name, %error, "could not take back that the node is drained");
             }
         }
-    })
+    });
 }

@@ -149,7 +149,7 @@ pub(super) fn wrong_options(error: &OptionsError) -> ExitCode {
 
 /// One error with all its causes: `error: could not load the policies: policy slurm: …`.
 pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
-    complain(&chain(error));
+    complain(&app::chain(error));
     exit.into()
 }
 
@@ -159,21 +159,6 @@ pub(super) fn complain(text: &str) {
     for line in text.lines() {
         writeln!(stderr, "error: {line}").unwrap_or_default();
     }
-}
-
-/// An error and its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some libraries repeat their cause in their own text.
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// A reader that has gone away, as `head` does, is no error.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use scupper_engine::{Filters, PodRef};
 
 use super::args::{Claim, DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
-use super::commands::chain;
 use crate::app::config::{self, Configuration, DrainFile, OwnCordon};
 use crate::app::{self, PluginOptions, PoliciesOptions};
 use crate::policy::{
@@ -114,10 +113,14 @@ fn source(file: &Path) -> PolicySource {
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     PolicySource {
         files: vec![file.clone()],
-        read: Arc::new(move || config::read(&file).map(wanted).map_err(|error| chain(&error))),
+        read: Arc::new(move || {
+            config::read(&file)
+                .map(wanted)
+                .map_err(|error| app::chain(&error))
+        }),
         understand: Arc::new(|said| {
             let read = config::read_text(&said.file, &said.text);
-            read.map(wanted).map_err(|error| chain(&error))
+            read.map(wanted).map_err(|error| app::chain(&error))
         }),
     }
 }
@@ -151,7 +154,7 @@ pub(super) fn policies(
     let configuration = match args.config.as_deref().map(config::read) {
         // The driver says what is wrong with the file when it takes the one that it kept.
         Some(Err(_)) if is_kept() => None,
-        Some(read) => problems.check(read.map_err(|error| chain(&error))),
+        Some(read) => problems.check(read.map_err(|error| app::chain(&error))),
         None => None,
     };
     let Configuration { policies, drain, .. } = configuration.unwrap_or_default();

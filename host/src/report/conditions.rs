@@ -122,22 +122,10 @@ pub(super) fn pair(
 
 #[cfg(test)]
 mod tests {
-    use scupper_engine::{Intent, Settings, Summary};
+    use scupper_engine::Summary;
 
     use super::*;
-
-    fn request() -> Request {
-        Request {
-            id: "u-1".into(),
-            name: "drain-worker-1".into(),
-            trigger: "LifecycleEvent".into(),
-            intent: Intent::Drain,
-            node: "worker-1".into(),
-            deadline: None,
-            settings: Settings::default(),
-            policies: Vec::new(),
-        }
-    }
+    use crate::report::fixture::request;
 
     fn statuses(outcome: Outcome) -> Option<Vec<(&'static str, &'static str)>> {
         let notice = Notice::Finished {

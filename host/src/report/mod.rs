@@ -6,6 +6,8 @@
 
 mod answers;
 mod conditions;
+#[cfg(test)]
+mod fixture;
 mod following;
 mod health;
 mod json;

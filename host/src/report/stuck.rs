@@ -74,30 +74,8 @@ const fn is_worth_an_event(reason: &Reason) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use scupper_engine::{Intent, Settings};
-
     use super::*;
-
-    fn request() -> Request {
-        Request {
-            id: "u-1".into(),
-            name: "drain-worker-1".into(),
-            trigger: "LifecycleEvent".into(),
-            intent: Intent::Drain,
-            node: "worker-1".into(),
-            deadline: None,
-            settings: Settings::default(),
-            policies: Vec::new(),
-        }
-    }
-
-    fn pod(name: &str) -> PodRef {
-        PodRef {
-            namespace: "shop".into(),
-            name: name.into(),
-            uid: Uid(name.into()),
-        }
-    }
+    use crate::report::fixture::{pod, request};
 
     fn held(has: u32) -> Reason {
         Reason::BudgetExhausted {

@@ -1,6 +1,7 @@
 //! A node whose kubelet does not know SLM, and what was to be seen of its events and its condition.
 
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::driver::Driver;
-use crate::rig::{DRIVER, Rig, claim, finalizers};
+use crate::rig::{DRIVER, NODE, Rig, claim, finalizers};
 
 /// On a busy machine, and longer than the driver waits for a kubelet.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -162,6 +163,25 @@ impl Node {
         all.filter(|it| it.path.contains("/lifecycleevents/") && it.method != "GET")
             .filter(|it| it.user_agent.starts_with("scupper"))
             .collect()
+    }
+
+    /// A driver of the same name that does not know of the others: each has a kubelet root of its own.
+    pub(crate) fn stranger(&self, folder: &Path, number: usize) -> Driver {
+        let root = folder.join(format!("kubelet-{number}"));
+        for directory in ["plugins", "plugins_registry"] {
+            std::fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        let arguments = [
+            ("--driver-name", DRIVER),
+            ("--node-name", NODE),
+            ("--claim", "self"),
+            ("--kubelet-root", root.to_str().unwrap()),
+            ("--kubeconfig", self.kubeconfig().to_str().unwrap()),
+        ]
+        .iter()
+        .flat_map(|(flag, value)| [flag.to_string(), value.to_string()])
+        .collect::<Vec<_>>();
+        Driver::spawn(folder, number, &arguments)
     }
 }
 

@@ -131,7 +131,7 @@ async fn of_two_drivers_one_drains_and_the_other_stands_by_until_it_is_dead() {
     let node = node(Door::Event).await;
     let folder = tempfile::tempdir().unwrap();
     let mut drivers: Vec<_> = (0..2)
-        .map(|number| stranger(&node, folder.path(), number))
+        .map(|number| node.stranger(folder.path(), number))
         .collect();
     node.until("both claim", || {
         drivers.iter().all(|driver| driver.log().contains("leads=true"))
@@ -156,24 +156,6 @@ async fn of_two_drivers_one_drains_and_the_other_stands_by_until_it_is_dead() {
     node.delete_budget();
     ends_well(&node, Door::Event).await;
     assert_eq!(node.evictions()["free"], [Some(201)]);
-}
-
-fn stranger(node: &Node, folder: &std::path::Path, number: usize) -> Driver {
-    let root = folder.join(format!("kubelet-{number}"));
-    for directory in ["plugins", "plugins_registry"] {
-        std::fs::create_dir_all(root.join(directory)).unwrap();
-    }
-    let arguments = [
-        ("--driver-name", DRIVER),
-        ("--node-name", NODE),
-        ("--claim", "self"),
-        ("--kubelet-root", root.to_str().unwrap()),
-        ("--kubeconfig", node.kubeconfig().to_str().unwrap()),
-    ]
-    .iter()
-    .flat_map(|(flag, value)| [flag.to_string(), value.to_string()])
-    .collect::<Vec<_>>();
-    Driver::spawn(folder, number, &arguments)
 }
 
 /// It is away for so long that the lease cannot be kept.

@@ -10,6 +10,7 @@ use super::{CancelOptions, HandOverError};
 use crate::app::{AppError, nodes, status};
 use crate::cluster::{Cluster, ConnectOptions, LifecycleEvent};
 use crate::report::NodeStatus;
+use crate::triggers::slm::ClaimStatus;
 
 /// Which drain of its node is not wanted any more: its id.
 const ANNOTATION: &str = "scupper.dev/cancel";
@@ -73,11 +74,7 @@ async fn ask(cluster: &Cluster, options: &CancelOptions, node: &str) -> Result<A
     if let Some((cluster, offered)) = offered(cluster.clone(), &options.driver, Intent::Drain).await?
         && let Some(transition) = offered_for(&offered, node)
     {
-        let is_over = |event: &LifecycleEvent| {
-            ["Succeeded", "Failed", "SlaExpired"]
-                .into_iter()
-                .any(|end| event.is(end))
-        };
+        let is_over = |event: &LifecycleEvent| ClaimStatus::parse(&event.claim_status).is_terminal();
         for event in cluster.events_of(node).await.map_err(&unseen)? {
             if event.transition_name == transition.name && !is_over(&event) {
                 cluster

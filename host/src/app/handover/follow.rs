@@ -11,6 +11,7 @@ use super::news::News;
 use super::{End, HandOverError};
 use crate::cluster::LifecycleEvent;
 use crate::report::{NodeStatus, Seen};
+use crate::triggers::slm::ClaimStatus;
 
 /// What may not show in a watch is looked at after so long.
 const LOOK: Duration = Duration::from_secs(10);
@@ -125,10 +126,7 @@ impl<'a> Follower<'a> {
     async fn look(&mut self) -> Result<Option<Option<String>>, HandOverError> {
         let found = self.hands.cluster.stored_event(&self.event.name).await;
         match found {
-            Ok(Some(found)) if found.event.uid == self.event.uid => {
-                let state = found.event.claim_status;
-                Ok(self.is(if state.is_empty() { "Pending" } else { &state }))
-            }
+            Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim_status)),
             Ok(_) => Ok(Some(None)),
             // A server that does not answer may answer another time.
             Err(error @ crate::cluster::ReadError::Unavailable { .. }) => {
@@ -144,14 +142,11 @@ impl<'a> Follower<'a> {
 
     /// It is in this state.
     fn is(&mut self, state: &str) -> Option<Option<String>> {
-        let is = |word: &str| state.eq_ignore_ascii_case(word);
-        if let Some(end) = ["Succeeded", "Failed", "SlaExpired"]
-            .into_iter()
-            .find(|end| is(end))
-        {
-            return Some(Some(end.to_owned()));
+        let status = ClaimStatus::parse(state);
+        if status.is_terminal() {
+            return Some(Some(status.as_str().to_owned()));
         }
-        if !is("Pending") {
+        if status != ClaimStatus::Pending {
             match &mut self.stage {
                 stage @ Stage::Asked => {
                     *stage = Stage::Taken;

@@ -5,10 +5,7 @@ use tokio::sync::mpsc;
 
 use super::seats::{Seat, Seats};
 use crate::app::AppError;
-use crate::app::drive::Drive;
-
-/// Orders that may wait for a drive.
-const ORDERS: usize = 64;
+use crate::app::drive::{Drive, ORDERS};
 
 /// How a drive is begun.
 pub(in crate::app) trait Begin: Send {

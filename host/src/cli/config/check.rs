@@ -8,7 +8,7 @@ use serde_json::json;
 use super::args::CheckArgs;
 use crate::app::config::{self, ConfigError, Configuration};
 use crate::app::{self, PoliciesOptions, Trial};
-use crate::cli::commands::{chain, fail, failed, print};
+use crate::cli::commands::{fail, failed, print};
 use crate::cli::exit::Exit;
 use crate::policy::{LoadError, LoadFault, MissingGrant};
 use crate::report::Format;
@@ -115,7 +115,7 @@ fn to_json(configuration: &Configuration, trials: &[Trial]) -> serde_json::Value
                 LoadFault::NotGranted(missing) => MissingGrant::yaml(missing),
                 _ => Vec::new(),
             };
-            json!({ "name": trial.name, "error": chain(error), "missing-grants": missing })
+            json!({ "name": trial.name, "error": app::chain(error), "missing-grants": missing })
         }
     };
     let names: Vec<_> = configuration

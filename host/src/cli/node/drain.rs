@@ -12,7 +12,7 @@ use super::plan;
 use crate::app::{self, Ended, HandOverOptions, LocalOptions, Nodes};
 use crate::cli::Exit;
 use crate::cli::args::ClusterArgs;
-use crate::cli::commands::{chain, complain, exit_of, failed, print, wrong_options};
+use crate::cli::commands::{complain, exit_of, failed, print, wrong_options};
 use crate::cli::signals::Signals;
 use crate::clock::Clock;
 use crate::report::Format;
@@ -150,7 +150,7 @@ fn tell(ended: &[Ended], format: Format) -> Exit {
             Ok(Some(outcome)) => Exit::of(outcome),
             Ok(None) => Exit::DrainFailed,
             Err(error) => {
-                complain(&chain(error));
+                complain(&app::chain(error));
                 exit_of(error)
             }
         };

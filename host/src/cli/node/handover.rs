@@ -11,7 +11,7 @@ use super::options::Draining;
 use crate::app::{self, End, HandOverOptions, Handed, Nodes, Typed};
 use crate::cli::Exit;
 use crate::cli::args::{ClusterArgs, PolicyArgs};
-use crate::cli::commands::{chain, complain, exit_of, failed, print};
+use crate::cli::commands::{complain, exit_of, failed, print};
 use crate::cli::options::{OptionsError, duration};
 use crate::cli::signals::Signals;
 use crate::clock::Clock;
@@ -59,7 +59,7 @@ fn sum(handed: Handed, many: bool, format: Format) -> Exit {
             Ok(Some(end)) => exit_of_end(&end),
             Ok(None) => Exit::DrainFailed,
             Err(error) => {
-                complain(&chain(&error));
+                complain(&app::chain(&error));
                 exit_of(&error)
             }
         };

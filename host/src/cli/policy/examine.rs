@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::args::SaidArgs;
 use super::run::usage_lines;
+use crate::app;
 use crate::app::author::{Said, Workbench};
-use crate::cli::commands::{chain, fail, print};
+use crate::cli::commands::{fail, print};
 use crate::cli::exit::Exit;
 use crate::policy::{Description, Examined, LoadFault, MissingGrant};
 use crate::report::Format;
@@ -87,7 +88,7 @@ fn problems(examined: &Examined) -> Vec<String> {
                 format!("it wants what it was not granted; add under its `grants` in scupper.yaml: {line}")
             })
             .collect(),
-        other => vec![chain(other)],
+        other => vec![app::chain(other)],
     };
     examined.faults.iter().flat_map(one).collect()
 }

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::args::TestArgs;
+use crate::app;
 use crate::app::author::{self, Case, Difference, Played, ScenarioError, Workbench};
-use crate::cli::commands::{chain, fail, print};
+use crate::cli::commands::{fail, print};
 use crate::cli::exit::Exit;
 use crate::report::Format;
 
@@ -51,7 +52,7 @@ pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
 fn words(case: &Case, played: &Result<Played, ScenarioError>, whole: bool) -> String {
     let file = case.file.display();
     match played {
-        Err(error) => format!("FAILED  {file}\n{}", indented(&chain(error))),
+        Err(error) => format!("FAILED  {file}\n{}", indented(&app::chain(error))),
         Ok(played) => {
             let good = played.differences.is_empty();
             let mut lines = vec![match good {
@@ -90,7 +91,7 @@ fn told(case: &Case, difference: &Difference) -> Vec<String> {
 
 fn object(case: &Case, played: &Result<Played, ScenarioError>) -> serde_json::Value {
     match played {
-        Err(error) => json!({"file": case.file, "ok": false, "error": chain(error)}),
+        Err(error) => json!({"file": case.file, "ok": false, "error": app::chain(error)}),
         Ok(played) => {
             let difference = |difference: &Difference| {
                 json!({

@@ -1,29 +1,9 @@
 //! What is printed of drains: while they go on, and after their end.
 
-use scupper_engine::{Duration, Phase, Settings, Uid};
+use scupper_engine::{Duration, Phase, Uid};
 
 use super::*;
-
-fn request() -> Request {
-    Request {
-        id: "u-1".into(),
-        name: "drain-worker-1".into(),
-        trigger: "LifecycleEvent".into(),
-        intent: Intent::Drain,
-        node: "worker-1".into(),
-        deadline: None,
-        settings: Settings::default(),
-        policies: Vec::new(),
-    }
-}
-
-fn pod(name: &str) -> PodRef {
-    PodRef {
-        namespace: "shop".into(),
-        name: name.into(),
-        uid: Uid(name.into()),
-    }
-}
+use crate::report::fixture::{pod, request};
 
 fn waiting(policy: &str, pod: &str) -> Notice {
     Notice::HookWaiting {
