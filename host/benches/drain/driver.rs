@@ -1,6 +1,8 @@
 //! The driver as a process of its own, driven by the kubelet simulator.
 
 use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ pub(crate) struct Driver {
     node: String,
     story: PathBuf,
     registered: Duration,
+    ready: Duration,
     _dir: tempfile::TempDir,
 }
 
@@ -40,6 +43,7 @@ impl Driver {
         })
         .unwrap();
         let story = dir.path().join("story.json");
+        let probes = free_address();
         let begin = Instant::now();
         let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
         command
@@ -52,6 +56,7 @@ impl Driver {
                 "--node-name",
                 node,
             ])
+            .args(["--claim", "auto", "--metrics-address", &probes.to_string()])
             .args(["--force", "--kubelet-root"])
             .arg(dir.path())
             .arg("--kubeconfig")
@@ -79,6 +84,11 @@ impl Driver {
             .await
             .unwrap();
         let registered = begin.elapsed();
+        while !is_ready(probes) {
+            assert!(begin.elapsed() < LIMIT, "the driver does not get ready");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let ready = begin.elapsed();
         while testbed
             .kubectl(&["get", "lifecycletransitions", "-o", "name"])
             .lines()
@@ -93,6 +103,7 @@ impl Driver {
             node: node.to_owned(),
             story,
             registered,
+            ready,
             _dir: dir,
         }
     }
@@ -102,8 +113,23 @@ impl Driver {
         self.registered
     }
 
+    /// How long it took from its start until `/readyz` said so.
+    pub(crate) const fn ready_after(&self) -> Duration {
+        self.ready
+    }
+
+    /// The most that was resident since its start.
+    pub(crate) fn most_rss_mib(&self) -> f64 {
+        status_mib(self.child.id(), "VmHWM:")
+    }
+
+    /// The most is counted anew from here.
+    pub(crate) fn forget_the_most(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
     pub(crate) fn rss_mib(&self) -> f64 {
-        rss_mib(self.child.id())
+        status_mib(self.child.id(), "VmRSS:")
     }
 
     /// Drains the node and says how long the driver took from the kubelet's call to the end.
@@ -155,9 +181,26 @@ impl Drop for Driver {
     }
 }
 
-fn rss_mib(pid: u32) -> f64 {
+fn status_mib(pid: u32, field: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kib / 1024.0
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// As a kubelet's readiness probe sees it.
+fn is_ready(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }

@@ -1,5 +1,5 @@
 //! A drain of 110 pods beside `kubectl drain`, on one real API server in one run; and what the driver costs while it
-//! waits: memory, and the time from its start until the kubelet has registered it.
+//! works and waits: memory, and the time from its start until the kubelet has registered it and until it is ready.
 //!
 //! Figures of one run are compared with each other, never with figures of another machine.
 #![expect(
@@ -44,6 +44,7 @@ async fn main() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let idle = driver.rss_mib();
     let mut last = String::new();
+    driver.forget_the_most();
     for takes in [0, 2] {
         let kubectl = by_kubectl(&testbed, takes);
         row(takes, "kubectl", &kubectl);
@@ -58,15 +59,21 @@ async fn main() {
         );
     }
     println!("\nour requests for the last drain:\n{last}");
+    figures(&driver, idle);
+}
+
+/// What the driver costs, started as the `DaemonSet` of `deploy/` starts it.
+fn figures(driver: &Driver, idle: f64) {
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     println!(
-        "start until registered   {:>7.0} ms",
-        driver.registered_after().as_secs_f64() * 1000.0
+        "start until registered     {:>7.0} ms",
+        ms(driver.registered_after())
     );
-    println!(
-        "idle RSS with slurm.wasm {:>7.1} MiB (before its first drain)",
-        idle
-    );
-    println!("RSS after two drains     {:>7.1} MiB", driver.rss_mib());
+    println!("start until ready          {:>7.0} ms", ms(driver.ready_after()));
+    println!("RSS, with slurm.wasm:");
+    println!("  idle, before any drain   {idle:>7.1} MiB");
+    println!("  at most, during drains   {:>7.1} MiB", driver.most_rss_mib());
+    println!("  after two drains         {:>7.1} MiB", driver.rss_mib());
 }
 
 struct Drained {
