@@ -7,21 +7,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Options, Timing};
+use scupper_simulator::kubelet::{Attempt, Kubelet, KubeletHandle, Options, Record, Timing};
 use serde_json::{Value, json};
 
 use super::testbed::Testbed;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// How long it took from its start: until the kubelet had registered it, and until `/readyz` said that it is ready.
+#[derive(Clone, Copy)]
+pub(crate) struct Started {
+    pub(crate) registered: Duration,
+    pub(crate) ready: Duration,
+}
+
 /// A running driver of one node, ended when dropped.
 pub(crate) struct Driver {
     child: Child,
+    command: Command,
     kubelet: KubeletHandle,
     node: String,
     story: PathBuf,
-    registered: Duration,
-    ready: Duration,
+    probes: SocketAddr,
+    started: Started,
     _dir: tempfile::TempDir,
 }
 
@@ -44,7 +52,6 @@ impl Driver {
         .unwrap();
         let story = dir.path().join("story.json");
         let probes = free_address();
-        let begin = Instant::now();
         let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
         command
             .args([
@@ -61,34 +68,17 @@ impl Driver {
             .arg(dir.path())
             .arg("--kubeconfig")
             .arg(testbed.kubeconfig())
+            .env("SCUPPER_CACHE_DIR", dir.path().join("cache"))
             .env("SCUPPER_LOG", "warn")
-            .stdin(Stdio::null())
-            .stdout(File::create(&story).unwrap());
+            .stdin(Stdio::null());
         if let Some(slurm) = slurm {
             command
                 .arg("--policy")
                 .arg(format!("slurm={}", slurm.display()))
                 .args(["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"]);
         }
-        let child = command.spawn().unwrap();
-        kubelet
-            .wait_for(
-                |record| {
-                    record
-                        .attempts()
-                        .iter()
-                        .any(|attempt| attempt.notified.as_ref().is_some_and(|(ok, _)| *ok))
-                },
-                LIMIT,
-            )
-            .await
-            .unwrap();
-        let registered = begin.elapsed();
-        while !is_ready(probes) {
-            assert!(begin.elapsed() < LIMIT, "the driver does not get ready");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        let ready = begin.elapsed();
+        let (child, started) = start(&mut command, &story, &kubelet, probes).await;
+        let begin = Instant::now();
         while testbed
             .kubectl(&["get", "lifecycletransitions", "-o", "name"])
             .lines()
@@ -99,23 +89,25 @@ impl Driver {
         }
         Self {
             child,
+            command,
             kubelet,
             node: node.to_owned(),
             story,
-            registered,
-            ready,
+            probes,
+            started,
             _dir: dir,
         }
     }
 
-    /// How long it took from its start until the kubelet had registered it.
-    pub(crate) const fn registered_after(&self) -> Duration {
-        self.registered
+    /// Ends it and starts it again, with what it has kept on disk.
+    pub(crate) async fn restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        (self.child, self.started) = start(&mut self.command, &self.story, &self.kubelet, self.probes).await;
     }
 
-    /// How long it took from its start until `/readyz` said so.
-    pub(crate) const fn ready_after(&self) -> Duration {
-        self.ready
+    pub(crate) const fn started(&self) -> Started {
+        self.started
     }
 
     /// The most that was resident since its start.
@@ -179,6 +171,33 @@ impl Drop for Driver {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+async fn start(
+    command: &mut Command,
+    story: &Path,
+    kubelet: &KubeletHandle,
+    probes: SocketAddr,
+) -> (Child, Started) {
+    let before = registrations(&kubelet.record());
+    let begin = Instant::now();
+    let child = command.stdout(File::create(story).unwrap()).spawn().unwrap();
+    kubelet
+        .wait_for(|record| registrations(record) > before, LIMIT)
+        .await
+        .unwrap();
+    let registered = begin.elapsed();
+    while !is_ready(probes) {
+        assert!(begin.elapsed() < LIMIT, "the driver does not get ready");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let ready = begin.elapsed();
+    (child, Started { registered, ready })
+}
+
+fn registrations(record: &Record) -> usize {
+    let is_done = |attempt: &&Attempt| attempt.notified.as_ref().is_some_and(|(ok, _)| *ok);
+    record.attempts().iter().filter(is_done).count()
 }
 
 fn status_mib(pid: u32, field: &str) -> f64 {
