@@ -2,23 +2,23 @@
 
 use std::process::Command;
 
-use crate::program::{policy, run};
+use crate::program::{policy, run, scratch};
 
 #[test]
 fn a_new_policy_of_every_kind_passes_its_tests_and_scenarios() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch("new");
     for (kind, name) in [
         ("--planner", "plans"),
         ("--hooks", "acts"),
         ("--both", "does-both"),
     ] {
-        let made = policy(dir.path(), &["new", name, kind]);
+        let made = policy(&dir, &["new", name, kind]);
         assert!(
             made.good()
                 .ends_with(&format!("next: cd {name} && scupper policy test\n")),
             "{made:#?}"
         );
-        let folder = dir.path().join(name);
+        let folder = dir.join(name);
         // Where everybody else's crates are compiled already, and with what this machine has: a test is no download.
         let target = env!("CARGO_TARGET_TMPDIR");
         let mut test = Command::new(env!("CARGO"));

@@ -27,6 +27,16 @@ impl Run {
     }
 }
 
+/// An empty folder that has the same path each time, so that what is built of it is found again by the next run.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 /// Runs `scupper policy …` in a folder, to its end.
 pub(crate) fn policy(folder: &Path, args: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));

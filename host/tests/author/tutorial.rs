@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use scupper_simulator::api::{ApiServer, Options, objects};
 
-use crate::program::{repository, run};
+use crate::program::{repository, run, scratch};
 
 /// A block of the readme that does something.
 #[derive(Debug)]
@@ -129,6 +129,9 @@ impl Walk {
     fn command(&mut self, line: &str, written: &str) {
         if let Some(folder) = line.strip_prefix("cd ") {
             self.here = self.here.join(folder);
+            // What it depends on is compiled once, and not for each run of this test.
+            let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walk-target");
+            std::os::unix::fs::symlink(target, self.here.join("target")).unwrap();
             return;
         }
         if let Some(line) = line.strip_suffix(" &") {
@@ -186,12 +189,12 @@ impl Walk {
 fn the_walk_through_the_readme_of_the_sdk_goes_as_it_is_written() {
     let root = repository();
     let readme = std::fs::read_to_string(root.join("sdk/README.md")).unwrap();
-    let dir = tempfile::tempdir().unwrap();
     let mut walk = Walk {
-        here: dir.path().to_owned(),
+        here: scratch("walk"),
         cluster: Cluster::new(),
         running: Vec::new(),
     };
+    scratch("walk-target/policies");
     let mut ran = 0;
     for block in blocks(&readme) {
         match block {
