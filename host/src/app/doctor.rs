@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use super::AppError;
 use crate::clock::Clock;
 use crate::cluster::{
-    Change, Cluster, ConnectOptions, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, needed,
+    Change, Cluster, ConnectOptions, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right, needed,
 };
 use crate::triggers::slm::{self, Registration};
 
@@ -28,6 +28,8 @@ pub struct DoctorOptions {
     pub driver: String,
     /// The root directory of this machine's kubelet, to ask it; `None`: it is not asked.
     pub kubelet_root: Option<PathBuf>,
+    /// The namespace of the leases of nodes.
+    pub lease_namespace: String,
 }
 
 /// One thing that was looked at.
@@ -112,7 +114,12 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
         own
     };
     let cluster = cluster.with_lifecycle_group(&used.group);
-    let rights = rights(&cluster, &used.group, claims, &name).await;
+    let rights = rights(
+        &cluster,
+        needed(&used.group, claims, &options.lease_namespace),
+        &name,
+    )
+    .await;
     findings.extend(rights.map_err(AppError::Rights)?);
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
@@ -237,9 +244,8 @@ fn claimant(asked: Option<&Result<Registration, slm::SlmError>>, options: &Docto
 }
 
 /// What whoever runs this may not do of what the driver needs.
-async fn rights(cluster: &Cluster, group: &str, claims: bool, node: &str) -> Result<Vec<Finding>, ReadError> {
+async fn rights(cluster: &Cluster, needed: Vec<Right>, node: &str) -> Result<Vec<Finding>, ReadError> {
     const SUBJECT: &str = "rights";
-    let needed = needed(group, claims);
     let count = needed.len();
     let missing = cluster.missing_rights(needed, node).await?;
     if missing.is_empty() {
@@ -247,8 +253,8 @@ async fn rights(cluster: &Cluster, group: &str, claims: bool, node: &str) -> Res
         return Ok(vec![Finding::fine(SUBJECT, text)]);
     }
     let findings = missing.into_iter().map(|right| {
-        let text = format!("no right to {}, needed {}", right.name(), right.purpose);
-        let remedy = "add it to the driver's ClusterRole".to_owned();
+        let (place, remedy) = lacking(&right);
+        let text = format!("no right to {}{place}, needed {}", right.name(), right.purpose);
         if right.required {
             Finding::wrong(SUBJECT, text, remedy)
         } else {
@@ -256,6 +262,19 @@ async fn rights(cluster: &Cluster, group: &str, claims: bool, node: &str) -> Res
         }
     });
     Ok(findings.collect())
+}
+
+/// Where a right is missing, as far as that is in one place, and what to do.
+fn lacking(right: &Right) -> (String, String) {
+    if right.resource != "leases" {
+        return (String::new(), "add it to the driver's ClusterRole".to_owned());
+    }
+    let namespace = &right.namespace;
+    let remedy = format!(
+        "bind the Role scupper-leases of deploy/base/rights.yaml to the driver's account in the namespace {namespace}; \
+         until then drains go on with a warning, and two at one node do not notice each other"
+    );
+    (format!(" in the namespace {namespace}"), remedy)
 }
 
 /// Whether some driver of that name has been at work.

@@ -9,6 +9,7 @@ use super::args::ClusterArgs;
 use super::commands::{failed, print};
 use super::exit::Exit;
 use crate::app::{self, DoctorOptions, Finding, FindingState};
+use crate::cluster::LEASE_NAMESPACE;
 use crate::report::Format;
 
 /// `scupper doctor`
@@ -24,6 +25,9 @@ pub struct DoctorArgs {
     /// seconds at most a socket of ours is there for it to find.
     #[arg(long, value_name = "DIR")]
     pub kubelet_root: Option<PathBuf>,
+    /// The namespace of the leases of nodes: the driver's own.
+    #[arg(long, env = "POD_NAMESPACE", default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -35,6 +39,7 @@ pub(super) async fn run(args: &DoctorArgs, format: Format) -> ExitCode {
         node: args.node.clone(),
         driver: args.driver_name.clone(),
         kubelet_root: args.kubelet_root.clone(),
+        lease_namespace: args.lease_namespace.clone(),
     };
     match app::doctor(options).await {
         Ok(findings) => {

@@ -4,7 +4,7 @@ use futures::future::try_join_all;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Cluster, LEASE_NAMESPACE, ReadError};
+use super::{Cluster, ReadError};
 
 /// One right, as RBAC has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Right {
     /// Its subresource, or nothing.
     pub subresource: &'static str,
     /// The namespace; empty: all, or none because the resource has no namespace.
-    pub namespace: &'static str,
+    pub namespace: String,
     /// What it is for.
     pub purpose: &'static str,
     /// Without it the driver does not work; else it only tells less.
@@ -130,8 +130,9 @@ const CLAIM: &[Row] = &[
     ),
 ];
 
-/// Everything that the driver needs, with its lifecycle objects in `group`. `claims`: it claims them itself.
-pub fn needed(group: &str, claims: bool) -> Vec<Right> {
+/// Everything that the driver needs, with its lifecycle objects in `group` and its leases in the namespace `leases`.
+/// `claims`: it claims events itself.
+pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
     let claim = if claims { CLAIM } else { &[] };
     let lifecycle = LIFECYCLE.iter().chain(claim).map(|row| (group, row));
     let rows = DRAIN.iter().map(|row| (row.1, row)).chain(lifecycle);
@@ -144,9 +145,10 @@ pub fn needed(group: &str, claims: bool) -> Vec<Right> {
             subresource,
             namespace: match resource {
                 "events" => "default",
-                "leases" => LEASE_NAMESPACE,
+                "leases" => leases,
                 _ => "",
-            },
+            }
+            .to_owned(),
             purpose,
             required: *required,
         })

@@ -159,12 +159,12 @@ async fn the_official_group_comes_first_and_ours_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_right_is_asked_for_by_its_name() {
-    let claim: Vec<_> = needed(OWN_GROUP, true)
+    let claim: Vec<_> = needed(OWN_GROUP, true, "scupper")
         .into_iter()
         .filter(|right| right.subresource == "status" && right.group == OWN_GROUP)
         .collect();
     assert_eq!(claim.len(), 1);
-    assert!(needed(OWN_GROUP, false).len() < needed(OWN_GROUP, true).len());
+    assert!(needed(OWN_GROUP, false, "scupper").len() < needed(OWN_GROUP, true, "scupper").len());
     let (cluster, mut server) = cluster();
     let (missing, ()) = tokio::join!(cluster.missing_rights(claim.clone(), "n1"), async {
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

@@ -1,6 +1,6 @@
 //! No right is too many: many drivers at once, each without one of them, and each of them says which.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -59,6 +59,7 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
         until(async || unescaped(&deprived.driver).contains(&refused), told).await;
         doctor_names_it(deprived);
     }
+    leases(&installed, all.len()).await;
     for deprived in &all {
         let through = async || is_through(&installed, &deprived.node).await;
         if tells_less_without(&deprived.right) {
@@ -147,9 +148,31 @@ fn doctor_names_it(deprived: &Deprived) {
     let [verb, group, resource] = &deprived.right;
     let dot = if group.is_empty() { "" } else { "." };
     let named = format!("no right to {verb} {resource}{dot}{group},");
+    let said = doctor(&deprived.kubeconfig, &[]);
+    assert!(said.contains(&named), "{named}: {said}");
+}
+
+/// They are for one namespace: an account that has every right there lacks those to leases elsewhere.
+async fn leases(installed: &Installed, whole: usize) {
+    let kubeconfig = installed.kubeconfig(&format!("without-{whole}"), None).await;
+    let said = doctor(&kubeconfig, &[]);
+    assert!(!said.contains("leases"), "{said}");
+    let said = doctor(&kubeconfig, &["--lease-namespace", "elsewhere"]);
+    for verb in ["get", "create", "patch", "delete"] {
+        let named = format!("no right to {verb} leases.coordination.k8s.io in the namespace elsewhere,");
+        assert!(said.contains(&named), "{named}: {said}");
+    }
+    let remedy = "bind the Role scupper-leases of deploy/base/rights.yaml to the driver's account in the namespace elsewhere";
+    assert!(said.contains(remedy), "{said}");
+}
+
+fn doctor(kubeconfig: &Path, args: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-    command.arg("doctor");
-    let output = command.env("KUBECONFIG", &deprived.kubeconfig).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains(&named), "{named}: {output:?}");
+    let output = command
+        .arg("doctor")
+        .args(args)
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
