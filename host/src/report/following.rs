@@ -1,6 +1,6 @@
 //! A drain that somebody else carries out, as lines for people and for machines.
 
-use scupper_engine::{PodRef, Time};
+use scupper_engine::{Duration, PodRef, Time};
 use serde_json::{Value, json};
 
 use super::Format;
@@ -24,6 +24,15 @@ pub enum Seen {
         state: String,
         /// Its deadline.
         deadline: Option<Time>,
+    },
+    /// Whoever claimed it keeps to the transition's limit, which ends it before the time that was given is over.
+    Bounded {
+        /// The transition.
+        transition: String,
+        /// Its limit.
+        sla: Duration,
+        /// What was given; `None`: as long as it takes.
+        timeout: Option<Duration>,
     },
     /// A condition of the node has changed.
     Condition {
@@ -117,6 +126,21 @@ impl Following {
                     None => state.clone(),
                 },
             ),
+            Seen::Bounded {
+                transition,
+                sla,
+                timeout,
+            } => (
+                "limit",
+                format!(
+                    "the kubelet ends it at the {sla} of its transition {transition}, before {}; the driver's --sla \
+                     says how long that is",
+                    match timeout {
+                        Some(timeout) => format!("--timeout {timeout}"),
+                        None => "--timeout 0, which is as long as it takes".to_owned(),
+                    }
+                ),
+            ),
             Seen::Condition { condition, message } => ("node", format!("{condition}: {message}")),
             Seen::Hook { policy, phase } => ("hook", format!("{policy} holds the drain in {phase}")),
             Seen::Waits { pod, message, .. } => ("waits", format!("{pod}: {message}")),
@@ -148,6 +172,14 @@ fn fields(seen: &Seen) -> Value {
         Seen::State { state, deadline } => {
             json!({ "kind": "state", "state": state, "deadline": deadline.map(Time::as_millis) })
         }
+        Seen::Bounded {
+            transition,
+            sla,
+            timeout,
+        } => json!({
+            "kind": "bounded", "transition": transition, "slaMilliseconds": sla.as_millis(),
+            "timeoutMilliseconds": timeout.map(Duration::as_millis),
+        }),
         Seen::Condition { condition, message } => {
             json!({ "kind": "condition", "condition": condition, "message": message })
         }

@@ -88,6 +88,37 @@ fn the_time_that_was_given_is_the_drains_own() {
 }
 
 #[test]
+fn a_kubelet_that_ends_it_before_its_time_is_said_to_do_so() {
+    for (slm, timeout, words) in [
+        (
+            true,
+            "2h",
+            "ends it at the 5m00s of its transition drain.test, before --timeout 2h00m",
+        ),
+        (
+            true,
+            "0",
+            "ends it at the 5m00s of its transition drain.test, before --timeout 0",
+        ),
+        (true, "1m", ""),
+        (false, "2h", ""),
+        (false, "0", ""),
+    ] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        let run = rig.run(&asks("drain", &["--timeout", timeout]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        let told = run.stdout.lines().filter(|line| line.contains("  limit  "));
+        assert_eq!(
+            told.count(),
+            usize::from(!words.is_empty()),
+            "{timeout}: {run:#?}"
+        );
+        assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+}
+
+#[test]
 fn flags_that_make_no_sense_fail_the_event_and_change_nothing() {
     for slm in [true, false] {
         let rig = Rig::new();

@@ -144,7 +144,7 @@ impl Hands<'_> {
             driver: self.options.driver.clone(),
         };
         (self.tell)(node, &asked);
-        let follower = Follower::new(self, node, event, first);
+        let follower = Follower::new(self, node, event, transition, first);
         Ok(Some(follower.run(statuses).await?))
     }
 

@@ -6,10 +6,11 @@ use futures::{Stream, StreamExt as _};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::ask::Hands;
+use super::bounds::Bounds;
 use super::end::Told;
 use super::news::News;
 use super::{End, HandOverError};
-use crate::cluster::LifecycleEvent;
+use crate::cluster::{LifecycleEvent, LifecycleTransition};
 use crate::report::{NodeStatus, Seen};
 use crate::triggers::slm::ClaimStatus;
 
@@ -40,6 +41,7 @@ pub(super) struct Follower<'a> {
     node: &'a str,
     event: LifecycleEvent,
     news: News,
+    bounds: Bounds<'a>,
     stage: Stage,
     /// The watch has shown it.
     seen: bool,
@@ -51,9 +53,16 @@ impl<'a> Follower<'a> {
         hands: Hands<'a>,
         node: &'a str,
         event: LifecycleEvent,
+        transition: &'a LifecycleTransition,
         first: Option<NodeStatus>,
     ) -> Self {
         let mut news = News::default();
+        let flags = hands.options.flags.as_ref();
+        let bounds = Bounds::of(
+            transition,
+            flags.map(|flags| flags.timeout),
+            hands.options.clock.now(),
+        );
         if let Some(first) = first {
             // What there was before is no news.
             news.hear(&event.name, &first, hands.options.clock.now());
@@ -63,6 +72,7 @@ impl<'a> Follower<'a> {
             node,
             event,
             news,
+            bounds,
             stage: Stage::Asked,
             seen: false,
             timer: Some(Instant::now() + hands.options.taken_within),
@@ -116,6 +126,9 @@ impl<'a> Follower<'a> {
         match status.wishes.iter().find(|wish| wish.name == self.event.name) {
             Some(wish) => {
                 self.seen = true;
+                if let Some(seen) = self.bounds.hear(wish) {
+                    self.tell(&seen);
+                }
                 let state = wish.state.clone();
                 self.is(&state)
             }

@@ -1,6 +1,7 @@
 //! Drains that the driver on the node carries out: they are asked for by a LifecycleEvent and followed to their end.
 
 mod ask;
+mod bounds;
 mod cancel;
 mod end;
 mod error;
