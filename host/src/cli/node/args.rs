@@ -60,7 +60,9 @@ pub struct DrainNodesArgs {
 /// Who does it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HandOverArgs {
-    /// Do it from here, even where a driver could. Ctrl-C then takes it back.
+    /// Do it from here, even where a driver could. Ctrl-C or SIGTERM then takes it back, our own cordon included; what
+    /// is killed, or whose terminal goes away, stays as it is for --take-over. A drain that the driver carries out goes
+    /// on without whoever asked for it, until `scupper cancel`.
     #[arg(long)]
     pub local: bool,
     /// The driver that is asked to do it, where it offers that for the node.
