@@ -49,6 +49,10 @@ fn the_chart_gives_the_objects_of_the_overlays() {
         let templated = objects(&out(command.args(set).arg(deploy().join("helm/scupper"))));
         let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<BTreeSet<_>>();
         assert_eq!(names(&templated), names(&kustomized), "{overlay}");
+        let mounted = &templated[r#""ConfigMap" "scupper"/"scupper""#]["data"]["scupper.yaml"];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, mounted.as_str().unwrap()).unwrap();
+        check(file.path());
         for (name, object) in templated {
             assert_eq!(object, kustomized[&name], "{overlay}: {name}");
         }
@@ -75,13 +79,35 @@ fn a_release_in_another_namespace_binds_the_account_there() {
 }
 
 #[test]
-fn the_configuration_of_each_overlay_is_valid() {
-    for file in ["base", "overlays/slurm", "overlays/openstack"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-        out(command
-            .args(["config", "check"])
-            .arg(deploy().join(file).join("scupper.yaml")));
+fn every_configuration_in_these_folders_is_valid() {
+    for (folder, at_least) in [("../deploy", 3), ("../examples", 4)] {
+        let mut found = Vec::new();
+        configurations(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut found);
+        assert!(found.len() >= at_least, "{found:?}");
+        for file in found {
+            check(&file);
+        }
     }
+}
+
+/// Files of the kind, by what is in them and not by their names. Links lead to files that are found anyway.
+fn configurations(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            configurations(&entry.path(), found);
+        } else if entry.file_type().unwrap().is_file() {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            if text.lines().any(|line| line == "kind: Configuration") {
+                found.push(entry.path());
+            }
+        }
+    }
+}
+
+fn check(file: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    out(command.args(["config", "check"]).arg(file));
 }
 
 #[test]
@@ -181,7 +207,7 @@ fn kubectl() -> Command {
     command
 }
 
-fn tool(name: &str) -> PathBuf {
+pub(crate) fn tool(name: &str) -> PathBuf {
     let cache = std::env::var_os("SCUPPER_CACHE").unwrap_or_else(|| "/var/cache/scupper".into());
     let tool = Path::new(&cache).join("tools/bin").join(name);
     assert!(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::testbed::Testbed;
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const LIMIT: Duration = Duration::from_secs(240);
 
 /// A control plane with an overlay of `deploy/` and a pod of the DaemonSet on each node.
 pub(crate) struct Installed {
@@ -21,12 +21,19 @@ pub(crate) struct Installed {
 
 impl Installed {
     pub(crate) async fn up(overlay: &str, options: &[&str]) -> Self {
-        let testbed = Testbed::bare(options);
+        let installed = Self::bare(options).await;
+        let testbed = &installed.testbed;
         let overlay = deploy().join("overlays").join(overlay);
         testbed.kubectl(&["apply", "-k", overlay.to_str().unwrap()]);
         testbed.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
         let rolled_out = ["rollout", "status", "daemonset/scupper", "--timeout=60s"];
         testbed.kubectl(&[&["--namespace", "scupper"][..], &rolled_out].concat());
+        installed
+    }
+
+    /// Nothing is installed yet.
+    pub(crate) async fn bare(options: &[&str]) -> Self {
+        let testbed = Testbed::bare(options);
         let admin = client(&testbed.kubeconfig()).await;
         let folder = tempfile::tempdir().unwrap();
         Self {
@@ -34,6 +41,20 @@ impl Installed {
             admin,
             folder,
         }
+    }
+
+    /// Where the API server is: host and port.
+    pub(crate) fn address(&self) -> (String, String) {
+        let config = Kubeconfig::read_from(self.testbed.kubeconfig()).unwrap();
+        let server = config.clusters[0]
+            .cluster
+            .as_ref()
+            .unwrap()
+            .server
+            .clone()
+            .unwrap();
+        let (host, port) = server.trim_start_matches("https://").split_once(':').unwrap();
+        (host.to_owned(), port.to_owned())
     }
 
     /// A kubeconfig with a token of an account. `pod`: bound to this one, as a kubelet asks for it.

@@ -8,12 +8,17 @@
 )]
 
 mod charts;
+mod cloud;
+mod container;
 mod doors;
 mod installed;
+mod machine;
+mod overlays;
 mod own_node;
 mod rights;
 #[path = "../support/skip.rs"]
 mod skip;
+mod slurm;
 #[path = "../../benches/drain/testbed.rs"]
 mod testbed;
 

@@ -19,6 +19,8 @@ pub struct Options {
     pub node: String,
     /// The kubelet's root; `plugins_registry` and `plugins` are made below it.
     pub root: PathBuf,
+    /// Where the node's `/` is: endpoints that drivers name are below it.
+    pub slash: PathBuf,
     /// How long things take.
     pub timing: Timing,
     /// Chooses the event of a pass; the same seed and the same events give the same choices.
@@ -42,6 +44,7 @@ impl Options {
             client,
             node: node.to_owned(),
             root: root.into(),
+            slash: PathBuf::from("/"),
             timing: Timing::default(),
             seed: 0,
             mode: Mode::Prototype,
@@ -58,6 +61,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("node", &self.node)
             .field("root", &self.root)
+            .field("slash", &self.slash)
             .field("timing", &self.timing)
             .field("seed", &self.seed)
             .field("mode", &self.mode)

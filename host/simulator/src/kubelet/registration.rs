@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tonic::{Response, Status};
 
 use super::channel::Channel;
-use super::options::Timing;
+use super::options::Options;
 use super::plugins::Plugins;
 use super::record::Attempt;
 
@@ -34,7 +34,7 @@ pub(super) struct Tried {
 }
 
 /// Tries to register what is behind `socket`.
-pub(super) async fn attempt(socket: &Path, plugins: &Plugins, gate: bool, timing: &Timing) -> Tried {
+pub(super) async fn attempt(socket: &Path, plugins: &Plugins, options: &Options) -> Tried {
     let mut tried = Tried {
         attempt: Attempt {
             socket: socket.to_owned(),
@@ -45,19 +45,14 @@ pub(super) async fn attempt(socket: &Path, plugins: &Plugins, gate: bool, timing
         plugin: None,
         undo: false,
     };
-    if let Err(error) = run(socket, plugins, gate, timing, &mut tried).await {
+    if let Err(error) = run(socket, plugins, options, &mut tried).await {
         tried.attempt.error = Some(error);
     }
     tried
 }
 
-async fn run(
-    socket: &Path,
-    plugins: &Plugins,
-    gate: bool,
-    timing: &Timing,
-    tried: &mut Tried,
-) -> Result<(), String> {
+async fn run(socket: &Path, plugins: &Plugins, options: &Options, tried: &mut Tried) -> Result<(), String> {
+    let timing = &options.timing;
     let channel = Channel::dial(socket, timing);
     channel
         .ready(timing.dial)
@@ -72,7 +67,7 @@ async fn run(
     let info = info.map_err(|error| format!("failed to get plugin info: {error}"))?;
     tried.attempt.driver = Some(info.name.clone());
 
-    let outcome = register(socket, &info, plugins, gate);
+    let outcome = register(socket, &info, plugins, options);
     let (registered, error) = match outcome {
         Ok(plugin) => {
             tried.plugin = Some(plugin);
@@ -93,8 +88,13 @@ async fn run(
     if registered { Ok(()) } else { Err(error) }
 }
 
-fn register(socket: &Path, info: &PluginInfo, plugins: &Plugins, gate: bool) -> Result<Plugin, String> {
-    if info.r#type != PLUGIN_TYPE || !gate {
+fn register(
+    socket: &Path,
+    info: &PluginInfo,
+    plugins: &Plugins,
+    options: &Options,
+) -> Result<Plugin, String> {
+    if info.r#type != PLUGIN_TYPE || !options.gate {
         let (kind, path) = (&info.r#type, socket.display());
         return Err(format!(
             "no handler registered for plugin type: {kind} at socket {path}"
@@ -105,7 +105,7 @@ fn register(socket: &Path, info: &PluginInfo, plugins: &Plugins, gate: bool) -> 
     let endpoint = if info.endpoint.is_empty() {
         socket.to_owned()
     } else {
-        PathBuf::from(&info.endpoint)
+        options.slash.join(info.endpoint.trim_start_matches('/'))
     };
     plugins
         .register(&info.name, &endpoint)

@@ -83,7 +83,7 @@ impl Registry {
         let inner = Arc::clone(&self.inner);
         self.trying.spawn(async move {
             let options = &inner.options;
-            let tried = registration::attempt(&path, &inner.plugins, options.gate, &options.timing).await;
+            let tried = registration::attempt(&path, &inner.plugins, options).await;
             (path, socket.generation, tried)
         });
     }
