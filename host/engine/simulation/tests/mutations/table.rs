@@ -1,0 +1,169 @@
+//! The ways to break the engine, a row for each.
+//!
+//! `replace` holds [`SWITCH`] where it does something else once the row is switched on; switched off, it says what
+//! `find` says.
+
+/// Where a row's code asks whether the row is switched on.
+pub(crate) const SWITCH: &str = "BROKEN";
+
+/// One way to break the engine.
+pub(crate) struct Mutation {
+    /// The invariant that it breaks.
+    pub(crate) invariant: u8,
+    /// What the broken engine does.
+    pub(crate) breaks: &'static str,
+    /// Below `host/engine/src`.
+    pub(crate) file: &'static str,
+    pub(crate) find: &'static str,
+    pub(crate) replace: &'static str,
+}
+
+pub(crate) const MUTATIONS: &[Mutation] = &[
+    Mutation {
+        invariant: 1,
+        breaks: "deletes where the plan evicts, past every budget",
+        file: "drain/evict.rs",
+        find: "let deletes = self.verdict_on(uid) == Some(Verdict::Delete);",
+        replace: "let deletes = BROKEN || self.verdict_on(uid) == Some(Verdict::Delete);",
+    },
+    Mutation {
+        invariant: 6,
+        breaks: "believes late news of a pod that was told to be gone",
+        file: "drain/world.rs",
+        find: "if !self.buried.contains_key(&pod.id.uid) {",
+        replace: "if BROKEN || !self.buried.contains_key(&pod.id.uid) {",
+    },
+    Mutation {
+        invariant: 1,
+        breaks: "evicts a pod whose end was to be awaited",
+        file: "drain/evict.rs",
+        find: "target.verdict == Verdict::AwaitCompletion && !pod.is_finished();",
+        replace: "!BROKEN && target.verdict == Verdict::AwaitCompletion && !pod.is_finished();",
+    },
+    Mutation {
+        invariant: 1,
+        breaks: "asks again for a pod that the API server does not know",
+        file: "drain/answers.rs",
+        find: "EvictAnswer::NotFound => self.watch(uid, Why::NotFound, LAG),",
+        replace: "EvictAnswer::NotFound if BROKEN => {\n                self.refused(uid, Reason::UidDisproved, Again::After(Backoff::THROTTLE));\n            }\n            EvictAnswer::NotFound => self.watch(uid, Why::NotFound, LAG),",
+    },
+    Mutation {
+        invariant: 2,
+        breaks: "evicts the driver's own pod before others",
+        file: "drain/waves.rs",
+        find: "!self.is_own_pod(uid) || self.is_last(uid)",
+        replace: "BROKEN || !self.is_own_pod(uid) || self.is_last(uid)",
+    },
+    Mutation {
+        invariant: 2,
+        breaks: "evicts DaemonSet pods of its own accord",
+        file: "filter.rs",
+        find: "if filters.ignore_daemonsets {",
+        replace: "if BROKEN && filters.ignore_daemonsets {\n        Filter::Pass(None)\n    } else if filters.ignore_daemonsets {",
+    },
+    Mutation {
+        invariant: 1,
+        breaks: "leaves pods behind as soon as they are ending",
+        file: "filter.rs",
+        find: "(now.since(deletion.at).as_secs() > timeout).then(|| {",
+        replace: "(BROKEN || now.since(deletion.at).as_secs() > timeout).then(|| {",
+    },
+    Mutation {
+        invariant: 3,
+        breaks: "says drained without a fresh list",
+        file: "drain/verify.rs",
+        find: "if !self.verified {",
+        replace: "if !BROKEN && !self.verified {",
+    },
+    Mutation {
+        invariant: 4,
+        breaks: "evicts while the driver stops",
+        file: "drain/evict.rs",
+        find: "&& !self.paused &&",
+        replace: "&& (BROKEN || !self.paused) &&",
+    },
+    Mutation {
+        invariant: 4,
+        breaks: "evicts while the node is uncordoned",
+        file: "drain/evict.rs",
+        find: "self.world.is_cordoned()",
+        replace: "(BROKEN || self.world.is_cordoned())",
+    },
+    Mutation {
+        invariant: 5,
+        breaks: "takes every cordon for its own",
+        file: "drain/cordon.rs",
+        find: "let ours = mark.is_some_and(|mark| mark.own_cordon);",
+        replace: "let ours = BROKEN || mark.is_some_and(|mark| mark.own_cordon);",
+    },
+    Mutation {
+        invariant: 5,
+        breaks: "goes on with another node of the same name",
+        file: "drain/sight.rs",
+        find: "if *self.uid.get_or_insert_with(|| node.uid.clone()) != node.uid {",
+        replace: "if BROKEN {\n            self.uid = Some(node.uid.clone());\n        }\n        if *self.uid.get_or_insert_with(|| node.uid.clone()) != node.uid {",
+    },
+    Mutation {
+        invariant: 5,
+        breaks: "takes a drain up on another node of the same name",
+        file: "drain/memory.rs",
+        find: "self.world.sight.expect(checkpoint.node);",
+        replace: "if !BROKEN {\n            self.world.sight.expect(checkpoint.node);\n        }",
+    },
+    Mutation {
+        invariant: 6,
+        breaks: "runs past its deadline",
+        file: "drain/ending.rs",
+        find: "self.now >= deadline)",
+        replace: "self.now >= deadline && (!BROKEN || self.now > deadline + Duration::from_secs(3600)))",
+    },
+    Mutation {
+        invariant: 6,
+        breaks: "has no reason for pods that stay",
+        file: "drain/waiting.rs",
+        find: ".map(|pod| (pod.id.clone(), self.reason(pod)))",
+        replace: ".map(|pod| (pod.id.clone(), self.reason(pod)))\n            .filter(|(_, reason)| !BROKEN || *reason != Reason::Kept)",
+    },
+    Mutation {
+        invariant: 7,
+        breaks: "lets a hook say when it wants to be called again, without bounds",
+        file: "drain/steps.rs",
+        find: "again_after: again_after.clamp(SOONEST, LATEST),",
+        replace: "again_after: again_after.clamp(SOONEST, if BROKEN { Duration::from_millis(u64::MAX) } else { LATEST }),",
+    },
+    Mutation {
+        invariant: 7,
+        breaks: "asks a planner that failed again at once",
+        file: "drain/planning.rs",
+        find: "let wait = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));",
+        replace: "let wait = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, if BROKEN { SOONEST_RETRY } else { LATEST }));",
+    },
+    Mutation {
+        invariant: 7,
+        breaks: "does not wait for the hooks before an eviction",
+        file: "drain/evict.rs",
+        find: "if !self.gate(HookPhase::BeforeEvict, &subject).is_open() {",
+        replace: "if !BROKEN && !self.gate(HookPhase::BeforeEvict, &subject).is_open() {",
+    },
+    Mutation {
+        invariant: 8,
+        breaks: "forgets in a crash which hooks were through",
+        file: "drain/memory.rs",
+        find: "in checkpoint.done {",
+        replace: "in checkpoint.done.into_iter().filter(|_| !BROKEN) {",
+    },
+    Mutation {
+        invariant: 8,
+        breaks: "forgets in a crash that it was cancelled",
+        file: "checkpoint.rs",
+        find: "(Phase::RollingBack, Some(reason)) =>",
+        replace: "(Phase::RollingBack, Some(reason)) if !BROKEN =>",
+    },
+    Mutation {
+        invariant: 8,
+        breaks: "does not save that it was cancelled",
+        file: "drain/memory.rs",
+        find: "cancelled: self.cancelled_by(phase),",
+        replace: "cancelled: self.cancelled_by(phase).filter(|_| !BROKEN),",
+    },
+];
