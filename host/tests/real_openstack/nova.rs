@@ -116,7 +116,7 @@ impl Nova {
                 begun.elapsed() < Duration::from_secs(60),
                 "not within a minute: {what}"
             );
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
 }

@@ -84,9 +84,10 @@ def cmd_up(bed, args):
         bed.settings['compute'] = True
         bed.save()
     api = Api(bed)
-    wait_for('nova-compute', lambda: computes_up(api), 180, bed)
-    wait_for('the host mapping', lambda: hosts_mapped(api), 60, bed)
-    wait_for('nova-scheduler', lambda: scheduler_up(api), 60, bed)
+    # Each look costs Nova what the services need for their start.
+    wait_for('nova-compute', lambda: computes_up(api), 180, bed, every=1)
+    wait_for('the host mapping', lambda: hosts_mapped(api), 60, bed, every=1)
+    wait_for('nova-scheduler', lambda: scheduler_up(api), 60, bed, every=1)
     mark('both nova-compute services are up')
     write_clouds(bed)
     say('ready; credentials are in %s' % bed.path('clouds.yaml'))
@@ -258,4 +259,4 @@ def cmd_start_compute(bed, args):
     start_nova(bed, args.host)
     api = Api(bed)
     wait_for(args.host, lambda: computes_up(api, [args.host]), 120, bed,
-             args.host)
+             args.host, every=1)

@@ -78,7 +78,7 @@ def stop(bed, name, grace=15):
                     pass
             until = time.monotonic() + wait
             while session_members(rec['pid']) and time.monotonic() < until:
-                time.sleep(0.05)
+                time.sleep(0.2)
             if not session_members(rec['pid']):
                 break
     try:
@@ -98,7 +98,7 @@ def run(bed, argv, env=None, stdin=None, log='setup', ok=(0,)):
             os.path.basename(argv[0]), res.returncode, log))
 
 
-def wait_for(what, check, seconds, bed=None, name=None):
+def wait_for(what, check, seconds, bed=None, name=None, every=0.1):
     until = time.monotonic() + seconds
     while True:
         try:
@@ -111,7 +111,7 @@ def wait_for(what, check, seconds, bed=None, name=None):
                 raise Failure('%s ended, see log/%s.log' % (child, child))
         if time.monotonic() > until:
             raise Failure('%s is not ready after %d s' % (what, seconds))
-        time.sleep(0.1)
+        time.sleep(every)
 
 
 def listening(port):

@@ -52,8 +52,8 @@ def cmd_boot(bed, args):
     say('%d servers in %.1f s' % (len(ids), time.monotonic() - begun))
 
 
-def everything(bed):
-    api, out, path = Api(bed), [], '/servers/detail?all_tenants=1&limit=500'
+def everything(api):
+    out, path = [], '/servers/detail?all_tenants=1&limit=500'
     while path:
         page = api.nova('GET', path)
         out += page['servers']
@@ -66,7 +66,7 @@ def everything(bed):
 
 def cmd_list(bed, args):
     bed.need()
-    for s in sorted(everything(bed), key=lambda s: s['name']):
+    for s in sorted(everything(Api(bed)), key=lambda s: s['name']):
         say_out('%s %-16s %-14s %-10s %s %s' % (
             s['id'], s['name'], s['OS-EXT-SRV-ATTR:host'], s['status'],
             s['OS-EXT-STS:task_state'] or '-', json.dumps(s['metadata'])))
@@ -77,7 +77,7 @@ def cmd_purge(bed, args):
     begun = time.monotonic()
     api = Api(bed)
     gone = 0
-    for s in everything(bed):
+    for s in everything(api):
         # A stuck live migration must be stopped before its server can go.
         for m in api.nova('GET', '/servers/%s/migrations' % s['id'],
                           ok=(404,)).get('migrations', []):
@@ -86,10 +86,10 @@ def cmd_purge(bed, args):
         api.nova('DELETE', '/servers/' + s['id'], ok=(404, 409))
         gone += 1
     until = time.monotonic() + 120
-    while everything(bed):
+    while left := everything(api) if gone else []:
         if time.monotonic() > until:
             raise Failure('servers are left')
-        for s in everything(bed):
+        for s in left:
             if s['OS-EXT-STS:task_state'] != 'deleting':
                 api.nova('DELETE', '/servers/' + s['id'], ok=(404, 409))
         time.sleep(0.5)
@@ -126,7 +126,7 @@ def cmd_verify(bed, args):
         api.nova('POST', '/servers/%s/action' % server['id'],
                  {'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
     mark('%d live migrations asked for' % args.count)
-    wait_for('the drain', lambda: not here(), 60 + 10 * args.count)
+    wait_for('the drain', lambda: not here(), 60 + 10 * args.count, every=0.5)
     mark('no server is left')
     api.nova('PUT', '/os-services/' + service, {'status': 'enabled'})
     mark('enabled')
