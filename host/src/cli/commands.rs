@@ -64,6 +64,11 @@ fn log_to_stderr(filter: &str) {
         Err(error) => (EnvFilter::new(super::args::DEFAULT_LOG), Some(error)),
     };
     let terminal = std::io::stderr().is_terminal();
+    // The log may be a file in a folder that is watched: a line for each change there would be a change there.
+    let filter = match "notify=info".parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

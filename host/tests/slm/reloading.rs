@@ -155,6 +155,29 @@ async fn drain(rig: &Rig, event: &str) -> String {
     rig.end_of(event).await
 }
 
+/// Each line would be a change in the folder that is watched, and so the reason for another line.
+#[tokio::test]
+async fn a_log_beside_the_configuration_does_not_feed_itself() {
+    let rig = Rig::start().await;
+    let mut mounted = Mounted::new(Place::File, &loads(&["first"]));
+    let arguments = mounted.arguments();
+    let everything = ["--log", "trace"].into_iter();
+    let arguments: Vec<&str> = everything.chain(arguments.iter().map(String::as_str)).collect();
+    let driver = rig.spawn_into(mounted.dir.path(), &arguments);
+    until_named(&rig, &["first"]).await;
+    mounted.say(&loads(&["second"]));
+    until_named(&rig, &["second"]).await;
+    let log = driver.log();
+    assert!(log.contains(" TRACE "), "not everything is logged");
+    let of_watching: Vec<&str> = log.lines().filter(|line| line.contains(" notify::")).collect();
+    assert!(
+        of_watching.is_empty(),
+        "{} lines: {}",
+        of_watching.len(),
+        of_watching[0]
+    );
+}
+
 async fn changes(place: Place) {
     let rig = Rig::start().await;
     rig.apply(unmanaged("lone"));

@@ -1,7 +1,7 @@
 //! One node: an API server, a kubelet that speaks SLM, and the drivers that a scenario starts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -81,6 +81,11 @@ impl Rig {
 
     /// Starts a driver, without waiting for anything.
     pub(crate) fn spawn(&self, more: &[&str]) -> Driver {
+        self.spawn_into(self.folder.path(), more)
+    }
+
+    /// Starts a driver that logs to a file in this folder.
+    pub(crate) fn spawn_into(&self, folder: &Path, more: &[&str]) -> Driver {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let root = text(self.kubelet.root().to_owned());
         let kubeconfig = text(self.kubeconfig());
@@ -95,11 +100,7 @@ impl Rig {
             &kubeconfig,
         ];
         let arguments: Vec<String> = usual.iter().chain(more).map(ToString::to_string).collect();
-        Driver::spawn(
-            self.folder.path(),
-            self.drivers.fetch_add(1, Ordering::Relaxed),
-            &arguments,
-        )
+        Driver::spawn(folder, self.drivers.fetch_add(1, Ordering::Relaxed), &arguments)
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use super::search::contains;
 
 const DRIVER: &str = "drain.example";
 const LIMIT: Duration = Duration::from_secs(120);
+/// Where it writes to: not where its configuration is, which it watches, and says so at this level of logging.
+const SAID: &str = "said";
 /// What the simulator keeps that somebody could read.
 const KINDS: [&str; 6] = [
     "nodes",
@@ -163,9 +165,13 @@ impl Node {
         self.api.store().apply(object).unwrap();
     }
 
+    fn said(&self, file: &str) -> PathBuf {
+        self.folder.path().join(SAID).join(file)
+    }
+
     /// What people were told on standard output.
     pub(crate) fn told(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("out")).unwrap()
+        std::fs::read_to_string(self.said("out")).unwrap()
     }
 
     /// All Events: `Type Reason: Note`.
@@ -210,7 +216,7 @@ impl Node {
         let mut all = Vec::new();
         let folder = self.folder.path();
         for file in ["out", "err"] {
-            all.push((file.to_owned(), std::fs::read(folder.join(file)).unwrap()));
+            all.push((file.to_owned(), std::fs::read(self.said(file)).unwrap()));
         }
         assert!(contains(&all[1].1, logged), "`{logged}` was not logged");
         let metrics = self.metrics();
@@ -238,7 +244,7 @@ impl Node {
     }
 
     fn metrics(&self) -> Vec<u8> {
-        let log = std::fs::read_to_string(self.folder.path().join("err")).unwrap();
+        let log = std::fs::read_to_string(self.said("err")).unwrap();
         let line = log.lines().find(|line| line.contains("metrics are served"));
         let address = line.unwrap().rsplit_once("address=").unwrap().1.trim();
         let mut stream = TcpStream::connect(address).unwrap();
@@ -259,7 +265,9 @@ impl Drop for Node {
 }
 
 fn spawn(folder: &Path, node: &str, root: &Path) -> Child {
-    let file = |name: &str| File::create(folder.join(name)).unwrap();
+    let said = folder.join(SAID);
+    std::fs::create_dir_all(&said).unwrap();
+    let file = |name: &str| File::create(said.join(name)).unwrap();
     Command::new(env!("CARGO_BIN_EXE_scupper"))
         .args(["kubelet-plugin", "--driver-name", DRIVER, "--node-name", node])
         .args(["--metrics-address", "0", "--sla", "3m"])
