@@ -1,6 +1,6 @@
 //! The state of a drain after each event, and how it ends, held against the invariants.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use scupper_engine::{
@@ -142,11 +142,16 @@ impl Referee {
 
     fn waiting(&mut self, drain: &Drain, request: &Request, coverage: &mut Coverage) -> Checked {
         let waiting = drain.waiting();
-        let mut named = BTreeSet::new();
+        let mut named: Vec<&Uid> = waiting.iter().map(|(pod, _)| &pod.uid).collect();
+        named.sort_unstable();
+        if let Some((uid, _)) = named
+            .iter()
+            .zip(named.iter().skip(1))
+            .find(|(one, next)| one == next)
+        {
+            return broken(6, format!("pod {uid} waits for two reasons"));
+        }
         for (pod, reason) in &waiting {
-            if !named.insert(&pod.uid) {
-                return broken(6, format!("pod {} waits for two reasons", pod.uid));
-            }
             if self.knowledge.buried.contains(&pod.uid) {
                 return broken(
                     6,
@@ -160,7 +165,11 @@ impl Referee {
             }
         }
         if request.intent == Intent::Drain && self.knowledge.heard_pods {
-            let forgotten = self.knowledge.there.keys().find(|uid| !named.contains(uid));
+            let forgotten = self
+                .knowledge
+                .there
+                .keys()
+                .find(|uid| named.binary_search(uid).is_err());
             if let Some(uid) = forgotten {
                 return broken(6, format!("pod {uid} is there and has no reason"));
             }

@@ -14,7 +14,8 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Entry {
     at: Reverse<(u64, u64)>,
-    due: Due,
+    // In a box, as entries are moved about in the heap.
+    due: Box<Due>,
 }
 
 impl Queue {
@@ -22,7 +23,7 @@ impl Queue {
         self.count += 1;
         self.heap.push(Entry {
             at: Reverse((at, self.count)),
-            due,
+            due: Box::new(due),
         });
     }
 
@@ -32,7 +33,7 @@ impl Queue {
     }
 
     pub(crate) fn pop(&mut self) -> Option<(u64, Due)> {
-        self.heap.pop().map(|entry| (entry.at.0.0, entry.due))
+        self.heap.pop().map(|entry| (entry.at.0.0, *entry.due))
     }
 }
 

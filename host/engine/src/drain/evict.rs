@@ -19,17 +19,20 @@ impl Drain {
             let Some(run) = self.roster.waves.get(place).filter(|run| run.started.is_some()) else {
                 continue;
             };
-            let pods: Vec<Uid> = run.wave.pods.clone();
+            let askable = run.wave.pods.iter().filter_map(|uid| self.askable(uid));
+            let pods: Vec<Pod> = askable.cloned().collect();
             let limit = run
                 .wave
                 .max_parallel
                 .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-            let mut leaving = pods.iter().filter(|uid| self.is_leaving(uid)).count();
-            for uid in &pods {
-                let counted = self.is_leaving(uid);
-                if let Some(pod) = self.askable(uid) {
+            let mut leaving = run.wave.pods.iter().filter(|uid| self.is_leaving(uid)).count();
+            for pod in &pods {
+                let uid = &pod.id.uid;
+                // Asked about once more: those before it may have changed something.
+                if self.askable(uid).is_some() {
+                    let counted = self.is_leaving(uid);
                     let room = counted || leaving < limit;
-                    let hold = self.ask_or_hold(&pod, room);
+                    let hold = self.ask_or_hold(pod, room);
                     if let Some(target) = self.roster.target_mut(uid) {
                         target.hold = hold;
                     }
@@ -55,12 +58,12 @@ impl Drain {
     }
 
     /// The pod, if it waits to be asked and its time has come.
-    fn askable(&self, uid: &Uid) -> Option<Pod> {
+    fn askable(&self, uid: &Uid) -> Option<&Pod> {
         let target = self.roster.target(uid)?;
         let pod = self.world.pod(uid)?;
         let ends_by_itself = target.verdict == Verdict::AwaitCompletion && !pod.is_finished();
         let waits = matches!(target.state, State::Waiting) && self.now >= target.not_before;
-        (waits && !ends_by_itself && self.may_remove(uid)).then(|| pod.clone())
+        (waits && !ends_by_itself && self.may_remove(uid)).then_some(pod)
     }
 
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds

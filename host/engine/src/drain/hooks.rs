@@ -75,7 +75,8 @@ impl OpenHook {
 impl Drain {
     /// Whether the hooks are through; takes the next step of the one whose turn it is.
     pub(super) fn gate(&mut self, phase: HookPhase, subject: &Subject) -> Gate {
-        for policy in self.policies_with(phase) {
+        let policies: Vec<String> = self.policies_with(phase).cloned().collect();
+        for policy in policies {
             let key = HookKey {
                 phase,
                 subject: subject.clone(),
@@ -96,11 +97,11 @@ impl Drain {
 
     /// Whether the hooks are through, saved or not.
     pub(super) fn are_done(&self, phase: HookPhase, subject: &Subject) -> bool {
-        self.policies_with(phase).into_iter().all(|policy| {
+        self.policies_with(phase).all(|policy| {
             let key = HookKey {
                 phase,
                 subject: subject.clone(),
-                policy,
+                policy: policy.clone(),
             };
             self.memory.done.contains_key(&key)
         })
@@ -139,19 +140,21 @@ impl Drain {
 
     /// Why something waits that waits for a hook of this phase.
     pub(super) fn hook_reason(&self, phase: HookPhase, subject: &Subject) -> Option<Reason> {
-        let policies = self.policies_with(phase);
-        let policy = policies.into_iter().find(|policy| {
+        let policy = self.policies_with(phase).find(|policy| {
             let key = HookKey {
                 phase,
                 subject: subject.clone(),
-                policy: policy.clone(),
+                policy: (*policy).clone(),
             };
             self.memory
                 .done
                 .get(&key)
                 .is_none_or(|revision| !self.memory.is_saved(*revision))
         })?;
-        Some(Reason::HookRunning { policy, phase })
+        Some(Reason::HookRunning {
+            policy: policy.clone(),
+            phase,
+        })
     }
 
     /// The pod is gone: nothing is to be done before its eviction any more.
@@ -185,12 +188,10 @@ impl Drain {
         }
     }
 
-    fn policies_with(&self, phase: HookPhase) -> Vec<String> {
-        let policies = self
-            .request
-            .policies
-            .iter()
-            .filter(|policy| policy.phases.contains(&phase));
-        policies.map(|policy| policy.name.clone()).collect()
+    fn policies_with(&self, phase: HookPhase) -> impl Iterator<Item = &String> {
+        let policies = self.request.policies.iter();
+        policies
+            .filter(move |policy| policy.phases.contains(&phase))
+            .map(|policy| &policy.name)
     }
 }

@@ -7,12 +7,15 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::roster::Standing;
 use crate::filter::{HOST_POLICY, skipped, skipped_at};
-use crate::{Notice, Plan, Pod, Time, Uid, Verdict};
+use crate::{Duration, Notice, Plan, Pod, Time, Uid, Verdict};
 
 impl Drain {
     /// Leaves behind what has been ending for too long by now, and tells the plan that this makes.
     pub(super) fn skip_overdue(&mut self) {
         let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
+        if timeout == Duration::ZERO {
+            return;
+        }
         let overdue = self
             .awaited()
             .filter_map(|pod| Some((pod.id.uid.clone(), skipped(pod, timeout, self.now)?)));
@@ -41,7 +44,11 @@ impl Drain {
     /// When pods will have been ending for too long.
     pub(super) fn skip_timers(&self) -> impl Iterator<Item = Time> {
         let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
-        self.awaited().filter_map(move |pod| skipped_at(pod, timeout))
+        let awaited = (timeout > Duration::ZERO).then(|| self.awaited());
+        awaited
+            .into_iter()
+            .flatten()
+            .filter_map(move |pod| skipped_at(pod, timeout))
     }
 
     /// Pods that are to leave and are there.

@@ -87,12 +87,14 @@ impl Drain {
 
     fn waiting_reason(&self, pod: &Pod, target: &Target) -> Reason {
         let wave = self.roster.wave_of(&pod.id.uid);
-        let name = wave.map_or_else(String::new, |run| run.wave.name.clone());
+        let not_started = || Reason::WaveNotStarted {
+            wave: wave.map_or_else(String::new, |run| run.wave.name.clone()),
+        };
         if let Some(reason) = self.phase_reason() {
             return reason;
         }
         if self.phase < Phase::Evicting {
-            return Reason::WaveNotStarted { wave: name };
+            return not_started();
         }
         if !self.world.is_cordoned() {
             return Reason::NodeUncordoned;
@@ -104,11 +106,11 @@ impl Drain {
             return Reason::AwaitingCompletion;
         }
         if !self.may_be_next(&pod.id.uid) {
-            return Reason::WaveNotStarted { wave: name };
+            return not_started();
         }
         if wave.is_none_or(|run| run.started.is_none()) {
-            let hook = self.wave_hook_reason(&name);
-            return hook.unwrap_or(Reason::WaveNotStarted { wave: name });
+            let hook = wave.and_then(|run| self.wave_hook_reason(&run.wave.name));
+            return hook.unwrap_or_else(not_started);
         }
         // What the API server said last stands until it is asked again, unless something else holds the pod now.
         let refusal = || target.refusal.clone();
