@@ -21,7 +21,7 @@ use super::view::View;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::policy::Session;
-use crate::report::Health;
+use crate::report::{Health, Traces};
 
 /// How many orders may wait for a drive. They are few and the drive takes them first.
 pub(crate) const ORDERS: usize = 64;
@@ -34,6 +34,8 @@ pub(crate) struct Tools {
     pub(crate) health: Health,
     /// The node of the drain, where it is watched already.
     pub(crate) own_node: Option<OwnNode>,
+    /// Where drains are told as traces, if anywhere.
+    pub(crate) traces: Option<Traces>,
 }
 
 /// Drives one drain to its end.
@@ -102,7 +104,7 @@ impl Drive {
             match heard {
                 Next::Heard(event) => {
                     Arc::make_mut(&mut self.view).apply(&event);
-                    self.reporter.heard(&event);
+                    self.reporter.heard(now, &event);
                     let cancelled = self.is_cancelled_by(&event);
                     self.drain.handle_event(now, event);
                     if cancelled {
@@ -167,6 +169,7 @@ impl Drive {
     }
 
     fn carry_out(&mut self, node: &str, command: Command, now: Time) {
+        self.reporter.asked(now, &command);
         let Command { id, task } = command;
         match task {
             Task::Plan { policy, draft } => {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{HandOverError, LocalError};
 use crate::cluster::{ConnectError, ReadError, WriteError};
 use crate::policy::{LoadError, RuntimeError, StartError};
-use crate::report::MetricsError;
+use crate::report::{MetricsError, TracesError};
 use crate::triggers::slm::SlmError;
 
 /// Why a command did not do what it was called for.
@@ -74,6 +74,9 @@ pub enum AppError {
     /// Metrics could not be served.
     #[error("could not serve metrics")]
     Metrics(#[source] MetricsError),
+    /// Traces could not be sent.
+    #[error("could not prepare to send traces")]
+    Traces(#[source] TracesError),
     /// The kubelet's side could not be served.
     #[error("could not serve the kubelet")]
     Slm(#[source] SlmError),

@@ -50,7 +50,13 @@ impl Begin for Opening {
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let reporter = Reporter::lines(self.format, &self.output, now, started, &request)
             .and_cluster(self.tools.cluster.clone(), &request)
-            .and_metrics(&self.metrics, &request);
+            .and_metrics(&self.metrics, &request)
+            .and_traces(
+                self.tools.traces.as_ref(),
+                self.tools.clock,
+                &request,
+                resume.as_ref(),
+            );
         let session = Arc::new(session);
         Ok(Drive::new(self.tools.clone(), session, request, resume, reporter))
     }

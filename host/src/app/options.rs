@@ -10,7 +10,7 @@ use super::config::DrainFile;
 use crate::clock::Clock;
 use crate::cluster::LEASE_NAMESPACE;
 use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
-use crate::report::Format;
+use crate::report::{Format, TraceSettings};
 use crate::triggers::slm::Claimant;
 
 /// The policies to load, in chain order.
@@ -54,6 +54,8 @@ pub struct PluginOptions {
     pub policies: PoliciesOptions,
     /// Where metrics are served; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
+    /// Where drains are told as traces; `None`: nowhere.
+    pub traces: Option<TraceSettings>,
     /// How drains are told on standard output.
     pub format: Format,
     /// What time it is.
@@ -90,6 +92,7 @@ impl Default for PluginOptions {
             drain_flags: None,
             policies: PoliciesOptions::default(),
             metrics: None,
+            traces: None,
             format: Format::Human,
             clock: Clock::System,
             compiler: None,

@@ -17,7 +17,7 @@ use super::reporter::Output;
 use super::terms::Terms;
 use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes};
 use crate::cluster::{Cluster, ConnectOptions};
-use crate::report::{Health, Metrics, MetricsServer};
+use crate::report::{Health, Metrics, MetricsServer, Traces};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
 use crate::triggers::{Demand, Standing};
 
@@ -50,6 +50,8 @@ impl Plugin {
         };
         let server = server.transpose().map_err(AppError::Metrics)?;
         let scraped = server.as_ref().map(MetricsServer::address);
+        let traces = options.traces.as_ref().map(Traces::start);
+        let traces = traces.transpose().map_err(AppError::Traces)?;
         let connect = ConnectOptions {
             kubeconfig: options.kubeconfig.clone(),
             eviction_timeout: options.eviction_timeout,
@@ -83,6 +85,7 @@ impl Plugin {
             clock: options.clock,
             health: health.clone(),
             own_node: Some(watching.node.clone()),
+            traces: traces.clone(),
         };
         let desk = DeskOptions {
             catalogue: Arc::clone(&kept.catalogue),
@@ -137,6 +140,9 @@ impl Plugin {
                 let _watching = watching;
                 let ended = supervise(desk, inbox, tokio::spawn(door), stop, health).await;
                 cordons.abort();
+                if let Some(traces) = traces {
+                    traces.close().await;
+                }
                 ended
             }
         });

@@ -6,17 +6,18 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scupper_engine::{Answer, Drain, Event, Notice, PodRef, Request, Time};
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, PodRef, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use super::publisher::Publisher;
 use super::trace;
+use crate::clock::Clock;
 use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity};
 use crate::report::{
-    ConditionChange, DrainMeter, Format, Metrics, NodeEvent, Sink, StuckPods, VIEW_ANNOTATION,
-    conditions_for, event_for,
+    ConditionChange, DrainMeter, DrainTrace, Format, Metrics, NodeEvent, Sink, StuckPods, Traces,
+    VIEW_ANNOTATION, conditions_for, event_for,
 };
 
 /// How long the last conditions may take once the drain is over.
@@ -37,6 +38,7 @@ pub(crate) struct Reporter {
     writes: Option<mpsc::UnboundedSender<Entry>>,
     writer: Option<JoinHandle<()>>,
     meter: Option<DrainMeter>,
+    trace: Option<DrainTrace>,
     publisher: Publisher,
     stuck: StuckPods,
     told: BTreeSet<(String, String)>,
@@ -68,6 +70,7 @@ impl Reporter {
             writes: None,
             writer: None,
             meter: None,
+            trace: None,
             publisher: Publisher::new(now),
             stuck: StuckPods::default(),
             told: BTreeSet::new(),
@@ -79,6 +82,20 @@ impl Reporter {
     /// Counts it, too.
     pub(crate) fn and_metrics(mut self, metrics: &Metrics, request: &Request) -> Self {
         self.meter = Some(DrainMeter::begin(metrics, request, self.started));
+        self
+    }
+
+    /// Tells it as a trace, too, where there is somebody to tell it to. `left`: by a former process.
+    pub(crate) fn and_traces(
+        mut self,
+        traces: Option<&Traces>,
+        clock: Clock,
+        request: &Request,
+        left: Option<&Checkpoint>,
+    ) -> Self {
+        let number = trace::number(&request.id);
+        let when = (clock, self.started);
+        self.trace = traces.map(|traces| DrainTrace::begin(traces, number, request, when, left));
         self
     }
 
@@ -97,8 +114,18 @@ impl Reporter {
         self.started
     }
 
-    /// Learns the names of pods.
-    pub(crate) fn heard(&mut self, event: &Event) {
+    /// The engine wants something done.
+    pub(crate) fn asked(&mut self, now: Time, command: &Command) {
+        if let Some(trace) = &mut self.trace {
+            trace.asked(now, command);
+        }
+    }
+
+    /// Learns the names of pods, and the answers.
+    pub(crate) fn heard(&mut self, now: Time, event: &Event) {
+        if let Some(trace) = &mut self.trace {
+            trace.heard(now, event);
+        }
         self.publisher.heard(event);
         match event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),
@@ -113,6 +140,9 @@ impl Reporter {
         tracing::debug!(drain = request.name, ?notice, "notice");
         if let Some(meter) = &mut self.meter {
             meter.notice(now, notice);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.notice(now, notice);
         }
         self.publisher.notice(now, notice);
         let conditions = conditions_for(request, notice).map(Entry::Conditions);

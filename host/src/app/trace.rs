@@ -1,20 +1,26 @@
-//! One number for everything that is logged of one drain, the same before and after a restart.
+//! One number for everything that is logged of one drain and for its trace, the same before and after a restart.
 
 use scupper_engine::Request;
 
-/// The 32 hexadecimal digits of a trace: those of the drain's UID, where its id is one.
+/// The 32 hexadecimal digits of a trace.
 pub(super) fn trace_id(id: &str) -> String {
+    format!("{:032x}", number(id))
+}
+
+/// The number of a trace: that of the drain's UID, where its id is one.
+pub(super) fn number(id: &str) -> u128 {
     let digits: String = id.chars().filter(|it| *it != '-').collect();
-    if digits.len() == 32 && digits.bytes().all(|it| it.is_ascii_hexdigit()) {
-        return digits.to_ascii_lowercase();
+    if digits.len() == 32
+        && digits.bytes().all(|it| it.is_ascii_hexdigit())
+        && let Ok(number) = u128::from_str_radix(&digits, 16)
+    {
+        return number;
     }
     // FNV-1a over 128 bits: no secret, only a name.
-    let hash = id
-        .bytes()
+    id.bytes()
         .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
             (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-        });
-    format!("{hash:032x}")
+        })
 }
 
 /// What every line that is logged while a drain is driven says of it.

@@ -206,6 +206,11 @@ pub struct PluginArgs {
     /// 0.0.0.0:9090 for everybody. Without it: nowhere.
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = super::address::listen)]
     pub metrics_address: Option<SocketAddr>,
+    /// Send each drain as a trace to a collector of OpenTelemetry, over OTLP: http://127.0.0.1:4318. Its path
+    /// /v1/traces is put behind it. OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL, _HEADERS,
+    /// OTEL_SERVICE_NAME and the like) say the rest, or all of it. Without an endpoint: nowhere.
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     /// What becomes of our own cordon when a drain fails, passes its deadline or is lost [default: keep].
     #[arg(long, value_enum)]
     pub on_failure: Option<OnFailure>,

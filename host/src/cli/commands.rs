@@ -136,7 +136,8 @@ pub(super) const fn exit_of(error: &AppError) -> Exit {
         | AppError::Policies(_)
         | AppError::Reload(_)
         | AppError::Slm(_)
-        | AppError::Metrics(_) => Exit::Config,
+        | AppError::Metrics(_)
+        | AppError::Traces(_) => Exit::Config,
         AppError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
         AppError::HandOver(_) => Exit::Cluster,
         AppError::Local(_) => Exit::DrainFailed,

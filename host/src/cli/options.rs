@@ -12,6 +12,7 @@ use crate::app::{self, PluginOptions, PoliciesOptions};
 use crate::policy::{
     PolicySource, PolicySpec, ReloadOptions, SourceText, Wanted, check_policy_name, keeps_configuration,
 };
+use crate::report::{TraceSettings, trace_settings};
 use crate::triggers::slm::Claimant;
 
 /// What is wrong with the command line's values.
@@ -48,6 +49,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     };
     let own_pod = own_pod(&mut problems);
     let drain = flags.clone().or(file);
+    let traces = traces(&mut problems, args.otlp_endpoint.as_deref());
     let options = own_pod.map(|own_pod| PluginOptions {
         kubeconfig: args.cluster.kubeconfig.clone(),
         eviction_timeout: app::eviction_timeout(&drain),
@@ -61,6 +63,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         drain_flags: args.policies.config.as_ref().map(|_| flags),
         policies,
         metrics: args.metrics_address,
+        traces,
         lease_namespace: args.lease_namespace.clone(),
         ..PluginOptions::default()
     });
@@ -81,6 +84,23 @@ fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
 
 pub(super) fn own_pod(problems: &mut Problems) -> Option<Option<PodRef>> {
     problems.check(app::own_pod_from_env(|name| std::env::var(name).ok()))
+}
+
+fn traces(problems: &mut Problems, flag: Option<&str>) -> Option<TraceSettings> {
+    match trace_settings(flag, |name| std::env::var(name).ok()) {
+        Ok(settings) => settings,
+        Err(wrong) => {
+            problems.0.extend(wrong.iter().map(ToString::to_string));
+            None
+        }
+    }
+}
+
+/// Where the environment says that drains are told as traces.
+pub(super) fn traces_from_env() -> Result<Option<TraceSettings>, OptionsError> {
+    let mut problems = Problems::default();
+    let traces = traces(&mut problems, None);
+    problems.end(Some(traces))
 }
 
 /// A flag's duration.

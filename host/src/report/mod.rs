@@ -1,5 +1,5 @@
 //! Telling people: the engine's notices as lines for a terminal, as JSON, as node conditions and as Events; and what is
-//! counted, as metrics; how it stands, for probes.
+//! counted, as metrics; how it stands, for probes; where a collector is named, as traces.
 //!
 //! It consumes notices and can block nobody. It must not know the API server: what is to be written there it only
 //! computes.
@@ -18,6 +18,7 @@ mod sink;
 mod stale;
 mod status;
 mod stuck;
+mod traces;
 mod view;
 mod words;
 
@@ -33,4 +34,5 @@ pub use sink::{Format, Sink};
 pub use stale::conditions_of_uncordoned;
 pub use status::{NodeStatus, NodeWish, status_lines, status_to_json};
 pub use stuck::StuckPods;
+pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesError, trace_settings};
 pub use view::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_from_text, view_to_text};

@@ -13,6 +13,8 @@
 
 mod calls;
 mod claims;
+#[path = "../support/collector.rs"]
+mod collector;
 #[path = "../support/component.rs"]
 mod component;
 mod crashes;
@@ -33,4 +35,5 @@ mod resuming;
 mod rig;
 mod rolling;
 mod seeing;
+mod traces;
 mod transitions;

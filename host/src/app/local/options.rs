@@ -7,7 +7,7 @@ use scupper_engine::{Intent, Settings};
 
 use crate::app::{Nodes, Output, PoliciesOptions};
 use crate::clock::Clock;
-use crate::report::Format;
+use crate::report::{Format, TraceSettings};
 
 /// What is asked for at the command line.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct LocalOptions {
     pub output: Output,
     /// Where the leases of nodes are.
     pub lease_namespace: String,
+    /// Where drains are told as traces; `None`: nowhere.
+    pub traces: Option<TraceSettings>,
     /// What time it is.
     pub clock: Clock,
     /// The program that compiles policies; `None`: this one.

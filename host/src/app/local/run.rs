@@ -16,7 +16,7 @@ use crate::app::reporter::{Output, Reporter};
 use crate::app::{AppError, nodes, policies};
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
-use crate::report::{Format, Health, Prefixed};
+use crate::report::{Format, Health, Prefixed, Traces};
 
 /// Orders that may wait for a drive.
 const ORDERS: usize = 4;
@@ -43,6 +43,8 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     let names = nodes::resolve(&cluster, &options.nodes).await?;
     let compiler = options.compiler.clone();
     let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
+    let traces = options.traces.as_ref().map(Traces::start);
+    let traces = traces.transpose().map_err(AppError::Traces)?;
     let runner = Runner {
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
@@ -54,6 +56,7 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
         },
         cluster,
         options,
+        traces,
     };
     let ended = stream::iter(names)
         .map(|name| runner.one(name))
@@ -62,7 +65,12 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     tokio::pin!(ended, stop);
     loop {
         tokio::select! {
-            ended = &mut ended => return Ok(ended),
+            ended = &mut ended => {
+                if let Some(traces) = &runner.traces {
+                    traces.close().await;
+                }
+                return Ok(ended);
+            }
             () = &mut stop, if !runner.cancel.is_cancelled() => runner.cancel.cancel(),
         }
     }
@@ -74,6 +82,7 @@ struct Runner {
     cluster: Cluster,
     session: Arc<Session>,
     options: LocalOptions,
+    traces: Option<Traces>,
     cancel: CancellationToken,
     seats: Seats,
 }
@@ -162,6 +171,7 @@ impl Begin for Opening<'_> {
             cluster,
             options,
             session,
+            traces,
             ..
         } = self.runner;
         if again {
@@ -175,12 +185,14 @@ impl Begin for Opening<'_> {
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let output = self.runner.output(&request.node);
         let reporter = Reporter::lines(options.format, &output, now, started, &request)
-            .and_cluster(cluster.clone(), &request);
+            .and_cluster(cluster.clone(), &request)
+            .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref());
         let tools = Tools {
             cluster: cluster.clone(),
             clock: options.clock,
             health: Health::default(),
             own_node: None,
+            traces: traces.clone(),
         };
         Ok(Drive::new(tools, Arc::clone(session), request, resume, reporter))
     }

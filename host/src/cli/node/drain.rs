@@ -13,6 +13,7 @@ use crate::app::{self, Ended, HandOverOptions, LocalOptions, Nodes};
 use crate::cli::Exit;
 use crate::cli::args::ClusterArgs;
 use crate::cli::commands::{complain, exit_of, failed, print, wrong_options};
+use crate::cli::options::traces_from_env;
 use crate::cli::signals::Signals;
 use crate::clock::Clock;
 use crate::report::Format;
@@ -50,9 +51,14 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
             return code;
         }
     }
+    let traces = match traces_from_env() {
+        Ok(traces) => traces,
+        Err(error) => return wrong_options(&error),
+    };
     let options = LocalOptions {
         parallel,
         take_over: args.take_over,
+        traces,
         ..local(
             nodes,
             draining,
@@ -85,7 +91,12 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
             return code;
         }
     }
+    let traces = match traces_from_env() {
+        Ok(traces) => traces,
+        Err(error) => return wrong_options(&error),
+    };
     let options = LocalOptions {
+        traces,
         any_cordon: args.force,
         take_over: args.take_over,
         ..local(
@@ -120,6 +131,7 @@ fn local(
         any_cordon: false,
         format,
         output: Arc::new(|| Box::new(std::io::stdout())),
+        traces: None,
         lease_namespace: doer.lease_namespace.clone(),
         clock: Clock::System,
         compiler: None,

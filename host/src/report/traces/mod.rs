@@ -1,0 +1,19 @@
+//! Drains as traces of OpenTelemetry: what a drain did, with its times, sent to a collector over OTLP where the operator
+//! names one.
+//!
+//! A collector can hold up nobody: spans go into a bounded queue, and what does not fit is dropped and counted. It must
+//! not know what a step is for: it hears what everybody hears.
+
+mod collector;
+mod drain;
+mod exporter;
+mod questions;
+mod settings;
+mod span;
+mod stay;
+mod wire;
+
+pub use collector::TracesError;
+pub use drain::DrainTrace;
+pub use exporter::Traces;
+pub use settings::{TraceSettings, TraceSettingsError, trace_settings};

@@ -1,0 +1,91 @@
+//! One command and its answer as a span: an eviction, a step of a hook, a question to a planner, a write of the node.
+
+use scupper_engine::{Answer, EvictAnswer, PlanAnswer, PodRef, StepOutcome, Task, Time};
+
+use super::span::{OpenSpan, SpanId, Went};
+
+/// A command that has not been answered; `None`: one that tells people nothing.
+pub(super) fn asked(task: &Task, parent: SpanId, now: Time) -> Option<OpenSpan> {
+    let span = |name: String| OpenSpan::begin(SpanId::random(), Some(parent), name, now);
+    match task {
+        Task::Plan { policy, .. } => Some(span(format!("plan {policy}")).with("scupper.policy", policy)),
+        Task::Step { step, .. } => Some(
+            span(format!("step {} {}", step.policy, step.phase))
+                .with("scupper.policy", &step.policy)
+                .with("scupper.hook.phase", &step.phase.to_string()),
+        ),
+        Task::Evict { pod, .. } | Task::Delete { pod, .. } => Some(of_pod(span(task.name().to_owned()), pod)),
+        // It goes along with every step of a hook.
+        Task::Save { .. } => None,
+        _ => Some(span(task.name().to_owned())),
+    }
+}
+
+/// Says of a span which pod it is about.
+pub(super) fn of_pod(span: OpenSpan, pod: &PodRef) -> OpenSpan {
+    span.with("k8s.namespace.name", &pod.namespace)
+        .with("k8s.pod.name", &pod.name)
+        .with("k8s.pod.uid", &pod.uid.0)
+}
+
+/// The answer, in a word, and whether it is a good one.
+pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> Went {
+    let (word, went) = match answer {
+        Answer::Plan(answer) => planned(answer),
+        Answer::Step { outcome, .. } => stepped(outcome),
+        Answer::Evict(answer) => {
+            if let EvictAnswer::BudgetExhausted { budget, .. } = answer
+                && !budget.is_empty()
+            {
+                span.say("scupper.budget", budget);
+            }
+            evicted(answer)
+        }
+        Answer::Written { .. } => ("written", Went::Well),
+        Answer::Pods(_) => ("listed", Went::Well),
+        Answer::WriteConflict => ("conflict", Went::Unsaid),
+        Answer::NodeGone => ("node-gone", wrong("the node is gone")),
+        Answer::Unavailable { message } => ("unavailable", wrong(message)),
+        Answer::Rejected { message } => ("rejected", wrong(message)),
+    };
+    span.say("scupper.answer", word);
+    went
+}
+
+fn planned(answer: &PlanAnswer) -> (&'static str, Went) {
+    match answer {
+        PlanAnswer::Plan(_) => ("plan", Went::Well),
+        // The planner does what it is there for.
+        PlanAnswer::Refused { .. } => ("refused", Went::Unsaid),
+        PlanAnswer::Failed { message, .. } => ("failed", wrong(message)),
+    }
+}
+
+fn stepped(outcome: &StepOutcome) -> (&'static str, Went) {
+    match outcome {
+        StepOutcome::Done => ("done", Went::Well),
+        StepOutcome::Pending { .. } => ("pending", Went::Well),
+        StepOutcome::Failed { message, .. } => ("failed", wrong(message)),
+    }
+}
+
+fn evicted(answer: &EvictAnswer) -> (&'static str, Went) {
+    match answer {
+        EvictAnswer::Accepted => ("accepted", Went::Well),
+        EvictAnswer::NotFound => ("not-found", Went::Well),
+        // A budget that is kept is no fault of anybody.
+        EvictAnswer::UidMismatch { .. } => ("uid-mismatch", Went::Unsaid),
+        EvictAnswer::BudgetExhausted { .. } => ("budget-exhausted", Went::Unsaid),
+        EvictAnswer::BudgetNotObserved { .. } => ("budget-not-observed", Went::Unsaid),
+        EvictAnswer::NamespaceTerminating { .. } => ("namespace-terminating", Went::Unsaid),
+        EvictAnswer::Throttled { .. } => ("throttled", Went::Unsaid),
+        EvictAnswer::MoreThanOneBudget { message } => ("more-than-one-budget", wrong(message)),
+        EvictAnswer::Forbidden { message } => ("forbidden", wrong(message)),
+        EvictAnswer::Refused { message, .. } => ("refused", wrong(message)),
+        EvictAnswer::Unreachable { message } => ("unreachable", wrong(message)),
+    }
+}
+
+fn wrong(why: &str) -> Went {
+    Went::Wrong(why.to_owned())
+}

@@ -1,0 +1,87 @@
+//! Something of a drain that lasts and that another process may see the end of: a hook, or a pod that is to leave.
+
+use scupper_engine::{HookPhase, PodRef, Reason, Subject, Time};
+
+use super::questions;
+use super::span::{OpenSpan, SpanId};
+
+/// How many questions and waits of one hook or pod are told one by one. A pod that is held for a day is asked for
+/// thousands of times.
+const EACH: u32 = 32;
+
+/// A hook, by its policy and what it was called for.
+pub(super) type Hook = (String, HookPhase, Subject);
+
+/// What lasts, and what it waits for just now.
+pub(super) struct Stay {
+    pub(super) span: OpenSpan,
+    wait: Option<OpenSpan>,
+    asked: u32,
+    waited: u32,
+}
+
+impl Stay {
+    /// A hook of a drain.
+    pub(super) fn of_hook(trace: u128, drain: Option<SpanId>, hook: &Hook, started: Time) -> Self {
+        let (policy, phase, subject) = hook;
+        let phase = phase.to_string();
+        let (kind, of) = match subject {
+            Subject::Node => ("node", ""),
+            Subject::Wave(name) => ("wave", name.as_str()),
+            Subject::Pod(uid) => ("pod", uid.0.as_str()),
+        };
+        let id = SpanId::of(trace, &["hook", policy, &phase, kind, of]);
+        let mut span = OpenSpan::begin(id, drain, format!("hook {policy} {phase}"), started)
+            .with("scupper.policy", policy)
+            .with("scupper.hook.phase", &phase);
+        match subject {
+            Subject::Node => {}
+            Subject::Wave(name) => span.say("scupper.wave.name", name),
+            Subject::Pod(uid) => span.say("k8s.pod.uid", &uid.0),
+        }
+        Self::of(span)
+    }
+
+    /// A pod of a drain.
+    pub(super) fn of_pod(trace: u128, drain: Option<SpanId>, pod: &PodRef, started: Time) -> Self {
+        let id = SpanId::of(trace, &["pod", &pod.uid.0]);
+        Self::of(questions::of_pod(OpenSpan::begin(id, drain, "pod", started), pod))
+    }
+
+    const fn of(span: OpenSpan) -> Self {
+        Self {
+            span,
+            wait: None,
+            asked: 0,
+            waited: 0,
+        }
+    }
+
+    /// One more question; `None`: no more of them are told.
+    pub(super) const fn ask(&mut self) -> Option<SpanId> {
+        self.asked += 1;
+        if self.asked > EACH {
+            return None;
+        }
+        Some(self.span.id)
+    }
+
+    /// Waits for something from now on. Returns what it waited for until now.
+    pub(super) fn waits(&mut self, now: Time, reason: &Reason) -> Option<OpenSpan> {
+        let before = self.wait.take();
+        // While it is asked for, the question is there to be seen.
+        if *reason != Reason::EvictionRequested && self.waited < EACH {
+            self.waited += 1;
+            let (id, of) = (SpanId::random(), Some(self.span.id));
+            let wait = OpenSpan::begin(id, of, format!("wait {}", reason.name()), now);
+            self.wait = Some(wait.with("scupper.reason", &reason.to_string()));
+        }
+        before
+    }
+
+    /// It is over: itself with how often was asked, and what it waited for last.
+    pub(super) fn leave(mut self, asked: &str) -> (OpenSpan, Option<OpenSpan>) {
+        self.span.say(asked, self.asked);
+        (self.span, self.wait)
+    }
+}
