@@ -39,6 +39,7 @@ pub(super) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
     match played {
         Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),
         Err(DemoError::Driver(error)) => super::commands::failed(&error),
+        Err(DemoError::Environment(error)) => super::commands::wrong_options(&error),
         Err(error) => fail(&error, Exit::Bug),
     }
 }

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{AppError, Output, Plugin, PluginOptions, PoliciesOptions};
+use crate::cli::options::{OptionsError, traces_from_env};
 use crate::report::Format;
 
 /// The driver's name, and that of its drain transition.
@@ -37,6 +38,8 @@ pub(super) enum DemoError {
     Folder(#[source] std::io::Error),
     #[error("could not start the driver")]
     Driver(#[source] AppError),
+    #[error(transparent)]
+    Environment(OptionsError),
     #[error("{event} did not end: {message}")]
     Stuck { event: String, message: String },
     #[error("there is no real Slurm: {0}")]
@@ -97,6 +100,7 @@ impl Stage {
             node_name: node.to_owned(),
             kubelet_root: folder.path().to_owned(),
             policies,
+            traces: traces_from_env().map_err(DemoError::Environment)?,
             format,
             stop_grace: Duration::ZERO,
             ..PluginOptions::default()
