@@ -60,6 +60,27 @@ fn the_chart_gives_the_objects_of_the_overlays() {
 }
 
 #[test]
+fn variables_of_the_operator_stand_behind_those_of_the_chart() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let own = serde_json::json!([
+        {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+        {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://$(HOST_IP):4318"},
+    ]);
+    let mut command = Command::new(tool("helm"));
+    command.args(["template", "scupper", "--namespace=scupper"]);
+    command.arg(format!("--set-json=env={own}"));
+    let text = out(command.arg(deploy().join("helm/scupper")));
+    let all: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let driver = all.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
+    let env = &driver["spec"]["template"]["spec"]["containers"][0]["env"];
+    let env = env.as_array().unwrap();
+    assert_eq!(env[env.len() - 2..], own.as_array().unwrap()[..], "{env:?}");
+    assert!(env.iter().any(|it| it["name"] == "NODE_NAME"), "{env:?}");
+}
+
+#[test]
 fn a_release_in_another_namespace_binds_the_account_there() {
     if skip::left_out("real-apiserver") {
         return;

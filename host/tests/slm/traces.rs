@@ -62,14 +62,15 @@ async fn a_drain_is_one_trace_with_the_number_of_its_log_lines_also_after_kill_9
     rig.apply(policies::slurm_pod(pod("slurm-worker")));
     rig.pods(&["a"]);
     let policy = policies::argument("slurm");
-    // Compiled once for both.
-    let cache = tempfile::tempdir().unwrap();
+    // Compiled once for both, in a directory that the driver makes.
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
     let more = [
         ["--otlp-endpoint", &collector.url],
         ["--policy", &policy],
         ["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"],
         ["--policy-config", "slurm.poll-seconds=1"],
-        ["--policy-cache", cache.path().to_str().unwrap()],
+        ["--policy-cache", cache.to_str().unwrap()],
     ]
     .concat();
     let begun = now();

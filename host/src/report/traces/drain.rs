@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Event, Intent, Notice, Outcome, PodRef, Reason, Request, Summary,
-    Task, Time, Uid,
+    Answer, Checkpoint, Command, CommandId, Duration, Event, Intent, Notice, Outcome, Phase, PodRef, Reason,
+    Request, Summary, Task, Time, Uid,
 };
 
 use super::exporter::Traces;
@@ -16,6 +16,9 @@ use super::questions;
 use super::span::{OpenSpan, SpanId, Went};
 use super::stay::{Hook, Stay};
 use crate::clock::Clock;
+
+/// What lasted shorter is no wait: from one moment to the next a pod has some reasons that nobody looks for.
+const WAIT: Duration = Duration::from_millis(10);
 
 /// Tells one drain as a trace. Dropped before the drain has ended, it leaves the rest to whoever goes on with it.
 pub struct DrainTrace {
@@ -112,6 +115,8 @@ impl DrainTrace {
     /// Something happened.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         match notice {
+            // How it finished is told with it.
+            Notice::Phase(Phase::Finished) => self.leave_phase(now),
             Notice::Phase(phase) => {
                 self.leave_phase(now);
                 self.phase = self.child(phase.to_string(), now);
@@ -242,9 +247,8 @@ impl DrainTrace {
         }
     }
 
-    /// What did not last is no wait.
     fn end_wait(&self, wait: Option<OpenSpan>, now: Time) {
-        if let Some(wait) = wait.filter(|wait| wait.started() < now) {
+        if let Some(wait) = wait.filter(|wait| now.since(wait.started()) >= WAIT) {
             self.end(wait, now, Went::Unsaid);
         }
     }

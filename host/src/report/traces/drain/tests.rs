@@ -1,5 +1,7 @@
+//! A drain told notice by notice, and the spans that come of it.
+
 use scupper_engine::{
-    Answer, EvictAnswer, HookPhase, HookStep, Phase, Reason, SavedHook, StepOutcome, Subject, Task,
+    Answer, EvictAnswer, HookPhase, HookStep, Reason, SavedHook, StepOutcome, Subject, Task,
 };
 use tokio::sync::mpsc;
 
@@ -183,6 +185,7 @@ fn how_it_ended_is_its_status() {
     trace.notice(at(2), &Notice::Phase(Phase::Evicting));
     trace.asked(at(2), &evict(1));
     let remaining = vec![pod("web-1")];
+    trace.notice(at(9), &Notice::Phase(Phase::Finished));
     trace.notice(at(9), &finished(Outcome::DeadlineExceeded { remaining }));
     let spans = taken(&mut queue);
     assert_eq!(names(&spans), ["evicting", "pod", "drain"]);

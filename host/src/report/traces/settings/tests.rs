@@ -1,3 +1,5 @@
+//! The variables of OpenTelemetry, said well and badly.
+
 use super::*;
 
 fn of(flag: Option<&str>, env: &[(&str, &str)]) -> Result<Option<TraceSettings>, Vec<TraceSettingsError>> {
