@@ -208,7 +208,7 @@ fn what_is_asked_for_a_day_is_counted_and_not_told_each_time() {
         let pending = Answer::Step {
             outcome: StepOutcome::Pending {
                 state: Vec::new(),
-                again_after: scupper_engine::Duration::from_secs(1),
+                again_after: Duration::from_secs(1),
                 progress: String::new(),
                 waiting_for: Vec::new(),
             },
