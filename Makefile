@@ -74,7 +74,7 @@ test-slm: tools plugins ## Only the SLM scenarios, by name.
 	cargo test --locked -p scupper --test slm
 
 .PHONY: test-real-apiserver
-test-real-apiserver: tools plugins testbeds ## Only what runs on the real API server.
+test-real-apiserver: tools plugins testbeds ## Only what runs on the real API server. Needs root.
 	cargo test --locked -p scupper-simulator --test semantics_real
 	cargo test --locked -p scupper --test real_apiserver --test real_deploy
 

@@ -47,8 +47,9 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
         } => {
             let gone = count(summary.gone as usize, "pod");
             let kept = count(summary.kept as usize, "pod");
+            let stay = if summary.kept == 1 { "stays" } else { "stay" };
             let message = format!(
-                "drain {}: {gone} left and {kept} stay as its plan says; nothing else is here",
+                "drain {}: {gone} left and {kept} {stay} as its plan says; nothing else is here",
                 request.name
             );
             Some(pair("False", "True", COMPLETED, &message))
