@@ -6,7 +6,9 @@ use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
 use super::AppError;
+use super::reporter::condition;
 use crate::cluster::{Change, Cluster, ConnectOptions, Scope, WriteError};
+use crate::report::conditions_of_abandoned;
 
 /// What to clean up.
 #[derive(Clone, Debug)]
@@ -31,8 +33,16 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
     let node = cluster.node(&options.node).await.map_err(unseen)?;
     let mut removed = Vec::new();
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
-        forget(&cluster, &options.node, node.uid).await?;
+        forget(&cluster, &options.node, node.uid.clone()).await?;
         removed.push(format!("the annotation of node {}", options.node));
+        // Nobody could take the drain up any more, nor take this back.
+        let gone = "scupper cleanup has taken away what was known of the drain";
+        if let Some(changes) = conditions_of_abandoned(&node, gone) {
+            let conditions: Vec<_> = changes.iter().map(condition).collect();
+            let set = cluster.set_node_conditions(&options.node, &conditions).await;
+            set.map_err(AppError::Cleanup)?;
+            removed.push(format!("DrainInProgress of node {}", options.node));
+        }
     }
     if let Some(cluster) = cluster.in_served_group().await.map_err(AppError::Discovery)? {
         let mut transitions = cluster.lifecycle_transitions(&options.driver);

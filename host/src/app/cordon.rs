@@ -7,6 +7,7 @@ use scupper_engine::{Checkpoint, Node, Phase};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::lease::{Holder, Seats};
 use super::{PluginOptions, stale};
 use crate::cluster::Cluster;
 use crate::triggers::cordon::{self, CordonOptions, CordonWires, LABEL, Left, Look, NodeView, TRIGGER};
@@ -38,7 +39,12 @@ where
     } = wires;
     let name = options.node_name.clone();
     let (shown, seen) = watch::channel(None);
-    stale::take_back(cluster.clone(), standing.clone(), seen);
+    let seats = Seats {
+        cluster: cluster.clone(),
+        namespace: options.lease_namespace(),
+        own: Holder::own(options.settings.own_pod.as_ref()),
+    };
+    stale::take_back(seats, standing.clone(), seen);
     let nodes = nodes.map(move |node| {
         let seen = node.as_ref().map(view);
         shown.send_replace(node);

@@ -250,6 +250,7 @@ impl Desk {
                 format: self.format,
                 output: Arc::clone(&self.output),
                 metrics: self.metrics.clone(),
+                followed: wish.flags.is_some(),
             },
         };
         let drive = tokio::spawn(async move {

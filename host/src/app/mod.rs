@@ -30,6 +30,7 @@ mod policies;
 mod probes;
 mod publisher;
 mod reporter;
+mod seat;
 mod stale;
 mod status;
 mod terms;
@@ -37,6 +38,7 @@ mod trace;
 mod trial;
 mod view;
 
+pub(crate) use crate::triggers::cordon::TRIGGER as CORDON;
 pub use cleanup::{CleanupOptions, cleanup};
 pub use doctor::{DoctorOptions, Finding, FindingState, doctor};
 pub use error::AppError;
@@ -45,6 +47,7 @@ pub use handover::{
     CancelOptions, Cancelled, End, HandOverError, HandOverOptions, Handed, Typed, cancel, run as hand_over,
 };
 pub(crate) use label_selector::parse as parse_selector;
+pub(crate) use local::TRIGGER as COMMAND;
 pub use local::{Ended, LocalError, LocalOptions, run as run_locally};
 pub use nodes::Nodes;
 pub use options::{PluginOptions, PoliciesOptions};

@@ -27,6 +27,8 @@ pub(super) struct Opening {
     pub(super) format: Format,
     pub(super) output: Output,
     pub(super) metrics: Metrics,
+    /// Somebody follows it: it was handed over.
+    pub(super) followed: bool,
 }
 
 impl Begin for Opening {
@@ -56,7 +58,8 @@ impl Begin for Opening {
                 self.tools.clock,
                 &request,
                 resume.as_ref(),
-            );
+            )
+            .and_follower(self.followed);
         let session = Arc::new(session);
         Ok(Drive::new(self.tools.clone(), session, request, resume, reporter))
     }

@@ -11,6 +11,8 @@ const FIRST: Duration = Duration::from_secs(10);
 const EVERY: Duration = Duration::from_secs(10);
 /// Nothing has changed: told again all the same, so that readers know that somebody is at it.
 const ALIVE: Duration = Duration::from_secs(60);
+/// Where somebody follows the drain: a new plan, another wave and another word of a hook are told after so long.
+const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// Decides what is to be written of one drain, and when.
 pub(super) struct Publisher {
@@ -20,6 +22,8 @@ pub(super) struct Publisher {
     /// The node has the annotation, of this drain or a former one.
     there: bool,
     ended: Option<Outcome>,
+    /// Somebody follows it.
+    followed: bool,
 }
 
 impl Publisher {
@@ -31,7 +35,15 @@ impl Publisher {
             written: None,
             there: false,
             ended: None,
+            followed: false,
         }
+    }
+
+    /// For one that somebody follows.
+    pub(super) fn and_follower(mut self) -> Self {
+        self.keeper = self.keeper.and_plan();
+        self.followed = true;
+        self
     }
 
     pub(super) fn heard(&mut self, event: &Event) {
@@ -47,12 +59,26 @@ impl Publisher {
         }
     }
 
+    /// Whoever follows the drain is to hear of it at once, together with the plan.
+    pub(super) const fn is_urgent(&self, notice: &Notice) -> bool {
+        self.followed && matches!(notice, Notice::WaveStarted { .. } | Notice::HookWaiting { .. })
+    }
+
     /// What is to be written now, if anything is.
     pub(super) fn due(&mut self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> Option<String> {
         let since = self.written.as_ref().map_or(self.began, |view| view.at);
         let pause = if self.written.is_none() { FIRST } else { EVERY };
         let request = drain.request();
-        if self.ended.is_some() || request.intent != Intent::Drain || now.since(since) < pause {
+        if self.ended.is_some() || request.intent != Intent::Drain {
+            return None;
+        }
+        if self.followed {
+            let view = self.keeper.view(now, &request.id, pods.clone());
+            if self.is_next_of_story(&view) {
+                return Some(self.write(view));
+            }
+        }
+        if now.since(since) < pause {
             return None;
         }
         let view = self.keeper.view(now, &request.id, pods);
@@ -61,6 +87,14 @@ impl Publisher {
             Some(known) => now.since(known.at) >= ALIVE || !known.says_as(&view),
         };
         is_news.then(|| self.write(view))
+    }
+
+    /// Whoever follows it has not heard that yet.
+    fn is_next_of_story(&self, view: &DriverView) -> bool {
+        match &self.written {
+            None => view.plan.is_some() || !view.hooks.is_empty(),
+            Some(known) => view.at.since(known.at) >= FOLLOWED && !view.tells_as(known),
+        }
     }
 
     /// What is to be written at the end: nothing, or a text in the place of what is there, or none in its place.

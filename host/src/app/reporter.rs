@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, PodRef, Request, Time};
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, PodRef, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity};
 use crate::report::{
     ConditionChange, DrainMeter, DrainTrace, Format, Metrics, NodeEvent, Sink, StuckPods, Traces,
-    VIEW_ANNOTATION, conditions_for, event_for,
+    VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
 };
 
 /// How long the last conditions may take once the drain is over.
@@ -42,6 +42,8 @@ pub(crate) struct Reporter {
     publisher: Publisher,
     stuck: StuckPods,
     told: BTreeSet<(String, String)>,
+    /// The node says already that it is being drained.
+    in_progress: bool,
     /// A view is on its way to the node; the next one waits.
     publishing: Arc<AtomicBool>,
     looked: Time,
@@ -74,6 +76,7 @@ impl Reporter {
             publisher: Publisher::new(now),
             stuck: StuckPods::default(),
             told: BTreeSet::new(),
+            in_progress: false,
             publishing: Arc::default(),
             looked: Time::default(),
         }
@@ -96,6 +99,14 @@ impl Reporter {
         let number = trace::number(&request.id);
         let when = (clock, self.started);
         self.trace = traces.map(|traces| DrainTrace::begin(traces, number, request, when, left));
+        self
+    }
+
+    /// Somebody follows it from afar and wants to hear the plan and the waves, too.
+    pub(crate) fn and_follower(mut self, followed: bool) -> Self {
+        if followed {
+            self.publisher = self.publisher.and_follower();
+        }
         self
     }
 
@@ -127,6 +138,9 @@ impl Reporter {
             trace.heard(now, event);
         }
         self.publisher.heard(event);
+        if let Event::Node(Some(node)) = event {
+            self.in_progress |= is_in_progress(node);
+        }
         match event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),
             Event::PodApplied(pod) => self.sink.know([pod]),
@@ -145,7 +159,10 @@ impl Reporter {
             trace.notice(now, notice);
         }
         self.publisher.notice(now, notice);
-        let conditions = conditions_for(request, notice).map(Entry::Conditions);
+        if self.publisher.is_urgent(notice) {
+            self.looked = Time::default();
+        }
+        let conditions = self.conditions(request, notice).map(Entry::Conditions);
         // The same again is no news.
         let mut is_news = |event: &NodeEvent| self.told.insert((event.reason.clone(), event.note.clone()));
         let event = event_for(request, notice)
@@ -154,6 +171,17 @@ impl Reporter {
         for entry in conditions.into_iter().chain(event) {
             self.write(entry);
         }
+    }
+
+    /// A drain that is taken up again may have been called over meanwhile, or never have been told of.
+    fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
+        let begins = match notice {
+            Notice::Cordoned { .. } => true,
+            Notice::Phase(Phase::Holding) => !self.in_progress,
+            _ => return conditions_for(request, notice),
+        };
+        self.in_progress = true;
+        begins.then(|| conditions_of_begun(request))
     }
 
     fn write(&self, entry: Entry) {
@@ -231,6 +259,11 @@ async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
             Err(error) => tracing::debug!(node, %error, attempt, "could not tell the API server yet"),
         }
     }
+}
+
+fn is_in_progress(node: &Node) -> bool {
+    let says = |it: &scupper_engine::Condition| it.kind == "DrainInProgress" && it.status == "True";
+    node.conditions.iter().any(says)
 }
 
 pub(super) fn condition(change: &ConditionChange) -> NodeCondition {

@@ -1,16 +1,24 @@
 //! Where nodes stand, read from the API server alone, where drivers write what only they know: none is asked, so it
 //! works while one is down, too.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use scupper_engine::{Budget, Event, Node};
+use tokio::time::timeout;
 
+use super::seat::SeatWatch;
 use super::view::View;
 use super::{AppError, Nodes, nodes};
 use crate::clock::Clock;
 use crate::cluster::{Change, Cluster, ConnectOptions, LifecycleEvent};
-use crate::report::{NodeStatus, NodeWish, VIEW_ANNOTATION, view_from_text};
+use crate::report::{NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
+
+/// While nothing changes, whoever drains is looked for this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Whose status is asked for.
 #[derive(Clone, Debug)]
@@ -21,6 +29,8 @@ pub struct StatusOptions {
     pub nodes: Nodes,
     /// What time it is.
     pub clock: Clock,
+    /// Where the leases of nodes are.
+    pub lease_namespace: String,
     /// Go on telling; otherwise each node is told once.
     pub watch: bool,
 }
@@ -37,19 +47,41 @@ pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -
     for name in &names {
         followed.push(follow(&cluster, name).await?.boxed());
     }
+    let namespace = options.lease_namespace.clone();
+    let mut seats = SeatWatch::new(cluster, namespace, options.clock);
     if options.watch {
-        let mut all = stream::select_all(followed);
-        while let Some(status) = all.next().await {
-            tell(&status);
-        }
+        watch(followed, seats, tell).await;
         return Ok(());
     }
     for mut one in followed {
-        if let Some(status) = one.next().await {
+        if let Some(mut status) = one.next().await {
+            status.seat = seats.look(&status).await;
             tell(&status);
         }
     }
     Ok(())
+}
+
+/// Whoever is killed changes nothing, so it is looked again after a while, too.
+async fn watch(
+    followed: Vec<BoxStream<'static, NodeStatus>>,
+    mut seats: SeatWatch,
+    mut tell: impl FnMut(&NodeStatus),
+) {
+    let mut all = stream::select_all(followed);
+    let mut last: BTreeMap<String, NodeStatus> = BTreeMap::new();
+    loop {
+        let news = match timeout(LOOK_AGAIN, all.next()).await {
+            Ok(None) => return,
+            Ok(Some(status)) => vec![status],
+            Err(_) => last.values().cloned().collect(),
+        };
+        for mut status in news {
+            status.seat = seats.look(&status).await;
+            tell(&status);
+            last.insert(status.node.name.clone(), status);
+        }
+    }
 }
 
 /// What is known so far of a node.
@@ -140,6 +172,7 @@ impl Known {
             pods: self.view.pods().cloned().collect(),
             budgets: budgets.clone(),
             wishes: wishes.iter().map(wish).collect(),
+            seat: Seat::Unknown,
         })
     }
 }

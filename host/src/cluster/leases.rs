@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use scupper_engine::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::transport::escaped;
-use super::wire::{Meta, micros, nullable};
+use super::wire::{Meta, micros, moment, nullable};
 use super::write::Merge;
 use super::{Cluster, ReadError, WriteError};
 
@@ -25,6 +26,8 @@ pub struct Lease {
     pub holder: String,
     /// `spec.leaseDurationSeconds`
     pub length: Duration,
+    /// `spec.renewTime`, by the holder's clock.
+    pub renewed: Option<Time>,
     /// `metadata.resourceVersion`
     pub version: String,
     uid: String,
@@ -45,6 +48,8 @@ struct Spec {
     #[serde(deserialize_with = "nullable")]
     holder_identity: String,
     lease_duration_seconds: Option<u32>,
+    #[serde(deserialize_with = "moment")]
+    renew_time: Option<Time>,
     #[serde(deserialize_with = "nullable")]
     lease_transitions: i64,
 }
@@ -145,6 +150,7 @@ impl WireLease {
             name: meta.name,
             holder: spec.holder_identity,
             length: Duration::from_secs(u64::from(spec.lease_duration_seconds.unwrap_or_default())),
+            renewed: spec.renew_time,
             version: meta.resource_version,
             uid: meta.uid,
             transitions: spec.lease_transitions,

@@ -9,6 +9,8 @@ use super::words::{count, one_line};
 
 /// The reason of `Drained=True`.
 pub(super) const COMPLETED: &str = "DrainCompleted";
+/// The reason of `DrainInProgress=True`.
+pub(super) const STARTED: &str = "DrainStarted";
 
 /// One condition as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +36,16 @@ pub struct NodeEvent {
     pub note: String,
 }
 
+/// The pair of conditions of a drain that is under way.
+pub fn conditions_of_begun(request: &Request) -> Vec<ConditionChange> {
+    let message = format!("drain {} is under way", request.name);
+    pair("True", "False", STARTED, &message)
+}
+
 /// The pair of conditions that a notice calls for, if it does.
 pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
     match notice {
-        Notice::Cordoned { .. } => {
-            let message = format!("drain {} is under way", request.name);
-            Some(pair("True", "False", "DrainStarted", &message))
-        }
+        Notice::Cordoned { .. } => Some(conditions_of_begun(request)),
         Notice::Finished {
             outcome: Outcome::Drained,
             summary,

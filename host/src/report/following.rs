@@ -1,9 +1,12 @@
 //! A drain that somebody else carries out, as lines for people and for machines.
 
-use scupper_engine::{Duration, PodRef, Time};
+use std::collections::BTreeMap;
+
+use scupper_engine::{Duration, PodRef, Time, Uid};
 use serde_json::{Value, json};
 
 use super::Format;
+use super::view::{GroupView, PlanView, WaveView};
 use super::words::{count, one_line};
 
 /// What is seen of it.
@@ -41,11 +44,38 @@ pub enum Seen {
         /// What it says.
         message: String,
     },
+    /// What will be done.
+    Planned {
+        /// The plan.
+        plan: PlanView,
+        /// The names of the pods that it names, those that are known.
+        names: BTreeMap<Uid, PodRef>,
+    },
+    /// A wave has begun.
+    Wave {
+        /// Which.
+        wave: WaveView,
+        /// How many of its pods are still to leave, where that is known.
+        pods: Option<usize>,
+    },
+    /// Somebody has lifted the cordon in the middle.
+    Uncordoned,
     /// A hook of a policy holds it.
     Hook {
         /// The policy.
         policy: String,
-        /// Where.
+        /// Where, and of what.
+        phase: String,
+        /// Where it stands, as far as that is known.
+        progress: String,
+        /// Whom it waits for.
+        waiting_for: Vec<String>,
+    },
+    /// A hook that held it is through.
+    HookDone {
+        /// The policy.
+        policy: String,
+        /// Where, and of what.
         phase: String,
     },
     /// A pod is held.
@@ -93,21 +123,25 @@ impl Following {
         Self { node, began: now }
     }
 
-    /// One line of it.
-    pub fn line(&self, format: Format, now: Time, seen: &Seen) -> String {
+    /// The lines of it that this is worth.
+    pub fn lines(&self, format: Format, now: Time, seen: &Seen) -> Vec<String> {
         match format {
             Format::Human => {
-                let (topic, text) = self.words(now, seen);
                 let gone = now.since(self.began).as_millis();
-                let text = one_line(&text);
-                format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
+                let line = |topic: &str, text: &str| {
+                    let text = one_line(text);
+                    format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
+                };
+                let (topic, text) = self.words(now, seen);
+                let rest = details(seen).into_iter().map(|text| line("", &text));
+                std::iter::once(line(topic, &text)).chain(rest).collect()
             }
             Format::Json => {
                 let mut line = json!({ "time": now.as_millis(), "node": self.node });
                 if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields(seen)) {
                     line.extend(fields);
                 }
-                line.to_string()
+                vec![line.to_string()]
             }
         }
     }
@@ -142,7 +176,33 @@ impl Following {
                 ),
             ),
             Seen::Condition { condition, message } => ("node", format!("{condition}: {message}")),
-            Seen::Hook { policy, phase } => ("hook", format!("{policy} holds the drain in {phase}")),
+            Seen::Planned { plan, .. } => ("plan", plan.head()),
+            Seen::Wave { wave, pods } => {
+                let left = pods.map(|pods| format!(": {} to leave", count(pods, "pod")));
+                let WaveView { name, number, of } = wave;
+                (
+                    "wave",
+                    format!("{number} of {of}, {name}{}", left.unwrap_or_default()),
+                )
+            }
+            Seen::Uncordoned => (
+                "held",
+                "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned(),
+            ),
+            Seen::Hook {
+                policy,
+                phase,
+                progress,
+                ..
+            } => {
+                let progress = if progress.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {progress}")
+                };
+                ("hook", format!("{policy} holds the drain in {phase}{progress}"))
+            }
+            Seen::HookDone { policy, phase } => ("hook", format!("{policy} is through with {phase}")),
             Seen::Waits { pod, message, .. } => ("waits", format!("{pod}: {message}")),
             Seen::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
             Seen::TakenBack { why } => ("cancel", format!("{why}: the LifecycleEvent is taken back")),
@@ -161,6 +221,20 @@ impl Following {
                 },
             ),
         }
+    }
+}
+
+/// What stands below the first line.
+fn details(seen: &Seen) -> Vec<String> {
+    match seen {
+        Seen::Planned { plan, names } => {
+            plan.groups(|uid| names.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string))
+        }
+        Seen::Hook { waiting_for, .. } => {
+            let waits = waiting_for.iter().map(|on| format!("  waits for {on}"));
+            waits.collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -183,7 +257,31 @@ fn fields(seen: &Seen) -> Value {
         Seen::Condition { condition, message } => {
             json!({ "kind": "condition", "condition": condition, "message": message })
         }
-        Seen::Hook { policy, phase } => json!({ "kind": "hookWaiting", "policy": policy, "phase": phase }),
+        Seen::Planned { plan, names } => {
+            let group = |group: &GroupView| {
+                let pods = group.pods.iter().map(|uid| names.get(uid).map(PodRef::to_string));
+                let pods: Vec<_> = pods.flatten().collect();
+                json!({ "what": group.what, "policy": group.policy, "pods": pods, "more": group.more })
+            };
+            json!({
+                "kind": "planned", "leaving": plan.leaving, "staying": plan.staying,
+                "waves": plan.waves.iter().map(group).collect::<Vec<_>>(),
+                "stays": plan.stays.iter().map(group).collect::<Vec<_>>(),
+            })
+        }
+        Seen::Wave { wave, pods } => json!({
+            "kind": "waveStarted", "wave": wave.name, "number": wave.number, "of": wave.of, "pods": pods,
+        }),
+        Seen::Uncordoned => json!({ "kind": "uncordonedByOthers" }),
+        Seen::Hook {
+            policy,
+            phase,
+            progress,
+            waiting_for,
+        } => json!({
+            "kind": "hookWaiting", "policy": policy, "phase": phase, "progress": progress, "waitingFor": waiting_for,
+        }),
+        Seen::HookDone { policy, phase } => json!({ "kind": "hookDone", "policy": policy, "phase": phase }),
         Seen::Waits { pod, reason, message } => json!({
             "kind": "podWaits", "pod": pod.to_string(), "uid": pod.uid.0, "reason": reason, "message": message,
         }),
@@ -211,15 +309,16 @@ mod tests {
         };
         let now = Time::from_millis(2500);
         assert_eq!(
-            story.line(Format::Human, now, &seen),
-            "      1.5s  node     Drained=False: a b"
+            story.lines(Format::Human, now, &seen),
+            ["      1.5s  node     Drained=False: a b"]
         );
-        let json: Value = serde_json::from_str(&story.line(Format::Json, now, &seen)).unwrap_or_default();
+        let json: Value =
+            serde_json::from_str(&story.lines(Format::Json, now, &seen).concat()).unwrap_or_default();
         assert_eq!(
             (&json["node"], &json["kind"]),
             (&json!("worker-1"), &json!("condition"))
         );
-        let left = story.line(Format::Human, now, &Seen::Left);
-        assert!(left.contains("scupper cancel worker-1"), "{left}");
+        let left = story.lines(Format::Human, now, &Seen::Left);
+        assert!(left.concat().contains("scupper cancel worker-1"), "{left:?}");
     }
 }

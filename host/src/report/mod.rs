@@ -23,7 +23,7 @@ mod view;
 mod words;
 
 pub use answers::{answer_words, answers_to_json};
-pub use conditions::{ConditionChange, NodeEvent, conditions_for, event_for};
+pub use conditions::{ConditionChange, NodeEvent, conditions_for, conditions_of_begun, event_for};
 pub use following::{Following, Seen};
 pub use health::{Health, Pulse};
 pub use json::{notice_to_json, planned_to_json};
@@ -31,8 +31,10 @@ pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, 
 pub use prefixed::Prefixed;
 pub use progress::Progress;
 pub use sink::{Format, Sink};
-pub use stale::conditions_of_uncordoned;
-pub use status::{NodeStatus, NodeWish, status_lines, status_to_json};
+pub use stale::{conditions_of_abandoned, conditions_of_uncordoned};
+pub use status::{NodeStatus, NodeWish, Seat, status_lines, status_to_json};
 pub use stuck::StuckPods;
 pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesError, trace_settings};
-pub use view::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_from_text, view_to_text};
+pub use view::{
+    DriverView, HookView, PlanView, VIEW_ANNOTATION, ViewKeeper, WaveView, view_from_text, view_to_text,
+};

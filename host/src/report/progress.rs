@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{
     Duration, HookPhase, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time,
-    Uid, Verdict, WaitingOn,
+    Uid, WaitingOn,
 };
 
-use super::words::{count, one_line};
+use super::view::PlanView;
+use super::words::{count, is_ordinary, one_line};
 
 /// A hook that waits without anything new is mentioned again after so long.
 const REMIND: Duration = Duration::from_secs(15);
@@ -170,37 +171,12 @@ impl Progress {
     }
 
     fn plan(&self, now: Time, plan: &Plan) -> Vec<String> {
-        let leaving = plan.leaving().count();
-        let staying = plan.decisions.len() - leaving;
-        let waves = count(plan.waves.len(), "wave");
-        let head = format!("{} to leave in {waves}, {staying} to stay", count(leaving, "pod"));
-        let mut lines = vec![self.line(now, "plan", &head)];
-        for (number, wave) in plan.waves.iter().enumerate() {
-            let names: Vec<_> = wave.pods.iter().map(|uid| self.name(uid)).collect();
-            lines.push(self.line(
-                now,
-                "",
-                &format!("wave {} {}: {}", number + 1, wave.name, shorten(&names)),
-            ));
-        }
-        let mut kept: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-        for decision in plan
-            .decisions
-            .iter()
-            .filter(|decision| decision.verdict == Verdict::Keep)
-        {
-            kept.entry((&decision.reason, &decision.policy))
-                .or_default()
-                .push(self.name(&decision.pod));
-        }
-        for ((reason, policy), names) in kept {
-            lines.push(self.line(
-                now,
-                "",
-                &format!("stays: {} ({}, {policy})", shorten(&names), one_line(reason)),
-            ));
-        }
-        lines
+        let plan = PlanView::of(plan);
+        let groups = plan.groups(|uid| self.name(uid)).into_iter();
+        let groups = groups.map(|text| self.line(now, "", &text));
+        std::iter::once(self.line(now, "plan", &plan.head()))
+            .chain(groups)
+            .collect()
     }
 
     fn planner_waits(&mut self, now: Time, policy: &str, message: &str, again: Time) -> Vec<String> {
@@ -279,20 +255,7 @@ impl Progress {
     }
 
     fn pod_waits(&mut self, now: Time, pod: &PodRef, reason: &Reason) -> Vec<String> {
-        // What every pod goes through is told by other lines.
-        let ordinary = matches!(
-            reason,
-            Reason::NotPlanned
-                | Reason::PlannerFailed { .. }
-                | Reason::Kept
-                | Reason::WaveNotStarted { .. }
-                | Reason::HookRunning { .. }
-                | Reason::ParallelLimit
-                | Reason::EvictionRequested
-                | Reason::NodeUncordoned
-                | Reason::Terminating { .. }
-        );
-        if ordinary {
+        if is_ordinary(reason) {
             return Vec::new();
         }
         let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
@@ -362,15 +325,5 @@ fn for_so_long(waited: Duration) -> String {
         format!(", for {waited} now")
     } else {
         String::new()
-    }
-}
-
-/// A list that does not fill the screen.
-fn shorten(names: &[String]) -> String {
-    const SHOWN: usize = 6;
-    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().checked_sub(SHOWN) {
-        None | Some(0) => shown,
-        Some(more) => format!("{shown} and {more} more"),
     }
 }

@@ -1,8 +1,9 @@
-//! A node that takes pods again is not drained any more, whoever gave it back.
+//! What conditions of ours say when nobody is there to take them back: a node that takes pods again is not drained any
+//! more, whoever gave it back, and a drain that nobody carries out is not in progress.
 
 use scupper_engine::{Condition, Node};
 
-use super::conditions::{COMPLETED, ConditionChange, pair};
+use super::conditions::{COMPLETED, ConditionChange, STARTED, pair};
 
 /// The pair of conditions that takes our `Drained=True` back from a node that is not cordoned any more; somebody else's
 /// is not ours to take back.
@@ -19,6 +20,14 @@ pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<ConditionChange>> {
     })
 }
 
+/// The pair of conditions that takes our `DrainInProgress=True` back, whose drain nobody carries out any more.
+pub fn conditions_of_abandoned(node: &Node, message: &str) -> Option<Vec<ConditionChange>> {
+    let is_ours =
+        |it: &Condition| it.kind == "DrainInProgress" && it.status == "True" && it.reason == STARTED;
+    let is_stale = node.conditions.iter().any(is_ours);
+    is_stale.then(|| pair("False", "False", "DrainAbandoned", message))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -28,6 +37,10 @@ mod tests {
     use super::*;
 
     fn node(unschedulable: bool, status: &str, reason: &str) -> Node {
+        with("Drained", unschedulable, status, reason)
+    }
+
+    fn with(kind: &str, unschedulable: bool, status: &str, reason: &str) -> Node {
         Node {
             name: "worker-1".into(),
             uid: Uid("n".into()),
@@ -35,7 +48,7 @@ mod tests {
             annotations: BTreeMap::new(),
             unschedulable,
             conditions: vec![Condition {
-                kind: "Drained".into(),
+                kind: kind.into(),
                 status: status.into(),
                 reason: reason.into(),
                 message: String::new(),
@@ -58,5 +71,20 @@ mod tests {
         ] {
             assert_eq!(conditions_of_uncordoned(&other), None, "{other:?}");
         }
+    }
+
+    #[test]
+    fn only_a_drain_of_ours_in_progress_is_called_abandoned() {
+        let of =
+            |status, reason| conditions_of_abandoned(&with("DrainInProgress", true, status, reason), "gone");
+        let pair = of("True", STARTED).unwrap();
+        let statuses: Vec<_> = pair.iter().map(|it| (it.kind, it.status)).collect();
+        assert_eq!(statuses, [("DrainInProgress", "False"), ("Drained", "False")]);
+        assert_eq!(of("False", STARTED), None);
+        assert_eq!(of("True", "KubectlDrain"), None);
+        assert_eq!(
+            conditions_of_abandoned(&node(true, "True", COMPLETED), "gone"),
+            None
+        );
     }
 }

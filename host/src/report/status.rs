@@ -5,15 +5,18 @@ mod advice;
 mod json;
 mod lines;
 mod reasons;
+mod seat;
 
 use std::collections::BTreeMap;
 
 use scupper_engine::{Budget, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
 
 use super::view::{DriverView, PodView};
+use super::words::is_ordinary;
 
 pub use json::status_to_json;
 pub use lines::status_lines;
+pub use seat::Seat;
 
 /// A process that drains tells at least once a minute; one that has missed two is taken for dead.
 const FRESH: Duration = Duration::from_secs(150);
@@ -31,6 +34,8 @@ pub struct NodeStatus {
     pub budgets: Vec<Budget>,
     /// Wishes for the node that are there.
     pub wishes: Vec<NodeWish>,
+    /// Who holds its lease, while a drain has not ended.
+    pub seat: Seat,
 }
 
 /// A LifecycleEvent.
@@ -70,11 +75,11 @@ impl NodeStatus {
         known
     }
 
-    /// What the process that drains knows, or knew at the end.
+    /// What the process that drains knows, or knew at the end. One that is gone knows nothing.
     fn fresh(&self, now: Time) -> Option<&DriverView> {
         let is_over = self.is_over();
-        let is_fresh =
-            |view: &&DriverView| view.ended.is_some() == is_over && (is_over || now.since(view.at) < FRESH);
+        let is_alive = |view: &DriverView| !self.seat.is_left() && now.since(view.at) < FRESH;
+        let is_fresh = |view: &&DriverView| view.ended.is_some() == is_over && (is_over || is_alive(view));
         self.driver.as_ref().filter(is_fresh)
     }
 
@@ -107,18 +112,11 @@ impl NodeStatus {
         all
     }
 
-    /// Pods that something outside of the drain holds, why in a word, and the facts.
+    /// Pods that are held by more than their turn and their own end, why in a word, and the facts.
     pub fn stuck(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
         let stuck = self.held(now).into_iter().filter_map(|held| {
             let reason = held.reason?;
-            let is_stuck = matches!(
-                reason,
-                Reason::BudgetExhausted { .. }
-                    | Reason::BudgetNotObserved { .. }
-                    | Reason::MoreThanOneBudget { .. }
-                    | Reason::TerminatingPastGrace { .. }
-            );
-            is_stuck.then(|| (&held.pod.id, reason.name(), lines::told(&reason, now)))
+            (!is_ordinary(&reason)).then(|| (&held.pod.id, reason.name(), lines::told(&reason, now)))
         });
         stuck.collect()
     }

@@ -1,4 +1,6 @@
-//! Small pieces of English that several reporters need.
+//! Small pieces of English that several reporters need, and what is worth none.
+
+use scupper_engine::Reason;
 
 /// `1 pod`, `2 pods`.
 pub(crate) fn count(n: usize, one: &str) -> String {
@@ -14,6 +16,22 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
+}
+
+/// What every pod goes through: other lines tell of it.
+pub(crate) const fn is_ordinary(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NotPlanned
+            | Reason::PlannerFailed { .. }
+            | Reason::Kept
+            | Reason::WaveNotStarted { .. }
+            | Reason::HookRunning { .. }
+            | Reason::ParallelLimit
+            | Reason::EvictionRequested
+            | Reason::NodeUncordoned
+            | Reason::Terminating { .. }
+    )
 }
 
 #[cfg(test)]

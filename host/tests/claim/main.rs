@@ -9,6 +9,7 @@
     reason = "helpers of tests, shared with those of the SLM scenarios; a failure is a failed test"
 )]
 
+mod conditions;
 mod cordon;
 mod crashes;
 #[path = "../slm/driver.rs"]
@@ -22,6 +23,8 @@ mod handover;
 mod node;
 #[path = "../slm/objects.rs"]
 mod objects;
+#[path = "../support/pairs.rs"]
+mod pairs;
 mod racing;
 #[path = "../slm/rig.rs"]
 mod rig;

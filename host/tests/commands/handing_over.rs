@@ -27,7 +27,14 @@ fn the_driver_drains_the_node_and_gives_it_back() {
             ("asked", "finished"),
             "{run:#?}"
         );
-        assert!(kinds.contains(&"podGone"), "{run:#?}");
+        // However short it is, the plan and the wave are told.
+        for kind in ["planned", "waveStarted", "podGone"] {
+            assert_eq!(
+                kinds.iter().filter(|it| **it == kind).count(),
+                1,
+                "{kind}: {run:#?}"
+            );
+        }
         assert_eq!(lines[lines.len() - 1]["outcome"], "Drained", "{run:#?}");
         assert!(rig.pods().is_empty() && rig.is_cordoned("worker-1"));
         assert_eq!(rig.mark("worker-1").unwrap()["by"], "LifecycleEvent");
@@ -72,6 +79,39 @@ fn what_only_a_drain_from_here_obeys_is_said() {
     let run = rig.run(&asks("drain", &["--disable-eviction", "--local"]));
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert_eq!(rig.mark("worker-1").unwrap()["by"], "command");
+}
+
+/// As a drain in the terminal is told: the plan, the wave, what holds a pod; each of it once.
+#[test]
+fn whoever_follows_hears_the_plan_the_waves_and_what_holds_a_pod() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    rig.apply(rig.pod("other", "worker-1"));
+    let mut drain = rig.start(&asks("drain", &["--pod-selector", "app!=other"]));
+    let lines = [
+        "plan     1 pod to leave in 1 wave, 1 to stay",
+        "         wave 1 all: shop/db",
+        "         stays: shop/other (",
+        "wave     1 of 1, all: 1 pod to leave",
+        "waits    shop/db: disruption budget keep-db does not allow it",
+    ];
+    for line in lines {
+        drain.says(line);
+    }
+    let store = rig.api.store();
+    store
+        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
+        .unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    for line in lines {
+        assert_eq!(run.stdout.matches(line).count(), 1, "{line}: {run:#?}");
+    }
+    let node = rig.node("worker-1");
+    let left = &node["metadata"]["annotations"]["scupper.dev/drain-status"];
+    assert!(left.is_null(), "a drain that is done leaves no word: {node}");
 }
 
 #[test]
@@ -198,6 +238,40 @@ fn whoever_follows_sees_that_somebody_else_cancels() {
     let run = drain.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
+}
+
+/// It is not begun again by the cordon that stays.
+#[test]
+fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let edit =
+        |change: &dyn Fn(&mut Value)| rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", change));
+    edit(&|node| {
+        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+        node["spec"]["unschedulable"] = json!(true);
+    })
+    .unwrap();
+    let evicts = || {
+        let requests = rig.api.requests().into_iter();
+        requests.filter(|it| it.subresource == "eviction").count()
+    };
+    until("the pod is asked to leave", || evicts() == 1);
+    let run = rig.run(&asks("cancel", &[]));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(
+        run.stdout.contains("cancelled: cordon cordon-worker-1"),
+        "{run:#?}"
+    );
+    assert!(rig.is_cordoned("worker-1"), "it is not ours to lift");
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&asks("drain", &["--timeout", "1s", "--pod-selector", "app=none"]));
+    assert_eq!(run.code, Some(0), "the next wish is carried out: {run:#?}");
+    assert_eq!(
+        (evicts(), rig.pods()),
+        (1, vec!["stuck".to_owned(), "web".to_owned()])
+    );
 }
 
 #[test]

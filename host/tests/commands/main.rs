@@ -7,9 +7,13 @@
 )]
 
 mod agent;
+mod conditions;
 mod draining;
 mod flags;
 mod handing_over;
+mod others;
+#[path = "../support/pairs.rs"]
+mod pairs;
 mod rig;
 mod standing_by;
 mod status;

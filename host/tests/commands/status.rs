@@ -27,18 +27,32 @@ fn a_drain_that_is_held_up_says_what_holds_each_pod() {
     drain.says("waits    shop/db");
     drain.says("it should have ended; finalizers: example.com/hold");
     tells_what_holds(&status(&rig));
+    assert_eq!(status(&rig)["lease"]["state"], "held");
     let told = told_by_the_driver(&rig);
     tells_what_holds(&told);
     assert_eq!(told["pods"][0]["source"], "driver", "{told}");
     assert_eq!(told["pods"][0]["wave"], "all", "{told}");
     assert_eq!(told["driver"]["wave"]["number"], 1, "{told}");
     drain.kill();
-    tells_what_holds(&status(&rig));
+    let told = status(&rig);
+    tells_what_holds(&told);
+    assert_eq!(
+        (&told["lease"]["state"], &told["driver"]["fresh"]),
+        (&json!("left"), &json!(false)),
+        "what it said last is not told as if it were there: {told}"
+    );
     let people = rig.run(&["status", "worker-1"]);
     assert!(
         people.stdout.contains("node worker-1: cordoned by Scupper"),
         "{people:#?}"
     );
+    for words in [
+        "nobody is at it any more: ",
+        "has ended; what follows",
+        "next: scupper drain worker-1 --take-over",
+    ] {
+        assert!(people.stdout.contains(words), "{words}: {people:#?}");
+    }
     assert!(
         people.stdout.contains("needs 1 healthy pods and has 1"),
         "{people:#?}"

@@ -22,6 +22,8 @@ pub struct Cancelled {
     pub node: String,
     /// What it was: `LifecycleEvent drain-worker-1-x7d2p`.
     pub wishes: Vec<String>,
+    /// Who asked for what was under way: [`Checkpoint::trigger`].
+    pub by: String,
     /// All of that is over.
     pub over: bool,
 }
@@ -55,6 +57,7 @@ pub async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, AppError>
         }
         cancelled.push(Cancelled {
             wishes: asked.names(),
+            by: asked.mark.map(|mark| mark.trigger).unwrap_or_default(),
             node,
             over,
         });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::ask::Hands;
 use super::bounds::Bounds;
@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(60);
 /// How long after the drain's own deadline the driver may say so.
 const LATE: Duration = Duration::from_secs(60);
+/// What is still on its way at the end comes within this, and without a longer pause than the second.
+const LINGER: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_millis(150);
 /// How often the driver's words about the end are looked for.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
@@ -65,7 +68,7 @@ impl<'a> Follower<'a> {
         );
         if let Some(first) = first {
             // What there was before is no news.
-            news.hear(&event.name, &first, hands.options.clock.now());
+            news.hear(&event, &first, hands.options.clock.now());
         }
         Self {
             hands,
@@ -89,6 +92,7 @@ impl<'a> Follower<'a> {
             let timer = self.timer;
             tokio::select! {
                 Some(status) = statuses.next() => if let Some(last) = self.hear(&status) {
+                    self.hear_out(&mut statuses).await;
                     return Ok(self.ended(last).await);
                 },
                 () = self.hands.left.cancelled(), if !matches!(self.stage, Stage::TakenBack { .. }) => {
@@ -117,12 +121,24 @@ impl<'a> Follower<'a> {
         (self.hands.tell)(self.node, seen);
     }
 
-    /// What it was last, when it is over; that is nothing when it was not seen to end.
-    fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
+    fn tell_news(&mut self, status: &NodeStatus) {
         let now = self.hands.options.clock.now();
-        for seen in self.news.hear(&self.event.name, status, now) {
+        for seen in self.news.hear(&self.event, status, now) {
             self.tell(&seen);
         }
+    }
+
+    /// What was written of the node before the end may be heard after it: another watch brings it.
+    async fn hear_out(&mut self, statuses: &mut (impl Stream<Item = NodeStatus> + Unpin)) {
+        let until = Instant::now() + LINGER;
+        while let Ok(Some(status)) = timeout_at(until.min(Instant::now() + QUIET), statuses.next()).await {
+            self.tell_news(&status);
+        }
+    }
+
+    /// What it was last, when it is over; that is nothing when it was not seen to end.
+    fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
+        self.tell_news(status);
         match status.wishes.iter().find(|wish| wish.name == self.event.name) {
             Some(wish) => {
                 self.seen = true;

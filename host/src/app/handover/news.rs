@@ -2,19 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{PodRef, Time, Uid};
+use scupper_engine::{Checkpoint, HookPhase, Node, Phase, PodRef, Subject, Time, Uid};
 
-use crate::report::{NodeStatus, Seen};
+use crate::cluster::LifecycleEvent;
+use crate::report::{DriverView, NodeStatus, PlanView, Seen, WaveView};
 
 /// Conditions that say something of a drain.
 const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
+
+/// A hook of one policy, for one thing.
+type HookKey = (String, HookPhase, Subject);
+
+/// Where it stands, and whom it waits for.
+type HookText = (String, Vec<String>);
 
 /// What was told of a node.
 #[derive(Default)]
 pub(super) struct News {
     pods: BTreeMap<Uid, PodRef>,
     waits: BTreeMap<Uid, String>,
-    hooks: Vec<(String, String)>,
+    /// Every pod that was seen.
+    names: BTreeMap<Uid, PodRef>,
+    plan: Option<PlanView>,
+    wave: Option<WaveView>,
+    hooks: BTreeMap<HookKey, HookText>,
+    /// The cordon was lifted by somebody else.
+    lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
     state: String,
     deadline: Option<Time>,
@@ -22,10 +35,22 @@ pub(super) struct News {
 
 impl News {
     /// What has become different.
-    pub(super) fn hear(&mut self, event: &str, status: &NodeStatus, now: Time) -> Vec<Seen> {
-        let mut news: Vec<_> = self.of_event(event, status).into_iter().collect();
+    pub(super) fn hear(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
+        let pods = status.pods.iter();
+        self.names
+            .extend(pods.map(|pod| (pod.id.uid.clone(), pod.id.clone())));
+        let mut news: Vec<_> = self.of_event(&event.name, status).into_iter().collect();
         news.extend(self.of_conditions(status));
-        news.extend(self.of_hooks(status));
+        // What stands there of another drain is no news of this one.
+        let mark = status.node.checkpoint.as_ref();
+        if let Some(mark) = mark.filter(|mark| mark.id == event.uid.0) {
+            let view = status.driver.as_ref().filter(|view| view.drain == event.uid.0);
+            if let Some(view) = view {
+                news.extend(self.of_view(view));
+            }
+            news.extend(self.of_cordon(&status.node, mark));
+            news.extend(self.of_hooks(mark, view));
+        }
         news.extend(self.of_pods(status));
         news.extend(self.of_waits(status, now));
         news
@@ -65,15 +90,82 @@ impl News {
         seen.collect()
     }
 
-    fn of_hooks(&mut self, status: &NodeStatus) -> Vec<Seen> {
-        let hooks = status.node.checkpoint.iter().flat_map(|mark| &mark.hooks);
-        let mut hooks: Vec<_> = hooks
-            .map(|hook| (hook.policy.clone(), hook.phase.to_string()))
-            .collect();
-        hooks.dedup();
-        let before = std::mem::replace(&mut self.hooks, hooks.clone());
-        let new = hooks.into_iter().filter(|hook| !before.contains(hook));
-        new.map(|(policy, phase)| Seen::Hook { policy, phase }).collect()
+    /// The plan and the waves, as the driver tells them.
+    fn of_view(&mut self, view: &DriverView) -> Vec<Seen> {
+        let mut news = Vec::new();
+        if view.plan.is_some() && view.plan != self.plan {
+            self.plan.clone_from(&view.plan);
+            let names = self.names.clone();
+            news.extend(view.plan.clone().map(|plan| Seen::Planned { plan, names }));
+        }
+        if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
+            self.wave = Some(wave.clone());
+            let own = view.pods.iter().filter(|pod| pod.wave == wave.name).count();
+            news.push(Seen::Wave {
+                wave: wave.clone(),
+                pods: (view.more == 0).then_some(own),
+            });
+        }
+        news
+    }
+
+    /// The node shows that a hook is under way; only the driver knows more of it.
+    fn of_hooks(&mut self, mark: &Checkpoint, view: Option<&DriverView>) -> Vec<Seen> {
+        let mut news = Vec::new();
+        // What is through is through, whatever was written before.
+        let open = |key: &HookKey| !mark.done.contains(key);
+        for hook in view.into_iter().flat_map(|view| &view.hooks) {
+            let waits = hook.waiting_for.iter();
+            let waits: Vec<_> = waits.map(|on| format!("{}: {}", on.what, on.detail)).collect();
+            let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
+            let text = (hook.progress.clone(), waits);
+            if open(&key) && self.hooks.get(&key) != Some(&text) {
+                news.push(self.hook(&key, text.clone()));
+                self.hooks.insert(key, text);
+            }
+        }
+        for hook in &mark.hooks {
+            let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
+            if !self.hooks.contains_key(&key) {
+                news.push(self.hook(&key, HookText::default()));
+                self.hooks.insert(key, HookText::default());
+            }
+        }
+        for key in &mark.done {
+            if self.hooks.remove(key).is_some() {
+                news.push(Seen::HookDone {
+                    policy: key.0.clone(),
+                    phase: self.place(key),
+                });
+            }
+        }
+        news
+    }
+
+    fn hook(&self, key: &HookKey, (progress, waiting_for): HookText) -> Seen {
+        Seen::Hook {
+            policy: key.0.clone(),
+            phase: self.place(key),
+            progress,
+            waiting_for,
+        }
+    }
+
+    fn place(&self, (_, phase, subject): &HookKey) -> String {
+        match subject {
+            Subject::Node => phase.to_string(),
+            Subject::Wave(wave) => format!("{phase} of wave {wave}"),
+            Subject::Pod(uid) => match self.names.get(uid) {
+                Some(pod) => format!("{phase} of {pod}"),
+                None => format!("{phase} of pod {uid}"),
+            },
+        }
+    }
+
+    fn of_cordon(&mut self, node: &Node, mark: &Checkpoint) -> Option<Seen> {
+        let lifted = !node.unschedulable && (Phase::Holding..=Phase::Evicting).contains(&mark.phase);
+        let was_lifted = std::mem::replace(&mut self.lifted, lifted);
+        (lifted && !was_lifted).then_some(Seen::Uncordoned)
     }
 
     fn of_pods(&mut self, status: &NodeStatus) -> Vec<Seen> {
@@ -102,3 +194,6 @@ impl News {
         news
     }
 }
+
+#[cfg(test)]
+mod tests;

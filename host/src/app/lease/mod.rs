@@ -10,8 +10,10 @@
 mod guard;
 mod holder;
 mod judge;
+mod onlooker;
 mod seats;
 
 pub(super) use guard::{Begin, Guard};
 pub(super) use holder::Holder;
+pub(super) use onlooker::Onlooker;
 pub(super) use seats::Seats;

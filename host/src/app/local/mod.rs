@@ -10,4 +10,4 @@ pub use options::LocalOptions;
 pub use run::{Ended, run};
 
 /// What these drains say of who asked for them.
-pub(super) const TRIGGER: &str = "command";
+pub(crate) const TRIGGER: &str = "command";

@@ -14,6 +14,7 @@ use super::{policies, scene, speaker, told};
 use crate::app::{self, Nodes, Output, StatusOptions};
 use crate::cli::commands::print;
 use crate::clock::Clock;
+use crate::cluster::LEASE_NAMESPACE;
 use crate::report::{Format, NodeStatus, Prefixed, VIEW_ANNOTATION, status_lines, status_to_json};
 
 const SHOP: &str = "worker-1";
@@ -137,6 +138,7 @@ async fn look(stage: &Stage, format: Format) -> Result<(), DemoError> {
         kubeconfig: Some(stage.kubeconfig()),
         nodes: Nodes::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
         clock,
+        lease_namespace: LEASE_NAMESPACE.to_owned(),
         watch: false,
     };
     let tell = |status: &NodeStatus| {

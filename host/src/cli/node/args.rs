@@ -129,6 +129,9 @@ pub struct StatusArgs {
     /// Go on telling whenever something changes.
     #[arg(long, short)]
     pub watch: bool,
+    /// The namespace of the leases that say whether somebody is at a drain: the driver's own.
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }

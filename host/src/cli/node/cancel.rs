@@ -21,7 +21,13 @@ pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
         Err(error) => return failed(&error),
     };
     let mut exit = Exit::Done;
-    for Cancelled { node, wishes, over } in &cancelled {
+    for Cancelled {
+        node,
+        wishes,
+        by,
+        over,
+    } in &cancelled
+    {
         let what = wishes.join(", ");
         match format {
             Format::Json => {
@@ -33,10 +39,10 @@ pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
         }
         if !over {
             exit = Exit::DrainFailed;
+            let within = &args.ended_within;
+            let gone = remedy(by, node);
             complain(&format!(
-                "node {node}: {what} is not over within {}; where whoever did it is gone, the driver ends it when it \
-                 runs again, and a drain from a terminal is taken over with scupper drain {node} --take-over",
-                args.ended_within
+                "node {node}: {what} is not over within {within}; {gone}"
             ));
         }
     }
@@ -44,6 +50,20 @@ pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
         complain("no node has these labels");
     }
     exit.into()
+}
+
+/// What is to be done where whoever did it is gone.
+fn remedy(by: &str, node: &str) -> String {
+    match by {
+        app::COMMAND => format!(
+            "where whoever did it is gone, take it over and press Ctrl-C there: scupper drain {node} --take-over"
+        ),
+        app::CORDON => format!(
+            "where the driver is gone, it goes on with it when it runs again, unless the node is given back: \
+             kubectl uncordon {node}"
+        ),
+        _ => "where the driver is gone, it ends it when it runs again".to_owned(),
+    }
 }
 
 fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {

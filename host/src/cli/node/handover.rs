@@ -29,14 +29,16 @@ pub(super) async fn hand_over(
         let now = options.clock.now();
         let mut stories = stories.borrow_mut();
         let begin = || Following::begin(node.to_owned(), now);
-        let line = stories
+        let lines = stories
             .entry(node.to_owned())
             .or_insert_with(begin)
-            .line(format, now, seen);
-        if many && format == Format::Human {
-            print(&format!("{node}  {line}"));
-        } else {
-            print(&line);
+            .lines(format, now, seen);
+        for line in lines {
+            if many && format == Format::Human {
+                print(&format!("{node}  {line}"));
+            } else {
+                print(&line);
+            }
         }
     };
     tokio::select! {

@@ -23,6 +23,7 @@ pub(crate) async fn run(args: &StatusArgs, format: Format) -> ExitCode {
         kubeconfig: args.cluster.kubeconfig.clone(),
         nodes,
         clock,
+        lease_namespace: args.lease_namespace.clone(),
         watch: args.watch,
     };
     let mut told = BTreeMap::new();

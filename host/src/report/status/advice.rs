@@ -1,7 +1,7 @@
 //! The next command to type for somebody who is woken at night by a drain that does not end. It looks first; what
 //! changes something comes with the condition under which it is right.
 
-use scupper_engine::{Checkpoint, PodRef, Reason};
+use scupper_engine::{Checkpoint, Phase, PodRef, Reason};
 
 /// For a pod; `None`: it will be gone by itself, or something else says it.
 pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String> {
@@ -34,7 +34,9 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
         Reason::EvictionRefused { .. } => {
             "kubectl get validatingwebhookconfigurations    # one of them refuses the eviction".to_owned()
         }
-        Reason::Forbidden { .. } => format!("scupper doctor --node {node}    # which right is missing"),
+        Reason::Forbidden { .. } => {
+            format!("scupper doctor --node {node}    # which right is missing, asked as whoever drains")
+        }
         Reason::Unreachable { .. } | Reason::Throttled { .. } => {
             "kubectl get --raw /readyz?verbose    # whether the API server is well".to_owned()
         }
@@ -59,10 +61,90 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
 
 /// For a hook that does not come to an end.
 pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
-    let give_up = match drain.trigger.as_str() {
-        "LifecycleEvent" => format!("kubectl delete lifecycleevent {}", drain.name),
-        "cordon" => format!("kubectl uncordon {node}"),
-        _ => "press Ctrl-C where it runs".to_owned(),
+    const LOOK: &str = "see to what it waits for";
+    let give_up = match (drain.phase, drain.trigger.as_str()) {
+        (Phase::RollingBack, _) => return format!("{LOOK}; the drain is being given up already"),
+        // Nothing leaves any more, and there is nothing to take back.
+        (Phase::Uncordoning, _) => return LOOK.to_owned(),
+        (_, "command") => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
+        (_, "cordon") => {
+            format!("scupper cancel {node}    # kubectl uncordon {node} does, too, and lifts the cordon")
+        }
+        _ => format!("scupper cancel {node}"),
     };
-    format!("see to what it waits for; to give the drain up: {give_up}")
+    format!("{LOOK}; to give the drain up: {give_up}")
+}
+
+/// For a drain that nobody is at any more.
+pub(super) fn of_nobody(drain: &Checkpoint, node: &str) -> String {
+    match (drain.trigger.as_str(), drain.phase) {
+        ("command", Phase::Uncordoning) => {
+            format!("scupper uncordon {node} --take-over    # goes on with it")
+        }
+        ("command", _) => {
+            format!("scupper drain {node} --take-over    # goes on with it; Ctrl-C then takes it back")
+        }
+        _ => format!(
+            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver there? it goes on when it runs"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use scupper_engine::Time;
+
+    use super::*;
+
+    fn mark(trigger: &str, phase: Phase) -> Checkpoint {
+        Checkpoint {
+            node: None,
+            id: "id".into(),
+            name: "drain-worker-1".into(),
+            trigger: trigger.into(),
+            phase,
+            started: Time::default(),
+            deadline: None,
+            own_cordon: true,
+            inherited: false,
+            cancelled: None,
+            hooks: Vec::new(),
+            done: Vec::new(),
+            returns: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_drain_is_given_up_where_it_is_driven() {
+        let hook = |trigger, phase| of_hook(&mark(trigger, phase), "worker-1");
+        assert!(
+            hook("LifecycleEvent", Phase::Holding).ends_with("to give the drain up: scupper cancel worker-1")
+        );
+        assert!(hook("cordon", Phase::Holding).ends_with(
+            "scupper cancel worker-1    # kubectl uncordon worker-1 does, too, and lifts the cordon"
+        ));
+        let command = hook("command", Phase::Holding);
+        assert!(
+            command.contains("press Ctrl-C where it runs, or: scupper cancel worker-1"),
+            "{command}"
+        );
+        for trigger in ["LifecycleEvent", "cordon", "command"] {
+            for phase in [Phase::RollingBack, Phase::Uncordoning] {
+                let over = hook(trigger, phase);
+                assert!(!over.contains("cancel") && !over.contains("Ctrl-C"), "{over}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_terminals_drain_is_taken_over_by_hand() {
+        let left = |trigger, phase| of_nobody(&mark(trigger, phase), "worker-1");
+        assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
+        assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
+        for trigger in ["LifecycleEvent", "cordon"] {
+            assert!(!left(trigger, Phase::Evicting).contains("--take-over"));
+        }
+    }
 }

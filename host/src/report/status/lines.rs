@@ -95,6 +95,12 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         }
     )];
     lines.extend(driver_line(status, now));
+    if status.seat.is_left() && !status.is_over() {
+        lines.push(format!(
+            "    next: {}",
+            advice::of_nobody(mark, &status.node.name)
+        ));
+    }
     if let Some(view) = status.fresh(now) {
         for hook in &view.hooks {
             lines.extend(hook_lines(status, hook, now));
@@ -119,6 +125,12 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     let view = match (&status.driver, status.fresh(now)) {
         (_, Some(view)) => view,
         (_, None) if status.is_over() => return None,
+        (_, None) if status.seat.is_left() => {
+            let gone = status.seat.words(now).unwrap_or_default();
+            return Some(format!(
+                "  driver     {gone}; what follows is what the API server shows"
+            ));
+        }
         (Some(stale), None) => {
             let ago = now.since(stale.at);
             return Some(format!(
@@ -126,8 +138,11 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             ));
         }
         (None, None) => {
-            let words = "has told of nothing that holds it up; what follows is what the API server shows";
-            return Some(format!("  driver     {words}"));
+            let silent = "has told of nothing that holds it up".to_owned();
+            let words = status.seat.words(now).unwrap_or(silent);
+            return Some(format!(
+                "  driver     {words}; what follows is what the API server shows"
+            ));
         }
     };
     let ago = now.since(view.at);

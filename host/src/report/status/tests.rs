@@ -123,6 +123,7 @@ fn stuck() -> NodeStatus {
             budget("two", "twice", 1, true),
         ],
         wishes: Vec::new(),
+        seat: Seat::Unknown,
     }
 }
 
@@ -264,7 +265,7 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
         "  driver     told what follows 4s ago; wave 2 of 3, late",
         "  hook       slurm is not through with before-evict of shop/db, for 30s now: 0 of 1 Slurm nodes drained",
         "    waits for slurm/gpu-0: allocated: jobs still run, for 1m00s",
-        "    next: see to what it waits for; to give the drain up: press Ctrl-C where it runs",
+        "    next: see to what it waits for; to give the drain up: press Ctrl-C where it runs, or: scupper cancel worker-1",
     ];
     assert_eq!(lines[2..6], expected);
     let json = status_to_json(&status, NOW);
@@ -280,6 +281,41 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     assert_eq!(
         status_to_json(&status, later)["pods"][1]["reason"],
         "BudgetExhausted"
+    );
+}
+
+/// What the driver told 4 s ago is not told as if it were still there.
+#[test]
+fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    status.seat = Seat::Left {
+        by: "somebody@laptop (process 7)".into(),
+        silent_since: Some(Time::from_millis(900_000)),
+    };
+    assert_eq!(named(&status)[1], ("cart", "BudgetExhausted"));
+    let lines = status_lines(&status, NOW);
+    let expected = [
+        "  driver     nobody is at it any more: somebody@laptop (process 7) has not renewed the lease of the node for \
+         1m40s; what follows is what the API server shows",
+        "    next: scupper drain worker-1 --take-over    # goes on with it; Ctrl-C then takes it back",
+    ];
+    assert_eq!(lines[2..4], expected);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(
+        (&json["lease"]["state"], &json["driver"]["fresh"]),
+        (&"left".into(), &false.into())
+    );
+    // Whoever holds it may say nothing, and without a lease nobody is called dead.
+    for seat in [Seat::Unknown, Seat::Held { by: "me".into() }, Seat::Free] {
+        status.seat = seat;
+        assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
+    }
+    status.driver = None;
+    let line = &status_lines(&status, NOW)[2];
+    assert!(
+        line.contains("holds no lease of this node, so it may be gone"),
+        "{line}"
     );
 }
 

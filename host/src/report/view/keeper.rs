@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{HookPhase, Notice, PodRef, Reason, Subject, Time, Uid};
 
-use super::{DriverView, HookView, PodView, WaveView};
+use super::{DriverView, HookView, PlanView, PodView, WaveView};
 
 /// Remembers what notices say of one drain.
 #[derive(Debug, Default)]
@@ -13,9 +13,18 @@ pub struct ViewKeeper {
     waves: BTreeMap<Uid, String>,
     hooks: BTreeMap<(String, HookPhase, Subject), HookView>,
     ended: Option<String>,
+    /// `None`: nobody wants it.
+    plan: Option<Option<PlanView>>,
 }
 
 impl ViewKeeper {
+    /// With the plan, because somebody follows it.
+    #[must_use]
+    pub fn and_plan(mut self) -> Self {
+        self.plan = Some(None);
+        self
+    }
+
     /// Something happened.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         match notice {
@@ -24,6 +33,9 @@ impl ViewKeeper {
                 let named =
                     waves.flat_map(|wave| wave.pods.iter().map(|uid| (uid.clone(), wave.name.clone())));
                 self.waves = named.collect();
+                if let Some(kept) = &mut self.plan {
+                    *kept = Some(PlanView::of(plan));
+                }
             }
             Notice::WaveStarted { name, number, of, .. } => {
                 self.wave = Some(WaveView {
@@ -77,6 +89,7 @@ impl ViewKeeper {
             drain: drain.to_owned(),
             at: now,
             ended: self.ended.clone(),
+            plan: self.plan.clone().flatten(),
             wave: self.wave.clone(),
             hooks: self.hooks.values().cloned().collect(),
             pods: pods.collect(),

@@ -4,12 +4,15 @@
 //! Here it is put together and taken apart. It must not know when it is written, nor how.
 
 mod keeper;
+mod plan;
 mod reason;
 mod wire;
 
 use scupper_engine::{HookPhase, Reason, Subject, Time, Uid, WaitingOn};
 
 pub use keeper::ViewKeeper;
+pub(super) use plan::GroupView;
+pub use plan::PlanView;
 pub use wire::{decode as view_from_text, encode as view_to_text};
 
 /// The annotation of the node that keeps it.
@@ -24,6 +27,8 @@ pub struct DriverView {
     pub at: Time,
     /// How it ended, in words, when it ended without being done.
     pub ended: Option<String>,
+    /// The plan, where somebody follows the drain.
+    pub plan: Option<PlanView>,
     /// The wave that is leaving.
     pub wave: Option<WaveView>,
     /// Hooks that are not through.
@@ -81,6 +86,11 @@ impl DriverView {
             ..self.clone()
         };
         moved == *other
+    }
+
+    /// Whether it tells the same story as another one: the plan, the wave, and what hooks wait for.
+    pub fn tells_as(&self, other: &Self) -> bool {
+        (&self.plan, &self.wave, &self.hooks) == (&other.plan, &other.wave, &other.hooks)
     }
 
     /// Whether it says anything that cannot be seen from outside: pods that only take their time can.

@@ -12,6 +12,15 @@ fn pod(number: usize) -> PodRef {
     }
 }
 
+fn group(what: &str) -> GroupView {
+    GroupView {
+        what: what.into(),
+        policy: "kubectl".into(),
+        pods: vec![Uid("u".into())],
+        more: 7,
+    }
+}
+
 /// One of each; a reason more in the engine is one more line here, as the match in `reason` does not compile without.
 fn reasons() -> Vec<Reason> {
     let message = || "in the server's words".to_owned();
@@ -96,6 +105,12 @@ fn what_is_kept_comes_back() {
         .collect();
     let mut view = keeper.view(Time::from_millis(10_000), "id", pods);
     view.ended = Some("DeadlineExceeded: too late".into());
+    view.plan = Some(PlanView {
+        leaving: 2,
+        staying: 1,
+        waves: vec![group("all")],
+        stays: vec![group("ignoring DaemonSet-managed Pods")],
+    });
     assert_eq!(view.pods.len(), reasons().len());
     assert_eq!(
         view.hooks[0].since,
@@ -147,6 +162,12 @@ fn it_is_never_too_large() {
     };
     let pods = (0..500).map(|number| (pod(number), refused(number))).collect();
     let view = keeper.view(Time::default(), &"id".repeat(1_000), pods);
+    let mut view = view;
+    let plan = PlanView {
+        waves: (0..500).map(|_| group(&"\u{1}".repeat(400))).collect(),
+        ..PlanView::default()
+    };
+    view.plan = Some(plan);
     let text = view_to_text(&view);
     assert!(text.len() < 64 * 1024, "{} bytes", text.len());
     let back = view_from_text(&text).unwrap();

@@ -4,7 +4,7 @@ use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
 use super::reason::{self, WireReason};
-use super::{DriverView, HookView, PodView, WaveView};
+use super::{DriverView, GroupView, HookView, PlanView, PodView, WaveView};
 
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;
@@ -14,6 +14,8 @@ const TEXT: usize = 200;
 /// Hooks, and things that one of them waits for.
 const HOOKS: usize = 8;
 const WAITS: usize = 8;
+/// Waves of a plan, and reasons why pods stay.
+const GROUPS: usize = 12;
 /// Bytes of all pods together. The annotations of a node have 256 KiB, and others want most of it.
 const PODS: usize = 24 * 1024;
 
@@ -25,6 +27,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ended: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<WirePlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     wave: Option<(String, u32, u32)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<WireHook>,
@@ -33,6 +37,17 @@ struct Wire {
     #[serde(default)]
     more: u32,
 }
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WirePlan {
+    leaving: u32,
+    staying: u32,
+    waves: Vec<WireGroup>,
+    stays: Vec<WireGroup>,
+}
+
+/// What, by whom, which pods, and how many more.
+type WireGroup = (String, String, Vec<String>, u32);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct WireHook {
@@ -78,6 +93,7 @@ pub fn encode(view: &DriverView) -> String {
         drain: short(&view.drain),
         at: view.at.as_millis(),
         ended: view.ended.as_deref().map(short),
+        plan: view.plan.as_ref().map(plan_to_wire),
         wave: view.wave.as_ref().map(|it| (short(&it.name), it.number, it.of)),
         hooks: view.hooks.iter().take(HOOKS).map(hook_to_wire).collect(),
         pods,
@@ -106,11 +122,46 @@ pub fn decode(text: &str) -> Option<DriverView> {
         drain: wire.drain,
         at: Time::from_millis(wire.at),
         ended: wire.ended,
+        plan: wire.plan.map(plan_from_wire),
         wave: wire.wave.map(|(name, number, of)| WaveView { name, number, of }),
         hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
         pods: pods.collect(),
         more: wire.more,
     })
+}
+
+fn plan_to_wire(plan: &PlanView) -> WirePlan {
+    let groups = |groups: &[GroupView]| {
+        let groups = groups.iter().take(GROUPS).map(|group| {
+            let pods = group.pods.iter().map(|uid| short(&uid.0)).collect();
+            (short(&group.what), short(&group.policy), pods, group.more)
+        });
+        groups.collect()
+    };
+    WirePlan {
+        leaving: plan.leaving,
+        staying: plan.staying,
+        waves: groups(&plan.waves),
+        stays: groups(&plan.stays),
+    }
+}
+
+fn plan_from_wire(wire: WirePlan) -> PlanView {
+    let groups = |groups: Vec<WireGroup>| {
+        let groups = groups.into_iter().map(|(what, policy, pods, more)| GroupView {
+            what,
+            policy,
+            pods: pods.into_iter().map(Uid).collect(),
+            more,
+        });
+        groups.collect()
+    };
+    PlanView {
+        leaving: wire.leaving,
+        staying: wire.staying,
+        waves: groups(wire.waves),
+        stays: groups(wire.stays),
+    }
 }
 
 fn hook_to_wire(hook: &HookView) -> WireHook {

@@ -1,0 +1,177 @@
+//! What is told of a drain that is followed: each thing once, and nothing of another drain.
+
+use scupper_engine::{SavedHook, WaitingOn};
+
+use super::*;
+use crate::report::{Following, Format, Seat, view_from_text};
+
+const NOW: Time = Time::from_millis(1_000_000);
+
+fn event() -> LifecycleEvent {
+    LifecycleEvent {
+        name: "drain-worker-1-x".into(),
+        uid: Uid("id".into()),
+        created: Some(NOW),
+        transition_name: "drain".into(),
+        binding_node: "worker-1".into(),
+        claim_status: "Claimed".into(),
+        driver: "drain".into(),
+        sla: None,
+        deleting: false,
+        flags: None,
+    }
+}
+
+fn mark(id: &str) -> Checkpoint {
+    Checkpoint {
+        node: None,
+        id: id.into(),
+        name: "drain-worker-1-x".into(),
+        trigger: "LifecycleEvent".into(),
+        phase: Phase::Evicting,
+        started: NOW,
+        deadline: None,
+        own_cordon: true,
+        inherited: false,
+        cancelled: None,
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+    }
+}
+
+fn status(mark: Checkpoint, driver: Option<DriverView>) -> NodeStatus {
+    NodeStatus {
+        node: Node {
+            name: "worker-1".into(),
+            uid: Uid("n".into()),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            unschedulable: true,
+            conditions: Vec::new(),
+            checkpoint: Some(mark),
+            resource_version: "1".into(),
+        },
+        driver,
+        pods: Vec::new(),
+        budgets: Vec::new(),
+        wishes: Vec::new(),
+        seat: Seat::Unknown,
+    }
+}
+
+/// As a driver has written it: two waves, the first of them under way.
+fn view(of: &str) -> DriverView {
+    let text = r#"{"v":1,"drain":"OF","at":999000,
+        "plan":{"leaving":2,"staying":1,"waves":[["early","prio",["a"],0],["late","prio",["b"],3]],
+                "stays":[["ignored","kubectl",["c"],0]]},
+        "wave":["early",1,2],"pods":[{"uid":"a","wave":"early","r":"ParallelLimit"}],"more":0}"#;
+    view_from_text(&text.replace("OF", of)).unwrap()
+}
+
+fn told(news: &mut News, status: &NodeStatus) -> Vec<String> {
+    let story = Following::begin("worker-1".into(), NOW);
+    let seen = news.hear(&event(), status, NOW);
+    let lines = seen.iter().flat_map(|seen| story.lines(Format::Human, NOW, seen));
+    let lines = lines.map(|line| line.get(12..).unwrap_or_default().to_owned());
+    lines.collect()
+}
+
+#[test]
+fn the_plan_and_the_waves_are_told_once_each() {
+    let mut news = News::default();
+    let mut now = status(mark("id"), Some(view("id")));
+    let expected = [
+        "plan     2 pods to leave in 2 waves, 1 to stay",
+        "         wave 1 early: a",
+        "         wave 2 late: b and 3 more",
+        "         stays: c (ignored, kubectl)",
+        "wave     1 of 2, early: 1 pod to leave",
+    ];
+    assert_eq!(told(&mut news, &now), expected);
+    assert_eq!(told(&mut news, &now), [""; 0]);
+    let view = now.driver.as_mut().unwrap();
+    view.at = NOW;
+    view.pods.clear();
+    assert_eq!(told(&mut news, &now), [""; 0], "heartbeats are no news");
+    let wave = now.driver.as_mut().and_then(|view| view.wave.as_mut()).unwrap();
+    (wave.name, wave.number) = ("late".into(), 2);
+    assert_eq!(told(&mut news, &now), ["wave     2 of 2, late: 0 pods to leave"]);
+}
+
+#[test]
+fn another_drains_story_is_not_told_as_this_ones() {
+    let mut news = News::default();
+    for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
+        let told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
+        assert_eq!(told, [""; 0], "{of_mark} {of_view}");
+    }
+}
+
+#[test]
+fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_through() {
+    let mut news = News::default();
+    let hook = SavedHook {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: Vec::new(),
+        state_version: None,
+        started: NOW,
+    };
+    let mut begun = mark("id");
+    begun.hooks.push(hook);
+    let bare = status(begun.clone(), None);
+    assert_eq!(
+        told(&mut news, &bare),
+        ["hook     slurm holds the drain in before-drain"]
+    );
+    assert_eq!(told(&mut news, &bare), [""; 0]);
+    let mut known = view("id");
+    (known.plan, known.wave) = (None, None);
+    known.hooks.push(crate::report::HookView {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: NOW,
+        progress: "0 of 1 drained".into(),
+        waiting_for: vec![WaitingOn {
+            what: "slurm/gpu-0".into(),
+            detail: "jobs run".into(),
+            since: None,
+        }],
+    });
+    let waiting = status(begun, Some(known.clone()));
+    let expected = [
+        "hook     slurm holds the drain in before-drain: 0 of 1 drained",
+        "           waits for slurm/gpu-0: jobs run",
+    ];
+    assert_eq!(told(&mut news, &waiting), expected);
+    assert_eq!(told(&mut news, &waiting), [""; 0]);
+    let mut through = mark("id");
+    through
+        .done
+        .push(("slurm".into(), HookPhase::BeforeDrain, Subject::Node));
+    // The driver's word may be older than the node's.
+    let through = status(through, Some(known));
+    assert_eq!(
+        told(&mut news, &through),
+        ["hook     slurm is through with before-drain"]
+    );
+    assert_eq!(told(&mut news, &through), [""; 0]);
+}
+
+#[test]
+fn a_cordon_that_somebody_lifts_is_told_once_for_each_time() {
+    let mut news = News::default();
+    let mut now = status(mark("id"), None);
+    let held = ["held     somebody uncordoned the node: no pod is evicted until it is cordoned again"];
+    assert_eq!(told(&mut news, &now), [""; 0]);
+    for _ in 0..2 {
+        now.node.unschedulable = false;
+        assert_eq!(told(&mut news, &now), held);
+        assert_eq!(told(&mut news, &now), [""; 0]);
+        now.node.unschedulable = true;
+        assert_eq!(told(&mut news, &now), [""; 0]);
+    }
+}

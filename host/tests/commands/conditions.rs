@@ -1,0 +1,135 @@
+//! The pair of conditions that a drain from the command line leaves behind at each of its steps, whoever carries it out.
+
+use serde_json::json;
+
+use crate::agent::{Agent, asks, until};
+use crate::pairs::Pairs;
+use crate::rig::Rig;
+
+fn watch(rig: &Rig) -> Pairs {
+    let client = rig.inside(|| kube::Client::try_from(rig.api.client_config()).unwrap());
+    rig.inside(|| Pairs::watch(client, "worker-1"))
+}
+
+#[track_caller]
+fn becomes(pairs: &Pairs, last: &str) {
+    until(last, || pairs.last() == last);
+}
+
+/// As `kubectl uncordon` does.
+fn uncordon(rig: &Rig) {
+    let edit = || {
+        let store = rig.api.store();
+        store.edit("nodes", "", "worker-1", |node| {
+            node["spec"]["unschedulable"] = json!(false)
+        })
+    };
+    rig.inside(edit).unwrap();
+}
+
+/// A drain that is done, one that is late, one that is cancelled, and what an uncordon makes of each.
+#[test]
+fn they_are_a_pair_at_every_step_and_go_with_an_uncordon_of_anybody() {
+    for flag in [None, Some("--local")] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, false);
+        let pairs = watch(&rig);
+        let drain = |more: &[&str]| {
+            let flags: Vec<&str> = flag.into_iter().chain(more.iter().copied()).collect();
+            rig.run(&asks("drain", &flags)).code
+        };
+        rig.apply(rig.pod("web", "worker-1"));
+        assert_eq!(drain(&[]), Some(0));
+        becomes(&pairs, "False/True DrainCompleted");
+        assert_eq!(rig.run(&asks("uncordon", &[])).code, Some(0));
+        becomes(&pairs, "False/False MaintenanceComplete");
+        rig.apply(rig.pod("stuck", "worker-1").stuck());
+        assert_eq!(drain(&["--timeout", "1s"]), Some(6));
+        becomes(&pairs, "False/False DrainDeadlineExceeded");
+        let flags: Vec<&str> = flag.into_iter().collect();
+        let run = rig.start(&asks("drain", &flags));
+        becomes(&pairs, "True/False DrainStarted");
+        assert_eq!(rig.run(&asks("cancel", &[])).code, Some(0));
+        assert_eq!(run.ended().code, Some(5));
+        becomes(&pairs, "False/False DrainCancelled");
+        rig.api.store().delete("pods", "shop", "stuck").unwrap();
+        assert_eq!(drain(&[]), Some(0));
+        becomes(&pairs, "False/True DrainCompleted");
+        uncordon(&rig);
+        becomes(&pairs, "False/False Uncordoned");
+        let expected = [
+            "True/False DrainStarted",
+            "False/True DrainCompleted",
+            "False/False MaintenanceComplete",
+            "True/False DrainStarted",
+            "False/False DrainDeadlineExceeded",
+            "True/False DrainStarted",
+            "False/False DrainCancelled",
+            "True/False DrainStarted",
+            "False/True DrainCompleted",
+            "False/False Uncordoned",
+        ];
+        assert_eq!(pairs.story(), expected, "{flag:?}");
+    }
+}
+
+/// A refused drain has begun nothing, so it says nothing.
+#[test]
+fn a_drain_that_is_refused_changes_none_of_them() {
+    let rig = Rig::new();
+    let pairs = watch(&rig);
+    rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-1"));
+    assert_eq!(rig.run(&["drain", "worker-1"]).code, Some(5));
+    assert_eq!(rig.run(&["drain", "worker-1", "--force"]).code, Some(0));
+    becomes(&pairs, "False/True DrainCompleted");
+    assert_eq!(
+        pairs.story(),
+        ["True/False DrainStarted", "False/True DrainCompleted"]
+    );
+}
+
+/// Nobody else would ever say that a drain whose terminal was killed is not in progress.
+#[test]
+fn a_driver_takes_back_what_a_killed_terminal_left_and_nothing_of_one_that_lives() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let pairs = watch(&rig);
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    becomes(&pairs, "True/False DrainStarted");
+    let _agent = Agent::start(&rig, false);
+    let looks = || {
+        let requests = rig.api.requests().into_iter();
+        requests
+            .filter(|it| it.method == "GET" && it.path.ends_with("/leases/worker-1"))
+            .count()
+    };
+    until("the driver has looked twice", || looks() > 1);
+    assert_eq!(pairs.last(), "True/False DrainStarted", "whoever is at it lives");
+    drain.kill();
+    becomes(&pairs, "False/False DrainAbandoned");
+    let next = rig.start(&["drain", "worker-1", "--take-over"]);
+    becomes(&pairs, "True/False DrainStarted");
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    assert_eq!(next.ended().code, Some(0));
+    becomes(&pairs, "False/True DrainCompleted");
+}
+
+#[test]
+fn cleaning_up_takes_back_what_nobody_will_go_on_with() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let pairs = watch(&rig);
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    becomes(&pairs, "True/False DrainStarted");
+    drain.kill();
+    let run = rig.run(&["cleanup", "--node-name", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(
+        run.stdout.contains("DrainInProgress of node worker-1"),
+        "{run:#?}"
+    );
+    assert_eq!(rig.mark("worker-1"), None);
+    becomes(&pairs, "False/False DrainAbandoned");
+}
