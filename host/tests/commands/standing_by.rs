@@ -80,6 +80,24 @@ fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
     assert!(!run.stderr.contains("standing by"), "{run:#?}");
 }
 
+/// What it was told meanwhile counts as soon as the lease is its own.
+#[test]
+fn one_that_is_told_to_stop_while_it_stands_by_takes_the_drain_back() {
+    let rig = Rig::new();
+    let first = stuck(&rig);
+    let second = rig.start(&["drain", "worker-1", "--take-over"]);
+    until("the second one stands by", || {
+        second.stderr().contains("standing by: ")
+    });
+    second.signal(Signal::INT);
+    first.kill();
+    let run = second.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["stuck"]);
+}
+
 /// A stopped process is none that is dead: only time tells. It wakes up, and asks no pod to leave any more.
 #[test]
 fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
@@ -94,7 +112,9 @@ fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
     assert!(second.stderr().contains("standing by: "), "{}", second.stderr());
     first.signal(Signal::CONT);
     until("the first one knows", || {
-        first.stderr().contains("lease of the node")
+        first
+            .stderr()
+            .contains("no pod is asked to leave until it is ours again")
     });
     rig.api
         .store()
