@@ -54,7 +54,7 @@ fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_
         two,
         "hook       slurm is not through with before-drain, for ",
         &["0 of 1 Slurm nodes drained"],
-        "give the drain up: kubectl delete lifecycleevent drain-worker-2",
+        "give the drain up: scupper cancel worker-2",
     );
     assert!(
         two.contains("waits for slurm/gpu-0: allocated: jobs still run, for "),
