@@ -179,7 +179,7 @@ async fn start(
     kubelet: &KubeletHandle,
     probes: SocketAddr,
 ) -> (Child, Started) {
-    let before = registrations(&kubelet.record());
+    let before = registrations(kubelet.record());
     let begin = Instant::now();
     let child = command.stdout(File::create(story).unwrap()).spawn().unwrap();
     kubelet
