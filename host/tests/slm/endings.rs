@@ -110,13 +110,13 @@ async fn scenario_14_refused_node_patch_fails_the_event() {
     let rig = Rig::start().await;
     rig.pods(&["a", "b"]);
     rig.apply(closed_budget());
-    let _driver = rig.driver(&[]).await;
+    let driver = rig.driver(&[]).await;
     rig.kubelet.faults().refuse_patch(Some(403));
     rig.event("drain", DRIVER);
     assert_eq!(rig.end_of("drain").await, "Failed");
-    // The driver hears of it by its own watch.
+    // The driver hears of it by its own watch, on a busy machine before it has touched the node.
     rig.until("the driver says that the drain is over", || {
-        rig.reason("DrainInProgress").is_some_and(|it| !it.is_empty())
+        driver.output().to_lowercase().contains("lost")
     })
     .await;
     rig.passes(5).await;
