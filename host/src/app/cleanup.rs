@@ -6,7 +6,7 @@ use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
 use super::AppError;
-use super::reporter::condition;
+use super::reporter::set_conditions;
 use crate::cluster::{Change, Cluster, ConnectOptions, Scope, WriteError};
 use crate::report::conditions_of_abandoned;
 
@@ -38,8 +38,7 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
         // Nobody could take the drain up any more, nor take this back.
         let gone = "scupper cleanup has taken away what was known of the drain";
         if let Some(changes) = conditions_of_abandoned(&node, gone) {
-            let conditions: Vec<_> = changes.iter().map(condition).collect();
-            let set = cluster.set_node_conditions(&options.node, &conditions).await;
+            let set = set_conditions(&cluster, &options.node, &changes).await;
             set.map_err(AppError::Cleanup)?;
             removed.push(format!("DrainInProgress of node {}", options.node));
         }

@@ -7,7 +7,7 @@ use scupper_engine::{Checkpoint, Node, Phase};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::lease::{Holder, Seats};
+use super::lease::Seats;
 use super::{PluginOptions, stale};
 use crate::cluster::Cluster;
 use crate::triggers::cordon::{self, CordonOptions, CordonWires, LABEL, Left, Look, NodeView, TRIGGER};
@@ -23,6 +23,7 @@ pub(super) struct Wires<N> {
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) alone: watch::Receiver<bool>,
     pub(super) left: Option<Left>,
+    pub(super) seats: Seats,
 }
 
 /// Opens the door. It closes with the rest of the driver.
@@ -36,14 +37,10 @@ where
         standing,
         alone,
         left,
+        seats,
     } = wires;
     let name = options.node_name.clone();
     let (shown, seen) = watch::channel(None);
-    let seats = Seats {
-        cluster: cluster.clone(),
-        namespace: options.lease_namespace(),
-        own: Holder::own(options.settings.own_pod.as_ref()),
-    };
     stale::take_back(seats, standing.clone(), seen);
     let nodes = nodes.map(move |node| {
         let seen = node.as_ref().map(view);

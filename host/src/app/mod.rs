@@ -30,7 +30,6 @@ mod policies;
 mod probes;
 mod publisher;
 mod reporter;
-mod seat;
 mod stale;
 mod status;
 mod terms;

@@ -87,6 +87,11 @@ impl Plugin {
             own_node: Some(watching.node.clone()),
             traces: traces.clone(),
         };
+        let seats = Seats {
+            cluster: cluster.clone(),
+            namespace: options.lease_namespace(),
+            own: Holder::own(options.settings.own_pod.as_ref()),
+        };
         let desk = DeskOptions {
             catalogue: Arc::clone(&kept.catalogue),
             node: node.clone(),
@@ -96,11 +101,7 @@ impl Plugin {
             metrics: metrics.clone(),
             standing,
             checkpoint: known.and_then(|node| node.checkpoint),
-            seats: Seats {
-                cluster: cluster.clone(),
-                namespace: options.lease_namespace(),
-                own: Holder::own(options.settings.own_pod.as_ref()),
-            },
+            seats: seats.clone(),
         };
         let desk = Desk::new(tools, desk);
         let stop = CancellationToken::new();
@@ -112,6 +113,7 @@ impl Plugin {
             standing: stands.clone(),
             alone: is_alone,
             left: desk.left_by_cordon(),
+            seats,
         };
         let cordons = cordon::open(&cluster, &options, cordons);
         let wires = Wires {

@@ -72,21 +72,21 @@ impl Publisher {
         if self.ended.is_some() || request.intent != Intent::Drain {
             return None;
         }
-        if self.followed {
-            let view = self.keeper.view(now, &request.id, pods.clone());
-            if self.is_next_of_story(&view) {
-                return Some(self.write(view));
-            }
-        }
-        if now.since(since) < pause {
+        let is_time = now.since(since) >= pause;
+        if !is_time && !self.followed {
             return None;
         }
         let view = self.keeper.view(now, &request.id, pods);
-        let is_news = match &self.written {
+        let is_next = self.followed && self.is_next_of_story(&view);
+        (is_next || is_time && self.is_news(&view)).then(|| self.write(view))
+    }
+
+    /// Readers do not know that yet, or not that it is still so.
+    fn is_news(&self, view: &DriverView) -> bool {
+        match &self.written {
             None => view.is_worth_telling(),
-            Some(known) => now.since(known.at) >= ALIVE || !known.says_as(&view),
-        };
-        is_news.then(|| self.write(view))
+            Some(known) => view.at.since(known.at) >= ALIVE || !known.says_as(view),
+        }
     }
 
     /// Whoever follows it has not heard that yet.

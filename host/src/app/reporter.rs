@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::publisher::Publisher;
 use super::trace;
 use crate::clock::Clock;
-use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity};
+use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity, WriteError};
 use crate::report::{
     ConditionChange, DrainMeter, DrainTrace, Format, Metrics, NodeEvent, Sink, StuckPods, Traces,
     VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
@@ -244,10 +244,7 @@ async fn write_all(
 async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
     for attempt in 1..=TRIES {
         let written = match write {
-            Entry::Conditions(changes) => {
-                let conditions: Vec<_> = changes.iter().map(condition).collect();
-                cluster.set_node_conditions(node, &conditions).await
-            }
+            Entry::Conditions(changes) => set_conditions(cluster, node, changes).await,
             Entry::Event(event) => cluster.emit(&kubernetes_event(node, event)).await,
             Entry::PodEvent(pod, event) => cluster.emit_about_pod(&kubernetes_event(node, event), pod).await,
             Entry::View(Some(text)) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
@@ -266,7 +263,17 @@ fn is_in_progress(node: &Node) -> bool {
     node.conditions.iter().any(says)
 }
 
-pub(super) fn condition(change: &ConditionChange) -> NodeCondition {
+/// All of them in one write, as a pair must be.
+pub(super) async fn set_conditions(
+    cluster: &Cluster,
+    node: &str,
+    changes: &[ConditionChange],
+) -> Result<(), WriteError> {
+    let conditions: Vec<_> = changes.iter().map(condition).collect();
+    cluster.set_node_conditions(node, &conditions).await
+}
+
+fn condition(change: &ConditionChange) -> NodeCondition {
     NodeCondition {
         kind: change.kind.to_owned(),
         status: change.status.to_owned(),

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::lease::{Onlooker, Seats};
 use super::local;
-use super::reporter::condition;
+use super::reporter::set_conditions;
 use crate::report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
 use crate::triggers::Standing;
 
@@ -39,12 +39,11 @@ pub(super) fn take_back(
                     Some(left) => onlooker.is_left(&node.name).await.then_some(left),
                     None => None,
                 };
-                if let Some(changes) = changes.or(left) {
-                    let conditions: Vec<_> = changes.iter().map(condition).collect();
-                    if let Err(error) = cluster.set_node_conditions(&node.name, &conditions).await {
-                        // The next change of the node, its heartbeat for one, brings us here again.
-                        tracing::warn!(node = node.name, %error, "could not take a condition of ours back");
-                    }
+                if let Some(changes) = changes.or(left)
+                    && let Err(error) = set_conditions(&cluster, &node.name, &changes).await
+                {
+                    // The next change of the node, its heartbeat for one, brings us here again.
+                    tracing::warn!(node = node.name, %error, "could not take a condition of ours back");
                 }
             }
             tokio::select! {

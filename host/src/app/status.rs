@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt as _, stream};
 use scupper_engine::{Budget, Event, Node};
 use tokio::time::timeout;
 
-use super::seat::SeatWatch;
+use super::lease::SeatWatch;
 use super::view::View;
 use super::{AppError, Nodes, nodes};
 use crate::clock::Clock;

@@ -1,6 +1,41 @@
-//! A drain and its pods, for the tests of this edge.
+//! A drain, its node and its pods, for the tests of this edge and of those who compose it.
 
-use scupper_engine::{Intent, PodRef, Request, Settings, Uid};
+use std::collections::BTreeMap;
+
+use scupper_engine::{Checkpoint, Intent, Node, Phase, PodRef, Request, Settings, Time, Uid};
+
+/// What the node keeps of a drain without hooks or a deadline.
+pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
+    Checkpoint {
+        node: None,
+        id: "id".into(),
+        name: "drain-worker-1".into(),
+        trigger: trigger.into(),
+        phase,
+        started: Time::default(),
+        deadline: None,
+        own_cordon: true,
+        inherited: false,
+        cancelled: None,
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+    }
+}
+
+/// The cordoned node of a drain.
+pub(crate) fn node(mark: Checkpoint) -> Node {
+    Node {
+        name: "worker-1".into(),
+        uid: Uid("n".into()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: Vec::new(),
+        checkpoint: Some(mark),
+        resource_version: "1".into(),
+    }
+}
 
 pub(super) fn request() -> Request {
     Request {

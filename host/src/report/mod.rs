@@ -7,7 +7,7 @@
 mod answers;
 mod conditions;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod following;
 mod health;
 mod json;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::agent::{Agent, asks, until};
 use crate::pairs::Pairs;
-use crate::rig::Rig;
+use crate::rig::{Rig, Running};
 
 fn watch(rig: &Rig) -> Pairs {
     let client = rig.inside(|| kube::Client::try_from(rig.api.client_config()).unwrap());
@@ -25,6 +25,16 @@ fn uncordon(rig: &Rig) {
         })
     };
     rig.inside(edit).unwrap();
+}
+
+/// A drain from a terminal that goes no further, and the conditions since before it.
+fn held_up(rig: &Rig) -> (Running, Pairs) {
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let pairs = watch(rig);
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.says("evict    shop/stuck");
+    becomes(&pairs, "True/False DrainStarted");
+    (drain, pairs)
 }
 
 /// A drain that is done, one that is late, one that is cancelled, and what an uncordon makes of each.
@@ -92,11 +102,7 @@ fn a_drain_that_is_refused_changes_none_of_them() {
 #[test]
 fn a_driver_takes_back_what_a_killed_terminal_left_and_nothing_of_one_that_lives() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let pairs = watch(&rig);
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
-    becomes(&pairs, "True/False DrainStarted");
+    let (drain, pairs) = held_up(&rig);
     let _agent = Agent::start(&rig, false);
     let looks = || {
         let requests = rig.api.requests().into_iter();
@@ -118,11 +124,7 @@ fn a_driver_takes_back_what_a_killed_terminal_left_and_nothing_of_one_that_lives
 #[test]
 fn cleaning_up_takes_back_what_nobody_will_go_on_with() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let pairs = watch(&rig);
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
-    becomes(&pairs, "True/False DrainStarted");
+    let (drain, pairs) = held_up(&rig);
     drain.kill();
     let run = rig.run(&["cleanup", "--node-name", "worker-1"]);
     assert_eq!(run.code, Some(0), "{run:#?}");

@@ -70,7 +70,7 @@ impl Holder {
     }
 
     /// From what a lease has. Somebody else's words are only a name.
-    pub(in crate::app) fn parse(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let mut parts = text.rsplitn(3, SEPARATOR);
         let (process, pod, name) = (parts.next(), parts.next(), parts.next());
         match (process.and_then(parse_process), pod, name) {
@@ -88,7 +88,7 @@ impl Holder {
     }
 
     /// For people.
-    pub(in crate::app) fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         if self.process.pid == 0 || !self.pod.is_empty() {
             self.name.clone()
         } else {
@@ -97,7 +97,7 @@ impl Holder {
     }
 
     /// The process `other` is known to have ended, as `self` sees it.
-    pub(in crate::app) fn knows_dead(&self, other: &Self) -> bool {
+    pub(super) fn knows_dead(&self, other: &Self) -> bool {
         let (own, process) = (&self.process, &other.process);
         if process.pid == 0 || own.boot.is_empty() || own.namespace.is_empty() {
             return false;

@@ -11,9 +11,11 @@ mod guard;
 mod holder;
 mod judge;
 mod onlooker;
+mod seat_watch;
 mod seats;
 
 pub(super) use guard::{Begin, Guard};
 pub(super) use holder::Holder;
 pub(super) use onlooker::Onlooker;
+pub(super) use seat_watch::SeatWatch;
 pub(super) use seats::Seats;

@@ -92,29 +92,8 @@ pub(super) fn of_nobody(drain: &Checkpoint, node: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use scupper_engine::Time;
-
     use super::*;
-
-    fn mark(trigger: &str, phase: Phase) -> Checkpoint {
-        Checkpoint {
-            node: None,
-            id: "id".into(),
-            name: "drain-worker-1".into(),
-            trigger: trigger.into(),
-            phase,
-            started: Time::default(),
-            deadline: None,
-            own_cordon: true,
-            inherited: false,
-            cancelled: None,
-            hooks: Vec::new(),
-            done: Vec::new(),
-            returns: BTreeMap::new(),
-        }
-    }
+    use crate::report::fixture::mark;
 
     #[test]
     fn a_drain_is_given_up_where_it_is_driven() {

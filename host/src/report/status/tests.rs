@@ -10,36 +10,18 @@ use scupper_engine::{
 use serde_json::Value;
 
 use super::*;
+use crate::report::fixture;
 use crate::report::view::{HookView, WaveView};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
 fn node(phase: Phase, hooks: Vec<SavedHook>) -> Node {
-    let mark = Checkpoint {
-        node: None,
-        id: "id".into(),
-        name: "drain-worker-1".into(),
-        trigger: "command".into(),
-        phase,
+    fixture::node(Checkpoint {
         started: Time::from_millis(700_000),
         deadline: Some(Time::from_millis(1_060_000)),
-        own_cordon: true,
         hooks,
-        done: Vec::new(),
-        inherited: false,
-        cancelled: None,
-        returns: BTreeMap::new(),
-    };
-    Node {
-        name: "worker-1".into(),
-        uid: Uid("n".into()),
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-        unschedulable: true,
-        conditions: Vec::new(),
-        checkpoint: Some(mark),
-        resource_version: "1".into(),
-    }
+        ..fixture::mark("command", phase)
+    })
 }
 
 fn pod(name: &str) -> Pod {

@@ -3,7 +3,7 @@
 use scupper_engine::{SavedHook, WaitingOn};
 
 use super::*;
-use crate::report::{Following, Format, Seat, view_from_text};
+use crate::report::{Following, Format, Seat, fixture, view_from_text};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -24,34 +24,14 @@ fn event() -> LifecycleEvent {
 
 fn mark(id: &str) -> Checkpoint {
     Checkpoint {
-        node: None,
         id: id.into(),
-        name: "drain-worker-1-x".into(),
-        trigger: "LifecycleEvent".into(),
-        phase: Phase::Evicting,
-        started: NOW,
-        deadline: None,
-        own_cordon: true,
-        inherited: false,
-        cancelled: None,
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: BTreeMap::new(),
+        ..fixture::mark("LifecycleEvent", Phase::Evicting)
     }
 }
 
 fn status(mark: Checkpoint, driver: Option<DriverView>) -> NodeStatus {
     NodeStatus {
-        node: Node {
-            name: "worker-1".into(),
-            uid: Uid("n".into()),
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            unschedulable: true,
-            conditions: Vec::new(),
-            checkpoint: Some(mark),
-            resource_version: "1".into(),
-        },
+        node: fixture::node(mark),
         driver,
         pods: Vec::new(),
         budgets: Vec::new(),

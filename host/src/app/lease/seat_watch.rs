@@ -1,5 +1,5 @@
 //! Looks at the lease of a node, so that a drain is not called under way when whoever carried it out is gone. It takes
-//! nothing: that is `lease`.
+//! nothing: that is `seats`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::Phase;
 use tokio::time::Instant;
 
-use super::lease::Holder;
+use super::holder::Holder;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::report::{NodeStatus, Seat};
@@ -16,7 +16,7 @@ use crate::report::{NodeStatus, Seat};
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// Looks at leases.
-pub(super) struct SeatWatch {
+pub(in crate::app) struct SeatWatch {
     cluster: Cluster,
     namespace: String,
     clock: Clock,
@@ -25,7 +25,7 @@ pub(super) struct SeatWatch {
 }
 
 impl SeatWatch {
-    pub(super) fn new(cluster: Cluster, namespace: String, clock: Clock) -> Self {
+    pub(in crate::app) fn new(cluster: Cluster, namespace: String, clock: Clock) -> Self {
         Self {
             cluster,
             namespace,
@@ -36,7 +36,7 @@ impl SeatWatch {
     }
 
     /// Who is at the node of this status. Nobody need be where no drain is under way.
-    pub(super) async fn look(&mut self, status: &NodeStatus) -> Seat {
+    pub(in crate::app) async fn look(&mut self, status: &NodeStatus) -> Seat {
         let mark = status.node.checkpoint.as_ref();
         if mark.is_none_or(|mark| mark.phase == Phase::Finished) {
             return Seat::Unknown;
