@@ -95,7 +95,6 @@ impl ClusterAccess for Access {
         async move {
             let kubernetes = KubernetesEvent {
                 node: event.node.to_owned(),
-                node_uid: None,
                 severity: if event.warning {
                     Severity::Warning
                 } else {
@@ -104,6 +103,7 @@ impl ClusterAccess for Access {
                 reason: event.reason.to_owned(),
                 action: "RunPolicy".to_owned(),
                 note: format!("policy {}: {}", event.policy, event.note),
+                series: None,
             };
             let emitted = match event.pod {
                 Some(pod) => self.cluster.emit_about_pod(&kubernetes, pod).await,

@@ -39,11 +39,11 @@ impl slm::Board for Board {
             tracing::warn!(node = self.node, reason, "{message}");
             let event = KubernetesEvent {
                 node: self.node.clone(),
-                node_uid: None,
                 severity: Severity::Warning,
                 reason: reason.to_owned(),
                 action: "Drain".to_owned(),
                 note: message.to_owned(),
+                series: None,
             };
             let emitted = self.cluster.emit(&event).await;
             emitted.map_err(|error| failed("emit Event about node", &self.node, error))

@@ -72,7 +72,6 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
     };
     Some(KubernetesEvent {
         node: node.to_owned(),
-        node_uid: None,
         severity: if notice.is_warning() {
             Severity::Warning
         } else {
@@ -81,6 +80,7 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
         reason: reason.to_owned(),
         action: "ReloadPolicies".to_owned(),
         note: notice.to_string(),
+        series: None,
     })
 }
 

@@ -1,11 +1,11 @@
 //! One drain's notices, fanned out: standard output, the log, node conditions and Events. It blocks nothing: what is
 //! to be written to the API server is written behind the drain, in order.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::join_all;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, PodRef, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -14,10 +14,10 @@ use tracing::Instrument as _;
 use super::publisher::Publisher;
 use super::trace;
 use crate::clock::Clock;
-use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Severity, WriteError};
+use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Series, Severity, WriteError};
 use crate::report::{
-    ConditionChange, DrainMeter, DrainTrace, Format, Metrics, NodeEvent, Sink, StuckPods, Traces,
-    VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
+    ConditionChange, DrainMeter, DrainTrace, Format, Metrics, NodeEvent, Repeated, Sink, StuckPods, Tallies,
+    Traces, VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
 };
 
 /// How long the last conditions may take once the drain is over.
@@ -36,12 +36,15 @@ pub(crate) struct Reporter {
     sink: Sink,
     started: Time,
     writes: Option<mpsc::UnboundedSender<Entry>>,
-    writer: Option<JoinHandle<()>>,
+    /// Events wait for one another alone: conditions are what others go by.
+    events: Option<mpsc::UnboundedSender<Entry>>,
+    writers: Vec<JoinHandle<()>>,
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
     publisher: Publisher,
     stuck: StuckPods,
-    told: BTreeSet<(String, String)>,
+    /// What was told of the node: its reasons, and what was said of each.
+    told: Tallies<(String, String)>,
     /// The node says already that it is being drained.
     in_progress: bool,
     /// A view is on its way to the node; the next one waits.
@@ -51,8 +54,8 @@ pub(crate) struct Reporter {
 
 enum Entry {
     Conditions(Vec<ConditionChange>),
-    Event(NodeEvent),
-    PodEvent(PodRef, NodeEvent),
+    Event(KubernetesEvent),
+    PodEvent(PodRef, KubernetesEvent),
     /// The drain's own view of itself; `None`: not any more.
     View(Option<String>),
 }
@@ -70,12 +73,13 @@ impl Reporter {
             sink: Sink::begin(format, now, request, output()),
             started,
             writes: None,
-            writer: None,
+            events: None,
+            writers: Vec::new(),
             meter: None,
             trace: None,
             publisher: Publisher::new(now),
             stuck: StuckPods::default(),
-            told: BTreeSet::new(),
+            told: Tallies::default(),
             in_progress: false,
             publishing: Arc::default(),
             looked: Time::default(),
@@ -112,11 +116,14 @@ impl Reporter {
 
     /// Writes conditions and Events, too.
     pub(crate) fn and_cluster(mut self, cluster: Cluster, request: &Request) -> Self {
-        let (node, span) = (request.node.clone(), trace::span(request));
-        let (sender, receiver) = mpsc::unbounded_channel();
-        self.writes = Some(sender);
-        let writing = write_all(cluster, node, receiver, Arc::clone(&self.publishing));
-        self.writer = Some(tokio::spawn(writing.instrument(span)));
+        for writes in [&mut self.writes, &mut self.events] {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            *writes = Some(sender);
+            let (node, publishing) = (request.node.clone(), Arc::clone(&self.publishing));
+            let writing = write_all(cluster.clone(), node, receiver, publishing);
+            let writer = tokio::spawn(writing.instrument(trace::span(request)));
+            self.writers.push(writer);
+        }
         self
     }
 
@@ -163,13 +170,20 @@ impl Reporter {
             self.looked = Time::default();
         }
         let conditions = self.conditions(request, notice).map(Entry::Conditions);
-        // The same again is no news.
-        let mut is_news = |event: &NodeEvent| self.told.insert((event.reason.clone(), event.note.clone()));
-        let event = event_for(request, notice)
-            .filter(|event| is_news(event))
-            .map(Entry::Event);
-        for entry in conditions.into_iter().chain(event) {
-            self.write(entry);
+        if let Some(conditions) = conditions {
+            self.write(conditions);
+        }
+        if let Some(event) = event_for(request, notice) {
+            let key = (event.reason.clone(), event.note.clone());
+            self.told.happened(now, key, event);
+            self.tell_of_node(now, request);
+        }
+    }
+
+    /// What has happened to the node, and has not been told.
+    fn tell_of_node(&mut self, now: Time, request: &Request) {
+        for (_, event, repeated) in self.told.due(now) {
+            self.write(Entry::Event(kubernetes_event(request, event, repeated)));
         }
     }
 
@@ -185,7 +199,11 @@ impl Reporter {
     }
 
     fn write(&self, entry: Entry) {
-        if let Some(writes) = &self.writes {
+        let writes = match entry {
+            Entry::Event(_) | Entry::PodEvent(..) => &self.events,
+            Entry::Conditions(_) | Entry::View(_) => &self.writes,
+        };
+        if let Some(writes) = writes {
             // The writer ends only with this sender.
             writes.send(entry).unwrap_or_default();
         }
@@ -201,8 +219,10 @@ impl Reporter {
         if let Some(meter) = &self.meter {
             meter.stands(drain.request().deadline, &waiting);
         }
-        for (pod, event) in self.stuck.due(now, drain.request(), &waiting) {
-            self.write(Entry::PodEvent(pod, event));
+        let request = drain.request();
+        self.tell_of_node(now, request);
+        for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
+            self.write(Entry::PodEvent(pod, kubernetes_event(request, event, repeated)));
         }
         if self.publishing.load(Ordering::Relaxed) {
             return;
@@ -218,11 +238,10 @@ impl Reporter {
         if let Some(last) = self.publisher.last(now, drain) {
             self.write(Entry::View(last));
         }
-        self.writes = None;
-        if let Some(writer) = self.writer.take()
-            && tokio::time::timeout(FAREWELL, writer).await.is_err()
-        {
-            tracing::warn!("the last conditions of the drain could not be written in time");
+        (self.writes, self.events) = (None, None);
+        let written = join_all(std::mem::take(&mut self.writers));
+        if tokio::time::timeout(FAREWELL, written).await.is_err() {
+            tracing::warn!("the last conditions or Events of the drain could not be written in time");
         }
     }
 }
@@ -245,8 +264,8 @@ async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
     for attempt in 1..=TRIES {
         let written = match write {
             Entry::Conditions(changes) => set_conditions(cluster, node, changes).await,
-            Entry::Event(event) => cluster.emit(&kubernetes_event(node, event)).await,
-            Entry::PodEvent(pod, event) => cluster.emit_about_pod(&kubernetes_event(node, event), pod).await,
+            Entry::Event(event) => cluster.emit(event).await,
+            Entry::PodEvent(pod, event) => cluster.emit_about_pod(event, pod).await,
             Entry::View(Some(text)) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
             Entry::View(None) => cluster.remove_node_annotation(node, VIEW_ANNOTATION).await,
         };
@@ -282,17 +301,22 @@ fn condition(change: &ConditionChange) -> NodeCondition {
     }
 }
 
-fn kubernetes_event(node: &str, event: &NodeEvent) -> KubernetesEvent {
+fn kubernetes_event(request: &Request, event: NodeEvent, repeated: Repeated) -> KubernetesEvent {
     KubernetesEvent {
-        node: node.to_owned(),
-        node_uid: None,
+        node: request.node.clone(),
         severity: if event.warning {
             Severity::Warning
         } else {
             Severity::Normal
         },
-        reason: event.reason.clone(),
+        reason: event.reason,
         action: "Drain".to_owned(),
-        note: event.note.clone(),
+        note: event.note,
+        // What holds a pod up has numbers that move: all of one drain is the same.
+        series: Some(Series {
+            key: request.id.clone(),
+            times: repeated.times,
+            last: repeated.last,
+        }),
     }
 }

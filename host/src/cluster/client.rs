@@ -8,6 +8,7 @@ use std::time::Duration;
 use scupper_engine::{Condition, Node, Time};
 
 use super::OFFICIAL_GROUP;
+use super::counted::Counted;
 use super::daemonsets::DaemonSets;
 use super::requests::RequestObserver;
 use super::troubles::Troubles;
@@ -62,6 +63,7 @@ struct Shared {
     conditions: Mutex<BTreeMap<String, Vec<Condition>>>,
     server: Option<(String, u16)>,
     troubles: Troubles,
+    told: Counted,
 }
 
 impl Cluster {
@@ -86,6 +88,7 @@ impl Cluster {
             conditions: Mutex::default(),
             server,
             troubles: Troubles::default(),
+            told: Counted::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -132,6 +135,11 @@ impl Cluster {
 
     pub(super) fn troubles(&self) -> &Troubles {
         &self.shared.troubles
+    }
+
+    /// The Events that were written.
+    pub(super) fn told(&self) -> &Counted {
+        &self.shared.told
     }
 
     pub(super) fn now(&self) -> Time {

@@ -18,6 +18,7 @@ mod claims;
 mod client;
 mod conditions;
 mod connect;
+mod counted;
 mod daemonsets;
 mod decode;
 mod error;
@@ -58,7 +59,7 @@ pub use lifecycle::{
     FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,
     TransitionChange,
 };
-pub use notes::{KubernetesEvent, Severity};
+pub use notes::{KubernetesEvent, Series, Severity};
 pub use requests::{ApiRequest, RequestObserver};
 pub use rights::{Right, needed};
 pub use watch::Change;

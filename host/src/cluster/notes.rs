@@ -1,10 +1,13 @@
-//! Kubernetes Events about the node and its pods, as `kubectl describe` shows them.
+//! Kubernetes Events about the node and its pods, as `kubectl describe` shows them. What happens again is counted up on the
+//! Event that is there.
 
-use scupper_engine::{PodRef, Uid};
+use scupper_engine::{PodRef, Time};
 use serde_json::{Value, json};
 
-use super::transport::cut;
+use super::counted::{Sameness, Written};
+use super::transport::{cut, escaped};
 use super::wire::{MetaOnly, micros};
+use super::write::Merge;
 use super::{Cluster, WriteError};
 
 /// Whether somebody should look.
@@ -21,16 +24,27 @@ pub enum Severity {
 pub struct KubernetesEvent {
     /// The node it is about.
     pub node: String,
-    /// The node's UID, when it is known.
-    pub node_uid: Option<Uid>,
     /// Normal or Warning.
     pub severity: Severity,
     /// One CamelCase word: why.
     pub reason: String,
     /// One CamelCase word: what was done.
     pub action: String,
-    /// For people; cut after 1024 bytes.
+    /// For people; cut after 1024 bytes. An Event that is counted up keeps the one it was written with.
     pub note: String,
+    /// How often it has happened. `None`: once, just now; and it is the same as another that says the same.
+    pub series: Option<Series>,
+}
+
+/// Something that happens again and again, of which not each time is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// Events of one reason about one object are the same if this is, whatever their notes say.
+    pub key: String,
+    /// How often it has happened since it was last told.
+    pub times: u32,
+    /// When it last happened.
+    pub last: Time,
 }
 
 /// What the API server takes.
@@ -50,46 +64,110 @@ impl Severity {
 }
 
 impl Cluster {
-    /// Emits a Kubernetes Event about a node.
+    /// Emits a Kubernetes Event about a node: a new one, or the same once more.
     pub async fn emit(&self, event: &KubernetesEvent) -> Result<(), WriteError> {
-        let mut regarding = json!({"apiVersion": "v1", "kind": "Node", "name": event.node});
-        if let (Some(uid), Some(regarding)) = (&event.node_uid, regarding.as_object_mut()) {
-            regarding.insert("uid".to_owned(), json!(uid.0));
-        }
-        let wire = to_wire(event, (&event.node, NAMESPACE), &regarding, &micros(self.now()));
-        self.create_event(NAMESPACE, &wire, &format!("node {}", event.node))
-            .await
+        let about = About {
+            namespace: NAMESPACE,
+            name: &event.node,
+            uid: &event.node,
+            // The name for the UID, as kubelets do: without one, `kubectl describe node` does not show it.
+            regarding: json!({"apiVersion": "v1", "kind": "Node", "name": event.node, "uid": event.node}),
+            words: format!("node {}", event.node),
+        };
+        self.tell(event, &about).await
     }
 
-    /// Emits a Kubernetes Event about a pod of the event's node.
+    /// Emits a Kubernetes Event about a pod of the event's node: a new one, or the same once more.
     pub async fn emit_about_pod(&self, event: &KubernetesEvent, pod: &PodRef) -> Result<(), WriteError> {
         let PodRef { namespace, name, uid } = pod;
-        let regarding =
-            json!({"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid.0});
-        let wire = to_wire(event, (name, namespace), &regarding, &micros(self.now()));
-        self.create_event(namespace, &wire, &format!("pod {pod}")).await
+        let about = About {
+            namespace,
+            name,
+            uid: &uid.0,
+            regarding: json!({
+                "apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid.0,
+            }),
+            words: format!("pod {pod}"),
+        };
+        self.tell(event, &about).await
     }
 
-    async fn create_event(&self, namespace: &str, event: &Value, about: &str) -> Result<(), WriteError> {
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-        let created = self.create::<MetaOnly>(&path, event).await;
-        created
-            .map(|_| ())
-            .map_err(|fault| fault.write(&format!("emit an Event about {about}")))
+    async fn tell(&self, event: &KubernetesEvent, about: &About<'_>) -> Result<(), WriteError> {
+        let same = sameness(event, about);
+        let (times, last) = match &event.series {
+            Some(series) => (series.times.max(1), series.last),
+            None => (1, self.now()),
+        };
+        if let Some(Written { name, count }) = self.told().find(&same) {
+            let count = count.saturating_add(times);
+            if self.count_up(about, &name, series(count, last)).await? {
+                self.told().remember(same, Written { name, count });
+                return Ok(());
+            }
+            self.told().forget(&same);
+        }
+        let mut wire = to_wire(event, about, last);
+        if let Some(wire) = wire.as_object_mut().filter(|_| times > 1) {
+            wire.insert("series".to_owned(), series(times, last));
+        }
+        let created = self.create::<MetaOnly>(&events(about.namespace), &wire).await;
+        let created =
+            created.map_err(|fault| fault.write(&format!("emit an Event about {}", about.words)))?;
+        let name = created.metadata.name;
+        self.told().remember(same, Written { name, count: times });
+        Ok(())
+    }
+
+    /// Whether it was still there: Events expire, after an hour in most clusters.
+    async fn count_up(&self, about: &About<'_>, name: &str, series: Value) -> Result<bool, WriteError> {
+        let path = format!("{}/{}", events(about.namespace), escaped(name));
+        let patch = json!({ "series": series });
+        match self.patch::<MetaOnly>(&path, Merge::Json, &patch).await {
+            Ok(_) => Ok(true),
+            Err(fault) if fault.is_not_found() => Ok(false),
+            Err(fault) => Err(fault.write(&format!("count up an Event about {}", about.words))),
+        }
     }
 }
 
-fn to_wire(event: &KubernetesEvent, (name, namespace): (&str, &str), regarding: &Value, now: &str) -> Value {
+/// What an Event is about.
+struct About<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    regarding: Value,
+    /// For people.
+    words: String,
+}
+
+fn events(namespace: &str) -> String {
+    format!("/apis/events.k8s.io/v1/namespaces/{}/events", escaped(namespace))
+}
+
+fn sameness(event: &KubernetesEvent, about: &About<'_>) -> Sameness {
+    let apart = event.series.as_ref().map_or(&event.note, |series| &series.key);
+    Sameness {
+        about: [about.namespace, about.name, about.uid].map(str::to_owned),
+        words: [event.severity.as_str(), &event.reason, &event.action, apart].map(str::to_owned),
+    }
+}
+
+/// The API takes one from twice on.
+fn series(count: u32, last: Time) -> Value {
+    json!({"count": count, "lastObservedTime": micros(last)})
+}
+
+fn to_wire(event: &KubernetesEvent, about: &About<'_>, now: Time) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": format!("{name}-"), "namespace": namespace},
-        "eventTime": now,
+        "metadata": {"generateName": format!("{}-", about.name), "namespace": about.namespace},
+        "eventTime": micros(now),
         "type": event.severity.as_str(),
         "reason": cut(&event.reason, MAX_WORD),
         "action": cut(&event.action, MAX_WORD),
         "note": cut(&event.note, MAX_NOTE),
-        "regarding": regarding,
+        "regarding": about.regarding,
         "reportingController": "scupper.dev/driver",
         "reportingInstance": cut(&event.node, MAX_WORD),
     })

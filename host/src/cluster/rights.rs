@@ -86,7 +86,7 @@ const DRAIN: &[Row] = &[
         false,
     ),
     (
-        &["create"],
+        &["create", "patch"],
         "events.k8s.io",
         "events",
         "to tell people in Events",

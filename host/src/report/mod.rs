@@ -18,6 +18,7 @@ mod sink;
 mod stale;
 mod status;
 mod stuck;
+mod tally;
 mod traces;
 mod view;
 mod words;
@@ -34,6 +35,7 @@ pub use sink::{Format, Sink};
 pub use stale::{conditions_of_abandoned, conditions_of_uncordoned};
 pub use status::{NodeStatus, NodeWish, Seat, status_lines, status_to_json};
 pub use stuck::StuckPods;
+pub use tally::{Repeated, Tallies};
 pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesError, trace_settings};
 pub use view::{
     DriverView, HookView, PlanView, VIEW_ANNOTATION, ViewKeeper, WaveView, view_from_text, view_to_text,

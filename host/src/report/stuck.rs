@@ -1,24 +1,38 @@
-//! What is worth an Event of what holds a drain up: each pod and reason once, after a while, and no more than a person
-//! would read.
+//! What is worth an Event of what holds a drain up: each pod and reason after a while, counted when it comes back, and no
+//! more than a person would read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Duration, PodRef, Reason, Request, Time, Uid};
+use scupper_engine::{Duration, PodRef, Reason, Request, Time};
 
 use super::conditions::NodeEvent;
+use super::tally::{Repeated, Tallies};
 use super::words::one_line;
 
 /// Whatever holds a pod up for less is over before anybody has read of it.
 const AFTER: Duration = Duration::from_secs(30);
 
+/// What holds it up for so long counts once more: Events expire, after an hour in most clusters.
+const STILL: Duration = Duration::from_secs(1800);
+
 /// Events of one drain. `scupper status` shows the others.
 const MOST: usize = 50;
+
+/// A pod, and the name of what holds it up.
+type Stuck = (PodRef, &'static str);
 
 /// Remembers what was told of one drain.
 #[derive(Debug, Default)]
 pub struct StuckPods {
-    since: BTreeMap<(Uid, &'static str), Time>,
-    told: BTreeSet<(Uid, &'static str)>,
+    held: BTreeMap<Stuck, Hold>,
+    told: Tallies<Stuck>,
+}
+
+/// What holds a pod up without a break.
+#[derive(Debug)]
+struct Hold {
+    since: Time,
+    counted: Option<Time>,
 }
 
 impl StuckPods {
@@ -28,32 +42,48 @@ impl StuckPods {
         now: Time,
         request: &Request,
         pods: &[(PodRef, Reason)],
-    ) -> Vec<(PodRef, NodeEvent)> {
-        let stuck: Vec<_> = pods
-            .iter()
-            .filter(|(_, reason)| is_worth_an_event(reason))
-            .collect();
-        let held: BTreeSet<_> = stuck
-            .iter()
-            .map(|(pod, reason)| (pod.uid.clone(), reason.name()))
-            .collect();
-        self.since.retain(|key, _| held.contains(key));
-        let mut due = Vec::new();
-        for (pod, reason) in stuck {
-            let key = (pod.uid.clone(), reason.name());
-            let since = *self.since.entry(key.clone()).or_insert(now);
-            if now.since(since) < AFTER || self.told.len() >= MOST || !self.told.insert(key) {
-                continue;
-            }
-            let note = format!("{} waits for this pod: {reason}", request.name);
-            let event = NodeEvent {
-                warning: true,
-                reason: reason.name().to_owned(),
-                note: one_line(&note),
+    ) -> Vec<(PodRef, NodeEvent, Repeated)> {
+        let stuck = pods.iter().filter(|(_, reason)| is_worth_an_event(reason));
+        let stuck = stuck.map(|(pod, reason)| ((pod.clone(), reason.name()), reason));
+        let stuck: Vec<_> = stuck.collect();
+        let keys: BTreeSet<_> = stuck.iter().map(|(key, _)| key).collect();
+        self.held.retain(|key, _| keys.contains(key));
+        for (key, reason) in stuck {
+            let begun = Hold {
+                since: now,
+                counted: None,
             };
-            due.push((pod.clone(), event));
+            let hold = self.held.entry(key.clone()).or_insert(begun);
+            let has_room = self.told.len() < MOST || self.told.knows(&key);
+            if has_room && hold.counts(now) {
+                self.told.happened(now, key, event(request, reason));
+            }
         }
-        due
+        let due = self.told.due(now).into_iter();
+        due.map(|((pod, _), event, repeated)| (pod, event, repeated))
+            .collect()
+    }
+}
+
+impl Hold {
+    fn counts(&mut self, now: Time) -> bool {
+        let counts = match self.counted {
+            None => now.since(self.since) >= AFTER,
+            Some(counted) => now.since(counted) >= STILL,
+        };
+        if counts {
+            self.counted = Some(now);
+        }
+        counts
+    }
+}
+
+fn event(request: &Request, reason: &Reason) -> NodeEvent {
+    let note = format!("{} waits for this pod: {reason}", request.name);
+    NodeEvent {
+        warning: true,
+        reason: reason.name().to_owned(),
+        note: one_line(&note),
     }
 }
 
@@ -84,12 +114,15 @@ mod tests {
         }
     }
 
+    fn at(second: u64) -> Time {
+        Time::from_millis(second * 1000)
+    }
+
     #[test]
-    fn each_pod_and_reason_is_told_once_and_only_after_a_while() {
+    fn a_pod_and_its_reason_are_told_only_after_a_while() {
         let mut stuck = StuckPods::default();
         let mut told = Vec::new();
         for second in 0..300_u32 {
-            let now = Time::from_millis(u64::from(second) * 1000);
             // The number in the server's words moves, which is no news.
             let mut pods = vec![
                 (pod("cart-1"), held(second % 2)),
@@ -99,8 +132,8 @@ mod tests {
             if second % 20 < 15 {
                 pods.push((pod("cart-2"), held(1)));
             }
-            let due = stuck.due(now, &request(), &pods);
-            told.extend(due.into_iter().map(|(pod, event)| (second, pod.name, event)));
+            let due = stuck.due(at(second.into()), &request(), &pods);
+            told.extend(due.into_iter().map(|(pod, event, _)| (second, pod.name, event)));
         }
         let [(second, name, event)] = told.as_slice() else {
             panic!("{told:?}")
@@ -120,8 +153,37 @@ mod tests {
             finalizers: "a".into(),
         };
         let pods = [(pod("cart-1"), finalizers)];
-        assert_eq!(stuck.due(Time::from_millis(300_000), &request(), &pods), []);
-        assert_eq!(stuck.due(Time::from_millis(330_000), &request(), &pods).len(), 1);
+        assert_eq!(stuck.due(at(300), &request(), &pods), []);
+        assert_eq!(stuck.due(at(330), &request(), &pods).len(), 1);
+    }
+
+    /// When something is told in some hours, and how often it has happened since.
+    fn told(seconds: u64, is_held: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
+        let mut stuck = StuckPods::default();
+        let mut told = Vec::new();
+        for second in 0..seconds {
+            let held = is_held(second).then(|| (pod("cart-1"), held(1)));
+            let due = stuck.due(at(second), &request(), held.as_slice());
+            told.extend(due.into_iter().map(|(_, _, repeated)| (second, repeated.times)));
+        }
+        told
+    }
+
+    #[test]
+    fn what_comes_back_is_counted_and_told_sparingly() {
+        // It is held up for 40 seconds of each minute, for ten minutes, and once more an hour later.
+        let is_held = |second: u64| second % 60 < 40 && second < 600 || (4000..4031).contains(&second);
+        assert_eq!(
+            told(5000, is_held),
+            [(30, 1), (90, 1), (390, 5), (690, 3), (4030, 1)],
+            "the last ones of the ten minutes, too"
+        );
+    }
+
+    #[test]
+    fn what_never_ends_is_told_before_its_event_expires() {
+        let told = told(2 * 3600, |_| true);
+        assert_eq!(told, [(30, 1), (1830, 1), (3630, 1), (5430, 1)]);
     }
 
     #[test]
@@ -132,10 +194,8 @@ mod tests {
             .collect();
         let mut count = 0;
         for minute in 0..60 {
-            count += stuck
-                .due(Time::from_millis(minute * 60_000), &request(), &pods)
-                .len();
+            count += stuck.due(at(minute * 60), &request(), &pods).len();
         }
-        assert_eq!(count, MOST);
+        assert_eq!(count, 2 * MOST, "after a while, and half an hour later");
     }
 }

@@ -1,10 +1,10 @@
 //! Annotations, conditions and Kubernetes Events; and questions about the node.
 
-use scupper::cluster::{KubernetesEvent, NodeCondition, ReadError, Severity, WriteError};
-use scupper_engine::{PodRef, Uid};
-use serde_json::json;
+use scupper::cluster::{KubernetesEvent, NodeCondition, ReadError, Series, Severity, WriteError};
+use scupper_engine::{PodRef, Time, Uid};
+use serde_json::{Value, json};
 
-use crate::script::{cluster, node, not_found, pod, status};
+use crate::script::{TEN, cluster, node, not_found, pod, status};
 
 #[tokio::test]
 async fn annotations() {
@@ -132,11 +132,11 @@ async fn events() {
     let (cluster, mut server) = cluster();
     let event = KubernetesEvent {
         node: "n1".into(),
-        node_uid: Some(Uid("uid-n1".into())),
         severity: Severity::Warning,
         reason: "DrainBlocked".into(),
         action: "Drain".into(),
         note: "µ".repeat(600),
+        series: None,
     };
     let (written, ()) = tokio::join!(cluster.emit(&event), async {
         let call = server
@@ -147,7 +147,7 @@ async fn events() {
             "metadata": {"generateName": "n1-", "namespace": "default"},
             "eventTime": "2026-09-01T10:00:00.000000Z", "type": "Warning",
             "reason": "DrainBlocked", "action": "Drain", "note": "µ".repeat(512),
-            "regarding": {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-n1"},
+            "regarding": {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"},
             "reportingController": "scupper.dev/driver", "reportingInstance": "n1",
         });
         assert_eq!(call.body, wanted);
@@ -162,11 +162,11 @@ async fn events_about_a_pod_stand_in_its_namespace() {
     let (cluster, mut server) = cluster();
     let event = KubernetesEvent {
         node: "n1".into(),
-        node_uid: None,
         severity: Severity::Normal,
         reason: "JobsRunning".into(),
         action: "RunPolicy".into(),
         note: "policy slurm: 3 jobs run".into(),
+        series: None,
     };
     let pod = PodRef {
         namespace: "slurm".into(),
@@ -187,6 +187,105 @@ async fn events_about_a_pod_stand_in_its_namespace() {
         );
         assert_eq!(call.body["note"], "policy slurm: 3 jobs run");
         call.answer(201, json!({"metadata": {"name": "gpu-0-x7"}}));
+    });
+    assert_eq!(written, Ok(()));
+    server.finish(cluster).await;
+}
+
+fn uncordoned(times: u32, second: u64) -> KubernetesEvent {
+    KubernetesEvent {
+        node: "n1".into(),
+        severity: Severity::Warning,
+        reason: "UncordonedByOthers".into(),
+        action: "Drain".into(),
+        // Not what makes it another.
+        note: format!("as of {second}"),
+        series: Some(Series {
+            key: "drain-1".into(),
+            times,
+            last: Time::from_millis(TEN + second * 1000),
+        }),
+    }
+}
+
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+
+#[tokio::test]
+async fn what_happens_again_is_counted_up_on_the_event_that_is_there() {
+    let (cluster, mut server) = cluster();
+    let first = uncordoned(1, 0);
+    let (written, ()) = tokio::join!(cluster.emit(&first), async {
+        let call = server.expect("POST", EVENTS).await;
+        assert_eq!(call.body["series"], Value::Null);
+        call.answer(201, json!({"metadata": {"name": "n1-x7"}}));
+    });
+    assert_eq!(written, Ok(()));
+    let patched = format!("{EVENTS}/n1-x7");
+    for (times, second, count, time) in [(1, 5, 2, "10:00:05"), (4, 65, 6, "10:01:05")] {
+        let again = uncordoned(times, second);
+        let (written, ()) = tokio::join!(cluster.emit(&again), async {
+            // What was not written is counted with the next that is.
+            let call = server.expect("PATCH", &patched).await;
+            assert_eq!(call.content_type, "application/merge-patch+json");
+            let time = format!("2026-09-01T{time}.000000Z");
+            assert_eq!(
+                call.body,
+                json!({"series": {"count": count, "lastObservedTime": time}})
+            );
+            call.answer(200, json!({"metadata": {"name": "n1-x7"}}));
+        });
+        assert_eq!(written, Ok(()));
+    }
+    // Another drain, another reason, another severity, a pod: each is another Event.
+    let mut others = vec![uncordoned(1, 70); 3];
+    others[0].series.as_mut().unwrap().key = "drain-2".into();
+    others[1].reason = "Drained".into();
+    others[2].severity = Severity::Normal;
+    for other in others {
+        let (written, ()) = tokio::join!(cluster.emit(&other), async {
+            let call = server.expect("POST", EVENTS).await;
+            call.answer(201, json!({"metadata": {"name": "n1-x8"}}));
+        });
+        assert_eq!(written, Ok(()));
+    }
+    server.finish(cluster).await;
+}
+
+#[tokio::test]
+async fn an_event_that_has_expired_is_made_anew_and_a_write_that_failed_is_tried_as_it_was() {
+    let (cluster, mut server) = cluster();
+    let first = uncordoned(1, 0);
+    let (written, ()) = tokio::join!(cluster.emit(&first), async {
+        let call = server.next().await;
+        call.answer(201, json!({"metadata": {"name": "n1-x7"}}));
+    });
+    assert_eq!(written, Ok(()));
+    let patched = format!("{EVENTS}/n1-x7");
+    let again = uncordoned(2, 60);
+    let (written, ()) = tokio::join!(cluster.emit(&again), async {
+        server
+            .expect("PATCH", &patched)
+            .await
+            .fail(503, "ServiceUnavailable", "later");
+    });
+    assert!(written.unwrap_err().is_temporary());
+    let (written, ()) = tokio::join!(cluster.emit(&again), async {
+        let call = server.expect("PATCH", &patched).await;
+        assert_eq!(call.body["series"]["count"], 3);
+        call.answer(404, not_found("events", "n1-x7"));
+        let call = server.expect("POST", EVENTS).await;
+        assert_eq!(call.body["note"], "as of 60");
+        assert_eq!(
+            call.body["series"],
+            json!({"count": 2, "lastObservedTime": "2026-09-01T10:01:00.000000Z"})
+        );
+        call.answer(201, json!({"metadata": {"name": "n1-x9"}}));
+    });
+    assert_eq!(written, Ok(()));
+    let (written, ()) = tokio::join!(cluster.emit(&again), async {
+        let call = server.expect("PATCH", &format!("{EVENTS}/n1-x9")).await;
+        assert_eq!(call.body["series"]["count"], 4);
+        call.answer(200, json!({"metadata": {"name": "n1-x9"}}));
     });
     assert_eq!(written, Ok(()));
     server.finish(cluster).await;

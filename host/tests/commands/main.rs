@@ -9,6 +9,7 @@
 mod agent;
 mod conditions;
 mod draining;
+mod events;
 mod flags;
 mod handing_over;
 mod others;

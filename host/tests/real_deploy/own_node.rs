@@ -8,6 +8,8 @@ use crate::{ALONE, skip};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/scupper/leases";
 
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+
 /// A write, and what the server says when it may not be.
 type Write = (Method, String, Value, &'static str);
 
@@ -53,6 +55,9 @@ fn objects(installed: &Installed) {
     ];
     for node in ["node-0", "node-1"] {
         objects.push(event(&format!("kept-{node}"), "others.example", node));
+        let mut told = told(node);
+        told["metadata"]["name"] = format!("told-{node}").into();
+        objects.push(told);
         let of_node = json!({"nodeName": node});
         objects.push(transition(&format!("drain.slm.k8s.io.{node}"), &of_node, "5m"));
         let pods = ["--name", node, "--count", "2"];
@@ -77,13 +82,6 @@ fn of_node(node: &str) -> Vec<Write> {
     });
     let named = json!({"metadata": {"finalizers": ["example.com/kept"]}});
     let claimed = json!({"status": {"claimStatus": "Claimed"}});
-    let told = json!({
-        "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": {"generateName": "node-", "namespace": "default"},
-        "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Draining", "action": "Drain",
-        "reportingController": "scupper.dev/driver", "reportingInstance": node,
-        "regarding": {"apiVersion": "v1", "kind": "Node", "name": node},
-    });
     let (patch, post, delete) = (Method::PATCH, Method::POST, Method::DELETE);
     let another = "of another node";
     vec![
@@ -111,6 +109,12 @@ fn of_node(node: &str) -> Vec<Write> {
         (patch.clone(), format!("{event}/status"), claimed, another),
         (delete.clone(), event, Value::Null, another),
         (
+            patch.clone(),
+            format!("{EVENTS}/told-{node}"),
+            json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}}),
+            "Events of others",
+        ),
+        (
             patch,
             own.clone(),
             json!({"spec": {"sla": "7m"}}),
@@ -123,13 +127,19 @@ fn of_node(node: &str) -> Vec<Write> {
             lease(node),
             "leases of other nodes",
         ),
-        (
-            post,
-            "/apis/events.k8s.io/v1/namespaces/default/events".to_owned(),
-            told,
-            "Events of others",
-        ),
+        (post, EVENTS.to_owned(), told(node), "Events of others"),
     ]
+}
+
+/// A Kubernetes Event as the driver of a node writes it.
+fn told(node: &str) -> Value {
+    json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": {"generateName": "node-", "namespace": "default"},
+        "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Draining", "action": "Drain",
+        "reportingController": "scupper.dev/driver", "reportingInstance": node,
+        "regarding": {"apiVersion": "v1", "kind": "Node", "name": node},
+    })
 }
 
 fn lease(node: &str) -> Value {
@@ -188,6 +198,8 @@ async fn forged(driver: &kube::Client) {
         (Method::POST, transitions.to_owned(), others),
         (Method::PATCH, shared.clone(), worded),
         (Method::DELETE, shared, Value::Null),
+        // Another node's name may begin as this one's does.
+        (Method::POST, EVENTS.to_owned(), told("node-")),
         (Method::PATCH, node.clone(), label),
         (Method::PATCH, node, taint),
     ] {

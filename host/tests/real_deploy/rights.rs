@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::installed::{Driver, Installed, event, transition, until};
+use crate::installed::{Driver, Installed, ask, event, transition, until};
 use crate::{ALONE, skip};
 
 /// A driver that lacks a right.
@@ -24,15 +25,16 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
     let _alone = ALONE.lock().await;
     // An API server that lists before it watches, as all did once: on others, listing goes by the right to watch.
     let unstreamed = ["--apiserver-arg", "--feature-gates=WatchList=false"];
-    let installed = Installed::up("self-claim", &[&["--nodes", "25"][..], &unstreamed].concat()).await;
+    let installed = Installed::up("self-claim", &[&["--nodes", "26"][..], &unstreamed].concat()).await;
     let granted = installed.granted().await;
     assert_eq!(
         granted.len(),
-        24,
+        25,
         "a node for each, and one for whoever has them all: {granted:?}"
     );
     let accounts = (0..=granted.len()).flat_map(|number| account(&granted, number));
-    let work = (0..=granted.len()).flat_map(|number| work(&format!("node-{number}")));
+    let held = granted.iter().position(|right| *right == COUNTS_UP);
+    let work = (0..=granted.len()).flat_map(|number| work(&format!("node-{number}"), held == Some(number)));
     installed.create(&accounts.chain(work).collect::<Vec<_>>());
     let whole = format!("node-{}", granted.len());
     let kubeconfig = installed
@@ -53,6 +55,8 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
     }
     until(async || is_through(&installed, &whole).await, || driver.log()).await;
     assert!(!driver.log().contains("cannot "), "{}", driver.log());
+    let silent = all.iter().find(|deprived| deprived.right == COUNTS_UP).unwrap();
+    comes_back(&installed, silent).await;
     for deprived in &all {
         let refused = refusal(&deprived.right);
         let told = || format!("{}: {refused}:\n{}", deprived.node, deprived.driver.log());
@@ -71,6 +75,42 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
             assert!(!through().await, "{:?} was not needed", deprived.right);
         }
     }
+}
+
+/// The right that only somebody needs to whom something happens again.
+const COUNTS_UP: [&str; 3] = ["patch", "events.k8s.io", "events"];
+
+/// The node is uncordoned twice while its drain waits for a pod.
+async fn comes_back(installed: &Installed, deprived: &Deprived) {
+    let node = format!("/api/v1/nodes/{}", deprived.node);
+    for times in 1..=2 {
+        for held in [false, true] {
+            let cordon = json!({"spec": {"unschedulable": held}});
+            let lifted = || {
+                deprived
+                    .driver
+                    .log()
+                    .matches("somebody uncordoned the node")
+                    .count()
+            };
+            until(
+                async || is_cordoned(installed, &node).await != held,
+                || deprived.driver.log(),
+            )
+            .await;
+            let (code, said) = ask(&installed.admin, Method::PATCH, &node, &cordon).await;
+            assert!(code.is_success(), "{said}");
+            until(async || lifted() == times, || deprived.driver.log()).await;
+        }
+    }
+    let pod = format!("/api/v1/namespaces/default/pods/bare-{}", deprived.node);
+    let let_go = json!({"metadata": {"finalizers": null}});
+    let (code, said) = ask(&installed.admin, Method::PATCH, &pod, &let_go).await;
+    assert!(code.is_success(), "{said}");
+}
+
+async fn is_cordoned(installed: &Installed, node: &str) -> bool {
+    installed.get(node).await["spec"]["unschedulable"] == true
 }
 
 /// Rights without which this drain is carried out all the same, since its transition is there, if not as it should be.
@@ -112,14 +152,16 @@ fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 4] {
     ]
 }
 
-/// A pod to evict, a drain to carry out, and two transitions that are not as they should be.
-fn work(node: &str) -> [Value; 4] {
+/// A pod to evict, a drain to carry out, and two transitions that are not as they should be. `held`: the pod stays until it
+/// is let go.
+fn work(node: &str, held: bool) -> [Value; 4] {
     let drain = format!("drain.slm.k8s.io.{node}");
     let uncordon = format!("drain.slm.k8s.io-uncordon.{node}");
+    let finalizers = held.then_some(["example.com/kept"]);
     [
         json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("bare-{node}"), "namespace": "default"},
+            "metadata": {"name": format!("bare-{node}"), "namespace": "default", "finalizers": finalizers},
             "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none"}]},
         }),
         transition(&drain, &json!({"nodeName": node}), "9m"),

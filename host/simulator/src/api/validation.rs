@@ -20,7 +20,13 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
     }
     match kind.kind.as_str() {
         "LifecycleEvent" => event(object, old, &mut causes),
-        "Event" if kind.group == "events.k8s.io" && old.is_none() => told(object, &mut causes),
+        "Event" if kind.group == "events.k8s.io" => {
+            series(object, &mut causes);
+            match old {
+                None => told(object, &mut causes),
+                Some(old) => told_again(object, old, &mut causes),
+            }
+        }
         "LifecycleTransition" => transition(object, old, &mut causes),
         _ => {}
     }
@@ -126,6 +132,39 @@ fn told(object: &Value, causes: &mut Vec<Cause>) {
     if about != home && !(about.is_empty() && matches!(home, "default" | "kube-system")) {
         let why = "does not match event.namespace";
         causes.push(Cause::invalid("involvedObject.namespace", &about.into(), why));
+    }
+}
+
+/// What an Event says stays; only how often it has happened changes. The core's names of fields stand in the answer.
+fn told_again(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    for (field, name) in [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        let (now, then) = (object.get(field), old.get(field));
+        if now != then {
+            causes.push(Cause::invalid(name, now.unwrap_or(&Value::Null), IMMUTABLE));
+        }
+    }
+}
+
+/// How often it has happened.
+fn series(object: &Value, causes: &mut Vec<Cause>) {
+    let Some(series) = object.get("series").filter(|series| !series.is_null()) else {
+        return;
+    };
+    if series.get("count").and_then(Value::as_u64).unwrap_or_default() < 2 {
+        causes.push(Cause::invalid("series.count", &"".into(), "should be at least 2"));
+    }
+    if text(series, "/lastObservedTime").is_empty() {
+        causes.push(Cause::required("series.lastObservedTime", ""));
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Case;
-use super::subject::{Subject, pod};
+use super::subject::{Reply, Subject, pod};
 use crate::cases;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -30,6 +30,9 @@ pub(crate) fn cases() -> Vec<Case> {
         Nothing: patches::not_served;
         Nothing: patches::an_event_about_a_node;
         Nothing: patches::an_event_that_lacks_something;
+        Nothing: patches::an_event_is_counted_up;
+        Nothing: patches::an_event_says_what_it_said;
+        Nothing: patches::an_event_that_has_expired;
     }
 }
 
@@ -388,4 +391,92 @@ async fn an_event_that_lacks_something(on: Subject) {
     event["metadata"]["namespace"] = json!(on.namespace);
     let elsewhere = EVENTS.replace("/default/", &format!("/{}/", on.namespace));
     on.post(&elsewhere, event).await.is(422);
+}
+
+/// An Event that has happened once, and where it is.
+async fn told_once(on: &Subject) -> String {
+    let reply = on.post(EVENTS, told(on)).await.is(201);
+    format!("{EVENTS}/{}", reply.at("/metadata/name").as_str().unwrap())
+}
+
+fn causes(reply: &Reply) -> Value {
+    let causes = reply.body["details"]["causes"].as_array().unwrap().iter();
+    causes
+        .map(|cause| json!([cause["field"], cause["reason"], cause["message"]]))
+        .collect()
+}
+
+async fn an_event_is_counted_up(on: Subject) {
+    let event = told_once(&on).await;
+    for (count, minute) in [(2, 1), (5, 9)] {
+        let series =
+            json!({"count": count, "lastObservedTime": format!("2026-01-01T00:0{minute}:00.000001Z")});
+        let reply = on.merge(&event, json!({ "series": series })).await.is(200);
+        assert_eq!(reply.at("/series"), series);
+        assert_eq!(reply.at("/eventTime"), "2026-01-01T00:00:00.000001Z");
+    }
+    // It may be a series from the start.
+    let mut several = told(&on);
+    several["series"] = json!({"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000001Z"});
+    on.post(EVENTS, several).await.is(201);
+    for reply in [
+        on.merge(&event, json!({"series": {"count": 1, "lastObservedTime": null}}))
+            .await,
+        on.post(EVENTS, {
+            let mut one = told(&on);
+            one["series"] = json!({"count": 1});
+            one
+        })
+        .await,
+    ] {
+        let reply = reply.is(422);
+        assert_eq!(
+            causes(&reply),
+            json!([
+                [
+                    "series.count",
+                    "FieldValueInvalid",
+                    "Invalid value: \"\": should be at least 2"
+                ],
+                ["series.lastObservedTime", "FieldValueRequired", "Required value"],
+            ])
+        );
+    }
+}
+
+async fn an_event_says_what_it_said(on: Subject) {
+    let event = told_once(&on).await;
+    for (field, name) in [
+        ("note", "message"),
+        ("reason", "reason"),
+        ("action", "action"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        let reply = on.merge(&event, json!({ field: "Other" })).await.is(422);
+        let why = "Invalid value: \"Other\": field is immutable";
+        assert_eq!(causes(&reply), json!([[name, "FieldValueInvalid", why]]));
+    }
+    for (patch, name) in [
+        (json!({"type": "Warning"}), "type"),
+        (json!({"eventTime": "2026-01-01T00:00:01.000001Z"}), "eventTime"),
+        (json!({"regarding": {"name": "node-1"}}), "involvedObject"),
+    ] {
+        let reply = on.merge(&event, patch).await.is(422);
+        assert_eq!(causes(&reply)[0][0], name);
+    }
+}
+
+async fn an_event_that_has_expired(on: Subject) {
+    let event = told_once(&on).await;
+    on.delete(&event, Value::Null).await.is(200);
+    let series = json!({"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000001Z"});
+    let reply = on.merge(&event, json!({ "series": series })).await;
+    let name = event.rsplit('/').next().unwrap();
+    reply.is_refusal(
+        404,
+        json!("NotFound"),
+        &format!("events.events.k8s.io \"{name}\" not found"),
+        json!({"name": name, "group": "events.k8s.io", "kind": "events"}),
+    );
 }

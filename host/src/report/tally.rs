@@ -1,0 +1,155 @@
+//! What comes back, counted: told at once when it first happens and when it first comes back, and after that now and
+//! then, however often it comes. Whoever looks sees how often it was and when it was last.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Duration, Time};
+
+use super::conditions::NodeEvent;
+
+/// What comes back again and again is told so often.
+const EVERY: Duration = Duration::from_secs(300);
+
+/// How often something has happened since it was last told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// Once at least.
+    pub times: u32,
+    /// When it last happened.
+    pub last: Time,
+}
+
+/// Counts what happens, by what makes it the same.
+#[derive(Debug)]
+pub struct Tallies<K>(BTreeMap<K, Tally>);
+
+#[derive(Debug)]
+struct Tally {
+    event: NodeEvent,
+    /// Since it was last told.
+    times: u32,
+    last: Time,
+    /// How often it was told, and when it was last.
+    told: u32,
+    told_at: Time,
+}
+
+impl<K> Default for Tallies<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Tallies<K> {
+    /// It has happened, once more or for the first time.
+    pub fn happened(&mut self, now: Time, key: K, event: NodeEvent) {
+        let tally = self.0.entry(key).or_insert_with(|| Tally {
+            event: event.clone(),
+            times: 0,
+            last: now,
+            told: 0,
+            told_at: now,
+        });
+        tally.event = event;
+        tally.times = tally.times.saturating_add(1);
+        tally.last = now;
+    }
+
+    /// What is to be told now.
+    pub fn due(&mut self, now: Time) -> Vec<(K, NodeEvent, Repeated)> {
+        let due = self.0.iter_mut().filter_map(|(key, tally)| {
+            let repeated = tally.due(now)?;
+            Some((key.clone(), tally.event.clone(), repeated))
+        });
+        due.collect()
+    }
+
+    /// It has happened before.
+    pub(super) fn knows(&self, key: &K) -> bool {
+        self.0.contains_key(key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Tally {
+    fn due(&mut self, now: Time) -> Option<Repeated> {
+        let is_news = self.told < 2 || now.since(self.told_at) >= EVERY;
+        if self.times == 0 || !is_news {
+            return None;
+        }
+        self.told = self.told.saturating_add(1);
+        self.told_at = now;
+        Some(Repeated {
+            times: std::mem::take(&mut self.times),
+            last: self.last,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    fn event(note: &str) -> NodeEvent {
+        NodeEvent {
+            warning: true,
+            reason: "It".to_owned(),
+            note: note.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_comes_back_is_told_at_once_and_then_now_and_then_with_all_of_its_times() {
+        let mut tallies = Tallies::default();
+        let mut told = Vec::new();
+        for second in 0..1000 {
+            if second % 10 == 0 {
+                tallies.happened(at(second), "a", event("n"));
+            }
+            for (key, _, repeated) in tallies.due(at(second)) {
+                told.push((second, key, repeated.times));
+            }
+        }
+        assert_eq!(
+            told,
+            [
+                (0, "a", 1),
+                (10, "a", 1),
+                (310, "a", 30),
+                (610, "a", 30),
+                (910, "a", 30)
+            ]
+        );
+        // After a while it is told at once again.
+        tallies.happened(at(5000), "a", event("n"));
+        let told = tallies.due(at(5001));
+        let (_, _, repeated) = told.first().unwrap();
+        assert_eq!(
+            (repeated.times, repeated.last),
+            (9, at(5000)),
+            "eight were still to be told"
+        );
+    }
+
+    #[test]
+    fn each_is_counted_for_itself_and_says_what_is_known_last() {
+        let mut tallies = Tallies::default();
+        tallies.happened(at(0), "a", event("1"));
+        tallies.happened(at(0), "b", event("1"));
+        assert_eq!(tallies.due(at(0)).len(), 2);
+        assert_eq!(tallies.due(at(900)), []);
+        tallies.happened(at(901), "b", event("2"));
+        let once = Repeated {
+            times: 1,
+            last: at(901),
+        };
+        assert_eq!(tallies.due(at(902)), [("b", event("2"), once)]);
+    }
+}
