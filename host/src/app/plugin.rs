@@ -50,7 +50,8 @@ impl Plugin {
         };
         let server = server.transpose().map_err(AppError::Metrics)?;
         let scraped = server.as_ref().map(MetricsServer::address);
-        let traces = options.traces.as_ref().map(Traces::start);
+        let traces = options.traces.as_ref();
+        let traces = traces.map(|settings| Traces::start(settings, &metrics));
         let traces = traces.transpose().map_err(AppError::Traces)?;
         let connect = ConnectOptions {
             kubeconfig: options.kubeconfig.clone(),

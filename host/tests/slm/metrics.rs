@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::collector::{Collector, Manner};
 use crate::driver::Driver;
 use crate::policies;
 use crate::rig::{DRIVER, Rig};
@@ -47,6 +48,27 @@ async fn metrics_tell_what_policies_did_and_which_version_is_active() {
         .collect();
     assert!(scrape(&driver, "GET", "/metrics").ends_with("# EOF\n"));
     drop(silent);
+}
+
+#[tokio::test]
+async fn spans_that_no_collector_took_are_counted() {
+    let collector = Collector::start(Manner::Refuses).await;
+    let rig = Rig::start().await;
+    rig.pods(&["a"]);
+    let driver = rig
+        .driver(&["--metrics-address", "0", "--otlp-endpoint", &collector.url])
+        .await;
+    assert!(scrape(&driver, "GET", "/metrics").contains("scupper_trace_spans_dropped_total 0\n"));
+    rig.event("drain", DRIVER);
+    assert_eq!(rig.end_of("drain").await, "Succeeded");
+    rig.until("it has refused the last spans", || {
+        let text = scrape(&driver, "GET", "/metrics");
+        let (_, dropped) = text.rsplit_once("scupper_trace_spans_dropped_total ").unwrap();
+        // The drain, its five phases, its wave, the pod and the cordon, at least.
+        dropped.lines().next().unwrap().parse::<u64>().unwrap() >= 9
+    })
+    .await;
+    assert!(driver.log().contains("400 Bad Request"), "{}", driver.log());
 }
 
 /// Where it serves them; it was started with any free port.

@@ -2,7 +2,7 @@
 //! `kill -9`.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -227,4 +227,72 @@ async fn a_drain_at_the_command_line_goes_where_the_environment_says_and_says_wh
             .all(|it| it["authorization"] == "Bearer hidden")
     );
     assert!(!String::from_utf8_lossy(&output.stderr).contains("hidden"));
+}
+
+/// `scupper drain --local` that tells a collector over TLS and believes what the certificates in this file sign.
+async fn secure_drain(rig: &Rig, url: &str, protocol: &str, believed: &str) -> Output {
+    rig.pods(&["a"]);
+    let file = rig.kubeconfig().with_file_name("believed.pem");
+    std::fs::write(&file, believed).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    command
+        .args(["drain", NODE, "--local", "--kubeconfig"])
+        .arg(rig.kubeconfig())
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+        .env("OTEL_EXPORTER_OTLP_CERTIFICATE", file)
+        .env_remove("POD_NAME");
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap());
+    output.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_collector_over_tls_is_believed_by_the_certificate_that_is_named_and_by_no_other() {
+    let stranger = Collector::secure().await.authority.unwrap();
+    for protocol in ["http/protobuf", "grpc"] {
+        let collector = Collector::secure().await;
+        let rig = Rig::start().await;
+        let output = secure_drain(&rig, &collector.url, protocol, &stranger).await;
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let log = String::from_utf8(output.stderr).unwrap();
+        let told: Vec<_> = log.lines().filter(|line| line.contains("do not reach")).collect();
+        let [told] = told.as_slice() else {
+            panic!("{protocol}: {log}")
+        };
+        for words in [
+            "invalid peer certificate: ",
+            "name a file with its CA's certificate in OTEL_EXPORTER_OTLP_CERTIFICATE",
+            &collector.url,
+        ] {
+            assert!(told.contains(words), "{protocol}: {words}: {log}");
+        }
+        assert!(collector.turned_away() > 0, "{protocol}");
+        assert!(collector.spans().is_empty(), "{protocol}");
+
+        let believed = format!("{stranger}{}", collector.authority.as_ref().unwrap());
+        let begun = now();
+        let output = secure_drain(&rig, &collector.url, protocol, &believed).await;
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let drain = only(collector.named("drain"));
+        check_whole(&collector, &hex(&drain.trace), begun);
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(!log.contains("do not reach"), "{protocol}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_without_a_certificate_that_works_is_one_clear_error() {
+    let rig = Rig::start().await;
+    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for text in ["", "hello", garbled] {
+        let output = secure_drain(&rig, "https://127.0.0.1:4318", "http/protobuf", text).await;
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            log.contains("OTEL_EXPORTER_OTLP_CERTIFICATE: ")
+                && log.contains("holds no certificate that works"),
+            "{text}: {log}"
+        );
+        assert_eq!(rig.pod_names(), ["a"], "{text}: nothing was begun");
+    }
 }

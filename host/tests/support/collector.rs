@@ -12,12 +12,20 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// Where spans arrive.
 pub(crate) struct Collector {
     pub(crate) url: String,
+    /// Over TLS: the certificate of who signed its own.
+    pub(crate) authority: Option<String>,
     seen: Arc<Mutex<Seen>>,
     _tasks: JoinSet<()>,
 }
@@ -25,6 +33,7 @@ pub(crate) struct Collector {
 #[derive(Default)]
 struct Seen {
     asked: usize,
+    turned_away: usize,
     headers: Vec<HeaderMap>,
     resources: Vec<Attributes>,
     spans: Vec<Span>,
@@ -36,17 +45,35 @@ pub(crate) enum Manner {
     Takes,
     /// It reads, and never answers.
     Hangs,
+    /// It wants none of it, however often it is asked.
+    Refuses,
 }
 
 impl Collector {
     pub(crate) async fn start(manner: Manner) -> Self {
+        Self::over(None, manner).await
+    }
+
+    /// Over TLS, with a certificate that an authority of its own has signed.
+    pub(crate) async fn secure() -> Self {
+        let (acceptor, authority) = signed();
+        let collector = Self::over(Some(acceptor), Manner::Takes).await;
+        Self {
+            url: collector.url.replace("http://", "https://"),
+            authority: Some(authority),
+            ..collector
+        }
+    }
+
+    async fn over(tls: Option<TlsAcceptor>, manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::<Mutex<Seen>>::default();
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, Arc::clone(&seen), manner));
+        tasks.spawn(accept(listener, tls, Arc::clone(&seen), manner));
         Self {
             url,
+            authority: None,
             seen,
             _tasks: tasks,
         }
@@ -55,6 +82,11 @@ impl Collector {
     /// How many requests have come.
     pub(crate) fn asked(&self) -> usize {
         self.seen.lock().unwrap().asked
+    }
+
+    /// Connections of who did not believe its certificate.
+    pub(crate) fn turned_away(&self) -> usize {
+        self.seen.lock().unwrap().turned_away
     }
 
     pub(crate) fn spans(&self) -> Vec<Span> {
@@ -204,18 +236,54 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     value
 }
 
-async fn accept(listener: TcpListener, seen: Arc<Mutex<Seen>>, manner: Manner) {
+/// A server of this address, and the certificate of its authority.
+fn signed() -> (TlsAcceptor, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).unwrap().pem();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    (Arc::new(config).into(), authority)
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, seen: Arc<Mutex<Seen>>, manner: Manner) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        let seen = Arc::clone(&seen);
+        let (tls, seen) = (tls.clone(), Arc::clone(&seen));
         connections.spawn(async move {
-            let service = service_fn(|request| respond(request, Arc::clone(&seen), manner));
-            let builder = auto::Builder::new(TokioExecutor::new());
-            // The program that sends is ended in the middle.
-            builder.serve_connection(TokioIo::new(stream), service).await.ok();
+            match tls {
+                None => serve(stream, seen, manner).await,
+                // Who does not believe us goes away here.
+                Some(tls) => match tls.accept(stream).await {
+                    Ok(stream) => serve(stream, seen, manner).await,
+                    Err(_) => seen.lock().unwrap().turned_away += 1,
+                },
+            }
         });
     }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    seen: Arc<Mutex<Seen>>,
+    manner: Manner,
+) {
+    let service = service_fn(|request| respond(request, Arc::clone(&seen), manner));
+    let builder = auto::Builder::new(TokioExecutor::new());
+    // The program that sends is ended in the middle.
+    builder.serve_connection(TokioIo::new(stream), service).await.ok();
 }
 
 async fn respond(
@@ -237,6 +305,10 @@ async fn respond(
     seen.lock().unwrap().asked += 1;
     if manner == Manner::Hangs {
         std::future::pending::<()>().await;
+    }
+    if manner == Manner::Refuses {
+        let response = Response::builder().status(400);
+        return Ok(response.body(Full::new(Bytes::new()).boxed()).unwrap());
     }
     let mut seen = seen.lock().unwrap();
     seen.headers.push(head.headers);

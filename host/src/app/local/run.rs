@@ -16,7 +16,7 @@ use crate::app::reporter::{Output, Reporter};
 use crate::app::{AppError, nodes, policies};
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
-use crate::report::{Format, Health, Prefixed, Traces};
+use crate::report::{Format, Health, Metrics, Prefixed, Traces};
 
 /// Orders that may wait for a drive.
 const ORDERS: usize = 4;
@@ -43,7 +43,10 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     let names = nodes::resolve(&cluster, &options.nodes).await?;
     let compiler = options.compiler.clone();
     let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
-    let traces = options.traces.as_ref().map(Traces::start);
+    // Nobody asks a terminal for metrics.
+    let metrics = Metrics::new();
+    let traces = options.traces.as_ref();
+    let traces = traces.map(|settings| Traces::start(settings, &metrics));
     let traces = traces.transpose().map_err(AppError::Traces)?;
     let runner = Runner {
         many: names.len() > 1,

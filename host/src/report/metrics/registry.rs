@@ -56,6 +56,7 @@ pub struct Metrics {
     pub(super) budget_wait: SecondsCounter,
     pub(super) hook_since: Family<labels::Hook, Seconds>,
     pub(super) api_requests: Family<labels::ApiRequest, Counter>,
+    pub(in crate::report) trace_spans_dropped: Counter,
     /// The one series of `info` for each policy and state, so that the next one replaces it.
     pub(super) shown: Arc<Mutex<HashMap<(String, &'static str), labels::Info>>>,
     registry: Arc<Registry>,
@@ -90,6 +91,7 @@ impl Metrics {
             budget_wait: Counter::default(),
             hook_since: Family::default(),
             api_requests: Family::default(),
+            trace_spans_dropped: Counter::default(),
             shown: Arc::default(),
             registry: Arc::default(),
         };
@@ -144,6 +146,8 @@ impl Metrics {
         all.register_with_unit("drain_budget_wait", help, Unit::Seconds, self.budget_wait.clone());
         let help = "Requests to the API server by the status of their answer; none: there was no answer";
         all.register("api_requests", help, self.api_requests.clone());
+        let help = "Spans of drains that no collector took: it was away, refused them, or too many waited";
+        all.register("trace_spans_dropped", help, self.trace_spans_dropped.clone());
     }
 
     fn register_drain_under_way(&self, all: &mut Registry) {

@@ -46,6 +46,9 @@ pub enum TracesError {
         #[source]
         source: pem::Error,
     },
+    /// There is nobody in it to believe.
+    #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: {} holds no certificate that works; name a file of them in PEM", .0.display())]
+    NoCertificate(PathBuf),
     /// The machine's cryptography does not fit.
     #[error("set up TLS for the collector")]
     Tls(#[source] rustls::Error),
@@ -58,6 +61,8 @@ pub(super) enum SendError {
     TimedOut(Duration),
     #[error("it could not be reached: {0}")]
     Unreachable(String),
+    #[error("{0}; name a file with its CA's certificate in OTEL_EXPORTER_OTLP_CERTIFICATE")]
+    NotBelieved(String),
     #[error("it answers {0}")]
     Refused(String, bool),
 }
@@ -135,8 +140,7 @@ async fn over_grpc(
     let mut request = tonic::Request::new(batch);
     *request.metadata_mut() = MetadataMap::from_headers(headers);
     let path = PathAndQuery::from_static(EXPORT);
-    let unreachable = |error: hyper_util::client::legacy::Error| SendError::Unreachable(causes(&error));
-    client.ready().await.map_err(unreachable)?;
+    client.ready().await.map_err(|error| unreachable(&error))?;
     let answer: Result<tonic::Response<_>, _> = client.unary(request, path, ProstCodec::default()).await;
     match answer {
         Ok(answer) => Ok(answer.into_inner()),
@@ -147,7 +151,7 @@ async fn over_grpc(
 fn refused_by_grpc(status: &Status) -> SendError {
     // What the connection says, and not the collector.
     if let Some(source) = status.source() {
-        return SendError::Unreachable(causes(source));
+        return unreachable(source);
     }
     let passing = matches!(
         status.code(),
@@ -176,7 +180,6 @@ async fn over_http(
     *request.headers_mut() = headers;
     let kind = HeaderValue::from_static("application/x-protobuf");
     request.headers_mut().insert(CONTENT_TYPE, kind);
-    let unreachable = |error: &(dyn Error + 'static)| SendError::Unreachable(causes(error));
     let answer = client
         .request(request)
         .await
@@ -206,7 +209,10 @@ fn tls(settings: &TraceSettings) -> Result<ClientConfig, TracesError> {
             Some(path) => named(path.clone())?,
             None => rustls_native_certs::load_native_certs().certs,
         };
-        roots.add_parsable_certificates(believed);
+        let (usable, _) = roots.add_parsable_certificates(believed);
+        if let Some(path) = settings.certificates.clone().filter(|_| usable == 0) {
+            return Err(TracesError::NoCertificate(path));
+        }
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -217,6 +223,16 @@ fn tls(settings: &TraceSettings) -> Result<ClientConfig, TracesError> {
 fn named(path: PathBuf) -> Result<Vec<CertificateDer<'static>>, TracesError> {
     let listed = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect);
     listed.map_err(|source| TracesError::Certificates { path, source })
+}
+
+/// What the connection says. A certificate that is not believed is for the operator to settle.
+fn unreachable(error: &(dyn Error + 'static)) -> SendError {
+    let words = causes(error);
+    if words.contains("invalid peer certificate") {
+        SendError::NotBelieved(words)
+    } else {
+        SendError::Unreachable(words)
+    }
 }
 
 /// An error with its causes. Some libraries repeat their cause in their own text.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -14,6 +15,7 @@ use super::collector::{Collector, SendError, TracesError};
 use super::settings::TraceSettings;
 use super::span::attribute;
 use super::wire::{ExportRequest, Resource, ResourceSpans, Scope, ScopeSpans, Span};
+use crate::report::Metrics;
 
 /// Spans that may wait. With some hundred bytes each they are a megabyte at most.
 const WAITING: usize = 2048;
@@ -41,13 +43,17 @@ pub struct Traces {
 struct Counts {
     taken: AtomicU64,
     sent: AtomicU64,
-    dropped: AtomicU64,
+    /// It is a metric, too.
+    dropped: Counter,
 }
 
 impl Traces {
     /// Begins to take spans, in the runtime of whoever calls it.
-    pub fn start(settings: &TraceSettings) -> Result<Self, TracesError> {
-        let counts = Arc::<Counts>::default();
+    pub fn start(settings: &TraceSettings, metrics: &Metrics) -> Result<Self, TracesError> {
+        let counts = Arc::new(Counts {
+            dropped: metrics.trace_spans_dropped.clone(),
+            ..Counts::default()
+        });
         let closing = CancellationToken::new();
         let (queue, waiting) = mpsc::channel(WAITING);
         let exporter = Exporter {
@@ -90,7 +96,7 @@ impl Traces {
     pub(super) fn take(&self, span: Span) {
         self.counts.taken.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send(span).is_err() {
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            self.counts.dropped.inc();
         }
     }
 
@@ -111,7 +117,7 @@ impl Traces {
 
 impl Counts {
     fn left(&self) -> u64 {
-        let done = self.sent.load(Ordering::Relaxed) + self.dropped.load(Ordering::Relaxed);
+        let done = self.sent.load(Ordering::Relaxed) + self.dropped.get();
         self.taken.load(Ordering::Relaxed).saturating_sub(done)
     }
 }
@@ -175,13 +181,13 @@ impl Exporter {
                 () = self.closing.cancelled() => {}
             }
         }
-        self.counts.dropped.fetch_add(count, Ordering::Relaxed);
+        self.counts.dropped.inc_by(count);
     }
 
     fn arrived(&mut self, count: u64, unwanted: u64) {
         let unwanted = unwanted.min(count);
         self.counts.sent.fetch_add(count - unwanted, Ordering::Relaxed);
-        self.counts.dropped.fetch_add(unwanted, Ordering::Relaxed);
+        self.counts.dropped.inc_by(unwanted);
         let dropped = self.news();
         let endpoint = &self.endpoint;
         if self.trouble {
@@ -205,7 +211,7 @@ impl Exporter {
 
     /// Spans that were dropped and that nobody was told of.
     fn news(&mut self) -> u64 {
-        let dropped = self.counts.dropped.load(Ordering::Relaxed);
+        let dropped = self.counts.dropped.get();
         dropped - std::mem::replace(&mut self.told, dropped)
     }
 
@@ -259,7 +265,7 @@ mod tests {
         for _ in 0..5 {
             traces.take(Span::default());
         }
-        assert_eq!(traces.counts.dropped.load(Ordering::Relaxed), 3);
+        assert_eq!(traces.counts.dropped.get(), 3);
         assert_eq!(traces.counts.left(), 2);
         assert!(taken.try_recv().is_ok());
     }
