@@ -156,8 +156,9 @@ impl Drive {
     ) -> Next {
         let timer = self.drain.poll_timeout();
         let timer = timer.map(|at| Duration::from(at.since(self.tools.clock.now())));
-        // Not a poll: every event wakes the loop. Only to show that it turns.
-        let wait = timer.map_or(Health::BEAT, |timer| timer.min(Health::BEAT));
+        // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
+        let beat = self.reporter.beat();
+        let wait = timer.map_or(beat, |timer| timer.min(beat));
         // Orders from outside first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;

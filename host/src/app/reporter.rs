@@ -16,8 +16,8 @@ use super::trace;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Series, Severity, WriteError};
 use crate::report::{
-    ConditionChange, DrainMeter, DrainTrace, Format, Metrics, NodeEvent, Repeated, Sink, StuckPods, Tallies,
-    Traces, VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
+    Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent, Repeated, Sink,
+    StuckPods, Tallies, Traces, VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
 };
 
 /// How long the last conditions may take once the drain is over.
@@ -27,6 +27,9 @@ const TRIES: usize = 3;
 
 /// How often it is looked at what every pod waits for.
 const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
+
+/// Where somebody looks, what is shown is no older than this.
+const LOOKED_AT: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Where the lines of every drain go.
 pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
@@ -41,6 +44,7 @@ pub(crate) struct Reporter {
     writers: Vec<JoinHandle<()>>,
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
+    board: Option<Board>,
     publisher: Publisher,
     stuck: StuckPods,
     /// What was told of the node: its reasons, and what was said of each.
@@ -77,6 +81,7 @@ impl Reporter {
             writers: Vec::new(),
             meter: None,
             trace: None,
+            board: None,
             publisher: Publisher::new(now),
             stuck: StuckPods::default(),
             told: Tallies::default(),
@@ -104,6 +109,23 @@ impl Reporter {
         let when = (clock, self.started);
         self.trace = traces.map(|traces| DrainTrace::begin(traces, number, request, when, left));
         self
+    }
+
+    /// Shows how it stands, too, where somebody looks.
+    pub(crate) fn and_board(mut self, board: Option<Board>, now: Time, request: &Request) -> Self {
+        if let Some(board) = &board {
+            board.begin(&request.node, now, "beginning");
+        }
+        self.board = board;
+        self
+    }
+
+    /// How often the loop should turn though nothing happens.
+    pub(crate) const fn beat(&self) -> std::time::Duration {
+        match &self.board {
+            Some(_) => LOOKED_AT,
+            None => Health::BEAT,
+        }
     }
 
     /// Somebody follows it from afar and wants to hear the plan and the waves, too.
@@ -165,6 +187,9 @@ impl Reporter {
         if let Some(trace) = &mut self.trace {
             trace.notice(now, notice);
         }
+        if let Some(board) = &self.board {
+            board.notice(&request.node, now, notice);
+        }
         self.publisher.notice(now, notice);
         if self.publisher.is_urgent(notice) {
             self.looked = Time::default();
@@ -211,6 +236,9 @@ impl Reporter {
 
     /// The loop has turned: what every pod waits for is looked at again, now and then.
     pub(crate) fn turned(&mut self, now: Time, drain: &Drain) {
+        if let Some(board) = &self.board {
+            board.turned(now, drain);
+        }
         if now.since(self.looked) < LOOK_EVERY {
             return;
         }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
@@ -10,9 +11,9 @@ use tracing_subscriber::EnvFilter;
 use super::args::{Args, CleanupArgs, Command, Output, PluginArgs};
 use super::exit::Exit;
 use super::options::{self, OptionsError};
-use super::signals::Signals;
+use super::signals::{self, Signals};
 use crate::app::{self, AppError, CleanupOptions, HandOverError, Plugin};
-use crate::report::Format;
+use crate::report::{Format, Screen};
 
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
@@ -25,7 +26,8 @@ pub fn main() -> ExitCode {
     let tells = matches!(&args.command, Command::Demo(_))
         || matches!(&args.command, Command::Policy(command) if command.is_quiet());
     let quiet = tells && args.log == super::args::DEFAULT_LOG;
-    log_to_stderr(if quiet { "warn" } else { &args.log });
+    let screen = Arc::new(Screen::of_process());
+    log_to_stderr(if quiet { "warn" } else { &args.log }, &screen);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -34,21 +36,24 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error, Exit::Bug),
     };
-    runtime.block_on(run(args))
+    runtime.block_on(run(args, &screen))
 }
 
-async fn run(args: Args) -> ExitCode {
+async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
     let format = match args.output {
         Output::Human => Format::Human,
         Output::Json => Format::Json,
     };
+    if screen.is_terminal() {
+        signals::forget_when_stopped(screen);
+    }
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format).await,
         Command::Plan(plan) => super::node::plan(&plan, format).await,
-        Command::Drain(drain) => super::node::drain(&drain, format).await,
-        Command::Uncordon(uncordon) => super::node::uncordon(&uncordon, format).await,
+        Command::Drain(drain) => super::node::drain(&drain, format, screen).await,
+        Command::Uncordon(uncordon) => super::node::uncordon(&uncordon, format, screen).await,
         Command::Cancel(cancel) => super::node::cancel(&cancel, format).await,
-        Command::Status(status) => super::node::status(&status, format).await,
+        Command::Status(status) => super::node::status(&status, format, screen).await,
         Command::Cleanup(cleanup) => clean_up(&cleanup, format).await,
         Command::Doctor(doctor) => super::doctor::run(&doctor, format).await,
         Command::Config(command) => super::config::run(&command, format).await,
@@ -58,7 +63,7 @@ async fn run(args: Args) -> ExitCode {
     }
 }
 
-fn log_to_stderr(filter: &str) {
+fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
     let (filter, problem) = match EnvFilter::try_new(filter) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new(super::args::DEFAULT_LOG), Some(error)),
@@ -69,9 +74,10 @@ fn log_to_stderr(filter: &str) {
         Ok(quiet) => filter.add_directive(quiet),
         Err(_) => filter,
     };
+    let screen = Arc::clone(screen);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(move || screen.log())
         .with_ansi(terminal)
         .init();
     if let Some(error) = problem {

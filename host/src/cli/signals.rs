@@ -1,7 +1,12 @@
 //! Ctrl-C and SIGTERM, counted: the first asks what is under way to end in order; a second may end the program.
 
+use std::sync::Arc;
+
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+use crate::report::Screen;
 
 /// The signals since the beginning.
 pub(super) struct Signals(watch::Receiver<u32>);
@@ -23,6 +28,19 @@ impl Signals {
             }
         }
     }
+}
+
+/// Others write into the terminal while the process is stopped, as Ctrl-Z does it.
+pub(super) fn forget_when_stopped(screen: &Arc<Screen>) {
+    let screen = Arc::clone(screen);
+    tokio::spawn(async move {
+        let Ok(mut goes_on) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else {
+            return;
+        };
+        while goes_on.recv().await.is_some() {
+            screen.forget();
+        }
+    });
 }
 
 async fn count(count: watch::Sender<u32>) {

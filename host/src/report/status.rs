@@ -6,17 +6,20 @@ mod json;
 mod lines;
 mod reasons;
 mod seat;
+mod table;
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Budget, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
+use scupper_engine::{Budget, Checkpoint, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
 
 use super::view::{DriverView, PodView};
 use super::words::is_ordinary;
 
 pub use json::status_to_json;
 pub use lines::status_lines;
+pub(super) use lines::{phase_words, subject_words, told as reason_words};
 pub use seat::Seat;
+pub use table::status_table;
 
 /// A process that drains tells at least once a minute; one that has missed two is taken for dead.
 const FRESH: Duration = Duration::from_secs(150);
@@ -55,9 +58,9 @@ pub struct NodeWish {
 
 /// Why a pod is still there.
 #[derive(Debug)]
-struct Held<'a> {
-    pod: &'a Pod,
-    reason: Option<Reason>,
+pub(super) struct Held<'a> {
+    pub(super) pod: &'a Pod,
+    pub(super) reason: Option<Reason>,
     /// The process that drains says so.
     told: bool,
     wave: &'a str,
@@ -76,11 +79,20 @@ impl NodeStatus {
     }
 
     /// What the process that drains knows, or knew at the end. One that is gone knows nothing.
-    fn fresh(&self, now: Time) -> Option<&DriverView> {
+    pub(super) fn fresh(&self, now: Time) -> Option<&DriverView> {
         let is_over = self.is_over();
         let is_alive = |view: &DriverView| !self.seat.is_left() && now.since(view.at) < FRESH;
         let is_fresh = |view: &&DriverView| view.ended.is_some() == is_over && (is_over || is_alive(view));
         self.driver.as_ref().filter(is_fresh)
+    }
+
+    /// Where its drain stands. That the first wave has begun is not written into the checkpoint.
+    pub(super) fn phase(&self, mark: &Checkpoint, now: Time) -> Phase {
+        let is_in_wave = self.fresh(now).is_some_and(|view| view.wave.is_some());
+        match mark.phase {
+            Phase::Holding if is_in_wave => Phase::Evicting,
+            phase => phase,
+        }
     }
 
     /// The drain that the node tells of has ended.
@@ -90,7 +102,7 @@ impl NodeStatus {
     }
 
     /// Every pod, and why it is still there.
-    fn held(&self, now: Time) -> Vec<Held<'_>> {
+    pub(super) fn held(&self, now: Time) -> Vec<Held<'_>> {
         let view = self.fresh(now);
         let told: BTreeMap<&Uid, &PodView> = view
             .into_iter()

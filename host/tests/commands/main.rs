@@ -8,6 +8,7 @@
 
 mod agent;
 mod conditions;
+mod displaying;
 mod draining;
 mod events;
 mod flags;
@@ -19,4 +20,5 @@ mod rig;
 mod standing_by;
 mod status;
 mod stopping;
+mod terminal;
 mod uncordoning;

@@ -30,6 +30,9 @@ pub async fn run(
         return Ok(None);
     };
     let names = nodes::resolve(&cluster, &options.nodes).await?;
+    if let Some(board) = &options.board {
+        board.expect(names.len());
+    }
     let is_served = |name: &String| offered_for(&offered, name).is_some();
     if !names.iter().any(is_served) {
         return Ok(None);
@@ -110,6 +113,9 @@ pub(super) struct Hands<'a> {
 impl Hands<'_> {
     async fn one(self, node: String) -> (String, Result<Option<End>, AppError>) {
         let result = self.try_one(&node).await;
+        if let Some(board) = &self.options.board {
+            board.over(&node);
+        }
         (node, result)
     }
 
@@ -144,6 +150,9 @@ impl Hands<'_> {
             driver: self.options.driver.clone(),
         };
         (self.tell)(node, &asked);
+        if let Some(board) = &self.options.board {
+            board.begin(node, self.options.clock.now(), "asked for");
+        }
         let follower = Follower::new(self, node, event, transition, first);
         Ok(Some(follower.run(statuses).await?))
     }

@@ -139,6 +139,9 @@ impl<'a> Follower<'a> {
     /// What it was last, when it is over; that is nothing when it was not seen to end.
     fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
         self.tell_news(status);
+        if let Some(board) = &self.hands.options.board {
+            board.seen(&self.event.name, &self.event.uid, status);
+        }
         match status.wishes.iter().find(|wish| wish.name == self.event.name) {
             Some(wish) => {
                 self.seen = true;

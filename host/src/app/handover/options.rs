@@ -8,6 +8,7 @@ use scupper_engine::Intent;
 use super::Typed;
 use crate::app::Nodes;
 use crate::clock::Clock;
+use crate::report::Board;
 
 /// What is handed over.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct HandOverOptions {
     pub parallel: usize,
     /// Objects a page of a list.
     pub page_size: u32,
+    /// Where it is told how each node stands; `None`: nobody looks.
+    pub board: Option<Board>,
     /// What time it is.
     pub clock: Clock,
 }

@@ -7,7 +7,7 @@ use scupper_engine::{Intent, Settings};
 
 use crate::app::{Nodes, Output, PoliciesOptions};
 use crate::clock::Clock;
-use crate::report::{Format, TraceSettings};
+use crate::report::{Board, Format, TraceSettings};
 
 /// What is asked for at the command line.
 #[derive(Clone)]
@@ -38,6 +38,8 @@ pub struct LocalOptions {
     pub format: Format,
     /// Where it is told.
     pub output: Output,
+    /// Where it is told how each node stands; `None`: nobody looks.
+    pub board: Option<Board>,
     /// Where the leases of nodes are.
     pub lease_namespace: String,
     /// Where drains are told as traces; `None`: nowhere.

@@ -41,6 +41,9 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
     let names = nodes::resolve(&cluster, &options.nodes).await?;
+    if let Some(board) = &options.board {
+        board.expect(names.len());
+    }
     let compiler = options.compiler.clone();
     let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
     // Nobody asks a terminal for metrics.
@@ -93,6 +96,9 @@ struct Runner {
 impl Runner {
     async fn one(&self, node: String) -> Ended {
         let result = self.try_one(&node).await;
+        if let Some(board) = &self.options.board {
+            board.over(&node);
+        }
         Ended { node, result }
     }
 
@@ -189,7 +195,8 @@ impl Begin for Opening<'_> {
         let output = self.runner.output(&request.node);
         let reporter = Reporter::lines(options.format, &output, now, started, &request)
             .and_cluster(cluster.clone(), &request)
-            .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref());
+            .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref())
+            .and_board(options.board.clone(), now, &request);
         let tools = Tools {
             cluster: cluster.clone(),
             clock: options.clock,
@@ -206,6 +213,10 @@ impl Begin for Opening<'_> {
 
     fn stands_by(&self, holder: &str) {
         let node = &self.request.node;
+        if let Some(board) = &self.runner.options.board {
+            let words = format!("standing by: {holder} is at work there");
+            board.begin(node, self.runner.options.clock.now(), &words);
+        }
         tracing::warn!("node {node}: standing by: {holder} is at work there");
     }
 }

@@ -41,6 +41,8 @@ pub struct DrainNodesArgs {
         value_name = "none|client|server"
     )]
     pub dry_run: DryRun,
+    #[command(flatten)]
+    pub shown: ShownArgs,
     /// How many nodes are drained at once.
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
@@ -55,6 +57,30 @@ pub struct DrainNodesArgs {
     pub policies: PolicyArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
+}
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct ShownArgs {
+    /// In a terminal, show where each node stands below the lines, or for `status --watch` in their place, and keep that
+    /// up to date. `plain`: lines alone, as anywhere else.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Progress::Auto,
+        hide_possible_values = true,
+        value_name = "auto|plain"
+    )]
+    pub progress: Progress,
+}
+
+/// How what is under way is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// As a display in a terminal, as lines elsewhere.
+    Auto,
+    /// As lines.
+    Plain,
 }
 
 /// Who does it.
@@ -107,6 +133,8 @@ pub enum DryRun {
 pub struct UncordonArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
     /// Lift a cordon that is not Scupper's, too, as `kubectl uncordon` does. From here, not by the driver.
     #[arg(long)]
     pub force: bool,
@@ -129,6 +157,8 @@ pub struct StatusArgs {
     /// Go on telling whenever something changes.
     #[arg(long, short)]
     pub watch: bool,
+    #[command(flatten)]
+    pub shown: ShownArgs,
     /// The namespace of the leases that say whether somebody is at a drain: the driver's own.
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,

@@ -9,6 +9,7 @@ use super::args::{DrainNodesArgs, DryRun, HandOverArgs, UncordonArgs};
 use super::handover;
 use super::options::{self, Draining};
 use super::plan;
+use super::shown::Shown;
 use crate::app::{self, Ended, HandOverOptions, LocalOptions, Nodes};
 use crate::cli::Exit;
 use crate::cli::args::ClusterArgs;
@@ -16,10 +17,10 @@ use crate::cli::commands::{complain, exit_of, failed, print, wrong_options};
 use crate::cli::options::traces_from_env;
 use crate::cli::signals::Signals;
 use crate::clock::Clock;
-use crate::report::Format;
+use crate::report::{Format, Screen};
 
 /// Drains nodes.
-pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
+pub(crate) async fn drain(args: &DrainNodesArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
     let draining = options::draining(&args.drain, &args.policies, &options::KUBECTL);
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     let (nodes, draining) = match options {
@@ -35,6 +36,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
         return plan::show(nodes, draining, &args.cluster, ask_server, format).await;
     }
     let parallel = usize::from(args.parallel.get());
+    let shown = Shown::new(args.shown, format, screen);
     let signals = Signals::new();
     if !args.hand_over.local && !args.take_over {
         let options = HandOverOptions {
@@ -42,12 +44,13 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
             own_flags: handover::own_flags(Some(&args.drain), &args.policies),
             parallel,
             page_size: draining.page_size,
+            board: shown.board.clone(),
             ..match handover::options_of(&args.hand_over, &nodes, &args.cluster, Intent::Drain) {
                 Ok(options) => options,
                 Err(error) => return wrong_options(&error),
             }
         };
-        if let Some(code) = handover::hand_over(&options, &signals, format).await {
+        if let Some(code) = handover::hand_over(&options, &signals, format, &shown).await {
             return code;
         }
     }
@@ -65,13 +68,14 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format) -> ExitCode {
             (&args.cluster, &args.hand_over),
             Intent::Drain,
             format,
+            &shown,
         )
     };
-    run(options, &signals, format).await
+    run(options, &signals, format, &shown).await
 }
 
 /// Gives nodes back.
-pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
+pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
     let draining = options::uncordoning(&args.policies);
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     let (nodes, draining) = match options {
@@ -79,15 +83,17 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
         Err(error) => return wrong_options(&error),
     };
     let signals = Signals::new();
+    let shown = Shown::new(args.shown, format, screen);
     if !args.hand_over.local && !args.take_over && !args.force {
         let options = HandOverOptions {
             own_flags: handover::own_flags(None, &args.policies),
+            board: shown.board.clone(),
             ..match handover::options_of(&args.hand_over, &nodes, &args.cluster, Intent::Uncordon) {
                 Ok(options) => options,
                 Err(error) => return wrong_options(&error),
             }
         };
-        if let Some(code) = handover::hand_over(&options, &signals, format).await {
+        if let Some(code) = handover::hand_over(&options, &signals, format, &shown).await {
             return code;
         }
     }
@@ -105,9 +111,10 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format) -> ExitCode {
             (&args.cluster, &args.hand_over),
             Intent::Uncordon,
             format,
+            &shown,
         )
     };
-    run(options, &signals, format).await
+    run(options, &signals, format, &shown).await
 }
 
 fn local(
@@ -116,7 +123,9 @@ fn local(
     (cluster, doer): (&ClusterArgs, &HandOverArgs),
     intent: Intent,
     format: Format,
+    shown: &Shown,
 ) -> LocalOptions {
+    let screen = Arc::clone(&shown.screen);
     LocalOptions {
         kubeconfig: cluster.kubeconfig.clone(),
         nodes,
@@ -130,7 +139,8 @@ fn local(
         take_over: false,
         any_cordon: false,
         format,
-        output: Arc::new(|| Box::new(std::io::stdout())),
+        output: Arc::new(move || Box::new(screen.lines())),
+        board: shown.board.clone(),
         traces: None,
         lease_namespace: doer.lease_namespace.clone(),
         clock: Clock::System,
@@ -139,15 +149,21 @@ fn local(
 }
 
 /// Until it is over, or until a second signal ends it at once.
-async fn run(options: LocalOptions, signals: &Signals, format: Format) -> ExitCode {
+async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &Shown) -> ExitCode {
     let stop = signals.came(1);
-    tokio::select! {
-        ended = app::run_locally(options, stop) => match ended {
-            Ok(ended) => tell(&ended, format).into(),
-            Err(error) => failed(&error),
-        },
-        () = signals.came(2) => {
-            complain("ended at once; what was changed on the nodes stays, and --take-over goes on from there");
+    let live = shown.begin(options.clock);
+    let ended = tokio::select! {
+        ended = app::run_locally(options, stop) => Some(ended),
+        () = signals.came(2) => None,
+    };
+    drop(live);
+    match ended {
+        Some(Ok(ended)) => tell(&ended, format).into(),
+        Some(Err(error)) => failed(&error),
+        None => {
+            complain(
+                "ended at once; what was changed on the nodes stays, and --take-over goes on from there",
+            );
             Exit::DrainFailed.into()
         }
     }

@@ -8,6 +8,7 @@ use scupper_engine::Intent;
 
 use super::args::{HandOverArgs, KubectlArgs};
 use super::options::Draining;
+use super::shown::Shown;
 use crate::app::{self, End, HandOverOptions, Handed, Nodes, Typed};
 use crate::cli::Exit;
 use crate::cli::args::{ClusterArgs, PolicyArgs};
@@ -22,6 +23,7 @@ pub(super) async fn hand_over(
     options: &HandOverOptions,
     signals: &Signals,
     format: Format,
+    shown: &Shown,
 ) -> Option<ExitCode> {
     let stories: RefCell<BTreeMap<String, Following>> = RefCell::default();
     let many = !matches!(&options.nodes, Nodes::Named(names) if names.len() == 1);
@@ -35,18 +37,22 @@ pub(super) async fn hand_over(
             .lines(format, now, seen);
         for line in lines {
             if many && format == Format::Human {
-                print(&format!("{node}  {line}"));
+                shown.screen.print(&format!("{node}  {line}"));
             } else {
-                print(&line);
+                shown.screen.print(&line);
             }
         }
     };
-    tokio::select! {
-        handed = app::hand_over(options, signals.came(1), tell) => match handed {
-            Ok(handed) => Some(sum(handed?, many, format).into()),
-            Err(error) => Some(failed(&error)),
-        },
-        () = signals.came(2) => {
+    let live = shown.begin(options.clock);
+    let handed = tokio::select! {
+        handed = app::hand_over(options, signals.came(1), tell) => Some(handed),
+        () = signals.came(2) => None,
+    };
+    drop(live);
+    match handed {
+        Some(Ok(handed)) => Some(sum(handed?, many, format).into()),
+        Some(Err(error)) => Some(failed(&error)),
+        None => {
             complain("ended at once; what the driver was asked for goes on: scupper cancel stops it");
             Some(Exit::Left.into())
         }
@@ -109,6 +115,7 @@ pub(super) fn options_of(
         taken_within: duration("--taken-within", &args.taken_within).map_err(wrong)?,
         parallel: 1,
         page_size: 500,
+        board: None,
         clock: Clock::System,
     })
 }

@@ -8,6 +8,7 @@ mod drain;
 mod handover;
 mod options;
 mod plan;
+mod shown;
 mod status;
 
 pub(crate) use args::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};

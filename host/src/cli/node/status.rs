@@ -2,31 +2,49 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::args::StatusArgs;
 use super::options;
-use crate::app::{self, StatusOptions};
+use super::shown::is_live;
+use crate::app::{self, AppError, StatusOptions};
 use crate::cli::Exit;
 use crate::cli::commands::{failed, print, wrong_options};
 use crate::cli::signals::Signals;
 use crate::clock::Clock;
-use crate::report::{Format, NodeStatus, status_lines, status_to_json};
+use crate::report::{Format, NodeStatus, Screen, status_lines, status_table, status_to_json};
+
+/// What is known of each node.
+type Known = BTreeMap<String, NodeStatus>;
 
 /// Shows where nodes stand, once or again and again until a signal comes.
-pub(crate) async fn run(args: &StatusArgs, format: Format) -> ExitCode {
+pub(crate) async fn run(args: &StatusArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
     let nodes = match options::nodes(&args.nodes) {
         Ok(nodes) => nodes,
         Err(error) => return wrong_options(&error),
     };
-    let clock = Clock::System;
     let options = StatusOptions {
         kubeconfig: args.cluster.kubeconfig.clone(),
         nodes,
-        clock,
+        clock: Clock::System,
         lease_namespace: args.lease_namespace.clone(),
         watch: args.watch,
     };
-    let mut told = BTreeMap::new();
+    let ended = if args.watch && is_live(args.shown, format, screen) {
+        in_place(options, screen).await
+    } else {
+        as_lines(options, format).await
+    };
+    match ended {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Each node as often as it changes.
+async fn as_lines(options: StatusOptions, format: Format) -> Result<(), AppError> {
+    let clock = options.clock;
+    let mut told = Known::new();
     let tell = |status: &NodeStatus| {
         let known = status.without_heartbeats();
         if told.get(&status.node.name) == Some(&known) {
@@ -39,12 +57,35 @@ pub(crate) async fn run(args: &StatusArgs, format: Format) -> ExitCode {
         });
         told.insert(status.node.name.clone(), known);
     };
+    until_signal(app::status(options, tell)).await
+}
+
+/// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
+async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), AppError> {
+    let clock = options.clock;
+    let known: Arc<Mutex<Known>> = Arc::default();
+    let of = |known: &Mutex<Known>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let tell = |status: &NodeStatus| {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(status.node.name.clone(), status.clone());
+    };
+    let shown = Arc::clone(&known);
+    let live = screen.show(clock, move |room, now| {
+        status_table(of(&shown).values(), room, now)
+    });
+    let ended = until_signal(app::status(options, tell)).await;
+    drop(live);
+    let now = clock.now();
+    for status in of(&known).values() {
+        print(&status_lines(status, now).join("\n"));
+    }
+    ended
+}
+
+async fn until_signal(status: impl Future<Output = Result<(), AppError>>) -> Result<(), AppError> {
     let signals = Signals::new();
     tokio::select! {
-        ended = app::status(options, tell) => match ended {
-            Ok(()) => Exit::Done.into(),
-            Err(error) => failed(&error),
-        },
-        () = signals.came(1) => Exit::Done.into(),
+        ended = status => ended,
+        () = signals.came(1) => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! Where a node stands, as lines for people.
 
-use scupper_engine::{Condition, Node, Phase, Reason, SavedHook, Subject, Time};
+use scupper_engine::{Condition, Node, Phase, Reason, SavedHook, Subject, Time, Uid};
 
 use super::{Held, NodeStatus, advice};
 use crate::report::view::HookView;
@@ -16,6 +16,18 @@ const CONDITIONS: [&str; 4] = [
 
 /// As lines for people.
 pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let mut lines = head_lines(status, now);
+    let held = status.held(now);
+    let width = name_width(&held);
+    for held in &held {
+        lines.extend(pod_lines(held, width, &status.node.name, now));
+    }
+    lines.extend(untold_line(status, now));
+    lines
+}
+
+/// All that comes before the pods.
+pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let node = &status.node;
     let mut lines = vec![format!("node {}: {}", node.name, cordon_words(node))];
     lines.extend(drain_lines(status, now));
@@ -44,19 +56,23 @@ pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         ));
     }
     lines.push(format!("  {}", pod_words(status.pods.len())));
-    let held = status.held(now);
-    let lengths = held.iter().map(|held| held.pod.id.to_string().len());
-    let width = lengths.max().unwrap_or(0);
-    for held in &held {
-        lines.extend(pod_lines(held, width, &node.name, now));
-    }
-    if let Some(view) = status.fresh(now).filter(|view| view.more > 0) {
-        lines.push(format!("    the driver has not told of {} more", view.more));
-    }
     lines
 }
 
-fn pod_lines(held: &Held<'_>, width: usize, node: &str, now: Time) -> Vec<String> {
+/// So that what holds them stands below one another.
+pub(super) fn name_width(held: &[Held<'_>]) -> usize {
+    let lengths = held.iter().map(|held| held.pod.id.to_string().len());
+    lengths.max().unwrap_or(0)
+}
+
+/// What is not known of the pods.
+pub(super) fn untold_line(status: &NodeStatus, now: Time) -> Option<String> {
+    let view = status.fresh(now).filter(|view| view.more > 0)?;
+    Some(format!("    the driver has not told of {} more", view.more))
+}
+
+/// A pod, what holds it, and what to do.
+pub(super) fn pod_lines(held: &Held<'_>, width: usize, node: &str, now: Time) -> Vec<String> {
     let pod = &held.pod.id;
     let (name, text) = match &held.reason {
         Some(reason) => (reason.name(), told(reason, now)),
@@ -84,7 +100,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "  drain      {} for {} {}, begun {} ago{}",
-        phase(mark.phase),
+        phase_words(status.phase(mark, now)),
         mark.trigger,
         mark.name,
         now.since(mark.started),
@@ -188,17 +204,26 @@ fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
 }
 
 fn subject(status: &NodeStatus, subject: &Subject) -> String {
+    subject_words(subject, |uid| {
+        let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
+        pod.map(|pod| pod.id.to_string())
+    })
+}
+
+/// Of what a hook is one. `name`: of a pod, where it is known.
+pub(in crate::report) fn subject_words(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
     match subject {
         Subject::Node => String::new(),
         Subject::Wave(wave) => format!(" of wave {wave}"),
-        Subject::Pod(uid) => match status.pods.iter().find(|pod| pod.id.uid == *uid) {
-            Some(pod) => format!(" of {}", pod.id),
+        Subject::Pod(uid) => match name(uid) {
+            Some(pod) => format!(" of {pod}"),
             None => format!(" of pod {uid}"),
         },
     }
 }
 
-const fn phase(phase: Phase) -> &'static str {
+/// A phase for people.
+pub(in crate::report) const fn phase_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",
         Phase::Preparing => "hooks before the cordon",
@@ -237,7 +262,7 @@ pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
 }
 
 /// A reason with the facts that change while one waits.
-pub(super) fn told(reason: &Reason, now: Time) -> String {
+pub(in crate::report) fn told(reason: &Reason, now: Time) -> String {
     match reason {
         Reason::Terminating { until } => format!("{reason}, {} of its grace left", until.since(now)),
         Reason::TerminatingPastGrace { since, .. } => format!("{reason}, for {} now", now.since(*since)),

@@ -1,5 +1,7 @@
 //! Reasons, lines and JSON of a node that is stuck in every way that shows.
 
+mod table;
+
 use std::collections::BTreeMap;
 
 use scupper_engine::{

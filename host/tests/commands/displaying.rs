@@ -1,0 +1,264 @@
+//! What is under way, in a terminal and elsewhere.
+
+use rustix::process::Signal;
+
+use crate::agent::{Agent, asks};
+use crate::rig::Rig;
+use crate::terminal::Terminal;
+
+const WIDE: (u16, u16) = (160, 30);
+
+/// A node whose one pod a budget holds, and one beside it that leaves.
+fn held() -> Rig {
+    let rig = Rig::new();
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    rig.apply(rig.pod("web", "worker-1").takes(0.2));
+    rig
+}
+
+fn lets_go(rig: &Rig) {
+    let store = rig.api.store();
+    store
+        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
+        .unwrap();
+}
+
+fn at(screen: &[String], text: &str) -> Option<usize> {
+    screen.iter().position(|line| line.contains(text))
+}
+
+const HEAD: &str = "worker-1  pods leave  [##########----------] 1/2 gone  wave 1/1 all";
+const POD: &str = "  shop/db  BudgetExhausted  disruption budget keep-db does not allow it: ";
+
+#[test]
+fn a_terminal_shows_what_a_drain_waits_for_below_the_lines_and_then_nothing_of_it() {
+    let rig = held();
+    let mut drain = Terminal::start(&rig, &["drain", "worker-1", "--timeout", "1h"], WIDE, &[]);
+    let screen = drain.until("the pod that is held stands at the bottom", |screen| {
+        screen.last().is_some_and(|line| line.starts_with(POD)) && at(screen, HEAD).is_some()
+    });
+    let (head, pod) = (at(&screen, HEAD).unwrap(), screen.len() - 1);
+    assert_eq!(head + 1, pod, "{screen:#?}");
+    assert!(
+        screen[head].contains("59m5") && screen[head].ends_with(" left"),
+        "{screen:#?}"
+    );
+    assert!(screen[pod].starts_with(POD), "{screen:#?}");
+    assert!(
+        at(&screen, "gone     shop/web").is_some_and(|line| line < head),
+        "{screen:#?}"
+    );
+    // Time goes on though nothing happens.
+    drain.until("the time goes on", |now| {
+        now.last() == screen.last() && at(now, HEAD).is_some_and(|head| now[head] != screen[head])
+    });
+    lets_go(&rig);
+    let left = drain.ended();
+    assert_eq!(left.code, Some(0), "{:#?}", left.screen);
+    is_the_story_and_nothing_else(&left.screen);
+    assert!(!left.cursor_is_hidden);
+    assert!(
+        !String::from_utf8_lossy(&left.bytes).contains("\u{1b}[?25l"),
+        "the cursor was hidden"
+    );
+}
+
+/// Each line of a drain that has been told, and no other.
+#[track_caller]
+fn is_the_story_and_nothing_else(lines: &[String]) {
+    for words in [
+        "drain    node worker-1",
+        "plan     2 pods to leave",
+        "gone     shop/db",
+        "end      Drained in",
+    ] {
+        let told = lines.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(told, 1, "{words}: {lines:#?}");
+    }
+    let is_told = |line: &String| {
+        let (time, topic) = line.split_at_checked(11).unwrap_or_default();
+        time.trim_end().ends_with('s') && topic.len() > 9 && time.starts_with("   ")
+    };
+    assert!(lines.iter().all(is_told), "{lines:#?}");
+}
+
+#[test]
+fn a_narrow_and_low_terminal_shows_it_too() {
+    let rig = held();
+    for number in 0..12 {
+        let name = format!("stuck-with-a-long-name-{number:02}");
+        rig.apply(rig.pod(&name, "worker-1").stuck());
+    }
+    let mut drain = Terminal::start(&rig, &["drain", "worker-1"], (40, 10), &[]);
+    let is_below = |screen: &[String]| {
+        let head =
+            at(screen, "worker-1  1/14 gone  ").or_else(|| at(screen, "worker-1  pods leave  1/14 gone  "));
+        head.is_some_and(|head| screen.len() - head == 6)
+    };
+    let screen = drain.until("six rows are the display", is_below);
+    let shown = &screen[screen.len() - 5..];
+    assert!(shown[0].starts_with("  shop/db"), "{screen:#?}");
+    assert!(shown[0].contains("  BudgetExhausted"), "{screen:#?}");
+    assert!(shown[4].starts_with("  and 9 more: Terminating"), "{screen:#?}");
+    // A line that the terminal had wrapped would leave something behind when it is drawn anew.
+    drain.until("the time goes on", |now| is_below(now) && now != screen);
+    drain.until("the time goes on", |now| is_below(now) && now != screen);
+    let history = drain.history();
+    let heads = history.iter().filter(|line| line.contains("/14 gone"));
+    assert_eq!(heads.count(), 1, "{history:#?}");
+    drain.ctrl_c();
+    let left = drain.ended();
+    assert_eq!(left.code, Some(5), "{:#?}", left.screen);
+    assert_eq!(at(&left.screen, "/14 gone"), None, "{:#?}", left.screen);
+}
+
+#[test]
+fn a_drain_that_the_driver_carries_out_is_shown_as_well() {
+    let rig = held();
+    let _agent = Agent::start(&rig, false);
+    let mut drain = Terminal::start(&rig, &asks("drain", &[]), WIDE, &[]);
+    drain.until("the pod that is held stands at the bottom", |screen| {
+        screen.last().is_some_and(|line| line.starts_with(POD)) && at(screen, HEAD).is_some()
+    });
+    lets_go(&rig);
+    let left = drain.ended();
+    assert_eq!(left.code, Some(0), "{:#?}", left.screen);
+    assert_eq!(at(&left.screen, "gone  wave"), None, "{:#?}", left.screen);
+    assert_eq!(
+        at(&left.screen, "  shop/db  BudgetExhausted"),
+        None,
+        "{:#?}",
+        left.screen
+    );
+    assert!(
+        left.screen.last().unwrap().contains("end      Drained in"),
+        "{:#?}",
+        left.screen
+    );
+}
+
+#[test]
+fn ctrl_c_leaves_no_trace_and_the_log_tears_nothing() {
+    let rig = held();
+    let args = ["drain", "worker-1", "--log", "scupper=trace"];
+    let mut drain = Terminal::start(&rig, &args, WIDE, &[]);
+    drain.until("the pod that is held stands at the bottom", |screen| {
+        screen.last().is_some_and(|line| line.starts_with(POD))
+    });
+    drain.ctrl_c();
+    let left = drain.ended();
+    assert_eq!(left.code, Some(5), "{:#?}", left.screen);
+    assert!(!left.cursor_is_hidden);
+    let logged = left.screen.iter().filter(|line| line.contains("DEBUG")).count();
+    assert!(logged > 5, "{:#?}", left.screen);
+    for remnant in ["  shop/db  BudgetExhausted", "/2 gone", "^C"] {
+        assert_eq!(at(&left.screen, remnant), None, "{remnant}: {:#?}", left.screen);
+    }
+    assert!(
+        at(&left.screen, "end      Cancelled").is_some(),
+        "{:#?}",
+        left.screen
+    );
+}
+
+#[test]
+fn several_nodes_are_shown_below_one_another() {
+    let rig = held();
+    rig.apply(rig.pod("stuck", "worker-2").stuck());
+    let args = ["drain", "worker-1", "worker-2", "worker-3", "--parallel", "3"];
+    let mut drain = Terminal::start(&rig, &args, WIDE, &[]);
+    drain.until("each has its line", |screen| {
+        let (one, two) = (
+            at(screen, "worker-1  pods leave  [#"),
+            at(screen, "worker-2  pods leave  [-"),
+        );
+        one.is_some() && one < two && screen.last().is_some_and(|line| line == "1 of 3 nodes are over")
+    });
+    drain.ctrl_c();
+    let left = drain.ended();
+    assert_eq!(left.code, Some(5), "{:#?}", left.screen);
+    assert_eq!(at(&left.screen, "nodes are over"), None, "{:#?}", left.screen);
+    assert!(
+        left.screen.last().unwrap().starts_with("not done: "),
+        "{:#?}",
+        left.screen
+    );
+}
+
+#[test]
+fn elsewhere_there_are_plain_lines_and_no_escapes() {
+    let rig = held();
+    let mut piped = rig.start(&["drain", "worker-1"]);
+    piped.says("waits    shop/db");
+    piped.signal(Signal::INT);
+    let run = piped.ended();
+    assert!(
+        !format!("{}{}", run.stdout, run.stderr).contains('\u{1b}'),
+        "{run:#?}"
+    );
+    for (more, env) in [
+        (&[][..], &[("TERM", "dumb")][..]),
+        (&["--progress", "plain"], &[]),
+        (&["--output", "json"], &[]),
+    ] {
+        let args = [&["drain", "worker-1"][..], more].concat();
+        let mut drain = Terminal::start(&rig, &args, WIDE, env);
+        drain.until("the pod that is held is told", |screen| {
+            at(screen, "shop/db").is_some()
+        });
+        drain.until("its reason is told", |screen| {
+            at(screen, "waits    shop/db")
+                .or_else(|| at(screen, "podWaits"))
+                .is_some()
+        });
+        drain.ctrl_c();
+        let left = drain.ended();
+        assert!(!left.bytes.contains(&0x1b), "{args:?}: {:#?}", left.screen);
+        assert_eq!(
+            at(&left.screen, "gone  wave"),
+            None,
+            "{args:?}: {:#?}",
+            left.screen
+        );
+    }
+}
+
+#[test]
+fn a_status_that_is_watched_stays_in_its_place() {
+    let rig = held();
+    let mut watch = Terminal::start(&rig, &["status", "worker-1", "--watch"], WIDE, &[]);
+    let heads = |lines: &[String]| {
+        lines
+            .iter()
+            .filter(|line| line.starts_with("node worker-1: "))
+            .count()
+    };
+    watch.until("the node takes pods", |screen| {
+        at(screen, "node worker-1: takes pods") == Some(0)
+    });
+    let drain = rig.start(&["drain", "worker-1"]);
+    let screen = watch.until("what holds the pod is there", |screen| {
+        at(screen, "node worker-1: cordoned by Scupper") == Some(0)
+            && at(screen, "    shop/db  BudgetExhausted").is_some()
+            && at(screen, "      next: kubectl -n shop describe pdb keep-db").is_some()
+            && at(screen, "shop/web").is_none()
+    });
+    // It is told how long ago that was, and that moves on.
+    watch.until("the time goes on", |now| {
+        at(now, "shop/db").is_some() && now != screen && heads(now) == 1
+    });
+    assert_eq!(heads(&watch.history()), 1, "{:#?}", watch.history());
+    watch.ctrl_c();
+    let left = watch.ended();
+    assert_eq!(left.code, Some(0), "{:#?}", left.screen);
+    assert_eq!(
+        at(&left.screen, "node worker-1: cordoned by Scupper"),
+        Some(0),
+        "{:#?}",
+        left.screen
+    );
+    assert_eq!(heads(&left.screen), 1, "{:#?}", left.screen);
+    assert!(!left.cursor_is_hidden);
+    drain.kill();
+}
