@@ -106,6 +106,12 @@ impl Driver {
         (self.child, self.started) = start(&mut self.command, &self.story, &self.kubelet, self.probes).await;
     }
 
+    /// The same, and from now on with these arguments, too.
+    pub(crate) async fn restart_with(&mut self, more: &[&str]) {
+        self.command.args(more);
+        self.restart().await;
+    }
+
     pub(crate) const fn started(&self) -> Started {
         self.started
     }

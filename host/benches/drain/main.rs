@@ -5,21 +5,28 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
     dead_code,
     reason = "a benchmark stops at what it did not expect, and prints; tests share its helpers"
 )]
 
+#[path = "../../tests/support/collector.rs"]
+mod collector;
 mod driver;
 mod testbed;
 
 use std::time::{Duration, Instant};
 
+use collector::{Collector, Manner};
 use driver::{Driver, Started};
 use testbed::Testbed;
 
 const PODS: usize = 110;
+
+/// What a driver does once it is ready is done by then.
+const IDLE: Duration = Duration::from_secs(2);
 
 #[tokio::main]
 async fn main() {
@@ -45,7 +52,7 @@ async fn main() {
     let first = driver.started();
     driver.restart().await;
     // It publishes its transitions now; what it needs while idle shows a moment later.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(IDLE).await;
     let idle = driver.rss_mib();
     let mut last = String::new();
     driver.forget_the_most();
@@ -64,6 +71,25 @@ async fn main() {
     }
     println!("\nour requests for the last drain:\n{last}");
     figures(&driver, first, idle);
+    traced(&testbed, driver).await;
+}
+
+/// The same driver once more, with its drains told as traces.
+async fn traced(testbed: &Testbed, mut driver: Driver) {
+    let collector = Collector::start(Manner::Takes).await;
+    driver.restart_with(&["--otlp-endpoint", &collector.url]).await;
+    tokio::time::sleep(IDLE).await;
+    let idle = driver.rss_mib();
+    by_scupper(testbed, &driver, 0, &mut String::new()).await;
+    // The last spans are gathered for a second.
+    tokio::time::sleep(IDLE).await;
+    let spans = collector.spans().len();
+    println!("RSS, with slurm.wasm and traces:");
+    println!("  idle, before any drain   {idle:>7.1} MiB");
+    println!(
+        "  after a drain            {:>7.1} MiB, {spans} spans",
+        driver.rss_mib()
+    );
 }
 
 /// What the driver costs, started as the `DaemonSet` of `deploy/` starts it.

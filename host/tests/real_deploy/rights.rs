@@ -34,7 +34,8 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
     );
     let accounts = (0..=granted.len()).flat_map(|number| account(&granted, number));
     let held = granted.iter().position(|right| *right == COUNTS_UP);
-    let work = (0..=granted.len()).flat_map(|number| work(&format!("node-{number}"), held == Some(number)));
+    let is_held = |number| held == Some(number) || number == granted.len();
+    let work = (0..=granted.len()).flat_map(|number| work(&format!("node-{number}"), is_held(number)));
     installed.create(&accounts.chain(work).collect::<Vec<_>>());
     let whole = format!("node-{}", granted.len());
     let kubeconfig = installed
@@ -53,10 +54,17 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
             driver,
         });
     }
+    comes_back(&installed, &whole, &driver).await;
     until(async || is_through(&installed, &whole).await, || driver.log()).await;
     assert!(!driver.log().contains("cannot "), "{}", driver.log());
+    let told = installed.testbed.kubectl(&["describe", "node", &whole]);
+    let told: Vec<_> = told
+        .lines()
+        .filter(|line| line.contains("UncordonedByOthers"))
+        .collect();
+    assert!(told.len() == 1 && told[0].contains("(x2 over "), "{told:?}");
     let silent = all.iter().find(|deprived| deprived.right == COUNTS_UP).unwrap();
-    comes_back(&installed, silent).await;
+    comes_back(&installed, &silent.node, &silent.driver).await;
     for deprived in &all {
         let refused = refusal(&deprived.right);
         let told = || format!("{}: {refused}:\n{}", deprived.node, deprived.driver.log());
@@ -81,29 +89,23 @@ async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() 
 const COUNTS_UP: [&str; 3] = ["patch", "events.k8s.io", "events"];
 
 /// The node is uncordoned twice while its drain waits for a pod.
-async fn comes_back(installed: &Installed, deprived: &Deprived) {
-    let node = format!("/api/v1/nodes/{}", deprived.node);
+async fn comes_back(installed: &Installed, name: &str, driver: &Driver) {
+    let node = format!("/api/v1/nodes/{name}");
     for times in 1..=2 {
         for held in [false, true] {
             let cordon = json!({"spec": {"unschedulable": held}});
-            let lifted = || {
-                deprived
-                    .driver
-                    .log()
-                    .matches("somebody uncordoned the node")
-                    .count()
-            };
+            let lifted = || driver.log().matches("somebody uncordoned the node").count();
             until(
                 async || is_cordoned(installed, &node).await != held,
-                || deprived.driver.log(),
+                || driver.log(),
             )
             .await;
             let (code, said) = ask(&installed.admin, Method::PATCH, &node, &cordon).await;
             assert!(code.is_success(), "{said}");
-            until(async || lifted() == times, || deprived.driver.log()).await;
+            until(async || lifted() == times, || driver.log()).await;
         }
     }
-    let pod = format!("/api/v1/namespaces/default/pods/bare-{}", deprived.node);
+    let pod = format!("/api/v1/namespaces/default/pods/bare-{name}");
     let let_go = json!({"metadata": {"finalizers": null}});
     let (code, said) = ask(&installed.admin, Method::PATCH, &pod, &let_go).await;
     assert!(code.is_success(), "{said}");
