@@ -245,7 +245,7 @@ pub(crate) fn secret(bed: &Testbed, who: &str) -> String {
 }
 
 fn secret_file(bed: &Testbed, who: &str) -> (String, PathBuf) {
-    let file = scratch().join(format!("secret-of-{who}-of-{}", bed.name()));
+    let file = scratch().join(format!("secret-of-{who}"));
     std::fs::write(&file, secret(bed, who)).unwrap();
     let application = bed.auth(who)["application_credential_id"].is_string();
     let name = if application {

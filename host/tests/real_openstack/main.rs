@@ -1,9 +1,9 @@
 //! openstack.wasm in the real policy edge against the real Keystone and the real Nova.
 //!
-//! Two testbeds serve the scenarios side by side, as these mostly wait for servers that move. Each takes one after the
-//! other, and is ended with this process, however it ends. So this target has no harness of the usual kind: each
-//! scenario is a function in [`SCENARIOS`] or [`LAST`]. Words on the command line choose those whose names contain them.
-//! `SCUPPER_SKIP=real-openstack` leaves all of them out.
+//! One testbed serves the scenarios, one after the other, and is ended with this process, however it ends: a second one
+//! costs more to start than it saves. So this target has no harness of the usual kind: each scenario is a function in
+//! [`SCENARIOS`]. Words on the command line choose those whose names contain them. `SCUPPER_SKIP=real-openstack` leaves
+//! all of them out.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -31,12 +31,11 @@ mod searching;
 #[path = "../support/skip.rs"]
 mod skip;
 mod testbed;
+mod tool;
 mod whole;
 
-use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use futures::FutureExt;
@@ -45,8 +44,8 @@ use testbed::Testbed;
 
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
-/// Each begins with both compute services enabled and no server. What takes longest comes first.
-const SCENARIOS: [Scenario; 22] = [
+/// Each begins with both compute services enabled and no server. Keystone is started anew for the last two.
+const SCENARIOS: [Scenario; 24] = [
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
     }),
@@ -107,10 +106,6 @@ const SCENARIOS: [Scenario; 22] = [
     ("the_driver_cancels_a_drain_with_it", |bed| {
         whole::cancel(bed).boxed()
     }),
-];
-
-/// Keystone is started anew for each of these, so that they are the last of their testbeds.
-const LAST: [Scenario; 2] = [
     ("a_token_that_ends_in_mid_drain_is_renewed_before", |bed| {
         access::renewed(bed).boxed()
     }),
@@ -130,28 +125,25 @@ fn main() -> ExitCode {
     }
     let chosen =
         |(name, _): &Scenario| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let scenarios: VecDeque<Scenario> = SCENARIOS.into_iter().chain(LAST).filter(chosen).collect();
-    let all = scenarios.len();
-    if all == 0 {
+    let scenarios: Vec<Scenario> = SCENARIOS.into_iter().filter(chosen).collect();
+    if scenarios.is_empty() {
         return ExitCode::SUCCESS;
     }
-    println!("\nrunning {all} scenarios on a real OpenStack");
+    println!("\nrunning {} scenarios on a real OpenStack", scenarios.len());
     let begun = Instant::now();
-    let scenarios = Mutex::new(scenarios);
-    let failed: Vec<&str> = std::thread::scope(|scope| {
-        let beds: Vec<_> = ["tests", "tests-beside"]
-            .into_iter()
-            .take(all)
-            .map(|name| scope.spawn(|| on_a_bed(name, &scenarios)))
-            .collect();
-        let ended = beds.into_iter().map(std::thread::ScopedJoinHandle::join);
-        ended
-            .flat_map(|failed| failed.unwrap_or_else(|_| vec!["a testbed"]))
-            .collect()
+    let bed = Testbed::up();
+    println!("testbed: up after {:.0} s", begun.elapsed().as_secs_f32());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let failed = runtime.block_on(async {
+        tokio::select! {
+            failed = all(&bed, &scenarios) => failed,
+            _ = tokio::signal::ctrl_c() => vec!["interrupted"],
+        }
     });
+    bed.down();
     println!(
         "\ntest result: {} passed; {} failed; finished in {:.0} s",
-        all.saturating_sub(failed.len()),
+        scenarios.len().saturating_sub(failed.len()),
         failed.len(),
         begun.elapsed().as_secs_f32()
     );
@@ -162,33 +154,17 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Takes scenarios until none is left, and gives those that failed.
-fn on_a_bed(name: &str, scenarios: &Mutex<VecDeque<Scenario>>) -> Vec<&'static str> {
-    let begun = Instant::now();
-    let bed = Testbed::up(name);
-    println!("testbed: up after {:.0} s", begun.elapsed().as_secs_f32());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let failed = runtime.block_on(async {
-        tokio::select! {
-            failed = all(&bed, scenarios) => failed,
-            _ = tokio::signal::ctrl_c() => vec!["interrupted"],
-        }
-    });
-    bed.down();
-    failed
-}
-
-async fn all(bed: &Testbed, scenarios: &Mutex<VecDeque<Scenario>>) -> Vec<&'static str> {
+/// The names of those that failed.
+async fn all(bed: &Testbed, scenarios: &[Scenario]) -> Vec<&'static str> {
     let mut failed = Vec::new();
-    let next = || scenarios.lock().unwrap().pop_front();
-    while let Some((name, scenario)) = next() {
+    for (name, scenario) in scenarios {
         let begun = Instant::now();
         bed.purge();
         let result = AssertUnwindSafe(scenario(bed)).catch_unwind().await;
         let word = if result.is_ok() { "ok" } else { "FAILED" };
         println!("test {name} ... {word} ({:.0} s)", begun.elapsed().as_secs_f32());
         if result.is_err() {
-            failed.push(name);
+            failed.push(*name);
         }
     }
     failed

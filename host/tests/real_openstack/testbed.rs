@@ -1,22 +1,19 @@
-//! A testbed: one of two for the whole run, kept warm between runs, ended with this process.
+//! The testbed: one for the whole run, kept warm between runs, ended with this process.
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::nova::Nova;
+use crate::tool::Tool;
 
-const SCRIPT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/testbeds/openstack/openstack-testbed"
-);
 /// The host that is drained, and the other one.
 pub(crate) const A: &str = "compute-a";
 pub(crate) const B: &str = "compute-b";
 
 pub(crate) struct Testbed {
+    tool: Tool,
     state: PathBuf,
     /// Held as long as the testbed is ours.
     _lock: File,
@@ -25,22 +22,23 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    pub(crate) fn up(name: &str) -> Self {
+    pub(crate) fn up() -> Self {
         let cache = std::env::var_os("SCUPPER_CACHE")
             .filter(|cache| !cache.is_empty())
             .map_or_else(|| PathBuf::from("/var/cache/scupper"), PathBuf::from);
         let folder = cache.join("testbeds/openstack/state");
         std::fs::create_dir_all(&folder).unwrap();
-        let lock = File::create(folder.join(format!("{name}.lock"))).unwrap();
+        let lock = File::create(folder.join("tests.lock")).unwrap();
         lock.lock().unwrap();
-        let state = folder.join(name);
+        let state = folder.join("tests");
         let owner = std::process::id().to_string();
         // The last run may have ended while tokens were short-lived.
         let options = ["--max-live", "2", "--token-ttl", "3600", "--owner", &owner];
-        let up = || script("up", &state, &options);
+        let tool = Tool::start();
+        let up = || tool.ask("up", &state, &options);
         // What cannot be started again, as somebody has its ports, is begun anew.
         if let Err(first) = up() {
-            script("wipe", &state, &[]).unwrap();
+            tool.ask("wipe", &state, &[]).unwrap();
             up().unwrap_or_else(|why| {
                 panic!(
                     "this machine cannot run the testbed: {why}\n(at first: {first})\n(SCUPPER_SKIP=real-openstack leaves this out)"
@@ -48,50 +46,50 @@ impl Testbed {
             });
         }
         let clouds = std::fs::read(state.join("clouds.yaml")).unwrap();
-        let exports = script("env", &state, &[]).unwrap();
+        let exports = tool.ask("env", &state, &[]).unwrap();
         let nova = exports
             .lines()
             .find_map(|line| line.strip_prefix("export TESTBED_NOVA_URL='"));
         Self {
             clouds: serde_json::from_slice(&clouds).unwrap(),
             nova: nova.unwrap().trim_end_matches('\'').to_owned(),
+            tool,
             state,
             _lock: lock,
         }
     }
 
-    /// Unlike that of any other testbed of this run.
-    pub(crate) fn name(&self) -> String {
-        self.state.file_name().unwrap().display().to_string()
+    fn ask(&self, command: &str, arguments: &[&str]) -> String {
+        self.tool.ask(command, &self.state, arguments).unwrap()
     }
 
     pub(crate) fn down(&self) {
-        script("down", &self.state, &[]).unwrap();
+        self.ask("down", &[]);
     }
 
     /// No server, and both compute services enabled.
     pub(crate) fn purge(&self) {
-        script("purge", &self.state, &[]).unwrap();
+        self.ask("purge", &[]);
     }
 
     /// Boots servers, and gives their ids.
     pub(crate) fn boot(&self, count: usize, more: &[&str]) -> Vec<String> {
         let count = count.to_string();
-        let ids = script("boot", &self.state, &[&[count.as_str()], more].concat()).unwrap();
+        let ids = self.ask("boot", &[&[count.as_str()], more].concat());
         ids.split_whitespace().map(str::to_owned).collect()
     }
 
     pub(crate) fn stop_compute(&self, host: &str) {
-        script("stop-compute", &self.state, &[host, "--hard"]).unwrap();
+        self.ask("stop-compute", &[host, "--hard"]);
     }
 
     pub(crate) fn start_compute(&self, host: &str) {
-        script("start-compute", &self.state, &[host]).unwrap();
+        self.ask("start-compute", &[host]);
     }
 
     /// How long tokens live that are made from now on.
     pub(crate) fn token_ttl(&self, seconds: u32) {
-        script("token-ttl", &self.state, &[&seconds.to_string()]).unwrap();
+        self.ask("token-ttl", &[&seconds.to_string()]);
     }
 
     /// `testbed-<name>` of clouds.yaml.
@@ -113,18 +111,4 @@ impl Testbed {
     pub(crate) fn nova(&self) -> Nova {
         Nova::login(self.keystone_url(), self.nova_url(), self.auth("admin"))
     }
-}
-
-fn script(command: &str, state: &std::path::Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(SCRIPT)
-        .arg(command)
-        .arg(state)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }

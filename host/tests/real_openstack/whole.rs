@@ -120,7 +120,7 @@ fn options_of(bed: &Testbed, kubeconfig: &Path, root: &Path, sla: Option<Duratio
         sla,
         policies: PoliciesOptions {
             policies: vec![spec(bed, &limited(&[]))],
-            cache: Some(scratch().join("compiled-by-the-driver")),
+            cache: Some(scratch().join("compiled")),
             ..PoliciesOptions::default()
         },
         compiler: Some(env!("CARGO_BIN_EXE_scupper").into()),

@@ -7,11 +7,17 @@ import urllib.request
 from .state import COMPUTES, Failure
 
 
+# By place, project and user, for as long as this process lives.
+TOKENS = {}
+
+
 class Api:
     """Just enough of a client for setting up and for the helpers."""
 
     def __init__(self, bed, project='admin', user='admin'):
-        self.bed, self.project, self.user, self.token = bed, project, user, ''
+        self.bed, self.project, self.user = bed, project, user
+        self.key = (bed.dir, project, user)
+        self.token = TOKENS.get(self.key, '')
 
     def login(self):
         body = {'auth': {
@@ -22,11 +28,12 @@ class Api:
                                   'domain': {'id': 'default'}}}}}
         _, headers, _ = http('POST', self.bed.url('keystone',
                                                   '/v3/auth/tokens'), body)
-        self.token = headers['X-Subject-Token']
+        self.token = TOKENS[self.key] = headers['X-Subject-Token']
 
     def call(self, method, service, path, body=None, micro=None, ok=(),
              raw=None):
-        if not self.token:
+        kept = bool(self.token)
+        if not kept:
             self.login()
         headers = {'X-Auth-Token': self.token}
         if micro:
@@ -35,6 +42,10 @@ class Api:
             _, _, out = http(method, self.bed.url(service, path), body,
                              headers, raw)
         except urllib.error.HTTPError as e:
+            if e.code == 401 and kept:
+                # It has ended, or belongs to a state that was wiped.
+                self.token = ''
+                return self.call(method, service, path, body, micro, ok, raw)
             text = e.read().decode(errors='replace')
             if e.code in ok:
                 return {}

@@ -28,7 +28,7 @@ def auth(bed, user):
 def configure(bed):
     s = bed.settings
     token = dict(auth(bed, 'nova'), www_authenticate_uri=bed.url('keystone'),
-                 token_cache_time=-1, interface='internal')
+                 token_cache_time=1, interface='internal')
     pool = {'max_pool_size': 5, 'max_overflow': 30}
     tmp = bed.path('tmp')
 

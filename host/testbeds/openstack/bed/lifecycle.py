@@ -13,7 +13,7 @@ from .api import Api, answers, computes_up, hosts_mapped, scheduler_up
 from .configuration import configure
 from .contents import setup_compute, setup_databases, setup_identity
 from .processes import alive, listening, record, spawn, start_time, stop, wait_for
-from .services import (ORDER, start_all_nova, start_database, start_nova,
+from .services import (ORDER, start_all_nova, start_compute, start_database,
                        start_rabbit, start_wsgi)
 from .software import install
 from .state import (COMPUTES, HERE, LIB, PORTS, REGION, SOFTWARE, Bed, Failure,
@@ -228,6 +228,8 @@ def cmd_token(bed, args):
 def cmd_token_ttl(bed, args):
     """Keystone alone is started anew; the tokens that there are stay valid."""
     bed.need()
+    if bed.settings['token_ttl'] == args.seconds:
+        return
     bed.settings['token_ttl'] = args.seconds
     bed.save()
     configure(bed)
@@ -256,7 +258,7 @@ def cmd_stop_compute(bed, args):
 
 def cmd_start_compute(bed, args):
     bed.need()
-    start_nova(bed, args.host)
+    start_compute(bed, args.host)
     api = Api(bed)
     wait_for(args.host, lambda: computes_up(api, [args.host]), 120, bed,
              args.host, every=1)

@@ -43,11 +43,14 @@ def spawn(bed, name, argv, env=None, cwd=None):
                             stderr=log, env=full, cwd=cwd or bed.dir,
                             start_new_session=True)
     log.close()
-    with open(bed.path('run', name + '.json'), 'w') as f:
-        json.dump({'pid': proc.pid, 'start': start_time(proc.pid)}, f)
-    bed.children = getattr(bed, 'children', {})
-    bed.children[name] = proc
+    write_record(bed, name, proc.pid)
     return True
+
+
+def write_record(bed, name, pid):
+    with open(bed.path('run', name + '.json'), 'w') as f:
+        json.dump({'pid': pid, 'start': start_time(pid)}, f)
+    bed.started = getattr(bed, 'started', set()) | {name}
 
 
 def session_members(sid):
@@ -106,7 +109,7 @@ def wait_for(what, check, seconds, bed=None, name=None, every=0.1):
                 return
         except (OSError, urllib.error.URLError, Failure):
             pass
-        for child in [name] if name else getattr(bed, 'children', {}):
+        for child in [name] if name else getattr(bed, 'started', ()):
             if bed is not None and not alive(bed, child):
                 raise Failure('%s ended, see log/%s.log' % (child, child))
         if time.monotonic() > until:

@@ -1,12 +1,14 @@
 """Starting the services, in their order."""
 
 import glob
+import json
 import os
 import socket
+import subprocess
 
 from .configuration import python_env, rabbit_env
-from .processes import listening, run, spawn, wait_for
-from .state import COMPUTES, LIB
+from .processes import alive, listening, run, spawn, wait_for, write_record
+from .state import COMPUTES, LIB, Failure
 
 
 def start_database(bed):
@@ -73,19 +75,50 @@ def start_wsgi(bed, name, module):
                       module, str(bed.port(name))], env=python_env(bed))
 
 
-def start_nova(bed, name):
-    conf = ['--config-file', bed.path('etc', 'nova.conf')]
-    env = python_env(bed)
-    if name == 'nova-api':
-        argv = [bed.tool('nova-api-os-compute')]
-    elif name in COMPUTES:
-        argv = [bed.tool('python'), os.path.join(LIB, 'nova_compute.py')]
-        conf += ['--config-file', bed.path('etc', name + '.conf')]
-    else:
-        argv = [bed.tool(name)]
-    if name not in COMPUTES:
-        conf += ['--config-file', bed.path('etc', 'nova-db.conf')]
-    return spawn(bed, name, argv + conf, env=env)
+class Nova:
+    """Nova's services, as forks of one process that ends when all are started."""
+
+    def __init__(self, bed):
+        self.bed, self.parent = bed, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.parent:
+            self.parent.stdin.close()
+            self.parent.wait()
+
+    def start(self, name):
+        bed = self.bed
+        if alive(bed, name):
+            return False
+        main, conf = {
+            'nova-api': ('api_os_compute', 'nova-db.conf'),
+            'nova-conductor': ('conductor', 'nova-db.conf'),
+            'nova-scheduler': ('scheduler', 'nova-db.conf'),
+        }.get(name, ('compute', name + '.conf'))
+        program = 'nova-compute' if main == 'compute' else name
+        argv = [program, '--config-file', bed.path('etc', 'nova.conf'),
+                '--config-file', bed.path('etc', conf)]
+        log = bed.path('log', name + '.log')
+        if not self.parent:
+            with open(log, 'ab') as out:
+                self.parent = subprocess.Popen(
+                    [bed.tool('python'), os.path.join(LIB, 'nova_services.py')],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out,
+                    env=dict(os.environ, **python_env(bed)), cwd=bed.dir)
+        order = {'argv': argv, 'log': log, 'main': 'nova.cmd.' + main}
+        try:
+            self.parent.stdin.write(json.dumps(order).encode() + b'\n')
+            self.parent.stdin.flush()
+        except BrokenPipeError:
+            raise Failure('Nova cannot be read, see log/%s.log' % name) from None
+        answer = self.parent.stdout.readline()
+        if not answer:
+            raise Failure('%s did not start, see log/%s.log' % (name, name))
+        write_record(bed, name, int(answer))
+        return True
 
 
 def start_all_nova(bed):
@@ -93,20 +126,25 @@ def start_all_nova(bed):
     listens waits ten seconds before it asks again."""
     log = bed.path('log', 'nova-conductor.log')
     seen = os.path.getsize(log) if os.path.exists(log) else 0
-    fresh = False
-    for name in ('nova-conductor', 'nova-api', 'nova-scheduler'):
-        fresh = start_nova(bed, name) or fresh
 
     def ready():
         with open(log, 'rb') as f:
             f.seek(seen)
             return b'Starting conductor node' in f.read()
-    if fresh:
-        wait_for('nova-conductor', ready, 120, bed, 'nova-conductor')
-        wait_for('rabbit', lambda: listening(bed.port('rabbit')), 60, bed,
-                 'rabbit')
-    for name in COMPUTES:
-        start_nova(bed, name)
+    with Nova(bed) as nova:
+        fresh = [nova.start(name) for name in (
+            'nova-conductor', 'nova-api', 'nova-scheduler')]
+        if any(fresh):
+            wait_for('nova-conductor', ready, 120, bed, 'nova-conductor')
+            wait_for('rabbit', lambda: listening(bed.port('rabbit')), 60, bed,
+                     'rabbit')
+        for name in COMPUTES:
+            nova.start(name)
+
+
+def start_compute(bed, name):
+    with Nova(bed) as nova:
+        nova.start(name)
 
 
 ORDER = ['database', 'epmd', 'rabbit', 'network', 'keystone', 'placement',

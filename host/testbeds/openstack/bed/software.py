@@ -29,7 +29,7 @@ def install_locked(bed):
     stamp = os.path.join(bed.software, 'installed.json')
     with open(os.path.join(HERE, 'constraints.txt')) as f:
         want = {'release': RELEASE, 'debs': DEBS, 'constraints': f.read(),
-                'place': bed.software}
+                'place': bed.software, 'python': "the system's, if it can"}
     try:
         with open(stamp) as f:
             if json.load(f) == want:
@@ -46,10 +46,25 @@ def install_locked(bed):
     return True
 
 
+def interpreter():
+    """Debian's Python is built with all optimisations, those of version
+    managers often are not: a sixth of all that the services compute."""
+    debian = '/usr/bin/python3'
+    fits = 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))'
+    try:
+        subprocess.run([debian, '-c', fits], check=True,
+                       stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError):
+        return sys.executable
+    return debian
+
+
 def install_python(bed):
     venv = os.path.join(bed.software, 'venv')
-    if not os.path.exists(os.path.join(venv, 'bin', 'python')):
-        run(bed, [sys.executable, '-m', 'venv', venv], log='install')
+    python = interpreter()
+    if os.path.realpath(os.path.join(venv, 'bin', 'python')) != \
+            os.path.realpath(python):
+        run(bed, [python, '-m', 'venv', '--clear', venv], log='install')
     say('installing Python packages')
     run(bed, [os.path.join(venv, 'bin', 'pip'), 'install', '-q',
               '--disable-pip-version-check',
