@@ -197,20 +197,21 @@ fn elsewhere_there_are_plain_lines_and_no_escapes() {
         !format!("{}{}", run.stdout, run.stderr).contains('\u{1b}'),
         "{run:#?}"
     );
-    for (more, env) in [
+    for (number, (more, env)) in [
         (&[][..], &[("TERM", "dumb")][..]),
         (&["--progress", "plain"], &[]),
         (&["--output", "json"], &[]),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // While this one ends there is time to draw something.
+        let name = format!("slow-{number}");
+        rig.apply(rig.pod(&name, "worker-1").takes(1.0));
         let args = [&["drain", "worker-1"][..], more].concat();
         let mut drain = Terminal::start(&rig, &args, WIDE, env);
-        drain.until("the pod that is held is told", |screen| {
-            at(screen, "shop/db").is_some()
-        });
-        drain.until("its reason is told", |screen| {
-            at(screen, "waits    shop/db")
-                .or_else(|| at(screen, "podWaits"))
-                .is_some()
+        drain.until("it is gone", |screen| {
+            at(screen, &format!("gone     shop/{name}")).is_some() || at(screen, "podGone").is_some()
         });
         drain.ctrl_c();
         let left = drain.ended();

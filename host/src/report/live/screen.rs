@@ -7,7 +7,7 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use console::Term;
 use scupper_engine::Time;
@@ -17,6 +17,9 @@ use crate::clock::Clock;
 
 /// How often it is looked whether the lines are still true.
 const TICK: Duration = Duration::from_millis(250);
+
+/// A tick that comes so much later is that of a process that was stopped.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Where standard output goes, and standard error with it.
 #[derive(Debug)]
@@ -80,8 +83,13 @@ impl Screen {
         let screen = Arc::clone(self);
         // Not a task: a terminal that is held by Ctrl-S makes it wait.
         let drawing = move || {
+            let mut looked = Instant::now();
             loop {
-                screen.draw(frame(screen.size(), clock.now()));
+                // Stopped meanwhile, perhaps: then it is about to be said, and what stands there is not ours any more.
+                if looked.elapsed() < LATE {
+                    screen.draw(frame(screen.size(), clock.now()));
+                }
+                looked = Instant::now();
                 match ticks.recv_timeout(TICK) {
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return,

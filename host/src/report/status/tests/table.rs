@@ -48,8 +48,8 @@ fn several_nodes_share_the_room_and_nothing_is_wider_or_higher_than_it() {
     let heads = |lines: &[String]| lines.iter().filter(|line| line.starts_with("node ")).count();
     assert_eq!(heads(&table(&nodes, 120, 20)), 5);
     assert_eq!(table(&nodes, 120, 3).last().unwrap(), "and 3 more nodes");
-    for columns in 1..130 {
-        for rows in 1..50 {
+    for columns in (1..30).chain([39, 59, 79, 119]) {
+        for rows in [1, 2, 4, 5, 6, 9, 23, 49, 120] {
             let lines = table(&nodes, columns, rows);
             assert!(lines.len() <= rows, "{columns}x{rows}: {lines:#?}");
             assert!(
