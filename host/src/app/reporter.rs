@@ -207,8 +207,10 @@ impl Reporter {
 
     /// What has happened to the node, and has not been told.
     fn tell_of_node(&mut self, now: Time, request: &Request) {
-        for (_, event, repeated) in self.told.due(now) {
-            self.write(Entry::Event(kubernetes_event(request, event, repeated)));
+        for ((_, words), event, repeated) in self.told.due(now) {
+            // It may end twice, in other words: kubelets try again.
+            let key = format!("{}: {words}", request.id);
+            self.write(Entry::Event(kubernetes_event(request, event, repeated, key)));
         }
     }
 
@@ -250,7 +252,9 @@ impl Reporter {
         let request = drain.request();
         self.tell_of_node(now, request);
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
-            self.write(Entry::PodEvent(pod, kubernetes_event(request, event, repeated)));
+            // What holds a pod up has numbers that move: all of one drain and reason is the same.
+            let event = kubernetes_event(request, event, repeated, request.id.clone());
+            self.write(Entry::PodEvent(pod, event));
         }
         if self.publishing.load(Ordering::Relaxed) {
             return;
@@ -329,7 +333,7 @@ fn condition(change: &ConditionChange) -> NodeCondition {
     }
 }
 
-fn kubernetes_event(request: &Request, event: NodeEvent, repeated: Repeated) -> KubernetesEvent {
+fn kubernetes_event(request: &Request, event: NodeEvent, repeated: Repeated, key: String) -> KubernetesEvent {
     KubernetesEvent {
         node: request.node.clone(),
         severity: if event.warning {
@@ -340,11 +344,59 @@ fn kubernetes_event(request: &Request, event: NodeEvent, repeated: Repeated) -> 
         reason: event.reason,
         action: "Drain".to_owned(),
         note: event.note,
-        // What holds a pod up has numbers that move: all of one drain is the same.
         series: Some(Series {
-            key: request.id.clone(),
+            key,
             times: repeated.times,
             last: repeated.last,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::{Outcome, Summary};
+
+    use super::*;
+    use crate::report::fixture;
+
+    /// What is to be written of it, as its reason and its series.
+    fn told(notices: &[Notice]) -> Vec<(String, Series)> {
+        let output: Output = Arc::new(|| Box::new(std::io::sink()));
+        let request = fixture::request();
+        let now = Time::default();
+        let mut reporter = Reporter::lines(Format::Json, &output, now, now, &request);
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        reporter.events = Some(sender);
+        for notice in notices {
+            reporter.notice(now, &request, notice);
+        }
+        let mut told = Vec::new();
+        while let Ok(Entry::Event(event)) = receiver.try_recv() {
+            told.push((event.reason, event.series.unwrap()));
+        }
+        told
+    }
+
+    #[test]
+    fn what_is_said_of_a_node_in_other_words_is_another_event() {
+        let failed = |message: &str| Notice::Finished {
+            outcome: Outcome::Failed {
+                message: message.to_owned(),
+            },
+            summary: Summary::default(),
+        };
+        let all = [
+            failed("one"),
+            failed("another"),
+            Notice::UncordonedByOthers,
+            Notice::UncordonedByOthers,
+        ];
+        let told = told(&all);
+        let [one, another, lifted, again] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert_eq!(one.0, another.0);
+        assert_ne!(one.1.key, another.1.key);
+        assert_eq!(lifted, again);
     }
 }

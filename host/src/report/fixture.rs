@@ -37,7 +37,7 @@ pub(crate) fn node(mark: Checkpoint) -> Node {
     }
 }
 
-pub(super) fn request() -> Request {
+pub(crate) fn request() -> Request {
     Request {
         id: "u-1".into(),
         name: "drain-worker-1".into(),
