@@ -1,8 +1,8 @@
 //! Two who want to drain one node: one does it, the other stands by until the lease of the node is free.
 
 use rustix::process::Signal;
-use scupper_simulator::api::Forbidden;
-use serde_json::Value;
+use scupper_simulator::api::{Action, Fault, Forbidden};
+use serde_json::{Value, json};
 
 use crate::agent::until;
 use crate::rig::{Rig, Running};
@@ -11,6 +11,16 @@ const LEASES: &str = "leases.coordination.k8s.io";
 
 fn lease(rig: &Rig) -> Option<Value> {
     rig.objects(LEASES).pop()
+}
+
+/// Somebody of whom nothing else is known has it.
+fn give_away(rig: &Rig) {
+    rig.apply(json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": "scupper", "name": "worker-1"},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 30, "leaseTransitions": 1},
+    }));
 }
 
 fn stuck(rig: &Rig) -> Running {
@@ -94,6 +104,65 @@ fn one_that_is_told_to_stop_while_it_stands_by_takes_the_drain_back() {
     let run = second.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["stuck"]);
+}
+
+/// Nothing of it stands on the node, so that there is nothing to wait for.
+#[test]
+fn one_that_has_not_begun_and_is_told_to_stop_ends_at_once() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    give_away(&rig);
+    let drain = rig.start(&["drain", "worker-1"]);
+    until("it stands by", || drain.stderr().contains("standing by: "));
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], "somebody");
+    assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
+}
+
+/// The one before it took everything back meanwhile: what it was at is not what stands on the node.
+#[test]
+fn one_that_stood_by_goes_by_what_stands_on_the_node_then() {
+    let rig = Rig::new();
+    let first = stuck(&rig);
+    let second = rig.start(&["drain", "worker-1", "--take-over"]);
+    until("the second one stands by", || {
+        second.stderr().contains("standing by: ")
+    });
+    first.signal(Signal::INT);
+    assert_eq!(first.ended().code, Some(5));
+    until("the second one drains", || rig.is_cordoned("worker-1"));
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = second.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+}
+
+/// The order was not written anywhere when the lease was lost.
+#[test]
+fn what_was_ordered_before_the_lease_was_lost_counts_when_it_is_had_again() {
+    let rig = Rig::new();
+    let drain = stuck(&rig);
+    let node = Fault::new(Action::Status(503, None)).path("/api/v1/nodes/*");
+    rig.api.faults([node.method("PATCH")]);
+    drain.signal(Signal::INT);
+    let refused = || {
+        let requests = rig.api.requests().into_iter();
+        requests.filter(|it| it.status == Some(503)).count()
+    };
+    until("the order was to be written", || refused() > 0);
+    give_away(&rig);
+    until("it knows", || {
+        drain
+            .stderr()
+            .contains("no pod is asked to leave until it is ours again")
+    });
+    rig.api.clear_faults();
+    rig.api.store().delete(LEASES, "scupper", "worker-1").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(!rig.is_cordoned("worker-1"));
     assert_eq!(rig.pods(), ["stuck"]);
 }
