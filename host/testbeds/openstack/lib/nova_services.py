@@ -18,12 +18,12 @@ import nova.virt
 # Nova loads virt drivers from its own `nova.virt` package only.
 nova.virt.__path__.append(os.path.dirname(os.path.abspath(__file__)))
 
-# What Nova itself imports by name, after its start.
+# What all import later.  No more of Nova: its managers take the intervals of
+# their periodic tasks from the configuration when they are imported, and that
+# is read in the forks.
 SHARED = [
     'glanceclient.v2.client', 'keystonemiddleware.auth_token',
     'nova.cmd.api_os_compute', 'nova.cmd.conductor', 'nova.cmd.scheduler',
-    'nova.api.openstack.compute', 'nova.compute.manager',
-    'nova.conductor.manager', 'nova.scheduler.manager', 'nova.virt.fake',
     'oslo_messaging._drivers.impl_rabbit', 'pymysql',
     'sqlalchemy.dialects.mysql.pymysql']
 
