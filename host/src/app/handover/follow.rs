@@ -9,6 +9,7 @@ use super::ask::Hands;
 use super::bounds::Bounds;
 use super::end::Told;
 use super::news::News;
+use super::sight::{Shown, Sight};
 use super::{End, HandOverError};
 use crate::cluster::{LifecycleEvent, LifecycleTransition};
 use crate::report::{NodeStatus, Seen};
@@ -46,8 +47,7 @@ pub(super) struct Follower<'a> {
     news: News,
     bounds: Bounds<'a>,
     stage: Stage,
-    /// The watch has shown it.
-    seen: bool,
+    sight: Sight,
     timer: Option<Instant>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Follower<'a> {
             news,
             bounds,
             stage: Stage::Asked,
-            seen: false,
+            sight: Sight::default(),
             timer: Some(Instant::now() + hands.options.taken_within),
         }
     }
@@ -142,16 +142,16 @@ impl<'a> Follower<'a> {
         if let Some(board) = &self.hands.options.board {
             board.seen(&self.event.name, &self.event.uid, status);
         }
-        match status.wishes.iter().find(|wish| wish.name == self.event.name) {
-            Some(wish) => {
-                self.seen = true;
+        match self.sight.look(&self.event.name, status) {
+            Shown::Here(wish) => {
                 if let Some(seen) = self.bounds.hear(wish) {
                     self.tell(&seen);
                 }
                 let state = wish.state.clone();
                 self.is(&state)
             }
-            None => self.seen.then_some(None),
+            Shown::NotYet => None,
+            Shown::Gone => Some(None),
         }
     }
 

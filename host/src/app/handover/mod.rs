@@ -9,6 +9,7 @@ mod flags;
 mod follow;
 mod news;
 mod options;
+mod sight;
 
 pub use ask::{Handed, run};
 pub(in crate::app) use cancel::is_asked;
