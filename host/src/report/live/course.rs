@@ -43,6 +43,8 @@ pub(super) struct Course {
     planned: bool,
     /// Pods that are to leave, those that are gone included.
     leaving: BTreeSet<Uid>,
+    /// Pods that had gone before they were seen.
+    unseen: usize,
     facts: Facts,
 }
 
@@ -64,6 +66,7 @@ impl Course {
             keeper: ViewKeeper::default(),
             planned: false,
             leaving: BTreeSet::new(),
+            unseen: 0,
             facts: Facts::Words(words),
         }
     }
@@ -83,7 +86,7 @@ impl Course {
         }
         let waiting = drain.waiting();
         let is_leaving = |(pod, reason): &(PodRef, Reason)| (pod.uid.clone(), Some(*reason != Reason::Kept));
-        let pods = self.count(waiting.iter().map(is_leaving).collect());
+        let pods = self.count(waiting.iter().map(is_leaving).collect(), None);
         let view = self.keeper.view(now, "", Vec::new());
         let name = |uid: &Uid| {
             let pod = waiting.iter().find(|(pod, _)| pod.uid == *uid);
@@ -149,13 +152,15 @@ impl Course {
             };
         };
         let (view, phase) = (status.fresh(now), status.phase(mark, now));
-        self.planned |= view.is_some_and(|view| view.plan.is_some());
+        let plan = view.and_then(|view| view.plan.as_ref());
+        let first = plan.filter(|_| !self.planned).map(|plan| plan.leaving);
+        self.planned |= plan.is_some();
         let held = status.held(now);
         let pods = held.iter().map(|held| {
             let is_leaving = is_leaving(view, &held.pod.id.uid, held.reason.as_ref());
             (held.pod.id.uid.clone(), is_leaving)
         });
-        let pods = self.count(pods.collect());
+        let pods = self.count(pods.collect(), first);
         let mut holds = hooks(status, view);
         holds.extend(held.into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
@@ -172,8 +177,9 @@ impl Course {
         }
     }
 
-    /// Gone, and of how many. Of each pod that is here: whether it is to leave, where that is known.
-    fn count(&mut self, here: Vec<(Uid, Option<bool>)>) -> Option<(usize, usize)> {
+    /// Gone, and of how many. Of each pod that is here: whether it is to leave, where that is known. `planned`: how many
+    /// are to, when that is told for the first time.
+    fn count(&mut self, here: Vec<(Uid, Option<bool>)>, planned: Option<u32>) -> Option<(usize, usize)> {
         for (uid, is_leaving) in &here {
             match is_leaving {
                 Some(true) => {
@@ -186,7 +192,11 @@ impl Course {
             }
         }
         let still = here.iter().filter(|(uid, _)| self.leaving.contains(uid)).count();
-        let of = self.leaving.len();
+        if let Some(planned) = planned {
+            let planned = usize::try_from(planned).unwrap_or(usize::MAX);
+            self.unseen = planned.saturating_sub(self.leaving.len());
+        }
+        let of = self.leaving.len() + self.unseen;
         (self.planned && of > 0).then(|| (of - still, of))
     }
 }

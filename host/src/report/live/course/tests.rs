@@ -106,6 +106,20 @@ fn pods_are_counted_once_it_is_known_which_are_to_leave() {
     }
 }
 
+/// Whoever begins to follow late counts them all the same.
+#[test]
+fn pods_that_had_gone_before_anybody_looked_are_counted() {
+    let mut course = course();
+    let mut late = status(&["b", "stays"], Some(&["b"]));
+    if let Some(plan) = late.driver.as_mut().and_then(|view| view.plan.as_mut()) {
+        plan.leaving = 2;
+    }
+    assert_eq!(stands(&mut course, "id", late).pods, Some((1, 2)));
+    let newcomer = status(&["b", "new"], Some(&["b", "new"]));
+    assert_eq!(stands(&mut course, "id", newcomer).pods, Some((1, 3)));
+    assert_eq!(stands(&mut course, "id", status(&[], None)).pods, Some((3, 3)));
+}
+
 #[test]
 fn it_stands_where_its_driver_says() {
     let mut course = course();
