@@ -19,7 +19,7 @@ pub(crate) const UNCORDON: &str = "drain.example-uncordon";
 pub(crate) const START: &str = "drain-started";
 pub(crate) const END: &str = "drain-complete";
 /// How long a scenario waits for what must come.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
 const TRANSITIONS: &str = "lifecycletransitions.lifecycle.k8s.io";
 
