@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use sha2::{Digest, Sha256};
 use wit_component::{ComponentEncoder, DecodedWasm};
@@ -76,17 +77,48 @@ fn exports_about(component: &[u8]) -> bool {
 
 /// A driver may be watching the file: it must never see half of it.
 fn write_in_one(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    let beside = file.with_extension("wasm.new");
-    fs::write(&beside, bytes)?;
-    fs::rename(&beside, file)
+    // Others may be at the same one.
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let beside = file.with_extension(format!("wasm.new-{}-{number}", std::process::id()));
+    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, file));
+    if written.is_err() {
+        // What failed is told; what is half done does not stay.
+        fs::remove_file(&beside).unwrap_or_default();
+    }
+    written
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_write_the_same_at_once_and_nothing_half_done_stays() {
+        let folder = std::env::temp_dir().join(format!("scupper-builder-{}", std::process::id()));
+        let file = folder.join("policy.wasm");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        write_in_one(&file, b"component").unwrap();
+                    }
+                });
+            }
+        });
+        let left: Vec<_> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(
+            (left, fs::read(&file).unwrap()),
+            (vec![file.clone()], b"component".to_vec())
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_module_without_the_export_macro_is_no_policy() {
