@@ -123,6 +123,10 @@ lint: tools ## Formatting, clippy, docs, house rules, licences.
 	@host/testbeds/tools deny
 	"$(SCUPPER_CACHE)/tools/bin/cargo-deny" --log-level error --config .cargo/deny.toml check bans licenses sources
 
+.PHONY: cache
+cache:
+	@echo "$(SCUPPER_CACHE)"
+
 .PHONY: tools
 tools:
 	@host/testbeds/tools rust

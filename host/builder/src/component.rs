@@ -1,8 +1,9 @@
 //! From a core module, as rustc leaves it, to a component in a file.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use sha2::{Digest, Sha256};
 use wit_component::{ComponentEncoder, DecodedWasm};
@@ -77,19 +78,14 @@ fn exports_about(component: &[u8]) -> bool {
 
 /// A driver may be watching the file: it must never see half of it.
 fn write_in_one(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // Others may be at the same one.
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let beside = file.with_extension(format!("wasm.new-{}-{number}", std::process::id()));
-    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, file));
-    if written.is_err() {
-        // What failed is told; what is half done does not stay.
-        fs::remove_file(&beside).unwrap_or_default();
-    }
-    written
+    let folder = file.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    // Others may be at the same one, so that each has its own name; and for all to read, as far as the umask lets them.
+    let mode = Permissions::from_mode(0o666);
+    let mut beside = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
+    beside.write_all(bytes)?;
+    beside.persist(file)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -98,8 +94,8 @@ mod tests {
 
     #[test]
     fn many_write_the_same_at_once_and_nothing_half_done_stays() {
-        let folder = std::env::temp_dir().join(format!("scupper-builder-{}", std::process::id()));
-        let file = folder.join("policy.wasm");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.wasm");
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -109,7 +105,7 @@ mod tests {
                 });
             }
         });
-        let left: Vec<_> = fs::read_dir(&folder)
+        let left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .collect();
@@ -117,7 +113,6 @@ mod tests {
             (left, fs::read(&file).unwrap()),
             (vec![file.clone()], b"component".to_vec())
         );
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -95,11 +95,7 @@ impl ClusterAccess for Access {
         async move {
             let kubernetes = KubernetesEvent {
                 node: event.node.to_owned(),
-                severity: if event.warning {
-                    Severity::Warning
-                } else {
-                    Severity::Normal
-                },
+                severity: Severity::of(event.warning),
                 reason: event.reason.to_owned(),
                 action: "RunPolicy".to_owned(),
                 note: format!("policy {}: {}", event.policy, event.note),

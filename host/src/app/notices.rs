@@ -72,11 +72,7 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
     };
     Some(KubernetesEvent {
         node: node.to_owned(),
-        severity: if notice.is_warning() {
-            Severity::Warning
-        } else {
-            Severity::Normal
-        },
+        severity: Severity::of(notice.is_warning()),
         reason: reason.to_owned(),
         action: "ReloadPolicies".to_owned(),
         note: notice.to_string(),

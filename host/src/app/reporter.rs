@@ -194,9 +194,8 @@ impl Reporter {
         if self.publisher.is_urgent(notice) {
             self.looked = Time::default();
         }
-        let conditions = self.conditions(request, notice).map(Entry::Conditions);
-        if let Some(conditions) = conditions {
-            self.write(conditions);
+        if let Some(changes) = self.conditions(request, notice) {
+            self.write(Entry::Conditions(changes));
         }
         if let Some(event) = event_for(request, notice) {
             let key = (event.reason.clone(), event.note.clone());
@@ -336,11 +335,7 @@ fn condition(change: &ConditionChange) -> NodeCondition {
 fn kubernetes_event(request: &Request, event: NodeEvent, repeated: Repeated, key: String) -> KubernetesEvent {
     KubernetesEvent {
         node: request.node.clone(),
-        severity: if event.warning {
-            Severity::Warning
-        } else {
-            Severity::Normal
-        },
+        severity: Severity::of(event.warning),
         reason: event.reason,
         action: "Drain".to_owned(),
         note: event.note,

@@ -55,6 +55,11 @@ const MAX_WORD: usize = 128;
 const NAMESPACE: &str = "default";
 
 impl Severity {
+    /// Whether somebody should look.
+    pub const fn of(warning: bool) -> Self {
+        if warning { Self::Warning } else { Self::Normal }
+    }
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",

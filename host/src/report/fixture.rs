@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Checkpoint, Intent, Node, Phase, PodRef, Request, Settings, Time, Uid};
+use scupper_engine::{Checkpoint, Intent, Node, Phase, Pod, PodPhase, PodRef, Request, Settings, Time, Uid};
+
+use super::status::{NodeStatus, Seat};
 
 /// What the node keeps of a drain without hooks or a deadline.
 pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
@@ -55,5 +57,40 @@ pub(super) fn pod(name: &str) -> PodRef {
         namespace: "shop".into(),
         name: name.into(),
         uid: Uid(name.into()),
+    }
+}
+
+/// It is running there, and has its name as its label.
+pub(super) fn running(name: &str) -> Pod {
+    Pod {
+        id: pod(name),
+        node: "worker-1".into(),
+        labels: [("app".to_owned(), name.to_owned())].into(),
+        annotations: BTreeMap::new(),
+        controller: None,
+        phase: PodPhase::Running,
+        ready: true,
+        conditions: Vec::new(),
+        priority: 0,
+        priority_class: String::new(),
+        grace_seconds: 30,
+        created: Time::default(),
+        deletion: None,
+        finalizers: Vec::new(),
+        empty_dir: false,
+        host_network: false,
+        hostname: String::new(),
+    }
+}
+
+/// The node alone, without a driver, pods or wishes.
+pub(crate) fn status(mark: Checkpoint) -> NodeStatus {
+    NodeStatus {
+        node: node(mark),
+        driver: None,
+        pods: Vec::new(),
+        budgets: Vec::new(),
+        wishes: Vec::new(),
+        seat: Seat::Unknown,
     }
 }

@@ -17,7 +17,7 @@ use super::words::is_ordinary;
 
 pub use json::status_to_json;
 pub use lines::status_lines;
-pub(super) use lines::{phase_words, subject_words, told as reason_words};
+pub(super) use lines::{phase_words, subject, subject_words, told as reason_words};
 pub use seat::Seat;
 pub use table::status_table;
 

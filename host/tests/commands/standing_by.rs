@@ -30,6 +30,15 @@ fn stuck(rig: &Rig) -> Running {
     drain
 }
 
+/// A second one, which stands by.
+fn beside(rig: &Rig) -> Running {
+    let second = rig.start(&["drain", "worker-1", "--take-over"]);
+    until("the second one stands by", || {
+        second.stderr().contains("standing by: ")
+    });
+    second
+}
+
 fn deletes_of_stuck(rig: &Rig) -> usize {
     let requests = rig.api.requests().into_iter();
     requests
@@ -62,10 +71,7 @@ fn one_that_takes_over_stands_by_for_the_one_that_lives() {
     let rig = Rig::new();
     let first = stuck(&rig);
     let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
-    let second = rig.start(&["drain", "worker-1", "--take-over"]);
-    until("the second one stands by", || {
-        second.stderr().contains("standing by: ")
-    });
+    let second = beside(&rig);
     assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], holder);
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(first.ended().code, Some(0));
@@ -95,10 +101,7 @@ fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
 fn one_that_is_told_to_stop_while_it_stands_by_takes_the_drain_back() {
     let rig = Rig::new();
     let first = stuck(&rig);
-    let second = rig.start(&["drain", "worker-1", "--take-over"]);
-    until("the second one stands by", || {
-        second.stderr().contains("standing by: ")
-    });
+    let second = beside(&rig);
     second.signal(Signal::INT);
     first.kill();
     let run = second.ended();
@@ -128,10 +131,7 @@ fn one_that_has_not_begun_and_is_told_to_stop_ends_at_once() {
 fn one_that_stood_by_goes_by_what_stands_on_the_node_then() {
     let rig = Rig::new();
     let first = stuck(&rig);
-    let second = rig.start(&["drain", "worker-1", "--take-over"]);
-    until("the second one stands by", || {
-        second.stderr().contains("standing by: ")
-    });
+    let second = beside(&rig);
     first.signal(Signal::INT);
     assert_eq!(first.ended().code, Some(5));
     until("the second one drains", || rig.is_cordoned("worker-1"));

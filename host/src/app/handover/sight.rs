@@ -37,7 +37,7 @@ mod tests {
     use scupper_engine::Phase;
 
     use super::*;
-    use crate::report::{Seat, fixture};
+    use crate::report::fixture;
 
     fn status(wishes: &[&str]) -> NodeStatus {
         let wish = |name: &&str| NodeWish {
@@ -48,12 +48,8 @@ mod tests {
             deleting: false,
         };
         NodeStatus {
-            node: fixture::node(fixture::mark("LifecycleEvent", Phase::Evicting)),
-            driver: None,
-            pods: Vec::new(),
-            budgets: Vec::new(),
             wishes: wishes.iter().map(wish).collect(),
-            seat: Seat::Unknown,
+            ..fixture::status(fixture::mark("LifecycleEvent", Phase::Evicting))
         }
     }
 

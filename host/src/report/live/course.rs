@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use scupper_engine::{Drain, Duration, HookPhase, Notice, Phase, PodRef, Reason, Subject, Time, Uid};
 
-use crate::report::status::{NodeStatus, phase_words, subject_words};
+use crate::report::status::{NodeStatus, phase_words, subject, subject_words};
 use crate::report::view::{DriverView, HookView, ViewKeeper, WaveView};
 
 /// How often the engine is asked why each pod is still there.
@@ -216,8 +216,9 @@ fn is_leaving(view: Option<&DriverView>, uid: &Uid, reason: Option<&Reason>) -> 
 
 /// As the process that drains tells of them, or as the node shows them.
 fn hooks(status: &NodeStatus, view: Option<&DriverView>) -> Vec<Hold> {
-    let mark = status.node.checkpoint.iter();
-    let saved = mark.flat_map(|mark| &mark.hooks).map(|hook| HookView {
+    let mark = status.node.checkpoint.as_ref();
+    let kept = mark.map_or(&[][..], |mark| &mark.hooks);
+    let saved = kept.iter().map(|hook| HookView {
         policy: hook.policy.clone(),
         phase: hook.phase,
         subject: hook.subject.clone(),
@@ -229,18 +230,15 @@ fn hooks(status: &NodeStatus, view: Option<&DriverView>) -> Vec<Hold> {
         (hook.policy.clone(), hook.phase, hook.subject.clone())
     };
     let told = view.map(|view| view.hooks.as_slice()).unwrap_or_default();
-    let name = |uid: &Uid| {
-        let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
-        pod.map(|pod| pod.id.to_string())
-    };
-    let done = |hook: &HookView| {
-        let mark = status.node.checkpoint.as_ref();
-        mark.is_some_and(|mark| mark.done.contains(&key(hook)))
-    };
+    let done = |hook: &HookView| mark.is_some_and(|mark| mark.done.contains(&key(hook)));
     let untold = saved.filter(|hook| !told.iter().any(|told| key(told) == key(hook)));
-    let all = told.iter().filter(|hook| !done(hook)).cloned().chain(untold);
+    let told = told.iter().filter(|hook| !done(hook)).map(|hook| HookView {
+        since: hook.began(kept),
+        ..hook.clone()
+    });
+    let all = told.chain(untold);
     all.map(|hook| {
-        let of = subject_words(&hook.subject, name);
+        let of = subject(status, &hook.subject);
         Hold::Hook(hook, of)
     })
     .collect()

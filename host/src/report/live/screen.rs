@@ -122,7 +122,7 @@ impl Screen {
         }
         self.erase(&shown.lines)?;
         (&self.term).write_all(bytes)?;
-        self.put(&shown.lines)
+        self.redraw(0, &shown.lines)
     }
 
     /// Whole lines of the log.
@@ -135,7 +135,7 @@ impl Screen {
         self.erase(&shown.lines)?;
         self.term.flush()?;
         io::stderr().write_all(bytes)?;
-        self.put(&shown.lines)
+        self.redraw(0, &shown.lines)
     }
 
     /// Where lines can be written to that scroll by.
@@ -196,10 +196,6 @@ impl Screen {
     fn erase(&self, lines: &[String]) -> io::Result<()> {
         self.term.move_cursor_up(lines.len())?;
         self.term.clear_to_end_of_screen()
-    }
-
-    fn put(&self, lines: &[String]) -> io::Result<()> {
-        self.redraw(0, lines)
     }
 
     fn end(&self) {

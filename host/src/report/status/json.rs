@@ -24,7 +24,11 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
 
 fn drain(mark: &Checkpoint, view: Option<&DriverView>) -> Value {
     let hooks: Vec<_> = match view {
-        Some(view) => view.hooks.iter().map(told_hook).collect(),
+        Some(view) => view
+            .hooks
+            .iter()
+            .map(|hook| told_hook(hook, &mark.hooks))
+            .collect(),
         None => mark.hooks.iter().map(saved_hook).collect(),
     };
     json!({
@@ -37,13 +41,13 @@ fn saved_hook(hook: &SavedHook) -> Value {
     json!({ "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.started.as_millis() })
 }
 
-fn told_hook(hook: &HookView) -> Value {
+fn told_hook(hook: &HookView, saved: &[SavedHook]) -> Value {
     let waiting = hook
         .waiting_for
         .iter()
         .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }));
     json!({
-        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.since.as_millis(),
+        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.began(saved).as_millis(),
         "progress": hook.progress, "waitingFor": waiting.collect::<Vec<_>>(),
     })
 }

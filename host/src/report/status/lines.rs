@@ -1,6 +1,6 @@
 //! Where a node stands, as lines for people.
 
-use scupper_engine::{Condition, Node, Phase, Reason, SavedHook, Subject, Time, Uid};
+use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
 
 use super::{Held, NodeStatus, advice};
 use crate::report::view::HookView;
@@ -175,11 +175,8 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
 }
 
 fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
-    let saved = status.node.checkpoint.iter().flat_map(|mark| &mark.hooks);
-    let same =
-        |it: &&SavedHook| it.policy == hook.policy && it.phase == hook.phase && it.subject == hook.subject;
-    // A process that took the drain over has met the hook later than it began.
-    let since = saved.into_iter().find(same).map_or(hook.since, |it| it.started);
+    let mark = status.node.checkpoint.as_ref();
+    let since = mark.map_or(hook.since, |mark| hook.began(&mark.hooks));
     let mut lines = vec![format!(
         "  hook       {} is not through with {}{}, for {} now: {}",
         hook.policy,
@@ -197,13 +194,14 @@ fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
             since.unwrap_or_default()
         ));
     }
-    if let Some(mark) = &status.node.checkpoint {
+    if let Some(mark) = mark {
         lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
     }
     lines
 }
 
-fn subject(status: &NodeStatus, subject: &Subject) -> String {
+/// Of what a hook of this node is one.
+pub(in crate::report) fn subject(status: &NodeStatus, subject: &Subject) -> String {
     subject_words(subject, |uid| {
         let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
         pod.map(|pod| pod.id.to_string())

@@ -2,53 +2,24 @@
 
 mod table;
 
-use std::collections::BTreeMap;
-
 use scupper_engine::{
-    Checkpoint, Deletion, HookPhase, Phase, PodPhase, PodRef, SavedHook, Selector, Subject, UnhealthyPods,
-    WaitingOn,
+    Checkpoint, Deletion, HookPhase, Phase, SavedHook, Selector, Subject, UnhealthyPods, WaitingOn,
 };
 
 use serde_json::Value;
 
 use super::*;
-use crate::report::fixture;
+use crate::report::fixture::{self, running as pod};
 use crate::report::view::{HookView, WaveView};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
-fn node(phase: Phase, hooks: Vec<SavedHook>) -> Node {
-    fixture::node(Checkpoint {
+fn mark(phase: Phase, hooks: Vec<SavedHook>) -> Checkpoint {
+    Checkpoint {
         started: Time::from_millis(700_000),
         deadline: Some(Time::from_millis(1_060_000)),
         hooks,
         ..fixture::mark("command", phase)
-    })
-}
-
-fn pod(name: &str) -> Pod {
-    Pod {
-        id: PodRef {
-            namespace: "shop".into(),
-            name: name.into(),
-            uid: Uid(name.into()),
-        },
-        node: "worker-1".into(),
-        labels: [("app".to_owned(), name.to_owned())].into(),
-        annotations: BTreeMap::new(),
-        controller: None,
-        phase: PodPhase::Running,
-        ready: true,
-        conditions: Vec::new(),
-        priority: 0,
-        priority_class: String::new(),
-        grace_seconds: 30,
-        created: Time::default(),
-        deletion: None,
-        finalizers: Vec::new(),
-        empty_dir: false,
-        host_network: false,
-        hostname: String::new(),
     }
 }
 
@@ -89,8 +60,6 @@ fn named(status: &NodeStatus) -> Vec<(&str, &str)> {
 
 fn stuck() -> NodeStatus {
     NodeStatus {
-        node: node(Phase::Evicting, Vec::new()),
-        driver: None,
         pods: vec![
             pod("calm"),
             pod("cart"),
@@ -106,8 +75,7 @@ fn stuck() -> NodeStatus {
             budget("one", "twice", 1, true),
             budget("two", "twice", 1, true),
         ],
-        wishes: Vec::new(),
-        seat: Seat::Unknown,
+        ..fixture::status(mark(Phase::Evicting, Vec::new()))
     }
 }
 
@@ -132,21 +100,25 @@ fn what_holds_a_pod_is_told_as_far_as_it_shows() {
     assert_eq!(named(&status)[4], ("stuck", "TerminatingPastGrace"));
 }
 
-#[test]
-fn hooks_hold_the_node_or_one_pod() {
-    let hook = |subject| SavedHook {
+fn saved(phase: HookPhase, subject: Subject) -> SavedHook {
+    SavedHook {
         policy: "slurm".into(),
-        phase: HookPhase::BeforeDrain,
+        phase,
         subject,
         state: Vec::new(),
         state_version: None,
         started: Time::from_millis(940_000),
-    };
+    }
+}
+
+#[test]
+fn hooks_hold_the_node_or_one_pod() {
+    let hook = |subject| saved(HookPhase::BeforeDrain, subject);
     let mut status = stuck();
-    status.node = node(Phase::Holding, vec![hook(Subject::Node)]);
+    status.node = fixture::node(mark(Phase::Holding, vec![hook(Subject::Node)]));
     assert_eq!(named(&status)[0], ("calm", "HookRunning"));
     assert_eq!(named(&status)[3], ("slow", "Terminating"));
-    status.node = node(Phase::Evicting, vec![hook(Subject::Pod(Uid("db".into())))]);
+    status.node = fixture::node(mark(Phase::Evicting, vec![hook(Subject::Pod(Uid("db".into())))]));
     assert_eq!(named(&status)[0], ("calm", "-"));
     assert_eq!(named(&status)[2], ("db", "HookRunning"));
 }
@@ -231,6 +203,18 @@ fn view() -> DriverView {
 }
 
 #[test]
+fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
+    status.node = fixture::node(mark(Phase::Evicting, vec![hook]));
+    let lines = status_lines(&status, NOW);
+    assert!(lines[3].contains("of shop/db, for 1m00s now: "), "{}", lines[3]);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["drain"]["hooks"][0]["since"], 940_000);
+}
+
+#[test]
 fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     let mut status = stuck();
     status.driver = Some(view());
@@ -306,7 +290,7 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
 #[test]
 fn what_the_driver_knew_at_the_end_stays() {
     let mut status = stuck();
-    status.node = node(Phase::Finished, Vec::new());
+    status.node = fixture::node(mark(Phase::Finished, Vec::new()));
     status.driver = Some(DriverView {
         ended: Some("DeadlineExceeded: the deadline passed".into()),
         hooks: Vec::new(),

@@ -8,7 +8,7 @@ mod plan;
 mod reason;
 mod wire;
 
-use scupper_engine::{HookPhase, Reason, Subject, Time, Uid, WaitingOn};
+use scupper_engine::{HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 pub use keeper::ViewKeeper;
 pub(super) use plan::GroupView;
@@ -65,6 +65,16 @@ pub struct HookView {
     pub progress: String,
     /// Whom it waits for.
     pub waiting_for: Vec<WaitingOn>,
+}
+
+impl HookView {
+    /// When it began: a process that took the drain over has met it later than the node says.
+    pub(super) fn began(&self, saved: &[SavedHook]) -> Time {
+        let same = |it: &&SavedHook| {
+            (&it.policy, it.phase, &it.subject) == (&self.policy, self.phase, &self.subject)
+        };
+        saved.iter().find(same).map_or(self.since, |it| it.started)
+    }
 }
 
 /// A pod that is still to leave.

@@ -3,7 +3,7 @@
 use scupper_engine::{SavedHook, WaitingOn};
 
 use super::*;
-use crate::report::{Following, Format, Seat, fixture, view_from_text};
+use crate::report::{Following, Format, fixture, view_from_text};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -31,12 +31,8 @@ fn mark(id: &str) -> Checkpoint {
 
 fn status(mark: Checkpoint, driver: Option<DriverView>) -> NodeStatus {
     NodeStatus {
-        node: fixture::node(mark),
         driver,
-        pods: Vec::new(),
-        budgets: Vec::new(),
-        wishes: Vec::new(),
-        seat: Seat::Unknown,
+        ..fixture::status(mark)
     }
 }
 

@@ -1,37 +1,13 @@
 //! A drain that somebody else carries out, as the API server shows it.
 
-use std::collections::BTreeMap;
-
-use scupper_engine::{Pod, PodPhase};
+use scupper_engine::SavedHook;
 
 use super::*;
 use crate::report::fixture;
-use crate::report::status::{NodeWish, Seat};
+use crate::report::status::NodeWish;
 use crate::report::view::{PlanView, PodView};
 
 const NOW: Time = Time::from_millis(1_000_000);
-
-fn pod(name: &str) -> Pod {
-    Pod {
-        id: fixture::pod(name),
-        node: "worker-1".into(),
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-        controller: None,
-        phase: PodPhase::Running,
-        ready: true,
-        conditions: Vec::new(),
-        priority: 0,
-        priority_class: String::new(),
-        grace_seconds: 30,
-        created: Time::default(),
-        deletion: None,
-        finalizers: Vec::new(),
-        empty_dir: false,
-        host_network: false,
-        hostname: String::new(),
-    }
-}
 
 /// `leaving`: of those that are here, as the process that drains tells them.
 fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
@@ -55,10 +31,8 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
         ..DriverView::default()
     };
     NodeStatus {
-        node: fixture::node(fixture::mark("LifecycleEvent", Phase::Holding)),
         driver: leaving.map(view),
-        pods: here.iter().map(|name| pod(name)).collect(),
-        budgets: Vec::new(),
+        pods: here.iter().map(|name| fixture::running(name)).collect(),
         wishes: vec![NodeWish {
             name: "drain-1".into(),
             transition: "drain.slm.k8s.io".into(),
@@ -66,7 +40,7 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
             deadline: Some(Time::from_millis(1_060_000)),
             deleting: false,
         }],
-        seat: Seat::Unknown,
+        ..fixture::status(fixture::mark("LifecycleEvent", Phase::Holding))
     }
 }
 
@@ -134,6 +108,39 @@ fn it_stands_where_its_driver_says() {
         standing.holds,
         [Hold::Pod(fixture::pod("a"), Reason::ParallelLimit)]
     );
+}
+
+#[test]
+fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
+    let hook = HookView {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: Time::from_millis(990_000),
+        progress: "1 of 2".into(),
+        waiting_for: Vec::new(),
+    };
+    let started = Time::from_millis(940_000);
+    let mut now = status(&["a"], Some(&["a"]));
+    now.driver.as_mut().unwrap().hooks = vec![hook.clone()];
+    let mut mark = fixture::mark("LifecycleEvent", Phase::Holding);
+    mark.hooks = vec![SavedHook {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: Vec::new(),
+        state_version: None,
+        started,
+    }];
+    now.node = fixture::node(mark);
+    let held = Hold::Hook(
+        HookView {
+            since: started,
+            ..hook
+        },
+        String::new(),
+    );
+    assert_eq!(stands(&mut course(), "id", now).holds[0], held);
 }
 
 #[test]
