@@ -21,8 +21,18 @@ const OUR_PROFILE: [&str; 5] = [
     "strip='debuginfo'",
 ];
 
-/// Builds the modules of these packages. Cargo tells on standard error what it does not like.
+/// Builds the modules of these packages, each for itself: together they would share the features of what they use, so
+/// that what becomes of one would depend on who its neighbours are. Cargo tells on standard error what it does not like.
 pub fn compile(workspace: &Workspace, packages: &[&Package], profile: &str) -> Result<(), BuildError> {
+    for package in packages {
+        package.check_cdylib()?;
+    }
+    packages
+        .iter()
+        .try_for_each(|package| build(workspace, package, profile))
+}
+
+fn build(workspace: &Workspace, package: &Package, profile: &str) -> Result<(), BuildError> {
     let mut build = cargo();
     build.current_dir(&workspace.root).args([
         "build",
@@ -32,15 +42,13 @@ pub fn compile(workspace: &Workspace, packages: &[&Package], profile: &str) -> R
         TARGET,
         "--profile",
         profile,
+        "--package",
+        &package.name,
     ]);
     if profile == PROFILE && !workspace.defines_profile(PROFILE) {
         for setting in OUR_PROFILE {
             build.arg("--config").arg(format!("profile.{PROFILE}.{setting}"));
         }
-    }
-    for package in packages {
-        package.check_cdylib()?;
-        build.args(["--package", &package.name]);
     }
     let status = build.status().map_err(BuildError::Start)?;
     if status.success() {
