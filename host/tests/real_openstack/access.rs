@@ -37,7 +37,7 @@ pub(crate) async fn revoked(bed: &Testbed) {
     }
 }
 
-/// Tokens live for half a minute, and the drain takes longer.
+/// Tokens live for twenty seconds, and the drain takes longer.
 pub(crate) async fn renewed(bed: &Testbed) {
     let proxy = outlived(bed, None).await;
     let tokens = proxy.tokens().len();
@@ -58,9 +58,9 @@ pub(crate) async fn expired(bed: &Testbed) {
     assert_eq!(keystone.answered(201), tokens);
 }
 
-/// Drains while tokens come and go: three servers, one after the other, a quarter of a minute each.
+/// Drains while tokens come and go: three servers, one after the other, nine seconds each.
 async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
-    let ids = bed.boot(3, &["--seconds", "14"]);
+    let ids = bed.boot(3, &["--seconds", "9"]);
     let proxy = Proxy::start(bed.nova_url(), |_| Fault::Pass);
     let setup = Setup {
         proxy: Some(&proxy.url),
@@ -69,7 +69,7 @@ async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
     };
     let mut drain = Drain::new(bed, &setup).await;
     // And so they stay: what uses this is the last of its run.
-    bed.token_ttl(30);
+    bed.token_ttl(20);
     drain.run(BeforeDrain).await.unwrap();
     let nova = bed.nova();
     for id in &ids {

@@ -78,7 +78,7 @@ async fn a_whole_drain_through_the_program_and_nothing_is_left() {
     for line in [
         "cordon   the node is cordoned",
         "slurm holds the drain in before-drain: 3 jobs on slurm-worker-0, ",
-        "waits for job 2: train of bob: running",
+        "waits for job 1: train of bob: running",
         "slurm is through with before-drain",
         "evict    slurm/slurmd-0",
         "Drained in",
@@ -93,7 +93,7 @@ async fn a_whole_drain_through_the_program_and_nothing_is_left() {
     // Slurm's own clients tell when they look, so not in one order with the driver.
     for line in [
         "(Slurm: slurm-worker-0 is draining: scupper: node=slurm-worker-0 drain=",
-        "(Slurm: job 2 of bob (train) has ended)",
+        "(Slurm: job 1 of bob (train) has ended)",
     ] {
         assert!(out.contains(line), "{line}: {out}");
     }
