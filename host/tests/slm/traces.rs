@@ -217,8 +217,10 @@ async fn a_drain_at_the_command_line_goes_where_the_environment_says_and_says_wh
     assert_eq!(stayed.said["scupper.pod.remains"], "true");
     let wait = only(collector.named("wait BudgetExhausted"));
     assert_eq!(wait.parent, stayed.id);
-    let lasted = Duration::from_nanos(wait.ended - wait.begun);
-    assert!((1..=3).contains(&lasted.as_secs()), "{lasted:?}");
+    // However late the budget was asked on a busy machine, the pod waits for it until the drain's time is over.
+    let until = Duration::from_nanos(wait.ended - begun);
+    assert!((2..30).contains(&until.as_secs()), "{until:?}");
+    assert_eq!(wait.ended, stayed.ended);
     assert_eq!(collector.resource()["k8s.cluster.name"], "eu-1");
     assert!(
         collector
