@@ -218,9 +218,10 @@ async fn a_drain_at_the_command_line_goes_where_the_environment_says_and_says_wh
     let wait = only(collector.named("wait BudgetExhausted"));
     assert_eq!(wait.parent, stayed.id);
     // However late the budget was asked on a busy machine, the pod waits for it until the drain's time is over.
-    let until = Duration::from_nanos(wait.ended - begun);
-    assert!((2..30).contains(&until.as_secs()), "{until:?}");
+    assert!(wait.ended - begun >= 2_000_000_000, "{}", wait.ended - begun);
     assert_eq!(wait.ended, stayed.ended);
+    let lasted = Duration::from_nanos(wait.ended - wait.begun);
+    assert!(lasted > Duration::ZERO && lasted.as_secs() <= 3, "{lasted:?}");
     assert_eq!(collector.resource()["k8s.cluster.name"], "eu-1");
     assert!(
         collector
