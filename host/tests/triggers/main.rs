@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers")]
 
 mod calls;
+mod clients;
 mod closing;
 mod fixture;
 mod published;
 mod registering;
 mod renewing;
+#[path = "../support/skip.rs"]
+mod skip;

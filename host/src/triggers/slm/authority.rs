@@ -1,12 +1,15 @@
-//! Connections from the kubelet, with the one thing in them corrected that our HTTP/2 library refuses.
+//! Connections from a kubelet or any other gRPC client, with the one thing in them corrected that our HTTP/2 library
+//! refuses.
 //!
-//! A kubelet dials a registration socket by its bare path, and its gRPC library makes that path, percent-encoded, the
-//! `:authority` of every request. Ours takes no percent sign there and resets the stream, so no kubelet could ever
-//! register the driver. Here every `:authority` on its way in becomes `localhost`; all else passes as it is. It must
-//! not know what the requests are about.
+//! Who dials a socket by its path makes that path the `:authority` of every request: a kubelet and all of gRPC's C core
+//! (Python, C++, Ruby) percent-encoded, Java's as it is. Our library takes neither, nor an empty one, and resets the
+//! stream. So all headers on their way in are read and written anew, with `localhost` as `:authority`; all else passes
+//! as it is. It must not know what the requests are about.
 
 mod frames;
 mod headers;
+mod table;
+mod text;
 
 use std::io;
 use std::pin::Pin;
@@ -21,7 +24,7 @@ use frames::Frames;
 /// How much is read at a time.
 const ROOM: usize = 8 * 1024;
 
-/// A connection from the kubelet.
+/// A connection from a kubelet, or another client.
 #[derive(Debug)]
 pub(super) struct FromKubelet {
     stream: UnixStream,

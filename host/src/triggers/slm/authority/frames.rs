@@ -1,25 +1,36 @@
-//! HTTP/2 frames on their way in: those with headers are held until they are whole, and rewritten.
+//! HTTP/2 frames on their way in: those with headers are held until their block is whole, and written anew.
 
 use std::collections::VecDeque;
 
 use tokio::io::ReadBuf;
 
-use super::headers;
+use super::headers::{REFUSED, Rewriter};
 
 /// What a client says first.
 const PREFACE: usize = 24;
 /// Length (3), type (1), flags (1), stream (4).
 const HEAD: usize = 9;
+/// The types of frames that carry headers.
 const HEADERS: u8 = 1;
-/// The block of headers ends with this frame, and neither padding nor a priority stands before it.
-const PLAIN: u8 = 0x4;
+const CONTINUATION: u8 = 9;
+/// Flags: the block of headers ends with this frame; the frame is padded; it tells a priority.
+const WHOLE: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
+/// How many bytes tell a priority.
+const PRIORITY_LENGTH: usize = 5;
+/// How long a frame may be: we announce no other length, so the standard's counts.
+const LONGEST: usize = 16 * 1024;
+/// How long a block of headers may be, written as short as it can be. Our HTTP/2 library refuses a quarter of it.
+const LONGEST_BLOCK: usize = 64 * 1024;
 
 /// Frames in the order they come.
 #[derive(Debug)]
 pub(super) struct Frames {
     state: State,
+    /// The block that is not whole yet.
+    open: Option<Block>,
+    rewriter: Rewriter,
     /// Ready to be read.
     ready: VecDeque<u8>,
 }
@@ -30,14 +41,34 @@ enum State {
     Pass(usize),
     /// The head of a frame, as far as it has come.
     Head(Vec<u8>),
-    /// The head of a frame with headers, how long its block is, and the block as far as it has come.
-    Block(Vec<u8>, usize, Vec<u8>),
+    /// A frame with headers, as far as it has come.
+    Part(Head, Vec<u8>),
+    /// The client broke the protocol: our HTTP/2 library sees it and ends the connection. All else passes.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    length: usize,
+    kind: u8,
+    flags: u8,
+    stream: [u8; 4],
+}
+
+#[derive(Debug)]
+struct Block {
+    /// Of its first frame, without padding.
+    head: Head,
+    priority: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Default for Frames {
     fn default() -> Self {
         Self {
             state: State::Pass(PREFACE),
+            open: None,
+            rewriter: Rewriter::default(),
             ready: VecDeque::new(),
         }
     }
@@ -71,48 +102,169 @@ impl Frames {
                     rest
                 }
                 State::Head(head) => fill(head, HEAD, bytes),
-                State::Block(_, length, block) => fill(block, *length, bytes),
+                State::Part(head, payload) => fill(payload, head.length, bytes),
+                State::Over => {
+                    self.ready.extend(bytes);
+                    &[]
+                }
             };
             self.advance();
         }
     }
 
-    /// From one part of a frame to the next.
+    /// From one part of a frame to the next. A frame with headers may have no payload.
     fn advance(&mut self) {
-        match &mut self.state {
-            State::Pass(0) => self.state = State::Head(Vec::with_capacity(HEAD)),
-            State::Head(head) if head.len() == HEAD => {
-                let head = std::mem::take(head);
-                self.begin(head);
-            }
-            State::Block(head, length, block) if block.len() == *length => {
-                let rewritten = headers::rewrite(block);
-                let length = u32::try_from(rewritten.len()).unwrap_or_default().to_be_bytes();
-                // A length has three bytes; the rest of the head stays.
-                self.ready
-                    .extend(length.iter().skip(1).chain(head.iter().skip(3)));
-                self.ready.extend(rewritten);
-                self.state = State::Head(Vec::with_capacity(HEAD));
-            }
-            State::Pass(_) | State::Head(_) | State::Block(..) => {}
+        if matches!(self.state, State::Pass(0)) {
+            self.state = State::Head(Vec::with_capacity(HEAD));
+        }
+        if let State::Head(head) = &self.state
+            && let Some(head) = Head::read(head)
+        {
+            self.begin(head);
+        }
+        if let State::Part(head, payload) = &mut self.state
+            && payload.len() == head.length
+        {
+            let (head, payload) = (*head, std::mem::take(payload));
+            self.state = State::Head(Vec::with_capacity(HEAD));
+            self.end(head, &payload);
         }
     }
 
-    fn begin(&mut self, head: Vec<u8>) {
-        let length = head
-            .iter()
-            .take(3)
-            .fold(0, |length, byte| (length << 8) | usize::from(*byte));
-        let of = |at: usize| head.get(at).copied().unwrap_or_default();
-        let is_plain = of(4) & (PLAIN | PADDED | PRIORITY) == PLAIN;
-        if of(3) == HEADERS && is_plain && length > 0 {
-            self.state = State::Block(head, length, Vec::with_capacity(length));
+    /// A head has come.
+    fn begin(&mut self, head: Head) {
+        let fits = match &self.open {
+            // Nothing may come between the frames of a block.
+            Some(open) => head.kind == CONTINUATION && head.stream == open.head.stream,
+            None => head.kind != CONTINUATION,
+        };
+        let carries_headers = matches!(head.kind, HEADERS | CONTINUATION);
+        if !fits || (carries_headers && head.length > LONGEST) {
+            self.give_up(head, &[]);
+        } else if carries_headers {
+            self.state = State::Part(head, Vec::with_capacity(head.length));
         } else {
-            self.ready.extend(head);
-            self.state = match length {
+            self.ready.extend(head.written());
+            self.state = match head.length {
                 0 => State::Head(Vec::with_capacity(HEAD)),
                 length => State::Pass(length),
             };
+        }
+    }
+
+    /// A frame with headers has come.
+    fn end(&mut self, head: Head, payload: &[u8]) {
+        let block = match self.open.take() {
+            Some(mut open) => {
+                open.bytes.extend(payload);
+                open
+            }
+            None => match Block::begin(head, payload) {
+                Some(block) => block,
+                None => return self.give_up(head, payload),
+            },
+        };
+        if block.bytes.len() > LONGEST_BLOCK {
+            self.refuse(block);
+        } else if head.flags & WHOLE == 0 {
+            self.open = Some(block);
+        } else {
+            match self.rewriter.rewrite(&block.bytes) {
+                Ok(bytes) => Block { bytes, ..block }.write(&mut self.ready),
+                Err(_) => self.refuse(block),
+            }
+        }
+    }
+
+    /// Leaves a frame that breaks the protocol to our HTTP/2 library, with what was held before it.
+    fn give_up(&mut self, head: Head, payload: &[u8]) {
+        if let Some(open) = self.open.take() {
+            let begun = Head {
+                length: open.priority.len(),
+                ..open.head
+            };
+            self.ready.extend(begun.written());
+            self.ready.extend(open.priority);
+        }
+        self.ready.extend(head.written());
+        self.ready.extend(payload);
+        self.state = State::Over;
+    }
+
+    /// Makes our HTTP/2 library refuse a block that cannot be read.
+    fn refuse(&mut self, block: Block) {
+        let bytes = REFUSED.to_vec();
+        Block { bytes, ..block }.write(&mut self.ready);
+        self.state = State::Over;
+    }
+}
+
+impl Head {
+    /// None: it is not whole.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let &[a, b, c, kind, flags, ref stream @ ..] = <&[u8; HEAD]>::try_from(bytes).ok()?;
+        Some(Self {
+            length: [a, b, c]
+                .iter()
+                .fold(0, |length, byte| (length << 8) | usize::from(*byte)),
+            kind,
+            flags,
+            stream: *stream,
+        })
+    }
+
+    fn written(self) -> impl Iterator<Item = u8> {
+        // A length has three bytes.
+        let length = u32::try_from(self.length).unwrap_or_default().to_be_bytes();
+        let kind = [self.kind, self.flags];
+        length.into_iter().skip(1).chain(kind).chain(self.stream)
+    }
+}
+
+impl Block {
+    /// What the first frame of a block has of it. None: more padding than frame, or no room for the priority.
+    fn begin(head: Head, mut payload: &[u8]) -> Option<Self> {
+        if head.flags & PADDED != 0 {
+            let (padding, rest) = payload.split_first()?;
+            let length = rest.len().checked_sub(usize::from(*padding))?;
+            payload = rest.get(..length)?;
+        }
+        let priority = if head.flags & PRIORITY == 0 {
+            0
+        } else {
+            PRIORITY_LENGTH
+        };
+        let (priority, bytes) = payload.split_at_checked(priority)?;
+        let flags = head.flags & !PADDED;
+        Some(Self {
+            head: Head { flags, ..head },
+            priority: priority.to_vec(),
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    /// As a frame, and as many more as it takes.
+    fn write(self, into: &mut VecDeque<u8>) {
+        let (first, mut rest) = split(&self.bytes, LONGEST - self.priority.len());
+        let mut head = Head {
+            length: self.priority.len() + first.len(),
+            flags: (self.head.flags & !WHOLE) | if rest.is_empty() { WHOLE } else { 0 },
+            ..self.head
+        };
+        into.extend(head.written());
+        into.extend(&self.priority);
+        into.extend(first);
+        while !rest.is_empty() {
+            let (part, after) = split(rest, LONGEST);
+            head = Head {
+                length: part.len(),
+                kind: CONTINUATION,
+                flags: if after.is_empty() { WHOLE } else { 0 },
+                ..head
+            };
+            into.extend(head.written());
+            into.extend(part);
+            rest = after;
         }
     }
 }
