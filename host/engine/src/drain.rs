@@ -60,6 +60,8 @@ pub struct Drain {
     closing: Option<Time>,
     final_written: bool,
     paused: bool,
+    /// How many evictions at once the API server bears.
+    eviction_limit: usize,
     world: world::World,
     outbox: outbox::Outbox,
     memory: memory::Memory,
@@ -190,6 +192,7 @@ impl Drain {
             closing: None,
             final_written: false,
             paused: false,
+            eviction_limit: usize::MAX,
             world: world::World::new(request.node.clone()),
             outbox: outbox::Outbox::default(),
             memory: memory::Memory::default(),

@@ -43,6 +43,8 @@ pub enum Event {
     },
     /// The driver is about to stop: ask no further pod to leave, but go on listening.
     Pause,
+    /// So many eviction requests at once are what the API server bears just now.
+    EvictionLimit(usize),
 }
 
 /// How a command went.

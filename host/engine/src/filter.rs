@@ -1,4 +1,5 @@
-//! The host's own first draft: `kubectl drain`'s five filters in their order, with their words.
+//! The host's own first draft: `kubectl drain`'s five filters in their order, with their words, and one of our own for
+//! grace periods.
 //!
 //! As in kubectl the first filter that keeps or refuses a pod ends the chain, and of the warnings of those that let
 //! it go only the last filter's survives. It must not know of policies, nor of how pods leave.
@@ -56,6 +57,8 @@ fn all(pods: Vec<Uid>) -> Wave {
 enum Filter {
     /// The next filter decides.
     Pass(Option<String>),
+    /// The same, and what the filter before it said stays the last word.
+    Agree,
     /// The pod stays, and nothing waits for it.
     Skip(String),
     /// The pod may not leave.
@@ -76,11 +79,13 @@ fn judge(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
         mirror(pod),
         local_storage(pod, filters),
         unreplicated(pod, filters),
+        shortened(pod, settings),
     ];
     let mut warning = None;
     for answer in chain {
         match answer {
             Filter::Pass(said) => warning = said,
+            Filter::Agree => {}
             Filter::Skip(reason) => return (Verdict::Keep, reason),
             Filter::Error(reason) => return (Verdict::Refuse, reason),
         }
@@ -172,6 +177,20 @@ fn unreplicated(pod: &Pod, filters: &Filters) -> Filter {
         Filter::Error(String::from(
             "Pods that declare no controller (use --force to override)",
         ))
+    }
+}
+
+/// Not one of kubectl's: whoever asks for the drain may not cut the pod's grace period short.
+fn shortened(pod: &Pod, settings: &Settings) -> Filter {
+    let wanted = settings.grace_seconds.filter(|_| settings.grace_only_longer);
+    let ends_anyway = pod.is_finished() || pod.deletion.is_some();
+    match wanted.filter(|wanted| *wanted < pod.grace_seconds && !ends_anyway) {
+        None => Filter::Agree,
+        Some(wanted) => Filter::Error(format!(
+            "Pods with a grace period of {} of their own, which --grace-period={wanted} would shorten (give a longer \
+             one, add grace-period to drain.allow-overrides of the driver, or use --local)",
+            Duration::from_secs(pod.grace_seconds),
+        )),
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Settings {
     pub filters: Filters,
     /// Overrides every pod's own grace period; `None`: the pod's own.
     pub grace_seconds: Option<u64>,
+    /// `grace_seconds` may lengthen a pod's own grace period and not shorten it: a plan refuses pods whose own is
+    /// longer, and a pod that leaves all the same keeps its own.
+    pub grace_only_longer: bool,
     /// How many eviction requests may be on their way at once. Waiting for pods to end holds no place.
     pub max_in_flight: usize,
     /// The driver's own pod, which goes last or never.
@@ -72,6 +75,14 @@ pub struct Settings {
     pub uncordon_on_failure: bool,
     /// How often a controller may put a pod back before it is no longer chased.
     pub max_returns: u32,
+}
+
+impl Settings {
+    /// The grace period to ask for where it is not the pod's own (`own_seconds`).
+    pub(crate) fn grace_override(&self, own_seconds: u64) -> Option<u64> {
+        let shortens = |seconds: &u64| self.grace_only_longer && *seconds < own_seconds;
+        self.grace_seconds.filter(|seconds| !shortens(seconds))
+    }
 }
 
 /// `kubectl drain`'s flags of the same names, with a driver's defaults.
@@ -110,6 +121,7 @@ impl Default for Settings {
         Self {
             filters: Filters::default(),
             grace_seconds: None,
+            grace_only_longer: false,
             max_in_flight: 32,
             own_pod: None,
             uncordon_on_failure: false,

@@ -146,6 +146,8 @@ fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
             ..rarer
         },
         grace_seconds: rng.chance(200).then(|| rng.between(0, 60)),
+        // Not drawn: the worlds of earlier seeds stay what they were.
+        grace_only_longer: false,
         max_in_flight: usize::try_from(if rng.chance(250) { rng.between(1, 3) } else { 32 }).unwrap_or(32),
         own_pod: None,
         uncordon_on_failure: rng.chance(300),

@@ -29,6 +29,7 @@ impl Drain {
             Event::Cancel { reason } => self.stop(Outcome::Cancelled { reason }),
             Event::Lost { reason } => self.stop(Outcome::Lost { reason }),
             Event::Pause => self.paused = true,
+            Event::EvictionLimit(limit) => self.eviction_limit = limit,
         }
     }
 

@@ -104,7 +104,7 @@ impl Drain {
         if !self.gate(HookPhase::BeforeEvict, &subject).is_open() {
             return self.hook_reason(HookPhase::BeforeEvict, &subject);
         }
-        if self.outbox.removals() >= self.most_in_flight() {
+        if self.outbox.removals() >= self.most_evictions() {
             return Some(Reason::ParallelLimit);
         }
         self.ask(pod);
@@ -143,6 +143,11 @@ impl Drain {
         self.request.settings.max_in_flight.max(1)
     }
 
+    /// As the settings say, and no more than the API server bears.
+    fn most_evictions(&self) -> usize {
+        self.most_in_flight().min(self.eviction_limit.max(1))
+    }
+
     fn verdict_on(&self, uid: &Uid) -> Option<Verdict> {
         self.roster.target(uid).map(|target| target.verdict)
     }
@@ -174,7 +179,7 @@ impl Drain {
     /// The grace period to ask for, where it is not the pod's own: the settings' for every pod, the wave's cap for
     /// those above it.
     pub(super) fn grace_override(&self, pod: &Pod) -> Option<u64> {
-        let settings = self.request.settings.grace_seconds;
+        let settings = self.request.settings.grace_override(pod.grace_seconds);
         let wanted = settings.unwrap_or(pod.grace_seconds);
         let cap = self
             .roster

@@ -265,3 +265,39 @@ fn pods_leave_in_one_wave_by_namespace_and_name() {
         (None, None, None)
     );
 }
+
+#[test]
+fn a_grace_period_that_may_only_lengthen_refuses_the_pods_that_it_would_shorten() {
+    let mut long = pod("long");
+    long.grace_seconds = 60;
+    let mut short = pod("short");
+    short.grace_seconds = 5;
+    let mut deleted = long.clone();
+    ending(&mut deleted);
+    for (pod, grace_seconds, only_longer, verdict) in [
+        (&long, Some(0), true, Verdict::Refuse),
+        (&long, Some(59), true, Verdict::Refuse),
+        (&long, Some(60), true, Verdict::Evict),
+        (&long, Some(59), false, Verdict::Evict),
+        (&long, None, true, Verdict::Evict),
+        (&short, Some(59), true, Verdict::Evict),
+        // Its grace period runs already.
+        (&deleted, Some(0), true, Verdict::Evict),
+    ] {
+        let settings = Settings {
+            grace_seconds,
+            grace_only_longer: only_longer,
+            ..Settings::default()
+        };
+        let plan = draft(std::slice::from_ref(pod), &settings, NOW);
+        let decision = plan.decision(&pod.id.uid).unwrap();
+        assert_eq!(
+            decision.verdict, verdict,
+            "{grace_seconds:?} {only_longer}: {decision:?}"
+        );
+        if verdict == Verdict::Refuse {
+            assert!(decision.reason.contains("1m00s"), "{decision:?}");
+            assert!(decision.reason.contains("drain.allow-overrides"), "{decision:?}");
+        }
+    }
+}

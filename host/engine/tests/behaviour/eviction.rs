@@ -254,6 +254,35 @@ fn grace_is_the_pods_own_unless_somebody_says_otherwise() {
     }
 }
 
+/// A planner may let a pod leave that the draft refuses. Its grace period is its own all the same.
+#[test]
+fn a_grace_period_that_may_only_lengthen_shortens_none() {
+    for (seconds, expected) in [(0, "evict a"), (300, "evict a grace 300")] {
+        let settings = Settings {
+            grace_seconds: Some(seconds),
+            grace_only_longer: true,
+            ..Settings::default()
+        };
+        let mut host = Host::new(Request {
+            policies: vec![planner("p")],
+            settings,
+            ..request()
+        });
+        host.begin(&[pod("a")]).planned("p", |plan| {
+            plan.decisions[0].verdict = Verdict::Evict;
+            plan.waves = vec![scupper_engine::Wave {
+                name: "all".to_owned(),
+                pods: vec![pod("a").id.uid],
+                max_parallel: None,
+                timeout: None,
+                max_grace_seconds: None,
+                policy: "p".to_owned(),
+            }];
+        });
+        host.written("cordon").does(expected);
+    }
+}
+
 #[test]
 fn no_more_than_max_in_flight_are_unanswered() {
     let settings = Settings {
@@ -269,6 +298,32 @@ fn no_more_than_max_in_flight_are_unanswered() {
         .does("evict a\nevict b");
     host.waits("ns/a EvictionRequested\nns/b EvictionRequested\nns/c ParallelLimit");
     host.accepted("evict a").does("evict c");
+}
+
+/// What the settings allow is the most, however much the server bears; one at least goes on.
+#[test]
+fn no_more_are_unanswered_than_the_server_bears() {
+    let settings = Settings {
+        max_in_flight: 3,
+        ..Settings::default()
+    };
+    let mut host = Host::new(Request {
+        settings,
+        ..request()
+    });
+    host.hear(Event::EvictionLimit(0));
+    host.begin(&[pod("a"), pod("b"), pod("c"), pod("d"), pod("e")])
+        .written("cordon")
+        .does("evict a");
+    host.waits(
+        "ns/a EvictionRequested\nns/b ParallelLimit\nns/c ParallelLimit\nns/d ParallelLimit\nns/e ParallelLimit",
+    );
+    host.hear(Event::EvictionLimit(2)).does("evict b");
+    host.hear(Event::EvictionLimit(100)).does("evict c");
+    // Fewer: those that are asked already stay asked, and no other is until they are answered.
+    host.hear(Event::EvictionLimit(1)).does("");
+    host.accepted("evict a").accepted("evict b").does("");
+    host.accepted("evict c").does("evict d");
 }
 
 #[test]
