@@ -42,6 +42,8 @@ pub struct SlmOptions {
     pub map: BTreeMap<String, Intent>,
     /// Who claims events: the kubelet, or we.
     pub claimant: Claimant,
+    /// How long finished events that we claimed are kept; the contract keeps none.
+    pub keep_finished: Duration,
 }
 
 /// Which nodes our transitions are for.
@@ -103,6 +105,7 @@ impl SlmOptions {
             stop_grace: Duration::from_secs(25),
             map: BTreeMap::new(),
             claimant: Claimant::default(),
+            keep_finished: Duration::ZERO,
         }
     }
 

@@ -85,7 +85,7 @@ where
 
     let (claimer, claiming) = mpsc::unbounded_channel();
     let claim = self_claim::Worker {
-        machine: Machine::new(&options.driver_name, &options.node_name),
+        machine: Machine::new(&options.driver_name, &options.node_name).keeping(options.keep_finished.into()),
         api: claims,
         calls: calls.clone(),
         warnings: warnings.clone(),

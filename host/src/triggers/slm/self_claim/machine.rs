@@ -20,6 +20,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Another driver's event whose deadline passed so long ago does not hold up ours any more.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
+/// The most finished events of a node that are kept, however long they may be.
+const MOST_KEPT: usize = 10;
+
 /// What came of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::triggers::slm) enum Done {
@@ -57,6 +60,10 @@ pub(in crate::triggers::slm) struct Machine {
     events: BTreeMap<String, LifecycleEvent>,
     rests: BTreeMap<String, Rest>,
     pass: Option<Pass>,
+    /// How long a finished event is kept.
+    keep: Duration,
+    /// When this process first saw each event finished.
+    finished: BTreeMap<String, Time>,
     /// Whose event, by UID, the node's condition tells about, as far as this process knows.
     condition_of: Option<String>,
     notes: VecDeque<Note>,
@@ -97,9 +104,17 @@ impl Machine {
             events: BTreeMap::new(),
             rests: BTreeMap::new(),
             pass: None,
+            keep: Duration::ZERO,
+            finished: BTreeMap::new(),
             condition_of: None,
             notes: VecDeque::new(),
         }
+    }
+
+    /// The same, but that a finished event is kept for so long before it is deleted, and the newest ten at most. A new
+    /// process counts the time anew.
+    pub(in crate::triggers::slm) fn keeping(self, keep: Duration) -> Self {
+        Self { keep, ..self }
     }
 
     /// It is our part to claim, or not any more: then what is under way is not followed up.
@@ -161,6 +176,7 @@ impl Machine {
         if !self.leads || !self.listed {
             return None;
         }
+        self.note_finished(now);
         if self.pass.is_none() {
             let event = self.choose(now)?;
             self.pass = Some(Pass {
@@ -226,8 +242,40 @@ impl Machine {
         candidates
     }
 
+    fn note_finished(&mut self, now: Time) {
+        let events = &self.events;
+        self.finished.retain(|uid, _| events.contains_key(uid));
+        let finished = events.values().filter(|event| event.claim.is_terminal());
+        for event in finished {
+            self.finished.entry(event.uid.clone()).or_insert(now);
+        }
+    }
+
+    /// Until when a finished event stays: the newest of ours for a time, all others not at all.
+    fn kept_until(&self, event: &LifecycleEvent) -> Option<Time> {
+        let is_kept = |event: &LifecycleEvent| {
+            event.claim.is_terminal() && !event.deleting && self.is_own(event) && self.keep > Duration::ZERO
+        };
+        let age = |event: &LifecycleEvent| {
+            let finished = self.finished.get(&event.uid).copied();
+            (finished, event.created, event.uid.clone())
+        };
+        let own = age(event);
+        let since = own.0.filter(|_| is_kept(event))?;
+        let newer = self
+            .events
+            .values()
+            .filter(|other| is_kept(other) && age(other) > own);
+        (newer.count() < MOST_KEPT).then(|| since + self.keep)
+    }
+
     /// When the event is to be looked at. A deadline is not slept over.
     fn due(&self, event: &LifecycleEvent) -> Time {
+        let due = self.rested(event);
+        self.kept_until(event).map_or(due, |kept| kept.max(due))
+    }
+
+    fn rested(&self, event: &LifecycleEvent) -> Time {
         match self.rests.get(&event.uid) {
             None => Time::default(),
             Some(rest) if !rest.light => rest.until,

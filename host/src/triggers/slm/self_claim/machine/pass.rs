@@ -5,7 +5,7 @@ use scupper_engine::{Duration, Time};
 use super::{Done, FIRST_PAUSE, LONGEST_PAUSE, LOOK_AGAIN, LOOK_AT_OTHERS, Machine, Note, Pass, Rest};
 use crate::triggers::slm::ClaimStatus;
 use crate::triggers::slm::claim::Reply;
-use crate::triggers::slm::self_claim::api::{Change, ClaimError};
+use crate::triggers::slm::self_claim::api::{Change, ClaimError, Claimable};
 use crate::triggers::slm::self_claim::decide::{Action, Move};
 
 impl Machine {
@@ -32,6 +32,7 @@ impl Machine {
                 self.tell(&pass, &seen.event.claim);
                 self.rests.remove(&pass.uid);
                 self.events.insert(pass.uid.clone(), seen.event.clone());
+                self.note_finished(now);
                 pass.sight.event = Some(seen);
                 self.go_on(pass, now);
             }
@@ -57,11 +58,18 @@ impl Machine {
     fn go_on(&mut self, pass: Pass, now: Time) {
         let strange = self.condition_of.as_ref().is_some_and(|uid| *uid != pass.uid);
         match self.own.next(&pass.sight, strange, now) {
+            Move::Do(Action::Remove(seen)) if self.is_kept(&seen, now) => {
+                self.rest(&pass, LOOK_AGAIN, String::new(), now);
+            }
             Move::Do(action) => self.proceed(pass, action),
             Move::Gone => self.forget(&pass.uid),
             Move::NotOurs => self.rest(&pass, LOOK_AT_OTHERS, String::new(), now),
             Move::Leave(why) => self.rest(&pass, LOOK_AGAIN, why, now),
         }
+    }
+
+    fn is_kept(&self, seen: &Claimable, now: Time) -> bool {
+        self.kept_until(&seen.event).is_some_and(|until| now < until)
     }
 
     fn answered(&mut self, pass: Pass, reply: Option<Reply>, now: Time) {
