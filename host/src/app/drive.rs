@@ -49,6 +49,8 @@ pub(crate) struct Drive {
     running: JoinSet<(CommandId, Answer)>,
     /// The node has told us that it is cancelled.
     cancelled: bool,
+    /// What the engine was last told of how many evictions the API server bears at once.
+    eviction_limit: usize,
 }
 
 impl Drive {
@@ -72,6 +74,7 @@ impl Drive {
             reporter,
             running: JoinSet::new(),
             cancelled: false,
+            eviction_limit: 0,
         }
     }
 
@@ -93,6 +96,7 @@ impl Drive {
         let mut ended = None;
         loop {
             pulse.beat();
+            self.tell_limit();
             self.settle(&node, &mut ended);
             self.reporter.turned(self.tools.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
@@ -115,6 +119,15 @@ impl Drive {
                 Next::Timeout => self.drain.handle_timeout(now),
                 Next::Abandoned => return ended,
             }
+        }
+    }
+
+    /// Every answer to an eviction, of this drain or of another one in this process, may change it.
+    fn tell_limit(&mut self) {
+        let limit = self.tools.cluster.evictions_at_once();
+        if std::mem::replace(&mut self.eviction_limit, limit) != limit {
+            let event = Event::EvictionLimit(limit);
+            self.drain.handle_event(self.tools.clock.now(), event);
         }
     }
 

@@ -10,6 +10,7 @@ use scupper_engine::{Condition, Node, Time};
 use super::OFFICIAL_GROUP;
 use super::counted::Counted;
 use super::daemonsets::DaemonSets;
+use super::in_flight::InFlight;
 use super::requests::RequestObserver;
 use super::troubles::Troubles;
 use crate::clock::Clock;
@@ -33,6 +34,8 @@ pub struct ConnectOptions {
     pub page_size: u32,
     /// Who counts the requests.
     pub observer: Option<RequestObserver>,
+    /// The user as whom pods are evicted, such as `system:node:worker-1`; `None`: as whoever connects.
+    pub evict_as: Option<String>,
 }
 
 impl Default for ConnectOptions {
@@ -43,6 +46,7 @@ impl Default for ConnectOptions {
             request_timeout: DEFAULT_TIMEOUT,
             page_size: DEFAULT_PAGE,
             observer: None,
+            evict_as: None,
         }
     }
 }
@@ -64,6 +68,7 @@ struct Shared {
     server: Option<(String, u16)>,
     troubles: Troubles,
     told: Counted,
+    in_flight: Mutex<InFlight>,
 }
 
 impl Cluster {
@@ -89,6 +94,7 @@ impl Cluster {
             server,
             troubles: Troubles::default(),
             told: Counted::default(),
+            in_flight: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -119,6 +125,22 @@ impl Cluster {
             eviction_timeout,
             ..self
         }
+    }
+
+    /// How many evictions at once the API server bears just now, by how it has answered all drains of this connection;
+    /// at least one.
+    pub fn evictions_at_once(&self) -> usize {
+        self.in_flight(|in_flight| in_flight.limit())
+    }
+
+    /// What is known of how the API server answers evictions.
+    pub(super) fn in_flight<T>(&self, look: impl FnOnce(&mut InFlight) -> T) -> T {
+        let mut in_flight = self
+            .shared
+            .in_flight
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        look(&mut in_flight)
     }
 
     pub(super) const fn eviction_timeout(&self) -> Duration {

@@ -7,12 +7,16 @@ use http::header::CONTENT_TYPE;
 use kube::core::Status;
 use scupper_engine::{EvictAnswer, PodRef};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::client::Cluster;
+use super::in_flight::Answered;
 use super::transport::{self, Fault, escaped, names_an_object};
 
 /// The server goes through with everything but the last step.
 const DRY_RUN: &str = "?dryRun=All";
+/// Evictions are for the API server to judge as another user's.
+const IMPERSONATE_USER: &str = "Impersonate-User";
 
 impl Cluster {
     /// Asks for the eviction of the pod with this UID.
@@ -43,7 +47,11 @@ impl Cluster {
             "metadata": {"namespace": pod.namespace, "name": pod.name},
             "deleteOptions": options(pod, grace_seconds),
         });
-        self.remove(Request::post(path), &body).await
+        let mut request = Request::post(path);
+        if let Some(user) = &self.options().evict_as {
+            request = request.header(IMPERSONATE_USER, user);
+        }
+        self.remove(request, &body).await
     }
 
     async fn ask_to_delete(&self, pod: &PodRef, grace_seconds: Option<u64>, query: &str) -> EvictAnswer {
@@ -64,14 +72,29 @@ impl Cluster {
             Ok(request) => request,
             Err(error) => return refused(400, format!("no request can be made of it: {error}"), None),
         };
-        match transport::send(self.client(), request, self.eviction_timeout()).await {
+        let ticket = self.in_flight(|in_flight| in_flight.sent());
+        let begun = Instant::now();
+        let answer = match transport::send(self.client(), request, self.eviction_timeout()).await {
             Ok(reply) if reply.is_success() => EvictAnswer::Accepted,
             Ok(reply) => classify(reply.code, reply.retry_after, &reply.status()),
             Err(Fault::Unreachable(message) | Fault::Malformed(message)) => {
                 EvictAnswer::Unreachable { message }
             }
             Err(Fault::Refused(code, status)) => classify(code, None, &status),
-        }
+        };
+        let answered = pace(&answer, begun.elapsed());
+        self.in_flight(|in_flight| in_flight.answered(ticket, answered));
+        answer
+    }
+}
+
+/// What an answer says of how much the server bears.
+const fn pace(answer: &EvictAnswer, after: Duration) -> Answered {
+    match answer {
+        EvictAnswer::Unreachable { .. }
+        | EvictAnswer::Throttled { .. }
+        | EvictAnswer::Refused { code: 503 | 504, .. } => Answered::Overloaded,
+        _ => Answered::After(after),
     }
 }
 

@@ -26,6 +26,7 @@ mod evict;
 mod feed;
 mod go_duration;
 mod groups;
+mod in_flight;
 mod leases;
 mod lifecycle;
 mod lifecycle_wire;
@@ -61,6 +62,6 @@ pub use lifecycle::{
 };
 pub use notes::{KubernetesEvent, Series, Severity};
 pub use requests::{ApiRequest, RequestObserver};
-pub use rights::{Right, needed};
+pub use rights::{Right, evicting_as_node, needed};
 pub use watch::Change;
 pub use wishes::{NewEvent, Note};

@@ -156,6 +156,34 @@ pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
     rights.collect()
 }
 
+/// The same where the driver evicts as its node, by impersonation.
+pub fn evicting_as_node(rights: Vec<Right>) -> Vec<Right> {
+    let right = |verb, group: &str, resource, subresource| Right {
+        verb,
+        group: group.to_owned(),
+        resource,
+        subresource,
+        namespace: String::new(),
+        purpose: "to ask pods to leave, as the node",
+        required: true,
+    };
+    let mut rights = rights;
+    rights.retain(|right| right.subresource != "eviction");
+    rights.push(right(
+        "impersonate-on:associated-node:create",
+        "",
+        "pods",
+        "eviction",
+    ));
+    rights.push(right(
+        "impersonate:associated-node",
+        "authentication.k8s.io",
+        "nodes",
+        "",
+    ));
+    rights
+}
+
 #[derive(Debug, Deserialize)]
 struct Review {
     #[serde(default)]

@@ -37,6 +37,7 @@ pub(crate) struct Call {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) content_type: String,
     pub(crate) accept: String,
+    pub(crate) impersonates: String,
     pub(crate) body: Value,
     reply: SendResponse<Answer>,
 }
@@ -45,11 +46,17 @@ pub(crate) struct Call {
 pub(crate) struct Lines(mpsc::UnboundedSender<Result<Bytes, io::Error>>);
 
 pub(crate) fn cluster() -> (Cluster, Script) {
+    cluster_evicting_as(None)
+}
+
+/// Pods are evicted as this user.
+pub(crate) fn cluster_evicting_as(user: Option<&str>) -> (Cluster, Script) {
     let (service, handle) = mock::pair::<Request<Body>, Answer>();
     let options = ConnectOptions {
         kubeconfig: None,
         eviction_timeout: Duration::from_secs(5),
         request_timeout: Duration::from_secs(10),
+        evict_as: user.map(str::to_owned),
         ..ConnectOptions::default()
     };
     let clock = Clock::starting_at(Time::from_millis(TEN));
@@ -88,6 +95,7 @@ impl Script {
             query: query.split('&').filter_map(pair).collect(),
             content_type: header("content-type").unwrap_or_default(),
             accept: header("accept").unwrap_or_default(),
+            impersonates: header("impersonate-user").unwrap_or_default(),
             body: if body.is_empty() {
                 Value::Null
             } else {

@@ -4,7 +4,7 @@ use scupper::cluster::Cluster;
 use scupper_engine::{Answer, Checkpoint, Duration, EvictAnswer, Phase, PodRef, Task, Time, Uid};
 use serde_json::{Value, json};
 
-use crate::script::{Script, cluster, node, not_found, pod, status};
+use crate::script::{Script, cluster, cluster_evicting_as, node, not_found, pod, status};
 
 fn uid() -> Uid {
     Uid("u1".into())
@@ -215,6 +215,47 @@ async fn evictions_carry_the_uid() {
         );
         assert_eq!(answer.await, Answer::Evict(EvictAnswer::Accepted));
     }
+}
+
+/// Nothing else is asked as that user.
+#[tokio::test]
+async fn evictions_alone_are_asked_as_another_user() {
+    let (cluster, mut server) = cluster_evicting_as(Some("system:node:n1"));
+    let save = Task::Save {
+        node: uid(),
+        checkpoint: checkpoint(),
+    };
+    for (task, user) in [(evict(), "system:node:n1"), (save, "")] {
+        let ask = cluster.perform("n1", &task);
+        let answer = async {
+            let call = server.next().await;
+            assert_eq!(call.impersonates, user, "{}", call.path);
+            call.answer(500, status(500, "InternalError", "not now"));
+        };
+        tokio::join!(ask, answer);
+    }
+}
+
+/// A server that lets evictions run into its time limit is asked for fewer at once.
+#[tokio::test]
+async fn a_server_under_load_is_asked_for_fewer_evictions_at_once() {
+    let (cluster, mut server) = cluster();
+    let before = cluster.evictions_at_once();
+    let task = evict();
+    let ask = cluster.perform("n1", &task);
+    let answer = async {
+        let call = server.next().await;
+        call.answer(
+            504,
+            status(
+                504,
+                "Timeout",
+                "request did not complete within the allotted timeout",
+            ),
+        );
+    };
+    tokio::join!(ask, answer);
+    assert_eq!(cluster.evictions_at_once(), before / 2);
 }
 
 #[tokio::test]

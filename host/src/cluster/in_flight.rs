@@ -1,0 +1,184 @@
+//! How many evictions at once the API server bears, by how long it takes to answer them: one more while it keeps its
+//! pace, half as many when it does not. It must not know who evicts, nor read a clock.
+
+use std::time::Duration;
+
+/// How many are begun with: a server that bears more shows it within a few answers.
+const FIRST: usize = 8;
+/// More than any drain asks for.
+const MOST: usize = 64;
+/// An answer is late when it takes four times as long as the usual one, and this long on top: a machine may be busy.
+const TIMES: u32 = 4;
+const LEEWAY: Duration = Duration::from_millis(500);
+/// How slowly the usual time follows answers that take longer. It follows shorter ones at once.
+const INERTIA: u32 = 8;
+
+/// The limit, and what it was learnt from.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    limit: usize,
+    /// Answers in time since the limit was last raised.
+    in_time: usize,
+    /// No answer has been late yet: each one in time raises the limit.
+    is_new: bool,
+    /// How often the limit was halved.
+    cuts: u64,
+    /// How long an answer takes that waits for no other of ours: the shortest seen, or what it takes one by one.
+    usual: Option<Duration>,
+}
+
+/// A request that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    cuts: u64,
+}
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// After so long, whatever the answer was.
+    After(Duration),
+    /// Not at all, or by an error that says "not now".
+    Overloaded,
+}
+
+impl Default for InFlight {
+    fn default() -> Self {
+        Self {
+            limit: FIRST,
+            in_time: 0,
+            is_new: true,
+            cuts: 0,
+            usual: None,
+        }
+    }
+}
+
+impl InFlight {
+    /// How many requests may be on their way at once; at least one.
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// A request sets out.
+    pub(super) const fn sent(&self) -> Ticket {
+        Ticket { cuts: self.cuts }
+    }
+
+    /// It was answered.
+    pub(super) fn answered(&mut self, ticket: Ticket, answered: Answered) {
+        let is_late = self.is_late(answered);
+        // What was sent before the limit was halved tells nothing of the new one.
+        if ticket.cuts != self.cuts {
+            return;
+        }
+        if is_late {
+            self.limit = (self.limit / 2).max(1);
+            self.cuts = self.cuts.saturating_add(1);
+            (self.is_new, self.in_time) = (false, 0);
+            return;
+        }
+        self.in_time += 1;
+        if self.is_new || self.in_time >= self.limit {
+            self.limit = (self.limit + 1).min(MOST);
+            self.in_time = 0;
+        }
+    }
+
+    fn is_late(&mut self, answered: Answered) -> bool {
+        let Answered::After(time) = answered else {
+            return true;
+        };
+        let usual = self.usual.unwrap_or(time);
+        self.usual = Some(match time.checked_sub(usual) {
+            // A server that has become slower by itself shows it when it is asked one by one.
+            Some(longer) if self.limit == 1 => usual + longer / INERTIA,
+            Some(_) => usual,
+            None => time,
+        });
+        time > usual.saturating_mul(TIMES).saturating_add(LEEWAY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Answered = Answered::After(Duration::from_millis(10));
+    const LATE: Answered = Answered::After(Duration::from_secs(2));
+
+    /// As many rounds, each with as many requests at once as the limit lets.
+    fn rounds(in_flight: &mut InFlight, count: usize, answered: impl Fn(usize) -> Answered) {
+        for _ in 0..count {
+            let at_once = in_flight.limit();
+            let tickets: Vec<_> = (0..at_once).map(|_| in_flight.sent()).collect();
+            for ticket in tickets {
+                in_flight.answered(ticket, answered(at_once));
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_keeps_its_pace_is_asked_for_more_within_a_few_rounds() {
+        let mut in_flight = InFlight::default();
+        assert_eq!(in_flight.limit(), 8);
+        rounds(&mut in_flight, 2, |_| SOON);
+        assert!(in_flight.limit() >= 32, "{in_flight:?}");
+        rounds(&mut in_flight, 100, |_| SOON);
+        assert_eq!(in_flight.limit(), MOST);
+    }
+
+    #[test]
+    fn many_late_answers_of_one_round_halve_the_limit_once() {
+        let mut in_flight = InFlight::default();
+        rounds(&mut in_flight, 2, |_| SOON);
+        let before = in_flight.limit();
+        rounds(&mut in_flight, 1, |_| LATE);
+        assert_eq!(in_flight.limit(), before / 2);
+        for _ in 0..10 {
+            rounds(&mut in_flight, 1, |_| Answered::Overloaded);
+        }
+        assert_eq!(in_flight.limit(), 1, "never none");
+    }
+
+    #[test]
+    fn after_a_cut_the_limit_grows_by_one_a_round() {
+        let mut in_flight = InFlight::default();
+        rounds(&mut in_flight, 1, |_| SOON);
+        rounds(&mut in_flight, 1, |_| Answered::Overloaded);
+        let cut = in_flight.limit();
+        rounds(&mut in_flight, 3, |_| SOON);
+        assert_eq!(in_flight.limit(), cut + 3);
+    }
+
+    /// Each answer waits for all others that are on their way: 200 ms of work for each, one after the other.
+    #[test]
+    fn a_server_that_answers_one_after_the_other_is_not_flooded() {
+        let mut in_flight = InFlight::default();
+        in_flight.answered(in_flight.sent(), Answered::After(Duration::from_millis(200)));
+        let one_by_one = |at_once| {
+            let at_once = u32::try_from(at_once).unwrap();
+            Answered::After(Duration::from_millis(200) * at_once)
+        };
+        rounds(&mut in_flight, 50, one_by_one);
+        assert!(in_flight.limit() <= 10, "{in_flight:?}");
+    }
+
+    /// A webhook that is added later and takes two seconds for each.
+    #[test]
+    fn a_server_that_becomes_slower_by_itself_is_learnt_anew() {
+        let mut in_flight = InFlight::default();
+        rounds(&mut in_flight, 3, |_| SOON);
+        rounds(&mut in_flight, 10, |_| LATE);
+        rounds(&mut in_flight, 200, |_| LATE);
+        assert!(in_flight.limit() > 8, "{in_flight:?}");
+    }
+
+    /// A webhook that takes two seconds for each is no server under load.
+    #[test]
+    fn an_answer_that_always_takes_long_is_not_late() {
+        let mut in_flight = InFlight::default();
+        rounds(&mut in_flight, 3, |_| LATE);
+        assert!(in_flight.limit() >= 32, "{in_flight:?}");
+    }
+}
