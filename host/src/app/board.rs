@@ -1,10 +1,13 @@
 //! The API server as the SLM door reaches it: the door asks, the cluster edge does it, and neither knows the other.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use scupper_engine::Uid;
 
 use super::handover;
+use super::terms::Terms;
 use crate::cluster::{self, Change, Cluster, KubernetesEvent, Severity, WriteError};
 use crate::triggers::slm;
 
@@ -63,10 +66,14 @@ fn failed(step: &str, what: &str, error: WriteError) -> slm::BoardError {
 pub(super) fn events(
     cluster: &Cluster,
     node: &str,
+    terms: Arc<Terms>,
 ) -> impl Stream<Item = slm::LifecycleChange> + Send + Unpin + use<> {
-    cluster.lifecycle_events(node).map(|change| match change {
-        Change::Listed(events) => slm::LifecycleChange::Listed(events.into_iter().map(event).collect()),
-        Change::Applied(changed) => slm::LifecycleChange::Applied(event(changed)),
+    cluster.lifecycle_events(node).map(move |change| match change {
+        Change::Listed(events) => {
+            let events = events.into_iter().map(|found| event(found, &terms));
+            slm::LifecycleChange::Listed(events.collect())
+        }
+        Change::Applied(changed) => slm::LifecycleChange::Applied(event(changed, &terms)),
         Change::Deleted(gone) => slm::LifecycleChange::Gone { uid: gone.uid.0 },
     })
 }
@@ -83,7 +90,12 @@ pub(super) fn transitions(
     })
 }
 
-pub(super) fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
+/// `terms`: what flags of the event the driver obeys.
+pub(super) fn event(event: cluster::LifecycleEvent, terms: &Terms) -> slm::LifecycleEvent {
+    let flags = |text: String| {
+        let given = handover::read_flags(&text)?;
+        handover::permit(given, &terms.now())
+    };
     slm::LifecycleEvent {
         uid: event.uid.0,
         name: event.name,
@@ -94,7 +106,7 @@ pub(super) fn event(event: cluster::LifecycleEvent) -> slm::LifecycleEvent {
         claim: slm::ClaimStatus::parse(&event.claim_status),
         driver: Some(event.driver).filter(|driver| !driver.is_empty()),
         sla: event.sla,
-        flags: event.flags.map(|text| Box::new(handover::read_flags(&text))),
+        flags: event.flags.map(|text| Box::new(flags(text))),
     }
 }
 

@@ -1,9 +1,12 @@
 //! The API server as self-claim reaches it: the door asks, the cluster edge does it, and neither knows the other.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::board;
+use super::terms::Terms;
 use crate::cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
 use crate::triggers::slm::{self, ClaimError, Claimable, Sight};
 
@@ -11,6 +14,7 @@ use crate::triggers::slm::{self, ClaimError, Claimable, Sight};
 pub(super) struct Claims {
     pub(super) cluster: Cluster,
     pub(super) node: String,
+    pub(super) terms: Arc<Terms>,
 }
 
 impl slm::ClaimApi for Claims {
@@ -46,7 +50,7 @@ impl slm::ClaimApi for Claims {
                     self.cluster.set_event_status(&stored, &status).await
                 }
             };
-            written.map(from_cluster).map_err(unwritten)
+            written.map(|stored| self.claimable(stored)).map_err(unwritten)
         }
         .boxed()
     }
@@ -70,11 +74,19 @@ impl slm::ClaimApi for Claims {
 }
 
 impl Claims {
+    fn claimable(&self, stored: StoredEvent) -> Claimable {
+        Claimable {
+            event: board::event(stored.event, &self.terms),
+            version: stored.version,
+            finalizers: stored.finalizers,
+        }
+    }
+
     async fn see(&self, name: &str) -> Result<Sight, ClaimError> {
         let Some(stored) = self.cluster.stored_event(name).await.map_err(unread)? else {
             return Ok(Sight::default());
         };
-        let event = from_cluster(stored);
+        let event = self.claimable(stored);
         if event.event.claim.is_terminal() {
             let event = Some(event);
             return Ok(Sight {
@@ -96,14 +108,6 @@ impl Claims {
                 message: condition.message,
             }),
         })
-    }
-}
-
-fn from_cluster(stored: StoredEvent) -> Claimable {
-    Claimable {
-        event: board::event(stored.event),
-        version: stored.version,
-        finalizers: stored.finalizers,
     }
 }
 

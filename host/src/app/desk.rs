@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     tools: Tools,
     catalogue: Arc<Catalogue>,
     node: String,
-    terms: Terms,
+    terms: Arc<Terms>,
     format: Format,
     output: Output,
     metrics: Metrics,
@@ -51,7 +51,7 @@ struct Current {
 pub(crate) struct DeskOptions {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) node: String,
-    pub(crate) terms: Terms,
+    pub(crate) terms: Arc<Terms>,
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,

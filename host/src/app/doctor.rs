@@ -1,14 +1,16 @@
 //! Looks at a cluster as the driver will find it: which API group it will use, who will claim events, what it may not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 
 use super::AppError;
+use super::config::{self, Override};
 use crate::clock::Clock;
 use crate::cluster::{
-    Change, Cluster, ConnectOptions, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right, needed,
+    Change, Cluster, ConnectOptions, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right,
+    evicting_as_node, needed,
 };
 use crate::triggers::slm::{self, Registration};
 
@@ -30,6 +32,10 @@ pub struct DoctorOptions {
     pub kubelet_root: Option<PathBuf>,
     /// The namespace of the leases of nodes.
     pub lease_namespace: String,
+    /// The driver evicts as its node.
+    pub evict_as_node: bool,
+    /// The driver's configuration file; `None`: it is not read.
+    pub config: Option<PathBuf>,
 }
 
 /// One thing that was looked at.
@@ -107,6 +113,7 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
         None => None,
     };
     findings.push(claimant(registration.as_ref(), &options));
+    findings.push(overrides(options.config.as_deref()));
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
         official
@@ -114,12 +121,11 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
         own
     };
     let cluster = cluster.with_lifecycle_group(&used.group);
-    let rights = rights(
-        &cluster,
-        needed(&used.group, claims, &options.lease_namespace),
-        &name,
-    )
-    .await;
+    let mut all = needed(&used.group, claims, &options.lease_namespace);
+    if options.evict_as_node {
+        all = evicting_as_node(all);
+    }
+    let rights = rights(&cluster, all, &name).await;
     findings.extend(rights.map_err(AppError::Rights)?);
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
@@ -239,6 +245,41 @@ fn claimant(asked: Option<&Result<Registration, slm::SlmError>>, options: &Docto
             SUBJECT,
             format!("the kubelet could not be asked: {error}"),
             "run this as root on the node, with the kubelet's own root directory as --kubelet-root".to_owned(),
+        ),
+    }
+}
+
+/// Which flags of a drain from a terminal the driver obeys against its own configuration.
+fn overrides(file: Option<&Path>) -> Finding {
+    const SUBJECT: &str = "overrides";
+    let Some(file) = file else {
+        return Finding::note(
+            SUBJECT,
+            "which flags of `scupper drain` may widen the driver's configuration is set by drain.allow-overrides in \
+             it, and it was not read"
+                .to_owned(),
+            "run `scupper doctor --config scupper.yaml` with the driver's file".to_owned(),
+        );
+    };
+    let shown = file.display();
+    match config::read(file) {
+        Ok(read) => {
+            let flags = read.drain.allow_overrides.unwrap_or_default();
+            let names: Vec<_> = flags.into_iter().map(Override::name).collect();
+            let besides = match names.as_slice() {
+                [] => "and none may widen it".to_owned(),
+                names => format!("and these flags may widen it: {}", names.join(", ")),
+            };
+            let text = format!(
+                "flags of `scupper drain` and of LifecycleEvents may narrow what {shown} says under drain, {besides} \
+                 (drain.allow-overrides)"
+            );
+            Finding::fine(SUBJECT, text)
+        }
+        Err(error) => Finding::wrong(
+            SUBJECT,
+            format!("the driver's configuration cannot be read: {error}"),
+            format!("run `scupper config check {shown}`"),
         ),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::Settings;
 
-use super::config::DrainFile;
+use super::config::{DrainFile, Override};
 use crate::clock::Clock;
 use crate::cluster::LEASE_NAMESPACE;
 use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
@@ -45,10 +45,16 @@ pub struct PluginOptions {
     pub node_scope: bool,
     /// Who claims LifecycleEvents.
     pub claimant: Claimant,
+    /// Evict pods as the node's own user, `system:node:NAME`, by impersonation.
+    pub evict_as_node: bool,
+    /// How long finished LifecycleEvents that the driver claimed are kept.
+    pub keep_finished: Duration,
     /// How pods are chosen and evicted.
     pub settings: Settings,
+    /// Flags of a LifecycleEvent that may widen what `settings` and `sla` allow.
+    pub allow_overrides: Vec<Override>,
     /// What the command line says of drains where a configuration file says the rest: the file is asked again for each
-    /// drain. `None`: `settings`, `eviction_timeout` and `sla` say it all.
+    /// drain. `None`: `settings`, `eviction_timeout`, `sla` and `allow_overrides` say it all.
     pub drain_flags: Option<DrainFile>,
     /// What to load.
     pub policies: PoliciesOptions,
@@ -88,7 +94,10 @@ impl Default for PluginOptions {
             sla: Some(Duration::from_secs(300)),
             node_scope: false,
             claimant: Claimant::default(),
+            evict_as_node: false,
+            keep_finished: Duration::ZERO,
             settings: Settings::default(),
+            allow_overrides: Vec::new(),
             drain_flags: None,
             policies: PoliciesOptions::default(),
             metrics: None,

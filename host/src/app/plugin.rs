@@ -56,6 +56,9 @@ impl Plugin {
         let connect = ConnectOptions {
             kubeconfig: options.kubeconfig.clone(),
             eviction_timeout: options.eviction_timeout,
+            evict_as: options
+                .evict_as_node
+                .then(|| format!("system:node:{}", options.node_name)),
             observer: Some(metrics::requests(&metrics)),
             ..ConnectOptions::default()
         };
@@ -78,7 +81,7 @@ impl Plugin {
         let known = cluster.node(&node).await.map_err(unseen)?;
         let (standing, stands) = watch::channel(Standing::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
-        let terms = Terms::new(&options, Arc::clone(&kept.catalogue));
+        let terms = Arc::new(Terms::new(&options, Arc::clone(&kept.catalogue)));
         let sla = terms.now().sla;
         let (watching, nodes) = watch_node(&cluster, &node);
         let tools = Tools {
@@ -96,7 +99,7 @@ impl Plugin {
         let desk = DeskOptions {
             catalogue: Arc::clone(&kept.catalogue),
             node: node.clone(),
-            terms,
+            terms: Arc::clone(&terms),
             format: options.format,
             output,
             metrics: metrics.clone(),
@@ -118,7 +121,7 @@ impl Plugin {
         };
         let cordons = cordon::open(&cluster, &options, cordons);
         let wires = Wires {
-            events: probes::synced(&health, board::events(&cluster, &node)),
+            events: probes::synced(&health, board::events(&cluster, &node, Arc::clone(&terms))),
             transitions: board::transitions(&cluster, &options.driver_name),
             demands,
             standing: stands.clone(),
@@ -129,6 +132,7 @@ impl Plugin {
             claims: Arc::new(Claims {
                 cluster: cluster.clone(),
                 node: node.clone(),
+                terms,
             }),
         };
         probes::started(&health, &cluster, registered.clone(), options.claimant);
@@ -250,6 +254,7 @@ fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
         clock: options.clock,
         stop_grace: options.stop_grace,
         claimant: options.claimant,
+        keep_finished: options.keep_finished,
         ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::{Filters, PodRef, Settings};
 
 use super::PluginOptions;
-use super::config::{self, DrainFile, OwnCordon};
+use super::config::{self, DrainFile, Override, OwnCordon};
 use crate::policy::Catalogue;
 use crate::triggers::Flags;
 
@@ -26,6 +26,8 @@ pub(crate) struct Begun {
     pub(crate) eviction_timeout: Duration,
     /// How long it may take. It is published with the transitions, so the driver's first word counts.
     pub(crate) sla: Option<Duration>,
+    /// Flags of a wish that may widen what is said here.
+    pub(crate) allowed: Vec<Override>,
 }
 
 impl Terms {
@@ -34,6 +36,7 @@ impl Terms {
             settings: options.settings.clone(),
             eviction_timeout: options.eviction_timeout,
             sla: options.sla,
+            allowed: options.allow_overrides.clone(),
         };
         Self {
             usual,
@@ -57,6 +60,7 @@ impl Terms {
             settings: settings(&drain, self.usual.settings.own_pod.clone(), Filters::default()),
             eviction_timeout: eviction_timeout(&drain),
             sla: sla(&drain),
+            allowed: drain.allow_overrides.unwrap_or_default(),
         }
     }
 }
@@ -69,6 +73,7 @@ impl Begun {
             settings: Settings {
                 filters: flags.filters.clone(),
                 grace_seconds: flags.grace_seconds,
+                grace_only_longer: flags.grace_only_longer,
                 ..self.settings
             },
             eviction_timeout: flags.eviction_timeout,

@@ -196,6 +196,14 @@ pub struct PluginArgs {
     /// has not found the driver yet fails what the driver claims.
     #[arg(long, value_enum, default_value_t = Claim::Auto)]
     pub claim: Claim,
+    /// As whom pods are evicted. `node`: as the node's own user, which the API server (1.36 or later, with NodeRestriction)
+    /// lets evict the pods of that node alone; deploy/components/evict-as-node has the rights.
+    #[arg(long, value_enum, default_value_t = EvictAs::Driver)]
+    pub evict_as: EvictAs,
+    /// How long the driver keeps a finished LifecycleEvent that it claimed itself, so that `kubectl wait` sees its end:
+    /// the newest ten of the node at most, and none where the kubelet claims.
+    #[arg(long, default_value = "0", value_name = "DURATION")]
+    pub keep_finished: String,
     /// The namespace of the leases by which all who drain a node notice each other [default: the driver's own].
     #[arg(long, value_name = "NAMESPACE")]
     pub lease_namespace: Option<String>,
@@ -214,6 +222,11 @@ pub struct PluginArgs {
     /// What becomes of our own cordon when a drain fails, passes its deadline or is lost [default: keep].
     #[arg(long, value_enum)]
     pub on_failure: Option<OnFailure>,
+    /// Flags of `scupper drain` that this driver obeys although they widen what its own flags and configuration allow,
+    /// separated by commas: force, delete-emptydir-data, ignore-daemonsets, grace-period, timeout. Flags that narrow
+    /// are always obeyed [default: none].
+    #[arg(long, value_name = "FLAGS")]
+    pub allow_overrides: Option<String>,
     #[command(flatten)]
     pub drain: DrainArgs,
     #[command(flatten)]
@@ -228,6 +241,15 @@ pub enum Scope {
     /// Shared by the drivers of all nodes.
     AllNodes,
     /// This node's own.
+    Node,
+}
+
+/// As whom pods are evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EvictAs {
+    /// The driver's own account.
+    Driver,
+    /// The node that the driver runs on.
     Node,
 }
 

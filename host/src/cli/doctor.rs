@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::args::ClusterArgs;
+use super::args::{ClusterArgs, EvictAs};
 use super::commands::{failed, print};
 use super::exit::Exit;
 use crate::app::{self, DoctorOptions, Finding, FindingState};
@@ -28,6 +28,12 @@ pub struct DoctorArgs {
     /// The namespace of the leases of nodes: the driver's own.
     #[arg(long, env = "POD_NAMESPACE", default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
+    /// As whom the driver evicts pods, as its flag of this name says.
+    #[arg(long, value_enum, default_value_t = EvictAs::Driver)]
+    pub evict_as: EvictAs,
+    /// The driver's configuration file, to say which flags of `scupper drain` may override it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -40,6 +46,8 @@ pub(super) async fn run(args: &DoctorArgs, format: Format) -> ExitCode {
         driver: args.driver_name.clone(),
         kubelet_root: args.kubelet_root.clone(),
         lease_namespace: args.lease_namespace.clone(),
+        evict_as_node: args.evict_as == EvictAs::Node,
+        config: args.config.clone(),
     };
     match app::doctor(options).await {
         Ok(findings) => {

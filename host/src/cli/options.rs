@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scupper_engine::{Filters, PodRef};
 
-use super::args::{Claim, DrainArgs, OnFailure, PluginArgs, PolicyArgs, Scope};
-use crate::app::config::{self, Configuration, DrainFile, OwnCordon};
+use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, Scope};
+use crate::app::config::{self, Configuration, DrainFile, Override, OwnCordon};
 use crate::app::{self, PluginOptions, PoliciesOptions};
 use crate::policy::{
     PolicySource, PolicySpec, ReloadOptions, SourceText, Wanted, check_policy_name, keeps_configuration,
@@ -45,8 +45,10 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     let flags = DrainFile {
         sla: said(&mut problems, "--sla", args.sla.as_ref()),
         on_failure: args.on_failure.map(OwnCordon::from),
+        allow_overrides: overrides(&mut problems, args.allow_overrides.as_deref()),
         ..drain_flags(&mut problems, &args.drain)
     };
+    let keep_finished = problems.check(duration("--keep-finished", &args.keep_finished));
     let own_pod = own_pod(&mut problems);
     let drain = flags.clone().or(file);
     let traces = traces(&mut problems, args.otlp_endpoint.as_deref());
@@ -59,7 +61,10 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         sla: app::sla(&drain),
         node_scope: args.scope == Scope::Node,
         claimant: args.claim.into(),
+        evict_as_node: args.evict_as == EvictAs::Node,
+        keep_finished: keep_finished.unwrap_or_default(),
         settings: app::settings(&drain, own_pod, Filters::default()),
+        allow_overrides: drain.allow_overrides.unwrap_or_default(),
         drain_flags: args.policies.config.as_ref().map(|_| flags),
         policies,
         metrics: args.metrics_address,
@@ -68,6 +73,17 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         ..PluginOptions::default()
     });
     problems.end(options)
+}
+
+/// `--allow-overrides`: names separated by commas.
+fn overrides(problems: &mut Problems, given: Option<&str>) -> Option<Vec<Override>> {
+    let wrong = |name: &str| {
+        let known = Override::ALL.map(Override::name).join(", ");
+        format!("--allow-overrides {name}: unknown flag; known are {known}")
+    };
+    let names = given?.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let flags = names.map(|name| Override::of(name).ok_or_else(|| wrong(name)));
+    problems.check(flags.collect())
 }
 
 /// What the flags say of drains; each wins over the file.

@@ -167,8 +167,9 @@ impl Following {
             } => (
                 "limit",
                 format!(
-                    "the kubelet ends it at the {sla} of its transition {transition}, before {}; the driver's --sla \
-                     says how long that is",
+                    "the driver ends it at the {sla} of its transition {transition}, before {}; its drain.sla sets that \
+                     limit, drain.allow-overrides lets --timeout exceed it where the driver claims, and --local drains \
+                     without it",
                     match timeout {
                         Some(timeout) => format!("--timeout {timeout}"),
                         None => "--timeout 0, which is as long as it takes".to_owned(),

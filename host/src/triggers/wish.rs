@@ -21,16 +21,19 @@ pub struct Wish {
     pub flags: Option<Box<Flags>>,
 }
 
-/// What a wish may say of how pods are chosen and evicted. All of it comes before what the driver would do.
+/// What a wish says of how pods are chosen and evicted, as far as the operator lets it: all of it comes before what the
+/// driver would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flags {
     /// How pods are chosen.
     pub filters: Filters,
     /// Overrides the pods' own grace period; `None`: their own.
     pub grace_seconds: Option<u64>,
+    /// `grace_seconds` may not shorten a pod's own grace period.
+    pub grace_only_longer: bool,
     /// How long one eviction request may take.
     pub eviction_timeout: Duration,
-    /// How long it may take altogether; `None`: as long as it takes.
+    /// How long it may take altogether; `None`: as long as its transition says.
     pub timeout: Option<Duration>,
 }
 

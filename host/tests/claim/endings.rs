@@ -31,6 +31,30 @@ async fn a_deadline_ends_the_event_by_itself() {
     assert_eq!(node.evictions(), before, "evicted after the end of the event");
 }
 
+/// `kubectl get` shows how it ended, and a script can wait for it.
+#[tokio::test]
+async fn a_finished_event_stays_as_long_as_the_operator_says() {
+    let node = Node::start().await;
+    node.pods(&["a"]);
+    let _driver = node.claimer(&["--keep-finished", "1h"]).await;
+    node.event("drain", DRIVER);
+    node.becomes("drain", "Succeeded").await;
+    node.until("nobody holds it", || {
+        node.get_event("drain")
+            .is_some_and(|it| finalizers(&it).is_empty())
+    })
+    .await;
+    // The next event comes after whatever was still to be done for the first one.
+    node.event("back", crate::rig::UNCORDON);
+    node.becomes("back", "Succeeded").await;
+    assert_eq!(
+        node.get_event("drain").map(|it| claim(&it).to_owned()),
+        Some("Succeeded".to_owned())
+    );
+    node.delete_event("drain");
+    assert_eq!(node.end_of("drain").await, "Succeeded");
+}
+
 #[tokio::test]
 async fn an_error_ends_the_event_and_is_told() {
     // From Start: another transition that names this driver is none of its own.

@@ -154,6 +154,34 @@ async fn the_doctor_asks_the_kubelet_and_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_names_the_flags_that_may_override_the_configuration() {
+    let rig = Rig::start().await;
+    let (findings, _) = doctor(&rig, &[]);
+    found(&findings, "overrides", "note", "--config");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scupper.yaml");
+    let head = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\npolicies: []\n";
+    for (drain, state, words) in [
+        ("", "ok", "none may widen it"),
+        (
+            "drain: {allow-overrides: [force, timeout]}\n",
+            "ok",
+            "may widen it: force, timeout",
+        ),
+        (
+            "drain: {allow-overrides: [disable-eviction]}\n",
+            "wrong",
+            "config check",
+        ),
+    ] {
+        std::fs::write(&file, format!("{head}{drain}")).unwrap();
+        let (findings, code) = doctor(&rig, &["--config", file.to_str().unwrap()]);
+        assert_eq!(code, if state == "ok" { 0 } else { 8 }, "{findings:#?}");
+        found(&findings, "overrides", state, words);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_tells_each_right_that_is_missing() {
     let rig = Rig::start().await;
     let forbid = |verb: &str, resource: &str| {

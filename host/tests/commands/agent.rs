@@ -21,6 +21,11 @@ pub(crate) struct Agent {
 impl Agent {
     /// `slm`: the kubelet claims LifecycleEvents; otherwise the driver does.
     pub(crate) fn start(rig: &Rig, slm: bool) -> Self {
+        Self::with(rig, slm, &[])
+    }
+
+    /// The same with more of the driver's flags.
+    pub(crate) fn with(rig: &Rig, slm: bool, more: &[&str]) -> Self {
         let root = tempfile::Builder::new().prefix("scupper-").tempdir().unwrap();
         let kubelet = rig.inside(|| {
             let client = kube::Client::try_from(rig.api.client_config()).unwrap();
@@ -35,7 +40,7 @@ impl Agent {
             };
             Kubelet::start(options).unwrap()
         });
-        let driver = run(rig, &root);
+        let driver = run(rig, &root, more);
         Self {
             driver,
             kubelet,
@@ -50,7 +55,7 @@ impl Agent {
     }
 }
 
-fn run(rig: &Rig, root: &tempfile::TempDir) -> Running {
+fn run(rig: &Rig, root: &tempfile::TempDir, more: &[&str]) -> Running {
     let folder = root.path().to_str().unwrap();
     let args = [
         "kubelet-plugin",
@@ -61,7 +66,7 @@ fn run(rig: &Rig, root: &tempfile::TempDir) -> Running {
         "--kubelet-root",
         folder,
     ];
-    let driver = rig.start(&args);
+    let driver = rig.start(&[&args[..], more].concat());
     until("the transitions are published", || {
         rig.objects(TRANSITIONS).len() == 2
     });

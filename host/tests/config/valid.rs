@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper::app::config::{ConfigError, Configuration, OwnCordon, read};
+use scupper::app::config::{ConfigError, Configuration, Override, OwnCordon, read};
 use scupper::policy::{HttpGrant, Limits, Networks, OnFailure, Remedy, Said, SecretGrant, SecretSource};
 
 use crate::{HEAD, good};
@@ -151,6 +151,7 @@ fn the_drain() {
     assert_eq!(drain.delete_emptydir_data, Some(false));
     assert_eq!(drain.ignore_daemonsets, Some(false));
     assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
+    assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
     assert_eq!(good("policies: []\n").drain.sla, None);
 }
 

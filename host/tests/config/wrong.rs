@@ -95,13 +95,16 @@ fn a_value_of_another_kind() {
 #[test]
 fn a_value_that_cannot_be() {
     check(
-        "policies: []\ndrain:\n  sla: 5\n  eviction-timeout: 0\n  grace-period: 1.5\n  force: yes\n  on-failure: keeps\n",
+        "policies: []\ndrain:\n  sla: 5\n  eviction-timeout: 0\n  grace-period: 1.5\n  force: yes\n  on-failure: keeps\n  \
+         allow-overrides: [forces]\n",
         &[
             "5:8: drain.sla: must be a duration such as 90s, 30m or 1h30m, from 0 to 720h, not `5`",
             "6:21: drain.eviction-timeout: must be a duration such as 90s, 30m or 1h30m, from 1ms to 24h, not `0`",
             "7:17: drain.grace-period: must be a whole number from -1 to 2592000, not `1.5`",
             "8:10: drain.force: must be true or false, not `yes`",
             "9:15: drain.on-failure: must be keep or rollback, not `keeps`; did you mean keep?",
+            "10:21: drain.allow-overrides[0]: must be force, delete-emptydir-data, ignore-daemonsets, grace-period or \
+             timeout, not `forces`; did you mean force?",
         ],
     );
     check_policy(

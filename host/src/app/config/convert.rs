@@ -10,7 +10,7 @@ use super::limits::{Slot, slots};
 use super::place::Way;
 use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon};
-use super::{rules, scalar, units};
+use super::{Override, rules, scalar, units};
 use crate::policy::{
     Capability, Grant, HttpGrant, Limits, Networks, OnFailure, PolicySpec, Remedy, Said, SecretGrant,
     SecretSource,
@@ -58,7 +58,14 @@ pub(super) fn drain(root: &Node) -> DrainFile {
                 "rollback" => OwnCordon::Rollback,
                 _ => OwnCordon::Keep,
             }),
+        allow_overrides: node
+            .get("allow-overrides")
+            .map(|_| overrides(&node.texts_of("allow-overrides"))),
     }
+}
+
+fn overrides(names: &[String]) -> Vec<Override> {
+    names.iter().filter_map(|name| Override::of(name)).collect()
 }
 
 struct Policy<'a> {

@@ -12,6 +12,7 @@ mod check;
 mod convert;
 mod document;
 mod limits;
+mod overrides;
 mod place;
 mod problem;
 mod read;
@@ -22,6 +23,7 @@ mod shape;
 mod shapes;
 mod units;
 
+pub use overrides::Override;
 pub use problem::{ConfigError, Problem};
 pub use read::{Configuration, DrainFile, OwnCordon, read, read_text};
 pub use schema::schema;

@@ -14,7 +14,7 @@ use super::document::{self, Node};
 use super::place::{At, Way};
 use super::problem::Problems;
 use super::shape::Shape;
-use super::{ConfigError, check, convert, shapes};
+use super::{ConfigError, Override, check, convert, shapes};
 use crate::policy::PolicySpec;
 
 /// The most that a ConfigMap can hold.
@@ -52,6 +52,8 @@ pub struct DrainFile {
     pub ignore_daemonsets: Option<bool>,
     /// `--on-failure`
     pub on_failure: Option<OwnCordon>,
+    /// `--allow-overrides`
+    pub allow_overrides: Option<Vec<Override>>,
 }
 
 impl DrainFile {
@@ -66,6 +68,7 @@ impl DrainFile {
             delete_emptydir_data: self.delete_emptydir_data.or(other.delete_emptydir_data),
             ignore_daemonsets: self.ignore_daemonsets.or(other.ignore_daemonsets),
             on_failure: self.on_failure.or(other.on_failure),
+            allow_overrides: self.allow_overrides.or(other.allow_overrides),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The table: every key of the file, its shape and its meaning.
 
 use super::limits::LIMITS;
+use super::overrides;
 use super::rules;
 use super::shape::{Field, Object, Shape};
 
@@ -306,6 +307,16 @@ static DRAIN: Object = Object {
             "on-failure",
             Shape::OneOf(&["keep", "rollback"]),
             "What becomes of our own cordon when a drain fails, passes its deadline or is lost. Default keep.",
+        ),
+        Field::new(
+            "allow-overrides",
+            Shape::List {
+                of: &Shape::OneOf(overrides::NAMES),
+                most: overrides::NAMES.len(),
+            },
+            "Flags of `scupper drain` that the driver obeys although they widen what this file allows. Whoever may \
+             create LifecycleEvents may give them. What narrows is always obeyed: a longer grace period, a shorter \
+             timeout, a selector of pods. Default: none.",
         ),
     ],
     one_of: &[],

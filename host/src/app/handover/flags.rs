@@ -62,7 +62,7 @@ pub(super) fn write(typed: &Typed) -> Result<String, serde_json::Error> {
     })
 }
 
-/// What the annotation says, or what is wrong with it.
+/// What the annotation says, or what is wrong with it. Whether the driver obeys it is not asked here.
 pub(in crate::app) fn read(text: &str) -> Result<Flags, String> {
     let wrong = |why: String| format!("annotation {FLAGS_ANNOTATION}: {why}");
     if text.len() > LONGEST {
@@ -114,6 +114,7 @@ pub(in crate::app) fn read(text: &str) -> Result<Flags, String> {
             disable_eviction: false,
         },
         grace_seconds: wire.grace_period_seconds,
+        grace_only_longer: false,
         eviction_timeout: Duration::from_millis(wire.eviction_timeout_milliseconds),
         timeout: wire.timeout_milliseconds.map(Duration::from_millis),
     })

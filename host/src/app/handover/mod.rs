@@ -9,6 +9,7 @@ mod flags;
 mod follow;
 mod news;
 mod options;
+mod permit;
 mod sight;
 
 pub use ask::{Handed, run};
@@ -19,3 +20,4 @@ pub use error::HandOverError;
 pub use flags::Typed;
 pub(in crate::app) use flags::read as read_flags;
 pub use options::{CancelOptions, HandOverOptions};
+pub(in crate::app) use permit::permit;

@@ -193,7 +193,8 @@ pub struct KubectlArgs {
     /// Overrides the pods' own grace period, in seconds; negative: their own [default: -1].
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
     pub grace_period: Option<i64>,
-    /// How long the drain of one node may take; 0: as long as it takes [default: 0].
+    /// How long the drain of one node may take; 0: as long as it takes, or as the driver's drain.sla says where the
+    /// driver does it [default: 0].
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     /// Only pods with these labels leave. The others stay, and nothing waits for them.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Time};
 
-use super::claim::{Act, Call, Identity, Progress, Verdict, decide};
+use super::claim::{Act, Call, Identity, Progress, Reply, Verdict, decide};
 use super::deadline::{own_deadline, with_margin};
 use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
 use crate::triggers::{Demand, Resume, Standing, Wish};
@@ -21,7 +21,15 @@ const TRIGGER: &str = "LifecycleEvent";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Output {
     Demand(Demand),
-    Warn { reason: &'static str, message: String },
+    Warn {
+        reason: &'static str,
+        message: String,
+    },
+    /// The event fails for what it says, before anything is begun.
+    Refused {
+        event: String,
+        why: String,
+    },
 }
 
 /// The door's memory.
@@ -115,6 +123,10 @@ impl Door {
         let verdict = decide(&self.identity, call, known.map(|known| &known.event), progress);
         if let (Some(uid), Verdict::Answer(_, act)) = (uid, &verdict) {
             if let Some(known) = self.events.get_mut(&uid) {
+                if let (false, Some(why)) = (known.called, refused(&known.event, &verdict)) {
+                    let event = known.event.name.clone();
+                    self.outputs.push_back(Output::Refused { event, why });
+                }
                 known.called = true;
             }
             match act {
@@ -315,6 +327,15 @@ impl Door {
         });
         self.outputs.push_back(Output::Demand(Demand::Begin(wish)));
     }
+}
+
+/// The problem with the event's flags that the verdict tells.
+fn refused(event: &LifecycleEvent, verdict: &Verdict) -> Option<String> {
+    let Some(Err(problem)) = event.flags.as_deref() else {
+        return None;
+    };
+    let told = matches!(verdict, Verdict::Answer(Reply::Error(why), _) if why == problem);
+    told.then(|| problem.clone())
 }
 
 #[cfg(test)]

@@ -267,11 +267,11 @@ impl Worker {
                     tracing::info!(?demand, "demand");
                     self.outbox.push_back(demand);
                 }
-                Output::Warn { reason, message } => {
-                    tracing::warn!(reason, "{message}");
-                    if self.tells.warnings.try_send((reason, message)).is_err() {
-                        tracing::warn!(reason, "too many warnings wait to be emitted as Events");
-                    }
+                Output::Warn { reason, message } => self.warn(reason, message),
+                // The kubelet does not say why an event failed; where we claim, the claimer does.
+                Output::Refused { .. } if self.leads => {}
+                Output::Refused { event, why } => {
+                    self.warn("EventFailed", format!("LifecycleEvent {event} failed: {why}"));
                 }
             }
         }
@@ -286,6 +286,13 @@ impl Worker {
             changed
         });
         self.lead();
+    }
+
+    fn warn(&self, reason: &'static str, message: String) {
+        tracing::warn!(reason, "{message}");
+        if self.tells.warnings.try_send((reason, message)).is_err() {
+            tracing::warn!(reason, "too many warnings wait to be emitted as Events");
+        }
     }
 
     /// Whether it is our part to claim. Never two of us: a predecessor ends first.

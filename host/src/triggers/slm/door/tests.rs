@@ -67,6 +67,7 @@ fn outputs(door: &mut Door) -> Vec<String> {
         Output::Demand(Demand::Cancel { id, .. }) => format!("cancel {id}"),
         Output::Demand(Demand::Lost { id, .. }) => format!("lost {id}"),
         Output::Warn { reason, .. } => reason.to_owned(),
+        Output::Refused { event, .. } => format!("refused {event}"),
     };
     std::iter::from_fn(|| door.poll_output()).map(short).collect()
 }

@@ -85,11 +85,9 @@ impl Own {
             return reset(transition);
         }
         let driver = self.driver.clone();
-        // Somebody at a terminal says how long it may take; a transition says it for those who do not.
-        let sla = match event.flags() {
-            Some(flags) => flags
-                .timeout
-                .map(|wanted| now + (with_margin(wanted) + ROUNDING).into()),
+        // The terminal may say how long the drain may take; where it does not, the transition limits it.
+        let sla = match event.flags().and_then(|flags| flags.timeout) {
+            Some(wanted) => Some(now + (with_margin(wanted) + ROUNDING).into()),
             None => transition.sla.map(|sla| now + sla.into()),
         };
         let sla = sla.map(whole_seconds);

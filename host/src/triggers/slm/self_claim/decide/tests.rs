@@ -301,11 +301,12 @@ fn what_is_over_is_let_go_and_then_deleted() {
 }
 
 #[test]
-fn whoever_says_how_long_it_may_take_gets_that_and_not_the_transitions_limit() {
+fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_limit_counts() {
     let says = |timeout| {
         let flags = Flags {
             filters: scupper_engine::Filters::default(),
             grace_seconds: None,
+            grace_only_longer: false,
             eviction_timeout: Duration::from_secs(30),
             timeout,
         };
@@ -317,7 +318,8 @@ fn whoever_says_how_long_it_may_take_gets_that_and_not_the_transitions_limit() {
         };
         sla
     };
-    assert_eq!(says(None), None, "as long as it takes");
+    let limit = NOW + transition().sla.unwrap().into();
+    assert_eq!(says(None), Some(whole_seconds(limit)), "never without a deadline");
     let sla = says(Some(Duration::from_secs(600))).unwrap();
     let least = NOW + Duration::from_secs(615).into();
     assert!(

@@ -1,0 +1,52 @@
+//! The flags by which a drain that was handed over may widen what the driver's configuration allows.
+
+/// A flag of `scupper drain`, as a LifecycleEvent carries it to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Override {
+    /// `--force` where the driver has `force: false`.
+    Force,
+    /// `--delete-emptydir-data` where the driver has `delete-emptydir-data: false`.
+    DeleteEmptydirData,
+    /// `--ignore-daemonsets` where the driver has `ignore-daemonsets: false`.
+    IgnoreDaemonsets,
+    /// A `--grace-period` that is shorter than the driver's, or than a pod's own.
+    GracePeriod,
+    /// A `--timeout` that is longer than the driver's `sla`.
+    Timeout,
+}
+
+/// Their names, for the table of shapes.
+pub(super) const NAMES: &[&str] = &[
+    Override::Force.name(),
+    Override::DeleteEmptydirData.name(),
+    Override::IgnoreDaemonsets.name(),
+    Override::GracePeriod.name(),
+    Override::Timeout.name(),
+];
+
+impl Override {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Force,
+        Self::DeleteEmptydirData,
+        Self::IgnoreDaemonsets,
+        Self::GracePeriod,
+        Self::Timeout,
+    ];
+
+    /// As it is written: the flag without its dashes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Force => "force",
+            Self::DeleteEmptydirData => "delete-emptydir-data",
+            Self::IgnoreDaemonsets => "ignore-daemonsets",
+            Self::GracePeriod => "grace-period",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// The flag of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|flag| flag.name() == name)
+    }
+}
