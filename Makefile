@@ -144,7 +144,7 @@ image: tools plugins ## The container image, as a file. PROFILE=dev builds in a 
 	@deploy/image "$(CARGO_TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/scupper" "$(POLICIES)" "$(IMAGE)"
 
 .PHONY: bench
-bench: tools plugins ## Figures: planning, hooks, loading, reloading, a drain beside kubectl, memory, the image.
+bench: tools plugins ## Figures: planning, hooks, loading, reloading, a drain beside kubectl, bounds of evictions, memory, the image.
 	host/benches/run
 
 .PHONY: drain

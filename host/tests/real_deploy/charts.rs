@@ -7,11 +7,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::installed::deploy;
+use crate::installed::{deploy, kustomization};
 use crate::skip;
 
 /// An overlay, the components beside it, and what Helm is told instead.
-const SAME: [(&str, &[&str], &[&str]); 6] = [
+const SAME: [(&str, &[&str], &[&str]); 8] = [
     (
         "self-claim",
         &["monitoring"],
@@ -23,6 +23,16 @@ const SAME: [(&str, &[&str], &[&str]); 6] = [
         "non-root",
         &[],
         &["--include-crds", "--set=claim=self,kubeletDirectories=false"],
+    ),
+    (
+        "self-claim",
+        &["evict-as-node"],
+        &["--include-crds", "--set=evictions=node"],
+    ),
+    (
+        "self-claim",
+        &["own-pods"],
+        &["--include-crds", "--set=evictions=own-pods"],
     ),
     ("slurm", &[], &["--include-crds"]),
     ("openstack", &[], &["--include-crds", "--set=secrets={openstack}"]),
@@ -197,26 +207,8 @@ fn monitoring(file: &str) -> PathBuf {
 }
 
 fn kustomized(overlay: &str, components: &[&str]) -> BTreeMap<String, Value> {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().canonicalize().unwrap();
-    // Kustomize takes relative paths only.
-    let up = "../".repeat(folder.components().count() - 1);
-    let there = format!(
-        "{up}{}",
-        deploy()
-            .canonicalize()
-            .unwrap()
-            .display()
-            .to_string()
-            .trim_start_matches('/')
-    );
-    let components = components.iter().map(|name| format!("{there}/components/{name}"));
-    let text = serde_json::json!({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": [format!("{there}/overlays/{overlay}")], "components": components.collect::<Vec<_>>(),
-    });
-    std::fs::write(folder.join("kustomization.yaml"), text.to_string()).unwrap();
-    objects(&out(kubectl().arg("kustomize").arg(&folder)))
+    let folder = kustomization(overlay, components);
+    objects(&out(kubectl().arg("kustomize").arg(folder.path())))
 }
 
 /// The testbed's own, which needs no cluster for this.

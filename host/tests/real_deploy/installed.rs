@@ -21,10 +21,15 @@ pub(crate) struct Installed {
 
 impl Installed {
     pub(crate) async fn up(overlay: &str, options: &[&str]) -> Self {
+        Self::with(overlay, &[], options).await
+    }
+
+    /// The same with components beside the overlay.
+    pub(crate) async fn with(overlay: &str, components: &[&str], options: &[&str]) -> Self {
         let installed = Self::bare(options).await;
         let testbed = &installed.testbed;
-        let overlay = deploy().join("overlays").join(overlay);
-        testbed.kubectl(&["apply", "-k", overlay.to_str().unwrap()]);
+        let whole = kustomization(overlay, components);
+        testbed.kubectl(&["apply", "-k", whole.path().to_str().unwrap()]);
         testbed.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
         let rolled_out = ["rollout", "status", "daemonset/scupper", "--timeout=60s"];
         testbed.kubectl(&[&["--namespace", "scupper"][..], &rolled_out].concat());
@@ -138,6 +143,23 @@ pub(crate) fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
 }
 
+/// A folder with a kustomization of an overlay and the components beside it.
+pub(crate) fn kustomization(overlay: &str, components: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let depth = folder.path().canonicalize().unwrap().components().count();
+    // Kustomize takes relative paths only.
+    let up = "../".repeat(depth - 1);
+    let there = deploy().canonicalize().unwrap();
+    let there = format!("{up}{}", there.display().to_string().trim_start_matches('/'));
+    let components = components.iter().map(|name| format!("{there}/components/{name}"));
+    let text = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [format!("{there}/overlays/{overlay}")], "components": components.collect::<Vec<_>>(),
+    });
+    std::fs::write(folder.path().join("kustomization.yaml"), text.to_string()).unwrap();
+    folder
+}
+
 pub(crate) async fn client(kubeconfig: &Path) -> kube::Client {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
@@ -151,8 +173,22 @@ pub(crate) async fn ask(
     path: &str,
     body: &Value,
 ) -> (StatusCode, Value) {
+    ask_as(client, None, method, path, body).await
+}
+
+/// The same as another user, by impersonation.
+pub(crate) async fn ask_as(
+    client: &kube::Client,
+    user: Option<&str>,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> (StatusCode, Value) {
     let merge = method == Method::PATCH;
-    let kind = if merge {
+    // A list of conditions or taints is merged as the driver's own writes of a node are.
+    let kind = if merge && path.starts_with("/api/v1/nodes/") {
+        "application/strategic-merge-patch+json"
+    } else if merge {
         "application/merge-patch+json"
     } else {
         "application/json"
@@ -162,7 +198,10 @@ pub(crate) async fn ask(
     } else {
         body.to_string().into_bytes()
     };
-    let request = Request::builder().method(method).uri(path);
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(user) = user {
+        request = request.header("Impersonate-User", user);
+    }
     let request = request.header("content-type", kind).body(body.into()).unwrap();
     let response = client.send(request).await.unwrap();
     let code = response.status();

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::installed::{Driver, Installed, ask, client, event, transition, until};
+use crate::installed::{Driver, Installed, ask, ask_as, client, event, transition, until};
 use crate::{ALONE, skip};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/scupper/leases";
@@ -19,7 +19,7 @@ async fn a_token_of_one_node_is_refused_on_another() {
         return;
     }
     let _alone = ALONE.lock().await;
-    let installed = Installed::up("self-claim", &["--nodes", "2"]).await;
+    let installed = Installed::with("self-claim", &["own-pods"], &["--nodes", "2"]).await;
     objects(&installed);
     let own = installed.kubeconfig_on("node-0").await;
     let driver = client(&own).await;
@@ -38,6 +38,65 @@ async fn a_token_of_one_node_is_refused_on_another() {
     }
     leases(&installed, &driver).await;
     forged(&driver).await;
+}
+
+/// The API server itself lets a driver be its own node and no other, and a node evict its own pods and no others.
+#[tokio::test]
+async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let restricted = ["--apiserver-arg", "--enable-admission-plugins=NodeRestriction"];
+    let options = [&["--nodes", "2"][..], &restricted].concat();
+    let installed = Installed::with("self-claim", &["evict-as-node"], &options).await;
+    for node in ["node-0", "node-1"] {
+        let pods = ["--name", node, "--count", "3", "--namespace", "shop"];
+        installed
+            .testbed
+            .make_pods(&[&["--node", node][..], &pods].concat());
+    }
+    let own = installed.kubeconfig_on("node-0").await;
+    let driver = client(&own).await;
+    for (user, pod, code, words) in [
+        (None, "node-0-0", 403, "cannot create resource"),
+        (
+            Some("system:node:node-0"),
+            "node-1-0",
+            403,
+            "spec.nodeName set to itself",
+        ),
+        (Some("system:node:node-1"), "node-1-0", 403, "cannot impersonate"),
+        (Some("system:node:node-0"), "node-0-0", 201, ""),
+    ] {
+        let path = format!("/api/v1/namespaces/shop/pods/{pod}/eviction");
+        let eviction = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "shop"},
+        });
+        let (answer, said) = ask_as(&driver, user, Method::POST, &path, &eviction).await;
+        let message = said["message"].as_str().unwrap_or_default();
+        assert_eq!(answer, code, "{user:?} {pod}: {said}");
+        assert!(message.contains(words), "{user:?} {pod}: {message}");
+    }
+    // As nobody but for evictions.
+    let (code, said) = ask_as(
+        &driver,
+        Some("system:node:node-0"),
+        Method::PATCH,
+        "/api/v1/nodes/node-0",
+        &json!({"metadata": {"labels": {"tier": "gold"}}}),
+    )
+    .await;
+    assert_eq!(code, 403, "{said}");
+    let driver = Driver::start(&installed, "node-0", &own, &["--force"]).await;
+    installed.create(&[event("drain-node-0", "drain.slm.k8s.io", "node-0")]);
+    until(
+        async || installed.condition("node-0", "Drained").await == "True",
+        || driver.log(),
+    )
+    .await;
+    assert_eq!(installed.pods("shop", "node-0").await, 0, "{}", driver.log());
+    assert_eq!(installed.pods("shop", "node-1").await, 3);
 }
 
 /// The same of each node, and what some policies are granted besides.
@@ -75,7 +134,8 @@ fn of_node(node: &str) -> Vec<Write> {
     let own = format!("{lifecycle}/lifecycletransitions/drain.slm.k8s.io.{node}");
     let pods = "/api/v1/namespaces/default/pods";
     let note = json!({"metadata": {"annotations": {"scupper.dev/drain": "{}"}}});
-    let condition = json!({"status": {"phase": "Running"}});
+    let drained = json!({"type": "Drained", "status": "False", "reason": "Tested", "message": "by a test"});
+    let condition = json!({"status": {"conditions": [drained]}});
     let eviction = json!({
         "apiVersion": "policy/v1", "kind": "Eviction",
         "metadata": {"name": format!("{node}-0"), "namespace": "default"},
@@ -190,20 +250,64 @@ async fn forged(driver: &kube::Client) {
     let shared = format!("{transitions}/drain.slm.k8s.io");
     let mut others = transition("others", &all, "5m");
     others["spec"]["driver"] = "others.example".into();
+    let mut named = transition("drain.slm.k8s.io-more", &all, "5m");
+    named["spec"]["driver"] = "drain.slm.k8s.io".into();
     let worded = json!({"spec": {"end": "drain-started"}});
+    // A drain of any node would end in a second.
+    let hurried = json!({"spec": {"sla": "1s"}});
+    let endless = json!({"spec": {"sla": null}});
+    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "gone", "uid": "gone"});
+    let owned = json!({"metadata": {"ownerReferences": [owner]}});
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    let annotated = json!({"metadata": {"annotations": {"example.com/mine": "1"}}});
     let node = "/api/v1/nodes/node-0".to_owned();
+    let status = format!("{node}/status");
     let label = json!({"metadata": {"labels": {"tier": "gold"}}});
     let taint = json!({"spec": {"taints": [{"key": "mine", "effect": "NoExecute"}]}});
+    let provider = json!({"spec": {"providerID": "example://mine"}});
+    let ready = json!({"type": "Ready", "status": "False", "reason": "Tested", "message": "by a test"});
+    let ready = json!({"status": {"conditions": [ready]}});
+    let roomy = json!({"status": {"capacity": {"example.com/gpu": "8"}}});
     for (method, path, body) in [
         (Method::POST, transitions.to_owned(), others),
+        (Method::POST, transitions.to_owned(), named),
         (Method::PATCH, shared.clone(), worded),
-        (Method::DELETE, shared, Value::Null),
+        (Method::PATCH, shared.clone(), hurried),
+        (Method::PATCH, shared.clone(), endless),
+        (Method::PATCH, shared.clone(), owned.clone()),
+        (Method::PATCH, shared.clone(), held.clone()),
+        (Method::PATCH, shared.clone(), annotated.clone()),
+        (Method::DELETE, shared.clone(), Value::Null),
         // Another node's name may begin as this one's does.
         (Method::POST, EVENTS.to_owned(), told("node-")),
         (Method::PATCH, node.clone(), label),
-        (Method::PATCH, node, taint),
+        (Method::PATCH, node.clone(), taint),
+        (Method::PATCH, node.clone(), provider),
+        (Method::PATCH, node.clone(), owned),
+        (Method::PATCH, node.clone(), held),
+        (Method::PATCH, node.clone(), annotated.clone()),
+        (Method::PATCH, status.clone(), annotated),
+        (Method::PATCH, status.clone(), ready),
+        (Method::PATCH, status, roomy),
     ] {
         let (code, said) = ask(driver, method.clone(), &path, &body).await;
-        assert_eq!(code, 403, "{method} {path}: {said}");
+        assert_eq!(code, 403, "{method} {path} {body}: {said}");
+        let message = said["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("the driver of node node-0 may"),
+            "{method} {path} {body}: {message}"
+        );
+    }
+    for (path, body) in [
+        (&shared, json!({"spec": {"sla": "5m0s"}})),
+        (&node, json!({"spec": {"unschedulable": true}})),
+        (&node, json!({"spec": {"unschedulable": null}})),
+        (
+            &node,
+            json!({"metadata": {"annotations": {"scupper.dev/drain": null}}}),
+        ),
+    ] {
+        let (code, said) = ask(driver, Method::PATCH, path, &body).await;
+        assert!(code.is_success(), "{path} {body}: {said}");
     }
 }

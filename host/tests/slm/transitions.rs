@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scupper_simulator::api::Forbidden;
 use scupper_simulator::kubelet::{Entry, Kind};
 use serde_json::json;
 
@@ -100,4 +101,29 @@ async fn scenario_17_transition_edited_mid_way_still_ends_right() {
         "Succeeded only once the pods are gone"
     );
     rig.check_evicted_at_most_once();
+}
+
+/// An admission policy that holds shared transitions to the operator's words refuses those of another configuration.
+#[tokio::test]
+async fn a_transition_that_the_server_refuses_is_told_to_people() {
+    let rig = Rig::start().await;
+    rig.api.set_forbidden(Forbidden {
+        verb: "create".to_owned(),
+        resource: "lifecycletransitions.lifecycle.k8s.io".to_owned(),
+        ..Forbidden::default()
+    });
+    let driver = rig.spawn(&[]);
+    rig.until("people are told", || rig.told("TransitionNotPublished"))
+        .await;
+    let told = rig.list("events.events.k8s.io");
+    let told = told
+        .iter()
+        .find(|it| it["reason"] == "TransitionNotPublished")
+        .unwrap();
+    let note = told["note"].as_str().unwrap();
+    assert!(
+        note.contains("publish lifecycletransition"),
+        "{note}\n{}",
+        driver.log()
+    );
 }

@@ -1,8 +1,24 @@
-{{/* A file of deploy/, with the account in the release's namespace and the kinds in the group that is served. */}}
+{{/* A file of deploy/, with the account in the release's namespace, the kinds in the group that is served, and the bounds
+of the account as scupper.yaml says: its drain.sla, and the annotations of nodes that policies are granted. */}}
 {{- define "scupper.file" -}}
+{{- $config := .context.Values.config | default (.context.Files.Get "files/scupper.yaml") | fromYaml -}}
+{{- $limit := dig "drain" "sla" "5m" $config | toString -}}
+{{- if eq $limit "0" }}{{ $limit = "" }}{{ end -}}
+{{- $prefixes := list "scupper.dev/" -}}
+{{- range $config.policies -}}
+{{- range dig "grants" "node-annotations" list . }}{{ $prefixes = append $prefixes . }}{{ end -}}
+{{- end -}}
 {{- $text := .context.Files.Get .file -}}
 {{- $text = replace "namespace: scupper," (printf "namespace: %s," .context.Release.Namespace) $text -}}
 {{- $text = replace "namespace: scupper}" (printf "namespace: %s}" .context.Release.Namespace) $text -}}
 {{- $text = replace "system:serviceaccount:scupper:" (printf "system:serviceaccount:%s:" .context.Release.Namespace) $text -}}
+{{- $text = replace "{name: limit, expression: \"'5m'\"}" (printf "{name: limit, expression: \"'%s'\"}" $limit) $text -}}
+{{- $text = replace "['scupper.dev/']" (printf "['%s']" ($prefixes | uniq | join "', '")) $text -}}
+{{- if eq .context.Values.evictions "node" -}}
+{{- $direct := "resources: [pods/eviction], verbs: [create]}" -}}
+{{- $text = replace $direct "resources: [pods/eviction], verbs: [\"impersonate-on:associated-node:create\"]}" $text -}}
+{{- $last := "resources: [lifecycleevents], verbs: [list, watch]}\n" -}}
+{{- $text = replace $last (printf "%s  - {apiGroups: [authentication.k8s.io], resources: [nodes], verbs: [\"impersonate:associated-node\"]}\n" $last) $text -}}
+{{- end -}}
 {{- replace "apiGroups: [lifecycle.k8s.io]" (printf "apiGroups: [%s]" .context.Values.lifecycleGroup) $text -}}
 {{- end -}}

@@ -27,6 +27,8 @@ pub(super) async fn keep(
     mut situation: watch::Receiver<Situation>,
 ) {
     let mut registrations = 0;
+    // What an API server refused was told once.
+    let mut refused = String::new();
     loop {
         let Situation {
             registrations: now_registered,
@@ -38,7 +40,7 @@ pub(super) async fn keep(
         }
         let now = Instant::now();
         if let Some(action) = transitions.due(now, busy) {
-            act(&mut transitions, &board, &action).await;
+            act(&mut transitions, &board, &action, &mut refused).await;
             continue;
         }
         let next = transitions.next(now);
@@ -55,7 +57,7 @@ pub(super) async fn keep(
     }
 }
 
-async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Action) {
+async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Action, refused: &mut String) {
     let (done, verb, name) = match action {
         Action::Publish(transition) => (board.publish(transition).await, "publish", &transition.name),
         Action::Withdraw(name) => (board.withdraw(name).await, "withdraw", name),
@@ -69,6 +71,13 @@ async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Act
             let source = error.source.to_string();
             tracing::warn!(transition = name, %error, source, "LifecycleTransition could not be written; trying again");
             transitions.handle_failed(action, Instant::now());
+            let message = format!("{error}: {source}");
+            if *refused != message {
+                refused.clone_from(&message);
+                if let Err(error) = board.warn("TransitionNotPublished", &message).await {
+                    tracing::warn!(%error, "a warning could not be emitted as an Event");
+                }
+            }
         }
     }
 }

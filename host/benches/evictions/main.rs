@@ -1,0 +1,87 @@
+//! What it costs to hold a driver to the pods of its node: a drain of 100 pods out of 100, 300, 1,000 and 3,000 in one
+//! namespace, by a driver with the token of its pod, on a real API server. Once without such a bound, once with each of
+//! the components of `deploy/` that make one.
+//!
+//! Figures of one run are compared with each other, never with figures of another machine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    dead_code,
+    reason = "a benchmark stops at what it did not expect, and prints; tests share its helpers"
+)]
+
+#[path = "../../tests/real_deploy/installed.rs"]
+mod installed;
+#[path = "../drain/testbed.rs"]
+mod testbed;
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use installed::{Driver, Installed, ask, event, until};
+use serde_json::json;
+
+/// Pods that leave: as many as a node has as a rule.
+const LEAVE: usize = 100;
+const SIZES: [usize; 4] = [100, 300, 1000, 3000];
+const BOUNDS: [(&str, &[&str]); 3] = [
+    ("none", &[]),
+    ("evict-as-node", &["evict-as-node"]),
+    ("own-pods", &["own-pods"]),
+];
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` only wants to know that it starts.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    println!("{LEAVE} pods of a namespace leave a node, and die at once\n");
+    println!(
+        "{:<15} {:>20} {:>9} {:>12}",
+        "bound by", "pods in namespace", "wall", "per eviction"
+    );
+    for (name, components) in BOUNDS {
+        let restricted = ["--apiserver-arg", "--enable-admission-plugins=NodeRestriction"];
+        let options = [&["--nodes", "2"][..], &restricted].concat();
+        let installed = Installed::with("self-claim", components, &options).await;
+        for size in SIZES {
+            let wall = drain(&installed, size).await;
+            println!(
+                "{name:<15} {size:>20} {:>7.2} s {:>9.1} ms",
+                wall.as_secs_f64(),
+                wall.as_secs_f64() * 1000.0 / LEAVE as f64
+            );
+        }
+    }
+}
+
+/// One drain of node-0, from the LifecycleEvent until the node's condition says that it is drained.
+async fn drain(installed: &Installed, size: usize) -> Duration {
+    let namespace = format!("crowd-{size}");
+    for (node, count) in [("node-0", LEAVE), ("node-1", size - LEAVE)] {
+        if count > 0 {
+            let count = count.to_string();
+            let of = ["--name", node, "--node", node, "--namespace", &namespace];
+            installed
+                .testbed
+                .make_pods(&[&of[..], &["--count", &count]].concat());
+        }
+    }
+    let own = installed.kubeconfig_on("node-0").await;
+    let driver = Driver::start(installed, "node-0", &own, &["--force", "--sla", "5m"]).await;
+    until(async || driver.log().contains("leads=true"), || driver.log()).await;
+    let begun = Instant::now();
+    let name = format!("drain-{size}");
+    installed.create(&[event(&name, "drain.slm.k8s.io", "node-0")]);
+    until(async || driver.log().contains("Drained in"), || driver.log()).await;
+    let wall = begun.elapsed();
+    assert_eq!(installed.pods(&namespace, "node-0").await, 0, "{}", driver.log());
+    drop(driver);
+    let back = json!({"spec": {"unschedulable": null}});
+    ask(&installed.admin, Method::PATCH, "/api/v1/nodes/node-0", &back).await;
+    let path = format!("/api/v1/namespaces/{namespace}");
+    ask(&installed.admin, Method::DELETE, &path, &serde_json::Value::Null).await;
+    wall
+}
