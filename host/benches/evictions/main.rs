@@ -77,6 +77,13 @@ async fn drain(installed: &Installed, size: usize) -> Duration {
     installed.create(&[event(&name, "drain.slm.k8s.io", "node-0")]);
     until(async || driver.log().contains("Drained in"), || driver.log()).await;
     let wall = begun.elapsed();
+    // What is not finished the next driver would take up.
+    let path = format!("/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/{name}");
+    until(
+        async || installed.get(&path).await["code"] == 404,
+        || driver.log(),
+    )
+    .await;
     assert_eq!(installed.pods(&namespace, "node-0").await, 0, "{}", driver.log());
     drop(driver);
     let back = json!({"spec": {"unschedulable": null}});
