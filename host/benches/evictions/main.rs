@@ -64,11 +64,17 @@ async fn drain(installed: &Installed, size: usize) -> Duration {
         if count > 0 {
             let count = count.to_string();
             let of = ["--name", node, "--node", node, "--namespace", &namespace];
-            installed
-                .testbed
-                .make_pods(&[&of[..], &["--count", &count]].concat());
+            let made = ["--no-wait", "--count", &count];
+            installed.testbed.make_pods(&[&of[..], &made].concat());
         }
     }
+    // A server that is still busy with their beginning is slow for all.
+    let pending = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=status.phase=Pending&limit=1");
+    let run = async || {
+        let pods = installed.get(&pending).await;
+        pods["items"].as_array().is_some_and(Vec::is_empty)
+    };
+    until(run, || format!("pods of {namespace} do not begin to run")).await;
     let own = installed.kubeconfig_on("node-0").await;
     let driver = Driver::start(installed, "node-0", &own, &["--force", "--sla", "5m"]).await;
     until(async || driver.log().contains("leads=true"), || driver.log()).await;
