@@ -70,7 +70,9 @@ pub(crate) async fn keep(
     metrics: &Metrics,
 ) -> Result<Kept, AppError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
-    let runtime = runtime.observed_by(Arc::new(Counting(metrics.clone())));
+    let runtime = runtime
+        .observed_by(Arc::new(Counting(metrics.clone())))
+        .marking_compilations(env::var("POD_UID").unwrap_or_default());
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
     let (notices, heard) = mpsc::unbounded_channel();

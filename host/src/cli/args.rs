@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -9,7 +10,7 @@ use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
 use super::node::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
 use super::policy::PolicyCommand;
-use crate::policy::CompileLimits;
+use crate::policy::{CompileLimits, CompileTask};
 
 /// Drains Kubernetes nodes as your policies say.
 ///
@@ -88,36 +89,47 @@ pub enum Command {
     Demo(DemoArgs),
     /// Compile one policy from standard input to standard output (the driver runs this as a child of its own).
     #[command(hide = true)]
-    CompilePolicy {
-        /// It may import the harmless part of WASI.
-        #[arg(long)]
-        wasi: bool,
-        #[command(flatten)]
-        limits: CompileArgs,
-    },
+    CompilePolicy(CompileArgs),
 }
 
-/// What the compiler may use; the driver says it.
+/// What the compiler may do and use; the driver says it.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Bytes of memory.
+    /// The component may import the harmless part of WASI.
+    #[arg(long)]
+    wasi: bool,
+    /// Bytes of address space.
     #[arg(long, default_value_t = CompileLimits::default().address_space)]
     address_space: u64,
+    /// Bytes of memory besides those of this program.
+    #[arg(long)]
+    memory: Option<u64>,
     /// Seconds of CPU time.
     #[arg(long, default_value_t = CompileLimits::default().cpu_seconds)]
     cpu_seconds: u64,
     /// Bytes of native code.
     #[arg(long, default_value_t = CompileLimits::default().native_bytes)]
     native_bytes: u64,
+    /// Wall-clock limit in seconds.
+    #[arg(long, default_value_t = CompileLimits::default().wall.as_secs())]
+    wall_seconds: u64,
+    /// The process that ends this one by ending.
+    #[arg(long)]
+    parent: Option<i32>,
 }
 
-impl From<CompileArgs> for CompileLimits {
+impl From<CompileArgs> for CompileTask {
     fn from(args: CompileArgs) -> Self {
         Self {
-            address_space: args.address_space,
-            cpu_seconds: args.cpu_seconds,
-            native_bytes: args.native_bytes,
-            ..Self::default()
+            wasi: args.wasi,
+            limits: CompileLimits {
+                address_space: args.address_space,
+                cpu_seconds: args.cpu_seconds,
+                native_bytes: args.native_bytes,
+                wall: Duration::from_secs(args.wall_seconds),
+            },
+            memory: args.memory,
+            parent: args.parent,
         }
     }
 }

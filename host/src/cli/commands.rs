@@ -18,9 +18,9 @@ use crate::report::{Format, Screen};
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    if let Command::CompilePolicy { wasi, limits } = args.command {
+    if let Command::CompilePolicy(task) = args.command {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
-        return crate::policy::compile_child(wasi, &limits.into());
+        return crate::policy::compile_child(&task.into());
     }
     // These tell their story themselves.
     let tells = matches!(&args.command, Command::Demo(_))
@@ -91,11 +91,17 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format) -> ExitCode {
         Err(error) => return wrong_options(&error),
     };
     options.format = format;
-    let plugin = match Plugin::start(options).await {
+    let signals = Signals::new();
+    let started = tokio::select! {
+        started = Plugin::start(options) => started,
+        // What it has begun is taken back: a policy that is being compiled is not what it died of.
+        () = signals.came(1) => return Exit::Done.into(),
+    };
+    let plugin = match started {
         Ok(plugin) => plugin,
         Err(error) => return failed(&error),
     };
-    match plugin.run_until(Signals::new().came(1)).await {
+    match plugin.run_until(signals.came(1)).await {
         Ok(()) => Exit::Done.into(),
         Err(error) => failed(&error),
     }

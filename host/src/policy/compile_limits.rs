@@ -8,8 +8,20 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::limits::NATIVE_BYTES;
+use super::memory_room::MemoryRoom;
 
 const MIB: u64 = 1024 * 1024;
+
+/// Less than this is not worth a try: the smallest policies take as much.
+const LEAST_MEMORY: u64 = 32 * MIB;
+
+/// Native code is written into memory that counts for the container as well. It is two to four times as long as wasm,
+/// and a component of many small functions grows more than that.
+const LEAST_NATIVE: u64 = 32 * MIB;
+const NATIVE_PER_WASM: u64 = 6;
+
+/// How much longer than the driver the child waits before it gives itself up: the driver says more.
+const LATER: Duration = Duration::from_secs(10);
 
 /// What the compiler's child may use for one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +32,20 @@ pub struct CompileLimits {
     pub cpu_seconds: u64,
     /// Bytes of native code.
     pub native_bytes: u64,
-    /// Time on the wall.
+    /// Wall-clock limit. The driver keeps to it, and the child itself a little later.
     pub wall: Duration,
+}
+
+/// What the compiler's child may use here and now: the limits, and what the container has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allotment {
+    pub(super) limits: CompileLimits,
+    /// Bytes that the child may take besides its own program; `None`: the address space alone is limited.
+    memory: Option<u64>,
+    /// The container's limit and what it leaves, where that bounds the child's memory more than the limits do.
+    memory_bound: Option<MemoryRoom>,
+    /// The same for native code.
+    native_bound: Option<MemoryRoom>,
 }
 
 impl Default for CompileLimits {
@@ -49,27 +73,89 @@ pub enum CompileLimit {
     Native(u64),
     /// Time on the wall.
     Wall(Duration),
+    /// What the memory limit of the driver's container leaves, in bytes.
+    Container {
+        /// What compiling could have.
+        left: u64,
+        /// The limit.
+        limit: u64,
+    },
 }
 
 impl CompileLimits {
-    /// As the child is told them. The time on the wall is kept for it.
-    pub(super) fn arguments(&self) -> [String; 3] {
-        [
-            format!("--address-space={}", self.address_space),
-            format!("--cpu-seconds={}", self.cpu_seconds),
-            format!("--native-bytes={}", self.native_bytes),
-        ]
+    /// What of it can be used for a component of so many bytes where the container leaves so much. Fails when that is
+    /// too little to begin with.
+    pub(super) fn within(self, room: Option<MemoryRoom>, wasm: u64) -> Result<Allotment, CompileLimit> {
+        let Some(room) = room else {
+            return Ok(Allotment {
+                limits: self,
+                memory: None,
+                memory_bound: None,
+                native_bound: None,
+            });
+        };
+        let left = room.to_give();
+        let native = LEAST_NATIVE
+            .max(wasm.saturating_mul(NATIVE_PER_WASM))
+            .max(left / 4);
+        let native = native.min(left / 2).min(self.native_bytes);
+        let memory = left.saturating_sub(native);
+        if memory < LEAST_MEMORY {
+            return Err(CompileLimit::container(room));
+        }
+        Ok(Allotment {
+            limits: Self {
+                native_bytes: native,
+                ..self
+            },
+            memory: Some(memory),
+            memory_bound: (memory < self.address_space).then_some(room),
+            native_bound: (native < self.native_bytes).then_some(room),
+        })
+    }
+}
+
+impl CompileLimit {
+    const fn container(room: MemoryRoom) -> Self {
+        Self::Container {
+            left: room.to_give(),
+            limit: room.limit,
+        }
+    }
+}
+
+impl Allotment {
+    /// As the child is told it.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let limits = self.limits;
+        let wall = limits.wall.saturating_add(LATER).as_secs();
+        let mut arguments = vec![
+            format!("--address-space={}", limits.address_space),
+            format!("--cpu-seconds={}", limits.cpu_seconds),
+            format!("--native-bytes={}", limits.native_bytes),
+            format!("--wall-seconds={wall}"),
+            format!("--parent={}", std::process::id()),
+        ];
+        arguments.extend(self.memory.map(|memory| format!("--memory={memory}")));
+        arguments
+    }
+
+    /// The limit of native code that was reached.
+    pub(super) fn native(&self) -> CompileLimit {
+        let own = CompileLimit::Native(self.limits.native_bytes);
+        self.native_bound.map_or(own, CompileLimit::container)
     }
 
     /// The limit by which the kernel, or its own allocator, has ended the child; `None`: it ended otherwise.
     pub(super) fn reached(&self, status: ExitStatus, said: &[u8]) -> Option<CompileLimit> {
         let signal = Signal::from_named_raw(status.signal()?)?;
         if signal == Signal::XCPU {
-            Some(CompileLimit::Cpu(self.cpu_seconds))
+            Some(CompileLimit::Cpu(self.limits.cpu_seconds))
         } else if signal == Signal::XFSZ {
-            Some(CompileLimit::Native(self.native_bytes))
+            Some(self.native())
         } else if signal == Signal::ABORT && says_no_memory(said) {
-            Some(CompileLimit::AddressSpace(self.address_space))
+            let own = CompileLimit::AddressSpace(self.limits.address_space);
+            Some(self.memory_bound.map_or(own, CompileLimit::container))
         } else {
             None
         }
@@ -92,6 +178,13 @@ impl fmt::Display for CompileLimit {
             Self::Cpu(seconds) => write!(f, "compiling it took more than {seconds} s of CPU time"),
             Self::Native(bytes) => write!(f, "it became more than {} MiB of native code", bytes / MIB),
             Self::Wall(wall) => write!(f, "compiling it took longer than {} s", wall.as_secs_f64()),
+            Self::Container { left, limit } => write!(
+                f,
+                "compiling it takes more than the {} MiB that the memory limit of {} MiB leaves: raise the memory limit of \
+                 the driver's container (`resources.limits.memory`) or make the policy smaller",
+                left / MIB,
+                limit / MIB
+            ),
         }
     }
 }
@@ -105,7 +198,7 @@ mod tests {
         let limits = CompileLimits::default();
         let told = |signal: Signal, said: &str| {
             let status = ExitStatus::from_raw(signal.as_raw());
-            let reached = limits.reached(status, said.as_bytes());
+            let reached = limits.within(None, 0).unwrap().reached(status, said.as_bytes());
             reached.map(|limit| limit.to_string())
         };
         let no_memory = "memory allocation of 1048576 bytes failed\n";
@@ -134,7 +227,57 @@ mod tests {
             assert_eq!(told(signal, said).as_deref(), wanted, "{signal:?} {said}");
         }
         let failed = ExitStatus::from_raw(1 << 8);
-        assert_eq!(limits.reached(failed, no_memory.as_bytes()), None);
+        let usual = limits.within(None, 0).unwrap();
+        assert_eq!(usual.reached(failed, no_memory.as_bytes()), None);
+    }
+
+    fn room(left: u64) -> Option<MemoryRoom> {
+        Some(MemoryRoom {
+            limit: 768 * MIB,
+            left: left * MIB,
+        })
+    }
+
+    #[test]
+    fn memory_and_native_code_together_fit_into_what_the_container_leaves() {
+        let limits = CompileLimits::default();
+        for left in [130, 200, 400, 700, 5000] {
+            for wasm in [0, 1, 18, 32] {
+                let given = limits.within(room(left), wasm * MIB).unwrap();
+                let sum = given.memory.unwrap() + given.limits.native_bytes;
+                assert!(sum <= (left - 64) * MIB, "{left} MiB, {wasm} MiB: {given:?}");
+            }
+        }
+        // A policy in Python, beside a driver that has 90 MiB.
+        let python = limits.within(room(678), 18 * MIB).unwrap();
+        assert!(python.memory >= Some(450 * MIB), "{python:?}");
+    }
+
+    #[test]
+    fn what_the_container_bounds_is_told_with_its_limit() {
+        let limits = CompileLimits::default();
+        let told = "compiling it takes more than the 336 MiB that the memory limit of 768 MiB leaves: raise the memory \
+                    limit of the driver's container (`resources.limits.memory`) or make the policy smaller";
+        let given = limits.within(room(400), MIB).unwrap();
+        let ended = |signal: Signal| ExitStatus::from_raw(signal.as_raw());
+        let no_memory = b"memory allocation of 64 bytes failed";
+        let reached = [
+            given.reached(ended(Signal::ABORT), no_memory),
+            given.reached(ended(Signal::XFSZ), b""),
+        ];
+        for limit in reached {
+            assert_eq!(limit.unwrap().to_string(), told);
+        }
+        assert!(matches!(
+            limits.within(room(100), MIB),
+            Err(CompileLimit::Container { .. })
+        ));
+        // Where there is more than enough the usual limits count.
+        let plenty = limits.within(room(9000), MIB).unwrap();
+        assert_eq!(
+            plenty.reached(ended(Signal::ABORT), no_memory),
+            Some(CompileLimit::AddressSpace(limits.address_space))
+        );
     }
 
     #[test]

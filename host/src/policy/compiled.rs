@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::Component;
 
 use super::cache::Cache;
+use super::compiler::Mark;
 use super::error::LoadFault;
 use super::load::blocking;
 use super::native::{self, Native};
@@ -36,7 +37,7 @@ pub struct Compilation {
 pub async fn time_compiling(runtime: &Runtime, spec: &PolicySpec) -> Result<Compilation, LoadFault> {
     let began = Instant::now();
     let wasm = read(&spec.file).await?;
-    let native = runtime.compiler.compile(&wasm, spec.wasi).await?;
+    let native = runtime.compiler.compile(&wasm, spec.wasi, None).await?;
     Ok(Compilation {
         bytes: wasm.bytes().length(),
         native: native.code().length(),
@@ -91,7 +92,12 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &Source) -> Result
     if let Some(component) = kept {
         return Ok(component);
     }
-    let native = runtime.compiler.compile(wasm, spec.wasi).await?;
+    let mark = runtime.marks_as.as_deref().map(|pod| Mark {
+        dir: &runtime.options.cache,
+        key: &key,
+        pod,
+    });
+    let native = runtime.compiler.compile(wasm, spec.wasi, mark).await?;
     let engine = runtime.engine.clone();
     blocking(move || {
         let component = load_native(&engine, &native)?;

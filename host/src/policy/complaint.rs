@@ -1,12 +1,42 @@
-//! What the compiler's child says when there is no native code: one line of JSON on standard error, of which the driver
-//! makes the same errors again.
+//! What the compiler's child says on standard error: one line of JSON when there is no native code, of which the driver
+//! makes the same errors again, and before it one line about what it could not give up.
 
 use serde::{Deserialize, Serialize};
 
 use super::SourceError;
+use super::text::one_line;
 
-/// Bytes of a complaint that are read; its texts have less.
-pub(super) const COMPLAINT_BYTES: u64 = 4096;
+/// Bytes of what is told of a kernel.
+const LACKING_BYTES: usize = 512;
+
+/// Bytes of what it says that are read; its texts have less.
+pub(super) const COMPLAINT_BYTES: u64 = 8192;
+
+/// What a kernel lacks of what shuts the child in.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Notice {
+    /// The mechanisms, with reasons.
+    Unconfined(Vec<String>),
+}
+
+/// The line about it.
+pub(super) fn unconfined_line(lacking: Vec<String>) -> String {
+    serde_json::to_string(&Notice::Unconfined(lacking)).unwrap_or_default()
+}
+
+/// The line about it apart from the rest, if it is there.
+pub(super) fn split_unconfined(said: &[u8]) -> (Option<String>, &[u8]) {
+    let end = said.iter().position(|byte| *byte == b'\n').unwrap_or(said.len());
+    let (first, rest) = said.split_at(end);
+    match serde_json::from_slice(first) {
+        Ok(Notice::Unconfined(lacking)) => (
+            Some(one_line(&lacking.join(" and "), LACKING_BYTES)),
+            rest.get(1..).unwrap_or_default(),
+        ),
+        Err(_) => (None, said),
+    }
+}
 
 /// Why there is no native code.
 #[derive(Debug, Deserialize, Serialize)]
@@ -78,6 +108,31 @@ mod tests {
         let names = vec![names; 9].join(", ");
         let line = Complaint::Source(SourceError::NotAPolicy { exports: names }).line();
         assert!((line.len() as u64) < COMPLAINT_BYTES, "{} bytes", line.len());
+    }
+
+    #[test]
+    fn what_it_could_not_give_up_comes_apart_from_the_complaint() {
+        let complaint = Complaint::TooLarge.line();
+        let line = unconfined_line(vec![
+            "Landlock (none)".to_owned(),
+            "seccomp (\u{1b}no)".to_owned(),
+        ]);
+        let both = format!("{line}\n{complaint}\n");
+        let (lacking, rest) = split_unconfined(both.as_bytes());
+        assert_eq!(
+            lacking.as_deref(),
+            Some(r"Landlock (none) and seccomp (\u{1b}no)")
+        );
+        assert!(matches!(Complaint::read(rest), Some(Complaint::TooLarge)));
+        assert_eq!(split_unconfined(line.as_bytes()).1, b"");
+        for other in [
+            complaint.as_str(),
+            "",
+            "\n",
+            "memory allocation of 1 bytes failed\n",
+        ] {
+            assert_eq!(split_unconfined(other.as_bytes()), (None, other.as_bytes()));
+        }
     }
 
     #[test]

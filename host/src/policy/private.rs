@@ -113,12 +113,25 @@ impl PrivateDir {
 
     /// Writes a file as a whole: it is there with all its bytes, or as it was before.
     pub(super) fn write(&self, name: &str, bytes: impl Read, mode: Mode) -> io::Result<()> {
+        self.place(name, bytes, mode, false).map(drop)
+    }
+
+    /// The same, locked for as long as the answer lives: nobody finds it unlocked before.
+    pub(super) fn write_locked(&self, name: &str, bytes: impl Read) -> io::Result<File> {
+        self.place(name, bytes, Mode::RUSR | Mode::WUSR, true)
+    }
+
+    fn place(&self, name: &str, bytes: impl Read, mode: Mode, locked: bool) -> io::Result<File> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = format!(".{}-{number}{PART}", std::process::id());
-        let written = self.write_new(&temporary, bytes, mode).and_then(|()| {
+        let written = self.write_new(&temporary, bytes, mode).and_then(|file| {
+            if locked {
+                file.lock()?;
+            }
             fs::renameat(&self.dir, &temporary, &self.dir, name)?;
-            Ok(fs::fsync(&self.dir)?)
+            fs::fsync(&self.dir)?;
+            Ok(file)
         });
         if written.is_err() {
             // What remains of it is deleted as stale one day, if not now.
@@ -127,11 +140,12 @@ impl PrivateDir {
         written
     }
 
-    fn write_new(&self, name: &str, mut bytes: impl Read, mode: Mode) -> io::Result<()> {
+    fn write_new(&self, name: &str, mut bytes: impl Read, mode: Mode) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
         let mut file = File::from(fs::openat(&self.dir, name, flags, mode)?);
         io::copy(&mut bytes, &mut file)?;
-        file.sync_all()
+        file.sync_all()?;
+        Ok(file)
     }
 
     /// Deletes a file, if it is there.

@@ -45,6 +45,8 @@ pub struct Runtime {
     pub(super) wasi_linker: Linker<Caller>,
     pub(super) ticker: Arc<Ticker>,
     pub(super) compiler: Compiler,
+    /// What is being compiled is marked on disk, with this.
+    pub(super) marks_as: Option<String>,
     /// Of the engine's version and configuration, and of what a component is scanned for: native code made for another
     /// engine or under other rules is never looked at.
     pub(super) fingerprint: String,
@@ -78,6 +80,7 @@ impl Runtime {
             wasi_linker,
             ticker: Arc::new(ticker),
             compiler: Compiler::new(&options.compiler, CompileLimits::default()),
+            marks_as: None,
             fingerprint: fingerprint(&engine),
             engine,
             options,
@@ -89,6 +92,14 @@ impl Runtime {
     #[must_use]
     pub fn compiling_within(mut self, limits: CompileLimits) -> Self {
         self.compiler = Compiler::new(&self.options.compiler, limits);
+        self
+    }
+
+    /// The same, for a process that is started again when it dies: a component that it dies of while it compiles it
+    /// is not compiled again by one with the same `pod`, the UID of the driver's pod (empty outside of pods).
+    #[must_use]
+    pub fn marking_compilations(mut self, pod: String) -> Self {
+        self.marks_as = Some(pod);
         self
     }
 

@@ -9,8 +9,13 @@ struct Compiler(Child);
 
 impl Compiler {
     fn start() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
             .arg("compile-policy")
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -70,6 +75,64 @@ fn it_limits_itself_before_it_reads() {
         assert!(Instant::now() < deadline, "{limits}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn it_gives_up_files_and_the_network_before_it_reads() {
+    let compiler = Compiler::start();
+    let tasks = format!("/proc/{}/task", compiler.0.id());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let statuses: Vec<String> = std::fs::read_dir(&tasks)
+            .unwrap()
+            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok())
+            .collect();
+        // A filter, for good, in each of its threads.
+        let confined = |status: &String| {
+            ["Seccomp:\t2", "NoNewPrivs:\t1"]
+                .iter()
+                .all(|line| status.contains(line))
+        };
+        if statuses.iter().all(confined) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}", statuses.concat());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn it_ends_by_itself_when_its_time_is_over() {
+    let mut compiler = Compiler::with(&["--wall-seconds=1"]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // Its input does not end.
+    while compiler.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it waits for ever");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (succeeded, native, complaint) = compiler.give(b"");
+    assert!(!succeeded && native == 0, "{complaint}");
+    assert_eq!(complaint.trim(), r#"{"other":"it took longer than 1 s"}"#);
+}
+
+#[test]
+fn it_does_not_begin_when_its_driver_is_dead() {
+    // A process that is there and did not start it.
+    let (succeeded, _, complaint) = Compiler::with(&["--parent=1"]).give(b"");
+    assert!(
+        !succeeded && complaint.contains("the driver that started it is dead"),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn it_takes_no_more_memory_than_it_was_given() {
+    let bomb = std::fs::read(crate::hostile::bytes::bomb("memory")).unwrap();
+    let (succeeded, native, complaint) = Compiler::with(&["--memory=100000000"]).give(&bomb);
+    assert!(
+        !succeeded && native == 0 && complaint.contains("memory allocation of"),
+        "{complaint}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@
 
 mod calls;
 mod compiling;
+mod containers;
 mod events;
 mod files;
 #[path = "../support/guests.rs"]

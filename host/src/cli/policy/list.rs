@@ -8,11 +8,14 @@ use super::args::DriverArgs;
 use super::driver::{self, DriverError};
 use crate::cli::commands::{fail, print};
 use crate::cli::exit::Exit;
-use crate::policy::ask_list;
+use crate::policy::{ask_list, one_line};
 use crate::report::Format;
 
 /// Digits of a digest that people compare.
 const DIGITS: usize = 8;
+
+/// Bytes of what a kernel lacks.
+const WARNING_BYTES: usize = 512;
 
 const HEADER: [&str; 6] = ["NAME", "VERSION", "DIGEST", "STATE", "SINCE", "LAST PROBLEM"];
 
@@ -20,7 +23,10 @@ pub(super) async fn run(args: &DriverArgs, format: Format) -> ExitCode {
     match list(args).await {
         Ok(answer) => {
             print(&match format {
-                Format::Human => table(&answer),
+                Format::Human => match warning(&answer) {
+                    Some(warning) => format!("{}\n{warning}", table(&answer)),
+                    None => table(&answer),
+                },
                 Format::Json => answer.to_string(),
             });
             Exit::Done.into()
@@ -56,6 +62,15 @@ fn table(answer: &Value) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What the node's kernel lacks.
+fn warning(answer: &Value) -> Option<String> {
+    let lacks = answer.get("compilerLacks").and_then(Value::as_str)?;
+    Some(format!(
+        "warning: the node's kernel does not shut the compiler of policies in as it should: it lacks {}",
+        one_line(lacks, WARNING_BYTES)
+    ))
 }
 
 fn row(policy: &Value) -> [String; HEADER.len()] {
@@ -98,6 +113,18 @@ NAME              VERSION  DIGEST    STATE     SINCE                 LAST PROBLE
 slurm             0.2.0    abcd1234  Active    2026-09-21T14:13:20Z  -
 priority-classes  -        -         Rejected  -                     it is no policy";
         assert_eq!(table(&answer), expected);
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_stands_below() {
+        let lacking = serde_json::json!({ "policies": [], "compilerLacks": "Landlock (none)" });
+        assert!(warning(&lacking).is_some_and(|line| line.ends_with("it lacks Landlock (none)")));
+        for fine in [
+            serde_json::json!({ "compilerLacks": null }),
+            serde_json::json!({}),
+        ] {
+            assert_eq!(warning(&fine), None);
+        }
     }
 
     #[test]

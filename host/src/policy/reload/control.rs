@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::catalogue::Catalogue;
 use super::status::SlotStatus;
+use crate::policy::compiler_lacks;
 
 const SOCKET: &str = "control.sock";
 /// Bytes of a question.
@@ -94,7 +95,11 @@ impl Control {
         let answer = match (text("ask"), text("policy")) {
             (Some("list"), _) => {
                 let slots: Vec<Value> = self.catalogue.slots().iter().map(SlotStatus::to_json).collect();
-                json!({ "generation": self.catalogue.generation(), "policies": slots })
+                json!({
+                    "generation": self.catalogue.generation(),
+                    "policies": slots,
+                    "compilerLacks": compiler_lacks(),
+                })
             }
             (Some("rollback"), Some(name)) => match self.catalogue.roll_back(name).await {
                 Ok(done) => json!({ "done": done }),
@@ -106,7 +111,8 @@ impl Control {
     }
 }
 
-/// How the policies of a running driver stand: `{"generation": 3, "policies": [...]}`.
+/// How the policies of a running driver stand: `{"generation": 3, "policies": [...], "compilerLacks": null}`. The last
+/// says what the node's kernel lacks of what shuts the compiler in.
 pub async fn ask_list(state: &Path) -> Result<Value, ControlError> {
     ask(state, &json!({ "ask": "list" })).await
 }

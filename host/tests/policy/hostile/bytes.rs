@@ -1,6 +1,7 @@
 //! Rows 14 and 15: components that are made to be compiled for ever, and files that are something else.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -55,6 +56,29 @@ fn wide(locals: u32) -> Function {
     }
     code.i32_wrap_i64().end();
     function
+}
+
+/// A function with loops in each other around a use of each of its values: the compiler remembers each value for each
+/// loop.
+fn nested(loops: u32, locals: u32) -> Function {
+    let mut function = Function::new([(locals, ValType::I64)]);
+    let mut code = function.instructions();
+    for _ in 0..loops {
+        code.loop_(BlockType::Empty);
+    }
+    for local in 1..=locals {
+        code.local_get(local).i64_const(1).i64_add().local_set(local);
+    }
+    for _ in 0..loops {
+        code.local_get(0).br_if(0).end();
+    }
+    code.local_get(0).end();
+    function
+}
+
+/// The file of a policy of half a megabyte that takes gigabytes and minutes to compile.
+pub(crate) fn bomb(name: &str) -> PathBuf {
+    with_more(vec![nested(2_000, 40_000)], name).file
 }
 
 /// The policy of a hand-made component with more functions.

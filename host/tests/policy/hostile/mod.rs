@@ -15,7 +15,7 @@
 //!
 //! What the driver's memory may grow by stands with each row below, and `memory` holds them to it.
 
-mod bytes;
+pub(crate) mod bytes;
 mod endings;
 mod memory;
 mod modules;
