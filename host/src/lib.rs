@@ -11,4 +11,5 @@ pub mod clock;
 pub mod cluster;
 pub mod policy;
 pub mod report;
+mod text;
 pub mod triggers;

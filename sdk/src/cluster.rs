@@ -26,6 +26,8 @@ pub fn list_pods() -> Result<Vec<Pod>, Error> {
 }
 
 /// Sets one annotation of the node. Needs [`Grant::node_annotations`](crate::Grant::node_annotations).
+///
+/// A value has at most 32 KiB, and all annotations of the node that the policy may set have at most 64 KiB together.
 pub fn annotate_node(key: &str, value: &str) -> Result<(), Error> {
     Ok(host::cluster::set_node_annotation(key, value)?)
 }

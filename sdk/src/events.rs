@@ -25,6 +25,7 @@ use crate::{
     Pod,
     bindings::imports::scupper::drain::events::{self as generated, Kind, Regarding},
     host,
+    unseen::is_unseen,
 };
 
 /// What the API server takes.
@@ -74,7 +75,7 @@ pub fn warn_of_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
 /// assert_eq!(scupper_sdk::events::note("No valid host\nwas found."), "No valid host was found.");
 /// ```
 pub fn note(text: &str) -> String {
-    let as_written = |c| if ends_or_turns_a_line(c) { ' ' } else { c };
+    let as_written = |c| if is_unseen(c) { ' ' } else { c };
     let mut note: String = text.chars().map(as_written).collect();
     if note.len() > NOTE_BYTES {
         let mut end = NOTE_BYTES - ELLIPSIS.len_utf8();
@@ -85,11 +86,6 @@ pub fn note(text: &str) -> String {
         note.push(ELLIPSIS);
     }
     note
-}
-
-/// What the host refuses in a note.
-fn ends_or_turns_a_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn emit(regarding: &Regarding, kind: Kind, reason: &str, note: &str) -> Result<(), Error> {

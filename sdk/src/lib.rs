@@ -57,6 +57,7 @@ mod policy;
 pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
+mod unseen;
 
 /// Where the imports come from: the host, or in native tests its stand-in.
 #[cfg(target_family = "wasm")]

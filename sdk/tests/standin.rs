@@ -273,6 +273,28 @@ impl Planner for Reader {
 }
 
 #[test]
+fn a_note_has_nothing_unseen_in_it() {
+    use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+    use icu_properties::{CodePointMapData, CodePointSetData};
+
+    let category = CodePointMapData::<GeneralCategory>::new();
+    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    // Characters are added with each version of Unicode: the properties count.
+    for c in '\0'..=char::MAX {
+        let is_unseen = ignorable.contains(c)
+            || matches!(
+                category.get(c),
+                GeneralCategory::Control
+                    | GeneralCategory::Format
+                    | GeneralCategory::LineSeparator
+                    | GeneralCategory::ParagraphSeparator
+            );
+        let told = if is_unseen { " ".to_owned() } else { c.to_string() };
+        assert_eq!(events::note(&c.to_string()), told, "{}", c.escape_unicode());
+    }
+}
+
+#[test]
 fn a_note_is_one_line_and_not_too_long_and_can_be_made_one() {
     let long = "é".repeat(600);
     for (text, told) in [

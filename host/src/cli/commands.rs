@@ -14,6 +14,7 @@ use super::options::{self, OptionsError};
 use super::signals::{self, Signals};
 use crate::app::{self, AppError, CleanupOptions, HandOverError, Plugin};
 use crate::report::{Format, Screen};
+use crate::text::spaced_line;
 
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
@@ -175,7 +176,7 @@ pub(super) fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
 pub(super) fn complain(text: &str) {
     let mut stderr = std::io::stderr().lock();
     for line in text.lines() {
-        writeln!(stderr, "error: {line}").unwrap_or_default();
+        writeln!(stderr, "error: {}", spaced_line(line)).unwrap_or_default();
     }
 }
 

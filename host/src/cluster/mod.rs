@@ -12,6 +12,7 @@
 //!                                        all over `transport`: one request, one answer, no retry
 //! ```
 
+mod annotations;
 mod budget;
 mod checkpoint;
 mod claims;

@@ -67,11 +67,17 @@ impl Cluster {
                 };
             }
         };
+        let bytes = note
+            .as_str()
+            .map_or(0, |note| note.len() + DRAIN_ANNOTATION.len());
         let patch = patch(uid, note, cordon);
         let path = format!("/api/v1/nodes/{}", escaped(node));
         match self.patch::<WireNode>(&path, Merge::Json, &patch).await {
             Ok(node) => Answer::Written {
                 version: node.meta().resource_version.clone(),
+            },
+            Err(fault) if fault.is_of_full_annotations() => Answer::Rejected {
+                message: self.full_annotations(node, bytes).await,
             },
             Err(fault) => answer(fault),
         }

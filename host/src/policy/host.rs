@@ -27,6 +27,10 @@ const WRITES: u32 = 100;
 /// Bytes of an annotation's value; all annotations of an object together may have 256 KiB.
 const VALUE_BYTES: usize = 32 * 1024;
 
+/// Bytes of all annotations of the node that one policy may set, their keys included. Where the node's are full the
+/// driver cannot write down where a drain stands, and no drain begins.
+const NODE_BYTES: usize = 64 * 1024;
+
 /// What all calls of one policy share.
 pub(super) struct Household {
     /// The operator's name for it.
@@ -201,13 +205,47 @@ impl Caller {
                 "one step may write {WRITES} times; go on in the next"
             )));
         }
+        Ok(())
+    }
+
+    fn tell_write(&self, capability: Capability, key: &str, value: Option<&str>) {
         let policy = &self.household.policy;
         tracing::info!(target: "scupper::policy", policy, %capability, key, removed = value.is_none(), "annotates");
-        Ok(())
+    }
+
+    /// Refuses a value with which the policy would have more than its part of the node's annotations. The node counts,
+    /// not what was written since the driver started.
+    async fn fits(&self, key: &str, value: &str) -> Result<(), Error> {
+        let node = &self.reach()?.node;
+        let node = self.household.cluster.node(node).await.map_err(refusal)?;
+        let own = |other: &str| grants::allows(&self.household.grants, Capability::NodeAnnotations, other);
+        let others = node.annotations.iter();
+        let others = others.filter(|(other, _)| *other != key && own(other));
+        let sizes: Vec<(usize, &str)> = others
+            .map(|(other, value)| (other.len().saturating_add(value.len()), other.as_str()))
+            .collect();
+        let sum: usize = sizes.iter().map(|(bytes, _)| bytes).sum();
+        let sum = sum.saturating_add(key.len()).saturating_add(value.len());
+        if sum <= NODE_BYTES {
+            return Ok(());
+        }
+        let largest = sizes.iter().max();
+        let largest = largest.map_or_else(String::new, |(bytes, other)| {
+            format!("; the largest besides it is `{other}` with {bytes}, remove what is not needed")
+        });
+        Err(Error::NotGranted(format!(
+            "with `{key}` the annotations that this policy may set on node {} would have {sum} bytes, and {NODE_BYTES} are \
+             the most{largest}",
+            node.name
+        )))
     }
 
     async fn annotate_node(&mut self, key: &str, value: Option<&str>) -> Result<(), Error> {
         self.may_write(Capability::NodeAnnotations, key, value)?;
+        if let Some(value) = value {
+            self.fits(key, value).await?;
+        }
+        self.tell_write(Capability::NodeAnnotations, key, value);
         let node = &self.reach()?.node;
         self.household
             .cluster
@@ -220,6 +258,7 @@ impl Caller {
         self.may_write(Capability::PodAnnotations, key, value)?;
         let pod = self.reach()?.pods.iter().find(|pod| pod.uid.0 == uid);
         let pod = pod.ok_or_else(|| Error::NotFound(format!("no pod on the node has the UID {uid}")))?;
+        self.tell_write(Capability::PodAnnotations, key, value);
         self.household
             .cluster
             .annotate_pod(pod, key, value)

@@ -60,11 +60,12 @@ mod sealed;
 mod secret;
 mod source;
 mod spec;
-mod text;
 mod ticker;
 mod usage;
 mod view;
 mod wasi;
+
+use crate::text;
 
 pub use access::{AccessError, ClusterAccess, PolicyEvent};
 pub use cache::CacheError;
@@ -99,5 +100,4 @@ pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
 pub use secret::{SecretGrant, SecretGrantError, SecretSource, Secrets};
 pub use source::SourceError;
 pub use spec::{Capability, Grant, GrantError, OnFailure, PolicySpec, Remedy, Said};
-pub(crate) use text::one_line;
 pub use usage::{CallResult, Measure, PolicyUsage, Usage};

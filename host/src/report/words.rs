@@ -2,6 +2,8 @@
 
 use scupper_engine::Reason;
 
+use crate::text::spaced_line;
+
 /// `1 pod`, `2 pods`.
 pub(crate) fn count(n: usize, one: &str) -> String {
     if n == 1 {
@@ -11,11 +13,10 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     }
 }
 
-/// Whatever others wrote, on one line and without control characters, so that it cannot pass for our own lines.
+/// Whatever others wrote, on one line and with nothing in it that cannot be seen, so that it cannot pass for our own
+/// lines.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    spaced_line(text)
 }
 
 /// What every pod goes through: other lines tell of it.
@@ -48,5 +49,6 @@ mod tests {
     #[test]
     fn foreign_text_stays_on_its_line() {
         assert_eq!(one_line("a\nb\x1b[2Jc"), "a b [2Jc");
+        assert_eq!(one_line("web\u{200b}-1\u{e0041}"), r"web\u{200b}-1\u{e0041}");
     }
 }

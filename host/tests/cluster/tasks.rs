@@ -148,6 +148,35 @@ async fn refused_writes_of_the_node() {
 }
 
 #[tokio::test]
+async fn a_checkpoint_that_does_not_fit_names_what_to_delete() {
+    let save = Task::Save {
+        node: uid(),
+        checkpoint: checkpoint(),
+    };
+    let words = "Node \"n1\" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes";
+    let answer = one(save, async |mut server: Script| {
+        server.next().await.fail(422, "Invalid", words);
+        let mut full = node("13");
+        full["metadata"]["annotations"] = json!({
+            "a.example.com/small": "x",
+            "b.example.com/large": "x".repeat(200_000),
+            "c.example.com/middle": "x".repeat(60_000),
+            "scupper.dev/drain": "ours",
+        });
+        server.expect("GET", "/api/v1/nodes/n1").await.answer(200, full);
+        server
+    });
+    let bytes = NOTE.len() + "scupper.dev/drain".len();
+    let told = format!(
+        "the checkpoint of this drain ({bytes} bytes) does not fit: all annotations of node n1 together may have 262144 \
+         bytes, and others have 260059, most of all b.example.com/large (200019 bytes), c.example.com/middle (60020 \
+         bytes), a.example.com/small (20 bytes); delete what is not needed, for instance `kubectl annotate node n1 \
+         b.example.com/large-`"
+    );
+    assert_eq!(answer.await, Answer::Rejected { message: told });
+}
+
+#[tokio::test]
 async fn writes_of_a_node_that_is_gone() {
     for task in [cordon(), Task::Forget { node: uid() }] {
         let answer = one(task.clone(), async |mut server: Script| {

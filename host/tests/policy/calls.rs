@@ -280,6 +280,42 @@ async fn annotates_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_policy_has_its_part_of_the_nodes_annotations_and_no_more() {
+    let annotations = [
+        ("drain.example.com/a", 20_000),
+        ("drain.example.com/b", 30_000),
+        // Somebody else's do not count for it.
+        ("other.example.com/c", 100_000),
+    ];
+    let cluster = Arc::new(FakeCluster {
+        annotations: annotations
+            .map(|(key, bytes)| (key.to_owned(), "x".repeat(bytes)))
+            .into(),
+        ..FakeCluster::default()
+    });
+    let lines = [
+        "node-long drain.example.com/c 20000",
+        "node-long drain.example.com/c 15000",
+        // What is there already is replaced.
+        "node-long drain.example.com/b 32000",
+        "node drain.example.com/b",
+    ];
+    let answers = script(&cluster, &lines.join("\n")).await;
+    let answers: Vec<&str> = answers.split("; ").collect();
+    assert!(
+        answers[0].starts_with("not granted:")
+            && answers[0].contains("would have 70057 bytes, and 65536 are the most"),
+        "{answers:?}"
+    );
+    assert!(
+        answers[1].contains("`drain.example.com/b` with 30019"),
+        "{answers:?}"
+    );
+    assert_eq!(answers[2..], ["done", "done", "done"], "{answers:?}");
+    assert_eq!(cluster.writes.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn a_step_writes_only_so_often() {
     let cluster = Arc::new(FakeCluster::default());
     let answer = script(&cluster, "node-many drain.example.com/a 1000").await;

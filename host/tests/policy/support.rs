@@ -263,6 +263,8 @@ pub(crate) struct FakeCluster {
     pub(crate) away: bool,
     /// It has a bug.
     pub(crate) panics: bool,
+    /// What its node is annotated with.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 impl FakeCluster {
@@ -296,7 +298,10 @@ impl FakeCluster {
 
 impl ClusterAccess for FakeCluster {
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        self.answer(node())
+        self.answer(Node {
+            annotations: self.annotations.clone(),
+            ..node()
+        })
     }
 
     fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {

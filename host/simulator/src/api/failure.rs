@@ -45,6 +45,14 @@ impl Cause {
         }
     }
 
+    pub(crate) fn too_long(field: &str, most: usize) -> Self {
+        Self {
+            field: field.to_owned(),
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {most} bytes"),
+        }
+    }
+
     pub(crate) fn forbidden(field: &str, text: &str) -> Self {
         Self {
             field: field.to_owned(),

@@ -18,6 +18,9 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
     } else if !is_subdomain(name) {
         causes.push(Cause::invalid("metadata.name", &name.into(), SUBDOMAIN));
     }
+    if annotations(object) > ANNOTATIONS {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
+    }
     match kind.kind.as_str() {
         "LifecycleEvent" => event(object, old, &mut causes),
         "Event" if kind.group == "events.k8s.io" => {
@@ -35,6 +38,16 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
     } else {
         Err(Failure::invalid(kind, name, &causes))
     }
+}
+
+/// Bytes of all annotations of an object, their keys included.
+const ANNOTATIONS: usize = 256 * 1024;
+
+fn annotations(object: &Value) -> usize {
+    let all = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let sizes = all.into_iter().flatten();
+    let sizes = sizes.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
+    sizes.sum()
 }
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \

@@ -6,7 +6,7 @@ use super::problem::Problems;
 use super::scalar::{Kind, kind, whole};
 use super::shape::{Field, Object, Shape};
 use super::{rules, units};
-use crate::policy::one_line;
+use crate::text::one_line;
 
 /// Bytes of a wrong value that are shown.
 const SHOWN_BYTES: usize = 60;

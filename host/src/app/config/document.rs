@@ -10,7 +10,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use super::place::{At, Way};
 use super::problem::Problems;
 use super::scalar::{Kind, kind};
-use crate::policy::one_line;
+use crate::text::one_line;
 
 /// How deep maps and lists may be nested.
 const DEPTH: usize = 32;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::policy::one_line;
+use crate::text::one_line;
 
 /// Bytes of a key that are shown.
 const KEY_BYTES: usize = 80;

@@ -8,8 +8,9 @@ use super::args::DriverArgs;
 use super::driver::{self, DriverError};
 use crate::cli::commands::{fail, print};
 use crate::cli::exit::Exit;
-use crate::policy::{ask_list, one_line};
+use crate::policy::ask_list;
 use crate::report::Format;
+use crate::text::one_line;
 
 /// Digits of a digest that people compare.
 const DIGITS: usize = 8;

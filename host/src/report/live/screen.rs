@@ -14,6 +14,7 @@ use scupper_engine::Time;
 
 use super::Size;
 use crate::clock::Clock;
+use crate::text::without_unseen;
 
 /// How often it is looked whether the lines are still true.
 const TICK: Duration = Duration::from_millis(250);
@@ -127,6 +128,9 @@ impl Screen {
 
     /// Whole lines of the log.
     fn write_log(&self, bytes: &[u8]) -> io::Result<()> {
+        // Errors that others wrote stand in it, and colours of our own.
+        let seen = std::str::from_utf8(bytes).map(without_unseen);
+        let bytes = seen.as_ref().map_or(bytes, |seen| seen.as_bytes());
         let mut shown = self.shown();
         self.look(&mut shown);
         if shown.lines.is_empty() || !self.has_log {

@@ -9,8 +9,8 @@ use super::{
 const EDGES: [(&str, &[&str]); 4] = [
     ("triggers", &["clock"]),
     ("cluster", &["clock"]),
-    ("policy", &["clock"]),
-    ("report", &["clock"]),
+    ("policy", &["clock", "text"]),
+    ("report", &["clock", "text"]),
 ];
 /// The crates with which only one edge has to do.
 const OWN_CRATES: [(&str, &str); 2] = [("scupper_contract", "triggers"), ("wasmtime", "policy")];
@@ -31,7 +31,7 @@ fn room(source: &Source) -> Option<&str> {
     Some(room.strip_suffix(".rs").unwrap_or(room))
 }
 
-/// An edge names itself, the engine and the clock; what lies between edges is for `app` to carry.
+/// An edge names itself, the engine, the clock and texts from elsewhere; what lies between edges is for `app` to carry.
 pub(super) fn edges_apart(source: &Source) -> Vec<Finding> {
     let Some(room) = room(source) else {
         return Vec::new();
