@@ -11,6 +11,7 @@ use super::exit::Exit;
 use crate::app::{self, DoctorOptions, Finding, FindingState};
 use crate::cluster::LEASE_NAMESPACE;
 use crate::report::Format;
+use crate::text::spaced_line;
 
 /// `scupper doctor`
 #[derive(Debug, clap::Args)]
@@ -87,7 +88,8 @@ fn for_people(finding: &Finding) -> String {
         text,
         remedy,
     } = finding;
-    let found = format!("{:<6}{subject:<14}{text}", word(*state));
+    // The API server's and the kubelet's words are in it.
+    let found = format!("{:<6}{subject:<14}{}", word(*state), spaced_line(text));
     match remedy {
         Some(remedy) => format!("{found}\n{:<20}{remedy}", "do:"),
         None => found,

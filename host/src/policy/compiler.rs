@@ -145,7 +145,7 @@ impl Compiler {
         let sealed = sealed.map_err(|_panicked| LoadFault::BrokenOff)?;
         let code = sealed.map_err(CompileError::Take)?;
         Ok(Native::from_child(
-            code.ok_or(CompileError::Limit(allotment.native()))?,
+            code.ok_or_else(|| CompileError::Limit(allotment.native()))?,
         ))
     }
 

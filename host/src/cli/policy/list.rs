@@ -10,7 +10,7 @@ use crate::cli::commands::{fail, print};
 use crate::cli::exit::Exit;
 use crate::policy::ask_list;
 use crate::report::Format;
-use crate::text::one_line;
+use crate::text::{one_line, spaced_line};
 
 /// Digits of a digest that people compare.
 const DIGITS: usize = 8;
@@ -80,7 +80,7 @@ fn row(policy: &Value) -> [String; HEADER.len()] {
         if text.is_empty() {
             "-".to_owned()
         } else {
-            text.to_owned()
+            spaced_line(text)
         }
     };
     let digest = text("digest");
@@ -93,7 +93,7 @@ fn row(policy: &Value) -> [String; HEADER.len()] {
         digest.get(..DIGITS).unwrap_or(&digest).to_owned(),
         text("state"),
         since.map_or_else(|| "-".to_owned(), |since| since.strftime("%FT%TZ").to_string()),
-        problem.unwrap_or("-").to_owned(),
+        problem.map_or_else(|| "-".to_owned(), spaced_line),
     ]
 }
 
