@@ -8,7 +8,7 @@ use super::http::{Requests, Rules, Surroundings, Tls, Want, Wanted, simple_grant
 use super::name::is_secret_name;
 use super::secret::{SecretGrantError, SecretRules};
 use super::text::one_line;
-use super::{Capability, Grant, PolicySpec, grants};
+use super::{Capability, Grant, HttpGrant, PolicySpec, grants};
 
 /// How much a policy may want.
 const WANTS: usize = 32;
@@ -31,34 +31,36 @@ pub(super) struct Wants {
 }
 
 impl Given {
-    /// Checks the operator's grants. Blocks: it looks at the certificates that they name.
+    /// Checks the operator's grants, and fails with the first that is wrong. Blocks: it looks at the certificates that
+    /// they name.
     pub(super) fn of(spec: &PolicySpec) -> Result<Self, LoadFault> {
-        let mut http = spec.http.clone();
+        let (given, faults) = Self::sound(spec);
+        faults.into_iter().next().map_or(Ok(given), Err)
+    }
+
+    /// The operator's grants without those that are wrong, and what is wrong with each of those. Blocks as [`Self::of`].
+    pub(super) fn sound(spec: &PolicySpec) -> (Self, Vec<LoadFault>) {
+        let (mut http, mut faults) = (spec.http.clone(), Vec::new());
         for grant in &spec.grants {
-            let wrong = |source: WantError| LoadFault::Grant {
-                grant: grant.clone(),
-                source,
-            };
-            match grant.capability {
-                Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
-                    grants::check(grant).map_err(|error| wrong(error.into()))?;
-                }
-                Capability::Http => {
-                    http.push(simple_grant(&grant.target).map_err(|error| wrong(error.into()))?);
-                }
-                Capability::Secret => {
-                    return Err(LoadFault::Secret {
-                        name: one_line(&grant.target, SHOWN_BYTES),
-                        source: SecretGrantError::NoSource,
-                    });
-                }
+            if let Err(fault) = check(grant, &mut http) {
+                faults.push(fault);
             }
         }
         let tls = Arc::new(Tls::default());
-        let http = Rules::of(&http, &tls).map_err(|(origin, source)| LoadFault::Http { origin, source })?;
-        let secrets = SecretRules::of(&spec.secrets, &http)
-            .map_err(|(name, source)| LoadFault::Secret { name, source })?;
-        Ok(Self { http, secrets, tls })
+        let (http, wrong_http) = Rules::of(&http, &tls);
+        let (secrets, wrong_secrets) = SecretRules::of(&spec.secrets, &http);
+        let is_http_whole = wrong_http.is_empty();
+        faults.extend(
+            wrong_http
+                .into_iter()
+                .map(|(origin, source)| LoadFault::Http { origin, source }),
+        );
+        // Of a secret for an origin whose own grant is wrong, only that grant is to blame.
+        let blamed = wrong_secrets
+            .into_iter()
+            .filter(|(_, error)| is_http_whole || !matches!(error, SecretGrantError::Ungranted { .. }));
+        faults.extend(blamed.map(|(name, source)| LoadFault::Secret { name, source }));
+        (Self { http, secrets, tls }, faults)
     }
 
     /// What the policy wants, if it was granted all of it.
@@ -96,8 +98,30 @@ impl Given {
                 spec.grants.iter().any(|grant| grants::covers(grant, want))
             }
             Capability::Http => Want::parse(&want.target).is_ok_and(|want| want.is_granted(&self.http)),
-            Capability::Secret => self.secrets.get(&want.target).is_some(),
+            // One that is granted and wrong is told as wrong, not as missing.
+            Capability::Secret => spec.secrets.iter().any(|secret| secret.name == want.target),
         }
+    }
+}
+
+/// Checks a grant that one line can say; one of `http` goes to the others of `http`.
+fn check(grant: &Grant, http: &mut Vec<HttpGrant>) -> Result<(), LoadFault> {
+    let wrong = |source: WantError| LoadFault::Grant {
+        grant: grant.clone(),
+        source,
+    };
+    match grant.capability {
+        Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+            grants::check(grant).map_err(|error| wrong(error.into()))
+        }
+        Capability::Http => {
+            http.push(simple_grant(&grant.target).map_err(|error| wrong(error.into()))?);
+            Ok(())
+        }
+        Capability::Secret => Err(LoadFault::Secret {
+            name: one_line(&grant.target, SHOWN_BYTES),
+            source: SecretGrantError::NoSource,
+        }),
     }
 }
 

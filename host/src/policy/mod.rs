@@ -79,8 +79,8 @@ pub use examine::{Examined, examine};
 pub use fault::{CallError, CallFault, Overrun};
 pub use grants::{PrefixError, check_prefix};
 pub use http::{
-    Endpoint, HttpGrant, HttpGrantError, HttpWantError, Network, Networks, Resolve, StandIn, StandInAnswer,
-    TlsError, UrlError,
+    Endpoint, HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpWantError, Network, Networks,
+    Resolve, StandIn, StandInAnswer, TlsError, UrlError, is_http_path, read_http_origin,
 };
 pub use limits::Limits;
 pub use name::{

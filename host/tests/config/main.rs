@@ -8,6 +8,7 @@
 )]
 
 mod examples;
+mod grants;
 #[path = "../support/guests.rs"]
 mod guests;
 mod hostile;

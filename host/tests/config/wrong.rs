@@ -141,16 +141,16 @@ fn texts_that_break_their_rule() {
             "8:31: policies[0].grants.node-annotations[1]: annotations of `kubernetes.io` steer the cluster or this \
              driver and are never granted",
             "9:14: policies[0].grants.events[0]: must be node or pods, not `nodes`; did you mean node?",
-            "11:15: policies[0].grants.http[0].origin: must be an origin: https://HOST or https://HOST:PORT, or the same \
-             with http",
+            "11:15: policies[0].grants.http[0].origin: `https://a.example.com/` is more than an origin: write \
+             https://HOST or https://HOST:PORT",
             "12:17: policies[0].grants.http[0].methods[0]: must be GET, HEAD, POST, PUT, PATCH or DELETE, not `get`; did \
              you mean GET?",
             "12:22: policies[0].grants.http[0].methods[1]: must be GET, HEAD, POST, PUT, PATCH or DELETE, not `FETCH`; did \
              you mean PATCH?",
-            "13:15: policies[0].grants.http[0].paths[0]: must be how paths begin: from the first slash, without `..`, \
-             query and fragment, such as /v3/",
-            "13:19: policies[0].grants.http[0].paths[1]: must be how paths begin: from the first slash, without `..`, \
-             query and fragment, such as /v3/",
+            "13:15: policies[0].grants.http[0].paths[0]: must be how paths begin: whole segments from the first slash, none \
+             of them empty or dotted, without query, fragment and star, such as /v3/ or /api/jobs",
+            "13:19: policies[0].grants.http[0].paths[1]: must be how paths begin: whole segments from the first slash, none \
+             of them empty or dotted, without query, fragment and star, such as /v3/ or /api/jobs",
             "14:18: policies[0].grants.http[0].networks[0]: must be private or loopback, not `public`",
         ],
     );

@@ -10,10 +10,10 @@ use super::limits::{Slot, slots};
 use super::place::Way;
 use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon};
-use super::{Override, rules, scalar, units};
+use super::{Override, scalar, units};
 use crate::policy::{
-    Capability, Grant, HttpGrant, Limits, Networks, OnFailure, PolicySpec, Remedy, Said, SecretGrant,
-    SecretSource,
+    Capability, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec, Remedy, Said,
+    SecretGrant, SecretSource, read_http_origin,
 };
 
 /// Makes the policies. `folder`: where relative paths begin.
@@ -77,7 +77,9 @@ impl Policy<'_> {
     fn spec(&mut self, node: &Node, way: &Way) -> PolicySpec {
         let grants = node.get("grants");
         let grant = |key: &str| grants.and_then(|grants| grants.get(key));
-        let http: Vec<HttpGrant> = grant("http").map(|http| self.http(http)).unwrap_or_default();
+        let http: Vec<HttpGrant> = grant("http")
+            .map(|http| self.http(http, &way.key("grants").key("http")))
+            .unwrap_or_default();
         let secrets = grant("secrets").map(|secrets| {
             let way = way.key("grants").key("secrets");
             self.secrets(secrets, &way, &http)
@@ -105,15 +107,27 @@ impl Policy<'_> {
         self.folder.join(node.text().unwrap_or_default())
     }
 
-    fn http(&self, list: &Node) -> Vec<HttpGrant> {
-        let grant = |node: &Node| HttpGrant {
-            origin: node.get("origin").map(origin).unwrap_or_default(),
-            methods: node.texts_of("methods"),
-            paths: node.texts_of("paths"),
-            networks: networks(&node.texts_of("networks")),
-            ca: node.get("ca").map(|ca| self.path(ca)),
-        };
-        list.items().iter().map(grant).collect()
+    fn http(&mut self, list: &Node, way: &Way) -> Vec<HttpGrant> {
+        let mut grants = Vec::new();
+        for (index, node) in list.items().iter().enumerate() {
+            let ca = node.get("ca");
+            let grant = HttpGrant {
+                origin: node.get("origin").map(origin).unwrap_or_default(),
+                methods: node.texts_of("methods"),
+                paths: node.texts_of("paths"),
+                networks: networks(&node.texts_of("networks")),
+                ca: ca.map(|ca| self.path(ca)),
+            };
+            // What is wrong with a single field was told with that field.
+            if let Some(ca) = ca
+                && let Err(error @ HttpGrantError::CaWithoutTls) = grant.check()
+            {
+                self.problems
+                    .add(ca.at, &way.item(index).key("ca"), error.to_string());
+            }
+            grants.push(grant);
+        }
+        grants
     }
 
     fn secrets(&mut self, list: &Node, way: &Way, http: &[HttpGrant]) -> Vec<SecretGrant> {
@@ -178,7 +192,7 @@ impl Policy<'_> {
 
     /// A secret for an origin that gets no request is a slip of the pen.
     fn granted(&mut self, node: &Node, way: &Way, http: &[HttpGrant]) {
-        let Some(origin) = node.text().and_then(rules::origin) else {
+        let Some(Ok(origin)) = node.text().map(read_http_origin) else {
             return;
         };
         if http.iter().all(|grant| grant.origin != origin) {
@@ -203,7 +217,7 @@ fn annotations_and_events(grants: &Node) -> Vec<Grant> {
 
 fn origin(node: &Node) -> String {
     let text = node.text().unwrap_or_default();
-    rules::origin(text).unwrap_or_else(|| text.to_owned())
+    read_http_origin(text).unwrap_or_else(|_| text.to_owned())
 }
 
 fn networks(words: &[String]) -> Networks {

@@ -1,11 +1,9 @@
 //! Rules of texts: what a name, an origin, a prefix may be. Each has its words for people, its check, and a pattern for
 //! the schema that lets through whatever the check does.
 
-use url::Url;
-
 use crate::policy::{
-    NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
-    check_policy_name, check_prefix, is_secret_name,
+    HTTP_PATH_RULE, NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
+    check_policy_name, check_prefix, is_http_path, is_secret_name, read_http_origin,
 };
 
 /// A rule that a text must follow.
@@ -61,19 +59,19 @@ pub(super) static PREFIX: Rule = Rule {
 /// Where requests go.
 pub(super) static ORIGIN: Rule = Rule {
     what: "an origin: https://HOST or https://HOST:PORT, or the same with http",
-    pattern: "^https?://[^/?#@\\\\\\s]+$",
-    check: |text| require(origin(text).is_some()),
+    pattern: "^https?://[^/?#@*\\\\\\s]+$",
+    check: |text| {
+        read_http_origin(text)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    },
 };
 
 /// How paths of URLs begin.
 pub(super) static URL_PATH: Rule = Rule {
-    what: "how paths begin: from the first slash, without `..`, query and fragment, such as /v3/",
-    pattern: "^/[^?#\\\\\\s]*$",
-    check: |text| {
-        let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '\\' | '%');
-        let dots = text.split('/').any(|segment| segment == ".." || segment == ".");
-        require(text.starts_with('/') && !dots && !text.chars().any(odd))
-    },
+    what: HTTP_PATH_RULE,
+    pattern: "^/[^?#*\\\\\\s]*$",
+    check: |text| require(is_http_path(text)),
 };
 
 /// What a policy calls a secret.
@@ -112,20 +110,6 @@ pub(super) static HEADER: Rule = Rule {
     pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$",
     check: |text| require(text.len() <= 128 && http::HeaderName::from_bytes(text.as_bytes()).is_ok()),
 };
-
-/// The origin as it is compared: the host in lower case, the usual port left out.
-pub(super) fn origin(text: &str) -> Option<String> {
-    let (scheme, rest) = text.split_once("://")?;
-    if !matches!(scheme, "http" | "https") || rest.contains(['/', '?', '#', '@', '\\']) {
-        return None;
-    }
-    if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return None;
-    }
-    let url = Url::parse(text).ok()?;
-    url.host_str().filter(|host| !host.is_empty())?;
-    Some(url.origin().ascii_serialization())
-}
 
 /// What is wrong with a label, if anything is: `DOMAIN/NAME` or `NAME`, and a short value.
 pub(super) fn label(key: &str, value: &str) -> Result<(), String> {

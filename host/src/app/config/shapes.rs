@@ -4,6 +4,7 @@ use super::limits::LIMITS;
 use super::overrides;
 use super::rules;
 use super::shape::{Field, Object, Shape};
+use crate::policy::HTTP_METHODS;
 
 /// What the file says it is.
 pub(super) const VERSION: &str = "scupper.dev/v1alpha1";
@@ -151,8 +152,8 @@ static HTTP: Object = Object {
         Field::new(
             "methods",
             Shape::List {
-                of: &Shape::OneOf(METHODS),
-                most: 6,
+                of: &Shape::OneOf(HTTP_METHODS),
+                most: HTTP_METHODS.len(),
             },
             "Default GET and HEAD.",
         ),
@@ -181,8 +182,6 @@ static HTTP: Object = Object {
     ],
     one_of: &[],
 };
-
-const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 static SECRET: Object = Object {
     fields: &[

@@ -2,6 +2,17 @@
 
 use std::path::PathBuf;
 
+use super::HttpGrantError;
+use super::rules::{Prefix, Rule};
+use super::url::{Origin, UrlError};
+
+/// The methods that can be granted. `CONNECT`, `TRACE` and the rest have no use for a policy.
+pub const HTTP_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+/// What a beginning of paths must be, after "must be".
+pub const HTTP_PATH_RULE: &str = "how paths begin: whole segments from the first slash, none of them empty or dotted, \
+                                  without query, fragment and star, such as /v3/ or /api/jobs";
+
 /// One origin, and what of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpGrant {
@@ -24,4 +35,21 @@ pub struct Networks {
     pub loopback: bool,
     /// Private ones, such as 10.0.0.0/8.
     pub private: bool,
+}
+
+impl HttpGrant {
+    /// Whether a driver takes it. The file of certificates is not looked at. Fails with the field and what is wrong.
+    pub fn check(&self) -> Result<(), HttpGrantError> {
+        Rule::of(self).map(drop)
+    }
+}
+
+/// The origin as it is compared: the host in lower case, the usual port left out. Fails where a driver refuses it.
+pub fn read_http_origin(text: &str) -> Result<String, UrlError> {
+    Origin::parse(text).map(|origin| origin.to_string())
+}
+
+/// Whether a grant may name this beginning of paths.
+pub fn is_http_path(text: &str) -> bool {
+    Prefix::parse(text).is_some()
 }

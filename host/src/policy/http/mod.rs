@@ -25,7 +25,7 @@ mod tls;
 mod url;
 mod wants;
 
-pub use grant::{HttpGrant, Networks};
+pub use grant::{HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, Networks, is_http_path, read_http_origin};
 pub use network::{Endpoint, Network, Resolve};
 pub use rules::HttpGrantError;
 pub use stand_in::{StandIn, StandInAnswer};

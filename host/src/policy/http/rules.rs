@@ -7,18 +7,8 @@ use thiserror::Error;
 
 use super::tls::{Tls, TlsError};
 use super::url::{Address, Origin, UrlError, is_plain};
-use super::{HttpGrant, Networks};
+use super::{HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, Networks};
 use crate::policy::text::one_line;
-
-/// Everything that can be granted. `CONNECT`, `TRACE` and the rest have no use for a policy.
-const METHODS: [Method; 6] = [
-    Method::GET,
-    Method::HEAD,
-    Method::POST,
-    Method::PUT,
-    Method::PATCH,
-    Method::DELETE,
-];
 
 /// What can be done without changing anything: what a grant without methods gives.
 const READING: [Method; 2] = [Method::GET, Method::HEAD];
@@ -33,10 +23,10 @@ pub enum HttpGrantError {
     #[error("origin")]
     Origin(#[source] UrlError),
     /// There is no such method, or it is never granted.
-    #[error("methods: `{0}` is none of GET, HEAD, POST, PUT, PATCH, DELETE")]
+    #[error("methods: `{}` is none of {}", .0, HTTP_METHODS.join(", "))]
     Method(String),
     /// A path begins otherwise.
-    #[error("paths: `{0}` is no beginning of a path: write whole segments, such as /v3/ or /api/jobs")]
+    #[error("paths: `{}` must be {}", .0, HTTP_PATH_RULE)]
     Path(String),
     /// An origin without TLS cannot be believed by a certificate.
     #[error("ca: the origin is http, which has no certificates; write https, or leave ca out")]
@@ -66,18 +56,24 @@ pub(in crate::policy) struct Prefix(String);
 pub(in crate::policy) struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Reads the operator's grants, and looks at the certificates that they name.
-    pub(in crate::policy) fn of(grants: &[HttpGrant], tls: &Tls) -> Result<Self, (String, HttpGrantError)> {
+    /// Reads the operator's grants, and looks at the certificates that they name. Those that are wrong are left out,
+    /// and told with their origin.
+    pub(in crate::policy) fn of(grants: &[HttpGrant], tls: &Tls) -> (Self, Vec<(String, HttpGrantError)>) {
         let rule = |grant: &HttpGrant| {
-            let rule = Rule::of(grant).and_then(|rule| {
-                if rule.origin.https {
-                    tls.config(rule.ca.as_deref()).map_err(HttpGrantError::Ca)?;
-                }
-                Ok(rule)
-            });
-            rule.map_err(|error| (one_line(&grant.origin, SHOWN_BYTES), error))
+            let rule = Rule::of(grant)?;
+            if rule.origin.https {
+                tls.config(rule.ca.as_deref()).map_err(HttpGrantError::Ca)?;
+            }
+            Ok(rule)
         };
-        grants.iter().map(rule).collect::<Result<_, _>>().map(Self)
+        let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+        for grant in grants {
+            match rule(grant) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => wrong.push((one_line(&grant.origin, SHOWN_BYTES), error)),
+            }
+        }
+        (Self(rules), wrong)
     }
 
     /// The rule that covers it.
@@ -98,7 +94,7 @@ impl Rules {
 }
 
 impl Rule {
-    fn of(grant: &HttpGrant) -> Result<Self, HttpGrantError> {
+    pub(super) fn of(grant: &HttpGrant) -> Result<Self, HttpGrantError> {
         let origin = Origin::parse(&grant.origin).map_err(HttpGrantError::Origin)?;
         if grant.ca.is_some() && !origin.https {
             return Err(HttpGrantError::CaWithoutTls);
@@ -153,7 +149,8 @@ impl Prefix {
 
 /// A method that can be granted.
 pub(in crate::policy) fn method(name: &str) -> Option<Method> {
-    METHODS.into_iter().find(|method| method.as_str() == name)
+    let name = HTTP_METHODS.iter().find(|method| **method == name)?;
+    Method::from_bytes(name.as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -161,7 +158,9 @@ mod tests {
     use super::*;
 
     fn rules(grants: &[HttpGrant]) -> Rules {
-        Rules::of(grants, &Tls::default()).unwrap()
+        let (rules, wrong) = Rules::of(grants, &Tls::default());
+        assert!(wrong.is_empty(), "{wrong:?}");
+        rules
     }
 
     fn grant(origin: &str, methods: &[&str], paths: &[&str]) -> HttpGrant {
@@ -212,7 +211,9 @@ mod tests {
     #[test]
     fn a_wrong_grant_says_which_field_and_what_would_be_right() {
         let refused = |grant: HttpGrant| {
-            let (origin, error) = Rules::of(std::slice::from_ref(&grant), &Tls::default()).unwrap_err();
+            let (_, mut wrong) = Rules::of(std::slice::from_ref(&grant), &Tls::default());
+            let (origin, error) = wrong.pop().unwrap();
+            assert!(wrong.is_empty());
             assert_eq!(origin, grant.origin);
             error
         };

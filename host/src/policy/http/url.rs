@@ -65,6 +65,19 @@ pub enum UrlError {
     NotOrigin(String),
 }
 
+impl UrlError {
+    /// The same where only an origin may stand.
+    fn of_origin(self) -> Self {
+        match self {
+            Self::Written { shown, canonical } => Self::Written {
+                canonical: canonical.trim_end_matches('/').to_owned(),
+                shown,
+            },
+            other => other,
+        }
+    }
+}
+
 /// A scheme, a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::policy) struct Origin {
@@ -83,9 +96,9 @@ pub(in crate::policy) struct Address {
 }
 
 impl Origin {
-    /// `https://HOST[:PORT]` and nothing else.
+    /// `https://HOST[:PORT]` and nothing else, as an operator writes it: the host may be in capitals.
     pub(in crate::policy) fn parse(text: &str) -> Result<Self, UrlError> {
-        let address = Address::parse(text)?;
+        let address = Address::parse(&lower_host(text)).map_err(UrlError::of_origin)?;
         let bare = address.path == "/" && address.query.is_none() && !text.ends_with('/');
         bare.then_some(address.origin)
             .ok_or_else(|| UrlError::NotOrigin(shown(text)))
@@ -221,6 +234,17 @@ fn is_as_written(text: &str, url: &Url, origin: &Origin) -> bool {
     let same_rest =
         rest == path_and_query || (!rest.starts_with('/') && path_and_query.strip_prefix('/') == Some(rest));
     scheme && (written == origin.authority() || written == host_and_port) && same_rest
+}
+
+/// The same with the host in lower case, which means the same.
+pub(super) fn lower_host(text: &str) -> String {
+    match text.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, rest) = rest.split_at(authority(text).len());
+            format!("{scheme}://{}{rest}", host.to_ascii_lowercase())
+        }
+        None => text.to_owned(),
+    }
 }
 
 /// What stands between `://` and the path.

@@ -4,8 +4,8 @@ use http::Method;
 use thiserror::Error;
 
 use super::rules::{Prefix, Rules, method};
-use super::url::{Address, Origin, UrlError, shown};
-use super::{HttpGrant, Networks};
+use super::url::{Address, Origin, UrlError, lower_host, shown};
+use super::{HTTP_METHODS, HttpGrant, Networks};
 use crate::policy::text::one_line;
 
 /// Bytes of a wrong want that are shown.
@@ -20,7 +20,7 @@ pub enum HttpWantError {
     )]
     Form(String),
     /// There is no such method.
-    #[error("`{0}` is none of GET, HEAD, POST, PUT, PATCH, DELETE")]
+    #[error("`{}` is none of {}", .0, HTTP_METHODS.join(", "))]
     Method(String),
     /// The URL is none.
     #[error(transparent)]
@@ -82,9 +82,9 @@ pub(super) fn grant_yaml(methods: &[Method], origin: &Origin, path: &str) -> Str
     format!("{{origin: \"{origin}\", methods: [{methods}], paths: [\"{path}\"]}}")
 }
 
-/// A grant in the short form of the command line, which is that of wants.
+/// A grant in the short form of the command line, which is that of wants, but for capitals in the host.
 pub(in crate::policy) fn simple_grant(target: &str) -> Result<HttpGrant, HttpWantError> {
-    let want = Want::parse(target)?;
+    let want = Want::parse(&lower_host(target))?;
     Ok(HttpGrant {
         origin: want.origin.to_string(),
         methods: want.methods.iter().map(ToString::to_string).collect(),
@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn a_want_is_granted_when_all_of_it_is() {
         let granted = simple_grant("GET,POST http://example.com/v3/").unwrap();
-        let rules = Rules::of(&[granted], &Tls::default()).unwrap();
+        let (rules, wrong) = Rules::of(&[granted], &Tls::default());
+        assert!(wrong.is_empty());
         let is_granted = |target: &str| Want::parse(target).unwrap().is_granted(&rules);
         for target in [
             "GET http://example.com/v3",

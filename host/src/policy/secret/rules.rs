@@ -79,20 +79,23 @@ pub(in crate::policy) struct Capture {
 pub(in crate::policy) struct SecretRules(BTreeMap<String, SecretRule>);
 
 impl SecretRules {
-    /// Reads the operator's grants.
+    /// Reads the operator's grants. Those that are wrong are left out, and told with their name.
     pub(in crate::policy) fn of(
         grants: &[SecretGrant],
         http: &Rules,
-    ) -> Result<Self, (String, SecretGrantError)> {
-        let mut rules = BTreeMap::new();
+    ) -> (Self, Vec<(String, SecretGrantError)>) {
+        let (mut rules, mut wrong) = (BTreeMap::new(), Vec::new());
         for grant in grants {
-            let named = |error| (one_line(&grant.name, SHOWN_BYTES), error);
-            let rule = SecretRule::of(grant, http).map_err(named)?;
-            if rules.insert(rule.name.clone(), rule).is_some() {
-                return Err(named(SecretGrantError::Twice));
+            let rule =
+                SecretRule::of(grant, http).and_then(|rule| match rules.insert(rule.name.clone(), rule) {
+                    Some(_) => Err(SecretGrantError::Twice),
+                    None => Ok(()),
+                });
+            if let Err(error) = rule {
+                wrong.push((one_line(&grant.name, SHOWN_BYTES), error));
             }
         }
-        Ok(Self(rules))
+        (Self(rules), wrong)
     }
 
     pub(in crate::policy) fn get(&self, name: &str) -> Option<&SecretRule> {
