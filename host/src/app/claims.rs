@@ -87,7 +87,9 @@ impl Claims {
             return Ok(Sight::default());
         };
         let event = self.claimable(stored);
-        if event.event.claim.is_terminal() {
+        // One that has failed and is still held may have left its mark in the condition.
+        let is_over = event.event.claim.is_terminal();
+        if is_over && (event.event.claim == slm::ClaimStatus::Succeeded || !event.is_held()) {
             let event = Some(event);
             return Ok(Sight {
                 event,

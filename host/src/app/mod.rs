@@ -10,6 +10,7 @@ mod cleanup;
 pub mod config;
 mod cordon;
 mod desk;
+mod details;
 mod doctor;
 mod drive;
 mod error;

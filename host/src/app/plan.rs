@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use scupper_engine::{
-    Answer, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings, Task,
-    Verdict,
+    Answer, Budget, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
+    Task, Verdict,
 };
+use tokio::time::timeout;
 
 use super::calls;
 use super::view::View;
@@ -51,6 +52,8 @@ pub struct Planned {
     pub pods: Vec<Pod>,
     /// The plan, or how the drain would end at once.
     pub result: Result<Plan, Outcome>,
+    /// The disruption budgets that there are; `None`: they are not known.
+    pub budgets: Option<Vec<Budget>>,
     /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
     pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
 }
@@ -112,6 +115,9 @@ async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option
     Some(answers)
 }
 
+/// Budgets come by a watch of their own, which may be later than the plan. Without them there is a plan all the same.
+const BUDGETS_WITHIN: Duration = Duration::from_secs(10);
+
 /// Runs a drain until it has a plan, or has ended without one.
 async fn dry_run(
     cluster: &Cluster,
@@ -121,7 +127,7 @@ async fn dry_run(
 ) -> Result<Planned, AppError> {
     let node = request.node.clone();
     let mut drain = Drain::new(clock.now(), request);
-    let mut view = View::default();
+    let (mut view, mut budgets) = (View::default(), None);
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
     loop {
@@ -135,10 +141,14 @@ async fn dry_run(
                 }
                 _ => continue,
             };
+            if budgets.is_none() {
+                budgets = budgets_of(&mut watch).await;
+            }
             return Ok(Planned {
                 node,
                 pods: view.pods().cloned().collect(),
                 result,
+                budgets,
                 answers: None,
             });
         }
@@ -168,6 +178,21 @@ async fn dry_run(
             },
         };
         view.apply(&event);
+        if let Event::Budgets(all) = &event {
+            budgets = Some(all.clone());
+        }
         drain.handle_event(clock.now(), event);
     }
+}
+
+/// The first list of them; `None`: it does not come.
+async fn budgets_of(watch: &mut (impl Stream<Item = Event> + Unpin)) -> Option<Vec<Budget>> {
+    let listed = watch.filter_map(|event| {
+        std::future::ready(match event {
+            Event::Budgets(budgets) => Some(budgets),
+            _ => None,
+        })
+    });
+    futures::pin_mut!(listed);
+    timeout(BUDGETS_WITHIN, listed.next()).await.ok().flatten()
 }

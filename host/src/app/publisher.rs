@@ -3,7 +3,7 @@
 
 use scupper_engine::{Drain, Duration, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
 
-use crate::report::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_to_text};
+use crate::report::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_from_text, view_to_text};
 
 /// Most drains are over by then, or have nothing to tell.
 const FIRST: Duration = Duration::from_secs(10);
@@ -16,6 +16,8 @@ const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// Decides what is to be written of one drain, and when.
 pub(super) struct Publisher {
+    /// The id of the drain.
+    drain: String,
     keeper: ViewKeeper,
     began: Time,
     written: Option<DriverView>,
@@ -28,8 +30,9 @@ pub(super) struct Publisher {
 
 impl Publisher {
     /// For a drain that this process is at from now on.
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) fn new(now: Time, drain: String) -> Self {
         Self {
+            drain,
             keeper: ViewKeeper::default(),
             began: now,
             written: None,
@@ -47,8 +50,15 @@ impl Publisher {
     }
 
     pub(super) fn heard(&mut self, event: &Event) {
-        if let Event::Node(Some(node)) = event {
-            self.there |= node.annotations.contains_key(VIEW_ANNOTATION);
+        let Event::Node(Some(node)) = event else { return };
+        let Some(text) = node.annotations.get(VIEW_ANNOTATION) else {
+            return;
+        };
+        // What this process has written itself is known already.
+        if !std::mem::replace(&mut self.there, true)
+            && let Some(view) = view_from_text(text).filter(|view| view.drain == self.drain)
+        {
+            self.keeper.resume(&view);
         }
     }
 

@@ -16,8 +16,9 @@ use super::trace;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Series, Severity, WriteError};
 use crate::report::{
-    Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent, Repeated, Sink,
-    StuckPods, Tallies, Traces, VIEW_ANNOTATION, conditions_for, conditions_of_begun, event_for,
+    BlockedCondition, Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent,
+    Repeated, Sink, StuckPods, Tallies, Traces, VIEW_ANNOTATION, conditions_for, conditions_of_begun,
+    event_for,
 };
 
 /// How long the last conditions may take once the drain is over.
@@ -47,6 +48,7 @@ pub(crate) struct Reporter {
     board: Option<Board>,
     publisher: Publisher,
     stuck: StuckPods,
+    blocked: BlockedCondition,
     /// What was told of the node: its reasons, and what was said of each.
     told: Tallies<(String, String)>,
     /// The node says already that it is being drained.
@@ -60,6 +62,8 @@ enum Entry {
     Conditions(Vec<ConditionChange>),
     Event(KubernetesEvent),
     PodEvent(PodRef, KubernetesEvent),
+    /// About a budget of this name, which blocks the pod.
+    BudgetEvent(String, PodRef, KubernetesEvent),
     /// The drain's own view of itself; `None`: not any more.
     View(Option<String>),
 }
@@ -82,8 +86,9 @@ impl Reporter {
             meter: None,
             trace: None,
             board: None,
-            publisher: Publisher::new(now),
+            publisher: Publisher::new(now, request.id.clone()),
             stuck: StuckPods::default(),
+            blocked: BlockedCondition::default(),
             told: Tallies::default(),
             in_progress: false,
             publishing: Arc::default(),
@@ -169,6 +174,7 @@ impl Reporter {
         self.publisher.heard(event);
         if let Event::Node(Some(node)) = event {
             self.in_progress |= is_in_progress(node);
+            self.blocked.heard(node);
         }
         match event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),
@@ -191,6 +197,7 @@ impl Reporter {
             board.notice(&request.node, now, notice);
         }
         self.publisher.notice(now, notice);
+        self.blocked.notice(notice);
         if self.publisher.is_urgent(notice) {
             self.looked = Time::default();
         }
@@ -226,7 +233,7 @@ impl Reporter {
 
     fn write(&self, entry: Entry) {
         let writes = match entry {
-            Entry::Event(_) | Entry::PodEvent(..) => &self.events,
+            Entry::Event(_) | Entry::PodEvent(..) | Entry::BudgetEvent(..) => &self.events,
             Entry::Conditions(_) | Entry::View(_) => &self.writes,
         };
         if let Some(writes) = writes {
@@ -254,6 +261,13 @@ impl Reporter {
             // What holds a pod up has numbers that move: all of one drain and reason is the same.
             let event = kubernetes_event(request, event, repeated, request.id.clone());
             self.write(Entry::PodEvent(pod, event));
+        }
+        for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
+            let event = kubernetes_event(request, event, repeated, request.id.clone());
+            self.write(Entry::BudgetEvent(budget, pod, event));
+        }
+        if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
+            self.write(Entry::Conditions(changes));
         }
         if self.publishing.load(Ordering::Relaxed) {
             return;
@@ -297,6 +311,7 @@ async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
             Entry::Conditions(changes) => set_conditions(cluster, node, changes).await,
             Entry::Event(event) => cluster.emit(event).await,
             Entry::PodEvent(pod, event) => cluster.emit_about_pod(event, pod).await,
+            Entry::BudgetEvent(budget, pod, event) => cluster.emit_about_budget(event, budget, pod).await,
             Entry::View(Some(text)) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
             Entry::View(None) => cluster.remove_node_annotation(node, VIEW_ANNOTATION).await,
         };

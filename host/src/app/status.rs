@@ -10,12 +10,13 @@ use futures::{Stream, StreamExt as _, stream};
 use scupper_engine::{Budget, Event, Node};
 use tokio::time::timeout;
 
+use super::details::DetailReader;
 use super::lease::SeatWatch;
 use super::view::View;
 use super::{AppError, Nodes, nodes};
 use crate::clock::Clock;
 use crate::cluster::{Change, Cluster, ConnectOptions, LifecycleEvent};
-use crate::report::{NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
+use crate::report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
 
 /// While nothing changes, whoever drains is looked for this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -48,24 +49,41 @@ pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -
         followed.push(follow(&cluster, name).await?.boxed());
     }
     let namespace = options.lease_namespace.clone();
-    let mut seats = SeatWatch::new(cluster, namespace, options.clock);
+    let mut lookups = Lookups {
+        seats: SeatWatch::new(cluster.clone(), namespace, options.clock),
+        details: DetailReader::new(cluster, options.clock),
+    };
     if options.watch {
-        watch(followed, seats, tell).await;
+        watch(followed, lookups, tell).await;
         return Ok(());
     }
     for mut one in followed {
         if let Some(mut status) = one.next().await {
-            status.seat = seats.look(&status).await;
+            lookups.complete(&mut status).await;
             tell(&status);
         }
     }
     Ok(())
 }
 
+/// What no watch shows.
+struct Lookups {
+    seats: SeatWatch,
+    details: DetailReader,
+}
+
+impl Lookups {
+    /// The details last: what blocks a pod depends on whether the process that drains is alive.
+    async fn complete(&mut self, status: &mut NodeStatus) {
+        status.seat = self.seats.look(status).await;
+        status.details = self.details.look(status).await;
+    }
+}
+
 /// Whoever is killed changes nothing, so it is looked again after a while, too.
 async fn watch(
     followed: Vec<BoxStream<'static, NodeStatus>>,
-    mut seats: SeatWatch,
+    mut lookups: Lookups,
     mut tell: impl FnMut(&NodeStatus),
 ) {
     let mut all = stream::select_all(followed);
@@ -77,7 +95,7 @@ async fn watch(
             Err(_) => last.values().cloned().collect(),
         };
         for mut status in news {
-            status.seat = seats.look(&status).await;
+            lookups.complete(&mut status).await;
             tell(&status);
             last.insert(status.node.name.clone(), status);
         }
@@ -173,6 +191,7 @@ impl Known {
             budgets: budgets.clone(),
             wishes: wishes.iter().map(wish).collect(),
             seat: Seat::Unknown,
+            details: Details::default(),
         })
     }
 }

@@ -69,6 +69,8 @@ struct Shared {
     troubles: Troubles,
     told: Counted,
     in_flight: Mutex<InFlight>,
+    /// The UID of each budget by namespace and name, as the watch has shown it.
+    budgets: Mutex<BTreeMap<(String, String), String>>,
 }
 
 impl Cluster {
@@ -95,6 +97,7 @@ impl Cluster {
             troubles: Troubles::default(),
             told: Counted::default(),
             in_flight: Mutex::default(),
+            budgets: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -182,6 +185,29 @@ impl Cluster {
         if let Ok(mut seen) = self.shared.conditions.lock() {
             seen.insert(node.name.clone(), node.conditions.clone());
         }
+    }
+
+    /// Remembers the UIDs of all budgets that there are.
+    pub(super) fn remember_budgets(&self, all: BTreeMap<(String, String), String>) {
+        if let Ok(mut seen) = self.shared.budgets.lock() {
+            *seen = all;
+        }
+    }
+
+    /// Remembers the UID of one more budget; `None`: it is gone.
+    pub(super) fn remember_budget(&self, budget: (String, String), uid: Option<String>) {
+        if let Ok(mut seen) = self.shared.budgets.lock() {
+            match uid {
+                Some(uid) => seen.insert(budget, uid),
+                None => seen.remove(&budget),
+            };
+        }
+    }
+
+    /// The UID of a budget as it was seen last.
+    pub(super) fn budget_uid(&self, namespace: &str, name: &str) -> Option<String> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.shared.budgets.lock().ok()?.get(&key).cloned()
     }
 
     /// The conditions of a node as they were seen last.

@@ -53,12 +53,21 @@ impl Cluster {
             optional: true,
         };
         let changes = watch::<WireBudget>(self, source);
-        changes.map(|change| match change {
+        let cluster = self.clone();
+        changes.map(move |change| match change {
             Change::Listed(budgets) => {
+                let uids = budgets
+                    .iter()
+                    .map(|budget| (key(budget), budget.meta().uid.clone()));
+                cluster.remember_budgets(uids.collect());
                 Event::Budgets(budgets.into_iter().map(WireBudget::into_engine).collect())
             }
-            Change::Applied(budget) => Event::BudgetApplied(budget.into_engine()),
+            Change::Applied(budget) => {
+                cluster.remember_budget(key(&budget), Some(budget.meta().uid.clone()));
+                Event::BudgetApplied(budget.into_engine())
+            }
             Change::Deleted(budget) => {
+                cluster.remember_budget(key(&budget), None);
                 let Budget { namespace, name, .. } = budget.into_engine();
                 Event::BudgetDeleted { namespace, name }
             }
@@ -111,4 +120,9 @@ impl Cluster {
         self.remember_conditions(&node);
         node
     }
+}
+
+fn key(budget: &WireBudget) -> (String, String) {
+    let meta = budget.meta();
+    (meta.namespace.clone(), meta.name.clone())
 }

@@ -1,4 +1,4 @@
-//! Kubernetes Events about the node and its pods, as `kubectl describe` shows them. What happens again is counted up on the
+//! Kubernetes Events about the node, its pods and the budgets that block them, as `kubectl describe` shows them. What happens again is counted up on the
 //! Event that is there.
 
 use scupper_engine::{PodRef, Time};
@@ -78,6 +78,7 @@ impl Cluster {
             // The name for the UID, as kubelets do: without one, `kubectl describe node` does not show it.
             regarding: json!({"apiVersion": "v1", "kind": "Node", "name": event.node, "uid": event.node}),
             words: format!("node {}", event.node),
+            related: None,
         };
         self.tell(event, &about).await
     }
@@ -89,10 +90,34 @@ impl Cluster {
             namespace,
             name,
             uid: &uid.0,
-            regarding: json!({
-                "apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid.0,
-            }),
+            regarding: pod_to_wire(pod),
             words: format!("pod {pod}"),
+            related: None,
+        };
+        self.tell(event, &about).await
+    }
+
+    /// Emits a Kubernetes Event about a budget that blocks this pod of the event's node: a new one, or the same once
+    /// more.
+    pub async fn emit_about_budget(
+        &self,
+        event: &KubernetesEvent,
+        budget: &str,
+        pod: &PodRef,
+    ) -> Result<(), WriteError> {
+        let namespace = &pod.namespace;
+        // `kubectl describe` finds it by the UID. One that no watch has shown goes by its name.
+        let uid = self.budget_uid(namespace, budget).unwrap_or_default();
+        let about = About {
+            namespace,
+            name: budget,
+            uid: &uid,
+            regarding: json!({
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "namespace": namespace, "name": budget,
+                "uid": uid,
+            }),
+            words: format!("disruption budget {namespace}/{budget}"),
+            related: Some(pod_to_wire(pod)),
         };
         self.tell(event, &about).await
     }
@@ -112,8 +137,13 @@ impl Cluster {
             self.told().forget(&same);
         }
         let mut wire = to_wire(event, about, last);
-        if let Some(wire) = wire.as_object_mut().filter(|_| times > 1) {
-            wire.insert("series".to_owned(), series(times, last));
+        if let Some(wire) = wire.as_object_mut() {
+            if times > 1 {
+                wire.insert("series".to_owned(), series(times, last));
+            }
+            if let Some(related) = &about.related {
+                wire.insert("related".to_owned(), related.clone());
+            }
         }
         let created = self.create::<MetaOnly>(&events(about.namespace), &wire).await;
         let created =
@@ -143,6 +173,12 @@ struct About<'a> {
     regarding: Value,
     /// For people.
     words: String,
+    /// What else it has to do with.
+    related: Option<Value>,
+}
+
+fn pod_to_wire(PodRef { namespace, name, uid }: &PodRef) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid.0})
 }
 
 fn events(namespace: &str) -> String {

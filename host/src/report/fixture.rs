@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Checkpoint, Intent, Node, Phase, Pod, PodPhase, PodRef, Request, Settings, Time, Uid};
 
-use super::status::{NodeStatus, Seat};
+use super::status::{Details, NodeStatus, Seat};
 
 /// What the node keeps of a drain without hooks or a deadline.
 pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
@@ -92,5 +92,6 @@ pub(crate) fn status(mark: Checkpoint) -> NodeStatus {
         budgets: Vec::new(),
         wishes: Vec::new(),
         seat: Seat::Unknown,
+        details: Details::default(),
     }
 }

@@ -5,6 +5,7 @@
 //! computes.
 
 mod answers;
+mod blocked;
 mod conditions;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -13,6 +14,7 @@ mod health;
 mod json;
 mod live;
 mod metrics;
+mod plan_budgets;
 mod prefixed;
 mod progress;
 mod sink;
@@ -25,18 +27,23 @@ mod view;
 mod words;
 
 pub use answers::{answer_words, answers_to_json};
+pub use blocked::BlockedCondition;
 pub use conditions::{ConditionChange, NodeEvent, conditions_for, conditions_of_begun, event_for};
 pub use following::{Following, Seen};
 pub use health::{Health, Pulse};
 pub use json::{notice_to_json, planned_to_json};
 pub use live::{Board, Live, Screen, Size};
 pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
+pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use prefixed::Prefixed;
 pub use progress::Progress;
 pub use sink::{Format, Sink};
 pub use stale::{conditions_of_abandoned, conditions_of_uncordoned};
-pub use status::{NodeStatus, NodeWish, Seat, status_lines, status_table, status_to_json};
-pub use stuck::StuckPods;
+pub use status::{
+    BudgetView, Details, NodeStatus, NodeWish, Seat, UnreadyView, WorkloadView, status_lines, status_table,
+    status_to_json,
+};
+pub use stuck::{BudgetEvent, StuckPods};
 pub use tally::{Repeated, Tallies};
 pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesError, trace_settings};
 pub use view::{

@@ -2,6 +2,8 @@
 //! has written nothing or not for long, by what the API server shows. Which of the two it is, is said.
 
 mod advice;
+mod budgets;
+mod details;
 mod json;
 mod lines;
 mod reasons;
@@ -10,11 +12,12 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Budget, Checkpoint, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
+use scupper_engine::{Budget, Checkpoint, Controller, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
 
 use super::view::{DriverView, PodView};
 use super::words::is_ordinary;
 
+pub use details::{BudgetView, Details, UnreadyView, WorkloadView};
 pub use json::status_to_json;
 pub use lines::status_lines;
 pub(super) use lines::{phase_words, subject, subject_words, told as reason_words};
@@ -39,6 +42,8 @@ pub struct NodeStatus {
     pub wishes: Vec<NodeWish>,
     /// Who holds its lease, while a drain has not ended.
     pub seat: Seat,
+    /// What was looked up about pods that something blocks.
+    pub details: Details,
 }
 
 /// A LifecycleEvent.
@@ -64,6 +69,24 @@ pub(super) struct Held<'a> {
     /// The process that drains says so.
     told: bool,
     wave: &'a str,
+    /// Since when it has had this reason, where the process that drains says so.
+    since: Option<Time>,
+    /// For how long; once the drain is over, for how long it had had it by then.
+    waited: Option<Duration>,
+}
+
+impl Held<'_> {
+    /// What manages the pod, where something blocks it: what was looked up, else its controller.
+    fn workload(&self, status: &NodeStatus) -> Option<WorkloadView> {
+        let blocked = self.reason.as_ref().filter(|reason| !is_ordinary(reason));
+        let controller = blocked.and(self.pod.controller.as_ref())?;
+        let known = status.details.workloads.get(&controller.uid).cloned();
+        Some(known.unwrap_or_else(|| WorkloadView {
+            kind: controller.kind.clone(),
+            name: controller.name.clone(),
+            ready: None,
+        }))
+    }
 }
 
 impl NodeStatus {
@@ -104,6 +127,8 @@ impl NodeStatus {
     /// Every pod, and why it is still there.
     pub(super) fn held(&self, now: Time) -> Vec<Held<'_>> {
         let view = self.fresh(now);
+        // What was so at the end does not grow any longer.
+        let by = view.map_or(now, |view| if view.ended.is_some() { view.at } else { now });
         let told: BTreeMap<&Uid, &PodView> = view
             .into_iter()
             .flat_map(|view| view.pods.iter().map(|pod| (&pod.uid, pod)))
@@ -114,14 +139,41 @@ impl NodeStatus {
         for pod in pods {
             let known = told.get(&pod.id.uid);
             let (reason, is_told) = self.reason(pod, known.map(|known| &known.reason), now);
+            let since = known.and_then(|known| known.since).filter(|_| is_told);
             all.push(Held {
                 pod,
                 reason,
                 told: is_told,
                 wave: known.map_or("", |known| &known.wave),
+                since,
+                waited: since.map(|since| by.since(since)),
             });
         }
         all
+    }
+
+    /// The controllers of pods that something blocks, and the budgets that block pods: what is worth looking up.
+    pub fn blocked(&self, now: Time) -> (Vec<(&PodRef, &Controller)>, Vec<&Budget>) {
+        let held = self.held(now);
+        let blocked = held
+            .iter()
+            .filter(|held| held.reason.as_ref().is_some_and(|it| !is_ordinary(it)));
+        let controllers = blocked.filter_map(|held| Some((&held.pod.id, held.pod.controller.as_ref()?)));
+        let budgets = self.budgets.iter();
+        let blocks = |budget: &&Budget| {
+            let mut blocking = held.iter().filter_map(|held| budgets::blocking(self, held));
+            blocking.any(|it| std::ptr::eq(it, *budget))
+        };
+        (controllers.collect(), budgets.filter(blocks).collect())
+    }
+
+    /// Every pod on the node that is to leave, and why it is there, in words.
+    pub fn remaining(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
+        let leaving = self.held(now).into_iter().filter_map(|held| {
+            let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
+            Some((&held.pod.id, reason.name(), lines::told(&reason, now)))
+        });
+        leaving.collect()
     }
 
     /// Pods that are held by more than their turn and their own end, why in a word, and the facts.
@@ -133,6 +185,16 @@ impl NodeStatus {
         stuck.collect()
     }
 
+    /// The API server does not say which budgets there are too many of.
+    fn with_names(&self, pod: &Pod, reason: Reason) -> Reason {
+        match reason {
+            Reason::MoreThanOneBudget { message } => Reason::MoreThanOneBudget {
+                message: reasons::names_of_budgets(pod, &self.budgets).unwrap_or(message),
+            },
+            reason => reason,
+        }
+    }
+
     /// Its own end shows by itself, and sooner than anybody can write it.
     fn reason(&self, pod: &Pod, told: Option<&Reason>, now: Time) -> (Option<Reason>, bool) {
         let seen = || reasons::reason(pod, &self.node, &self.budgets, now);
@@ -140,7 +202,7 @@ impl NodeStatus {
             return (seen(), false);
         }
         if let Some(reason) = told {
-            return (Some(reason.clone()), true);
+            return (Some(self.with_names(pod, reason.clone())), true);
         }
         match self.fresh(now) {
             // It names every pod that is to leave, so the others stay.

@@ -1,5 +1,5 @@
-//! What is worth an Event of what holds a drain up: each pod and reason after a while, counted when it comes back, and no
-//! more than a person would read.
+//! What is worth an Event of what holds a drain up: each pod and reason after a while, and each budget that blocks pods;
+//! counted when it comes back, and no more than a person would read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,44 @@ const AFTER: Duration = Duration::from_secs(30);
 /// What holds it up for so long counts once more: Events expire, after an hour in most clusters.
 const STILL: Duration = Duration::from_secs(1800);
 
-/// Events of one drain. `scupper status` shows the others.
+/// Events of one drain about pods, and as many about budgets. `scupper status` shows the others.
 const MOST: usize = 50;
+
+/// Pods that an Event about their budget names.
+const NAMED: usize = 5;
 
 /// A pod, and the name of what holds it up.
 type Stuck = (PodRef, &'static str);
 
+/// The namespace and the name of a budget.
+type BudgetKey = (String, String);
+
+/// An Event that is due about a budget: the budget's name, a pod that it blocks, and what is to be said.
+pub type BudgetEvent = (String, PodRef, NodeEvent, Repeated);
+
 /// Remembers what was told of one drain.
 #[derive(Debug, Default)]
 pub struct StuckPods {
-    held: BTreeMap<Stuck, Hold>,
-    told: Tallies<Stuck>,
+    pods: Holds<Stuck>,
+    budgets: Holds<BudgetKey>,
+    /// A pod that each budget has blocked last.
+    examples: BTreeMap<BudgetKey, PodRef>,
+}
+
+/// What holds a drain up, and what was told of it.
+#[derive(Debug)]
+struct Holds<K> {
+    held: BTreeMap<K, Hold>,
+    told: Tallies<K>,
+}
+
+impl<K> Default for Holds<K> {
+    fn default() -> Self {
+        Self {
+            held: BTreeMap::new(),
+            told: Tallies::default(),
+        }
+    }
 }
 
 /// What holds a pod up without a break.
@@ -44,11 +71,50 @@ impl StuckPods {
         pods: &[(PodRef, Reason)],
     ) -> Vec<(PodRef, NodeEvent, Repeated)> {
         let stuck = pods.iter().filter(|(_, reason)| is_worth_an_event(reason));
-        let stuck = stuck.map(|(pod, reason)| ((pod.clone(), reason.name()), reason));
-        let stuck: Vec<_> = stuck.collect();
+        let stuck = stuck.map(|(pod, reason)| ((pod.clone(), reason.name()), event(request, reason)));
+        let due = self.pods.due(now, stuck.collect()).into_iter();
+        due.map(|((pod, _), event, repeated)| (pod, event, repeated))
+            .collect()
+    }
+
+    /// The Events that are due, each about a budget, whichever of its pods it blocks.
+    pub fn due_of_budgets(
+        &mut self,
+        now: Time,
+        request: &Request,
+        pods: &[(PodRef, Reason)],
+    ) -> Vec<BudgetEvent> {
+        let mut blocked: BTreeMap<BudgetKey, Vec<&PodRef>> = BTreeMap::new();
+        for (pod, reason) in pods {
+            if let Reason::BudgetExhausted { budget, .. } = reason
+                && !budget.is_empty()
+            {
+                let key = (pod.namespace.clone(), budget.clone());
+                blocked.entry(key).or_default().push(pod);
+            }
+        }
+        let first = blocked
+            .iter()
+            .filter_map(|(key, pods)| Some((key.clone(), (*pods.first()?).clone())));
+        self.examples.extend(first);
+        let events = blocked
+            .iter()
+            .map(|(key, pods)| (key.clone(), budget_event(request, pods)));
+        let due = self.budgets.due(now, events.collect()).into_iter();
+        let due = due.filter_map(|(key, event, repeated)| {
+            let pod = self.examples.get(&key)?.clone();
+            Some((key.1, pod, event, repeated))
+        });
+        due.collect()
+    }
+}
+
+impl<K: Ord + Clone> Holds<K> {
+    /// What is due of these, which is all that holds the drain up now.
+    fn due(&mut self, now: Time, stuck: Vec<(K, NodeEvent)>) -> Vec<(K, NodeEvent, Repeated)> {
         let keys: BTreeSet<_> = stuck.iter().map(|(key, _)| key).collect();
         self.held.retain(|key, _| keys.contains(key));
-        for (key, reason) in stuck {
+        for (key, event) in stuck {
             let begun = Hold {
                 since: now,
                 counted: None,
@@ -56,12 +122,10 @@ impl StuckPods {
             let hold = self.held.entry(key.clone()).or_insert(begun);
             let has_room = self.told.len() < MOST || self.told.knows(&key);
             if has_room && hold.counts(now) {
-                self.told.happened(now, key, event(request, reason));
+                self.told.happened(now, key, event);
             }
         }
-        let due = self.told.due(now).into_iter();
-        due.map(|((pod, _), event, repeated)| (pod, event, repeated))
-            .collect()
+        self.told.due(now)
     }
 }
 
@@ -83,6 +147,24 @@ fn event(request: &Request, reason: &Reason) -> NodeEvent {
     NodeEvent {
         warning: true,
         reason: reason.name().to_owned(),
+        note: one_line(&note),
+    }
+}
+
+fn budget_event(request: &Request, pods: &[&PodRef]) -> NodeEvent {
+    let named = pods.iter().take(NAMED).map(|pod| pod.name.as_str());
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match pods.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note = format!(
+        "{} of node {} waits: this budget allows no eviction of {named}{more}",
+        request.name, request.node
+    );
+    NodeEvent {
+        warning: true,
+        reason: "BudgetExhausted".to_owned(),
         note: one_line(&note),
     }
 }
@@ -184,6 +266,32 @@ mod tests {
     fn what_never_ends_is_told_before_its_event_expires() {
         let told = told(2 * 3600, |_| true);
         assert_eq!(told, [(30, 1), (1830, 1), (3630, 1), (5430, 1)]);
+    }
+
+    #[test]
+    fn a_budget_is_told_once_for_all_of_its_pods() {
+        let mut stuck = StuckPods::default();
+        let mut told = Vec::new();
+        for second in 0..100 {
+            // One after the other goes, which changes nothing for those that stay.
+            let names = ["cart-1", "cart-2", "cart-3"];
+            let pods = names.into_iter().skip(usize::from(second > 20));
+            let pods: Vec<_> = pods.map(|name| (pod(name), held(1))).collect();
+            let due = stuck.due_of_budgets(at(second), &request(), &pods);
+            told.extend(due.into_iter().map(|event| (second, event)));
+        }
+        let [(second, (budget, pod, event, repeated))] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert_eq!(
+            (*second, budget.as_str(), pod.name.as_str()),
+            (30, "cart", "cart-2")
+        );
+        assert_eq!((event.reason.as_str(), repeated.times), ("BudgetExhausted", 1));
+        assert_eq!(
+            event.note,
+            "drain-worker-1 of node worker-1 waits: this budget allows no eviction of cart-2, cart-3"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod agent;
 mod conditions;
+mod diagnosing;
 mod displaying;
 mod draining;
 mod events;

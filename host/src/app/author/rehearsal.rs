@@ -105,9 +105,10 @@ impl Rehearsal {
     /// What it would plan.
     pub async fn plan(&mut self) -> Planned {
         let _stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
-        let (node, pods) = {
+        let (node, pods, budgets) = {
             let world = self.play.world.lock();
-            (world.node.name.clone(), world.pods().cloned().collect())
+            let pods = world.pods().cloned().collect();
+            (world.node.name.clone(), pods, world.budgets.clone())
         };
         let result = match (&self.play.plan, &self.play.outcome) {
             (Some(plan), _) => Ok(plan.clone()),
@@ -120,6 +121,7 @@ impl Rehearsal {
             node,
             pods,
             result,
+            budgets: Some(budgets),
             answers: None,
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct World {
     pub(super) node: Node,
     pods: BTreeMap<Uid, Living>,
     gone: BTreeMap<Uid, PodRef>,
-    budgets: Vec<Budget>,
+    pub(super) budgets: Vec<Budget>,
     /// What happens by itself.
     due: Vec<(Time, Due)>,
     /// What a watch would tell, in order.

@@ -17,6 +17,8 @@ use crate::triggers::slm::ClaimStatus;
 
 /// What may not show in a watch is looked at after so long.
 const LOOK: Duration = Duration::from_secs(10);
+/// A pod outlives its grace period without any change that a watch shows, so the time is looked at this often.
+const TICK: Duration = Duration::from_secs(1);
 /// How long a driver may take to let go of what was taken back.
 const FAREWELL: Duration = Duration::from_secs(60);
 /// How long after the drain's own deadline the driver may say so.
@@ -49,6 +51,8 @@ pub(super) struct Follower<'a> {
     stage: Stage,
     sight: Sight,
     timer: Option<Instant>,
+    /// The node as it was seen last.
+    last: Option<NodeStatus>,
 }
 
 impl<'a> Follower<'a> {
@@ -79,6 +83,7 @@ impl<'a> Follower<'a> {
             stage: Stage::Asked,
             sight: Sight::default(),
             timer: Some(Instant::now() + hands.options.taken_within),
+            last: None,
         }
     }
 
@@ -108,6 +113,7 @@ impl<'a> Follower<'a> {
                         return Ok(self.ended(last).await);
                     }
                 }
+                () = sleep(TICK), if self.is_pod_terminating() => self.tell_again(),
                 () = sleep_until(timer.unwrap_or(look)), if timer.is_some() => {
                     if let Some(end) = self.overdue().await? {
                         return Ok(end);
@@ -125,6 +131,29 @@ impl<'a> Follower<'a> {
         let now = self.hands.options.clock.now();
         for seen in self.news.hear(&self.event, status, now) {
             self.tell(&seen);
+        }
+        self.last = Some(status.clone());
+    }
+
+    fn is_pod_terminating(&self) -> bool {
+        let pods = self.last.iter().flat_map(|last| &last.pods);
+        pods.into_iter().any(|pod| pod.deletion.is_some())
+    }
+
+    /// The same node at a later time.
+    fn tell_again(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.tell_news(&last);
+        }
+    }
+
+    /// The pods that are there although they were to leave, each with its reason, unless it was told before.
+    fn tell_remaining(&self) {
+        let now = self.hands.options.clock.now();
+        let remaining = self.last.iter().flat_map(|last| last.remaining(now));
+        for (pod, reason, message) in remaining.filter(|(pod, ..)| !self.news.is_waiting(pod)) {
+            let pod = pod.clone();
+            self.tell(&Seen::Waits { pod, reason, message });
         }
     }
 
@@ -250,6 +279,9 @@ impl<'a> Follower<'a> {
                 }
             }
         };
+        if matches!(told.end, End::Failed | End::Policy | End::Deadline) {
+            self.tell_remaining();
+        }
         self.tell(&Seen::Ended {
             outcome: told.outcome,
             message: told.message,

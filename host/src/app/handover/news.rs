@@ -34,6 +34,11 @@ pub(super) struct News {
 }
 
 impl News {
+    /// It was told that this pod waits, and it does so still.
+    pub(super) fn is_waiting(&self, pod: &PodRef) -> bool {
+        self.waits.contains_key(&pod.uid)
+    }
+
     /// What has become different.
     pub(super) fn hear(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
         let pods = status.pods.iter();

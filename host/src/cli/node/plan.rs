@@ -12,7 +12,7 @@ use crate::cli::Exit;
 use crate::cli::args::ClusterArgs;
 use crate::cli::commands::{complain, failed, print, wrong_options};
 use crate::clock::Clock;
-use crate::report::Format;
+use crate::report::{Format, plan_budget_lines, plan_budgets_to_json};
 
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, format: Format) -> ExitCode {
@@ -68,6 +68,10 @@ fn tell(plans: &[Planned], format: Format) -> Exit {
                 if let (Some(fields), Some(answers)) = (json.as_object_mut(), &planned.answers) {
                     fields.insert("answers".to_owned(), crate::report::answers_to_json(answers));
                 }
+                if let (Some(fields), Ok(plan)) = (json.as_object_mut(), &planned.result) {
+                    let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
+                    fields.insert("budgets".to_owned(), budgets);
+                }
                 json.to_string()
             }
         });
@@ -92,6 +96,7 @@ pub(crate) fn plan_for_people(planned: &Planned) -> String {
                 "A drain of node {node} would go like this; nothing was changed."
             )];
             lines.extend(plan_lines(plan, &names));
+            lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
             lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());
             lines.join("\n")
         }

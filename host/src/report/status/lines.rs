@@ -2,27 +2,28 @@
 
 use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
 
-use super::{Held, NodeStatus, advice};
+use super::budgets::{blocking, groups};
+use super::{Held, NodeStatus, NodeWish, advice};
 use crate::report::view::HookView;
 use crate::report::words::{count, one_line};
 
+/// What SLM writes.
+const TRANSITION: &str = "LifecycleTransition";
+
 /// Conditions that say something of a drain.
-const CONDITIONS: [&str; 4] = [
-    "DrainInProgress",
-    "Drained",
-    "LifecycleTransition",
-    "MaintenanceInProgress",
-];
+const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "MaintenanceInProgress"];
 
 /// As lines for people.
 pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let mut lines = head_lines(status, now);
     let held = status.held(now);
     let width = name_width(&held);
-    for held in &held {
-        lines.extend(pod_lines(held, width, &status.node.name, now));
+    for group in groups(status, &held) {
+        lines.extend(group.head_lines(status, now));
+        let pods = group.pods.iter();
+        lines.extend(pods.flat_map(|held| pod_lines(held, width, status, now)));
     }
-    lines.extend(untold_line(status, now));
+    lines.extend(tail_lines(status, now));
     lines
 }
 
@@ -38,22 +39,11 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
             wish.name,
             wish.state,
             wish.transition,
-            until(wish.deadline, now)
+            wish_deadline(status, wish, now)
         ));
     }
     for condition in conditions(node) {
-        let since = condition.since.map(|since| format!(" for {}", now.since(since)));
-        lines.push(format!(
-            "  condition  {}={}{}: {}",
-            condition.kind,
-            condition.status,
-            since.unwrap_or_default(),
-            one_line(if condition.message.is_empty() {
-                &condition.reason
-            } else {
-                &condition.message
-            })
-        ));
+        lines.push(condition_line(status, condition, now));
     }
     lines.push(format!("  {}", pod_words(status.pods.len())));
     lines
@@ -65,26 +55,86 @@ pub(super) fn name_width(held: &[Held<'_>]) -> usize {
     lengths.max().unwrap_or(0)
 }
 
-/// What is not known of the pods.
-pub(super) fn untold_line(status: &NodeStatus, now: Time) -> Option<String> {
-    let view = status.fresh(now).filter(|view| view.more > 0)?;
-    Some(format!("    the driver has not told of {} more", view.more))
+/// The event's own deadline. It leaves time to undo what the drain has changed, so it is later than the drain's: one of
+/// the two is enough to read.
+fn wish_deadline(status: &NodeStatus, wish: &NodeWish, now: Time) -> String {
+    let mark = status.node.checkpoint.as_ref();
+    let mark = mark.filter(|mark| mark.name == wish.name && mark.phase != Phase::Finished);
+    let own = mark.and_then(|mark| mark.deadline);
+    match (own, wish.deadline) {
+        (Some(own), Some(last)) if last > own => {
+            format!(", expires {} after the drain's deadline", last.since(own))
+        }
+        (Some(own), Some(last)) if last == own => String::new(),
+        (_, last) => until(last, now),
+    }
 }
 
-/// A pod, what holds it, and what to do.
-pub(super) fn pod_lines(held: &Held<'_>, width: usize, node: &str, now: Time) -> Vec<String> {
+fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> String {
+    let since = condition.since.map(|since| format!(" for {}", now.since(since)));
+    let said = [&condition.message, &condition.reason];
+    let said = said.into_iter().find(|text| !text.is_empty());
+    // The kubelet keeps this one for ever: without an event it says what an event was last.
+    let is_last = condition.kind == TRANSITION && !condition.reason.is_empty() && status.wishes.is_empty();
+    let last = if is_last {
+        format!(
+            " (reason {}, left by a LifecycleEvent that has ended)",
+            one_line(&condition.reason)
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "  condition  {}={}{}: {}{last}",
+        condition.kind,
+        condition.status,
+        since.unwrap_or_default(),
+        one_line(said.map_or("", String::as_str))
+    )
+}
+
+/// What is not known of the pods.
+pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let unread = status.details.unread.iter();
+    let mut lines: Vec<_> = unread
+        .map(|what| format!("    not shown: {}", one_line(what)))
+        .collect();
+    if let Some(view) = status.fresh(now).filter(|view| view.more > 0) {
+        lines.push(format!("    the driver has not told of {} more", view.more));
+    }
+    lines
+}
+
+/// A pod, what holds it, and what to do, unless its budget's group says that.
+pub(super) fn pod_lines(held: &Held<'_>, width: usize, status: &NodeStatus, now: Time) -> Vec<String> {
     let pod = &held.pod.id;
     let (name, text) = match &held.reason {
-        Some(reason) => (reason.name(), told(reason, now)),
+        Some(reason) => (reason.name(), held_words(held, reason, status, now)),
         None => ("-", String::new()),
     };
     let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
     let mut lines = vec![line.trim_end().to_owned()];
-    let next = held.reason.as_ref();
-    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, node)) {
+    let next = held.reason.as_ref().filter(|_| blocking(status, held).is_none());
+    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name)) {
         lines.push(format!("      next: {}", one_line(&next)));
     }
     lines
+}
+
+fn held_words(held: &Held<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
+    let mut text = told(reason, now);
+    // These two say for how long by themselves.
+    let is_ending = matches!(
+        reason,
+        Reason::Terminating { .. } | Reason::TerminatingPastGrace { .. }
+    );
+    if let Some(waited) = held.waited.filter(|_| !is_ending) {
+        text.push_str(&format!(", for {waited}"));
+    }
+    if let Some(workload) = held.workload(status) {
+        text.push_str(&format!(" ({})", workload.words()));
+    }
+    text
 }
 
 fn pod_words(pods: usize) -> String {
@@ -123,7 +173,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         }
         return lines;
     }
-    for hook in &mark.hooks {
+    for hook in mark.hooks.iter().filter(|_| !status.is_over()) {
         let of = subject(status, &hook.subject);
         lines.push(format!(
             "  hook       {} is not through with {}{of}, for {} now",
@@ -177,24 +227,33 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
 fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
     let mark = status.node.checkpoint.as_ref();
     let since = mark.map_or(hook.since, |mark| hook.began(&mark.hooks));
-    let mut lines = vec![format!(
-        "  hook       {} is not through with {}{}, for {} now: {}",
-        hook.policy,
-        hook.phase,
-        subject(status, &hook.subject),
-        now.since(since),
-        one_line(&hook.progress)
-    )];
+    // A drain that has ended runs no hook: this is where it stood then.
+    let ended = status.driver.as_ref().filter(|_| status.is_over());
+    let ended = ended.map(|view| view.at);
+    let (of, progress) = (subject(status, &hook.subject), one_line(&hook.progress));
+    let (policy, phase) = (&hook.policy, hook.phase);
+    let mut lines = vec![match ended {
+        Some(at) => format!(
+            "  hook       {policy} had not finished {phase}{of} when the drain ended, after {}: {progress}",
+            at.since(since)
+        ),
+        None => format!(
+            "  hook       {policy} is not through with {phase}{of}, for {} now: {progress}",
+            now.since(since)
+        ),
+    }];
+    let now = ended.unwrap_or(now);
+    let waits = if ended.is_some() { "waited" } else { "waits" };
     for on in &hook.waiting_for {
         let since = on.since.map(|since| format!(", for {}", now.since(since)));
         lines.push(format!(
-            "    waits for {}: {}{}",
+            "    {waits} for {}: {}{}",
             one_line(&on.what),
             one_line(&on.detail),
             since.unwrap_or_default()
         ));
     }
-    if let Some(mark) = mark {
+    if let Some(mark) = mark.filter(|_| ended.is_none()) {
         lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
     }
     lines

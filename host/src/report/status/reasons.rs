@@ -42,10 +42,8 @@ fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
     if pod.is_finished() {
         return None;
     }
-    let mut selecting = budgets.iter().filter(|budget| budget.selects(pod));
-    let budget = selecting.next()?;
-    if let Some(other) = selecting.next() {
-        let message = format!("{} and {}", budget.name, other.name);
+    let budget = budgets.iter().find(|budget| budget.selects(pod))?;
+    if let Some(message) = names_of_budgets(pod, budgets) {
         return Some(Reason::MoreThanOneBudget { message });
     }
     if !budget.observed {
@@ -59,4 +57,12 @@ fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
             budget.desired_healthy, budget.current_healthy
         ),
     })
+}
+
+/// The names of the budgets that select a pod, if there is more than one.
+pub(super) fn names_of_budgets(pod: &Pod, budgets: &[Budget]) -> Option<String> {
+    let selecting = budgets.iter().filter(|budget| budget.selects(pod));
+    let mut names: Vec<&str> = selecting.map(|budget| budget.name.as_str()).collect();
+    names.sort_unstable();
+    (names.len() > 1).then(|| names.join(" and "))
 }

@@ -3,7 +3,8 @@
 
 use scupper_engine::Time;
 
-use super::lines::{head_lines, name_width, pod_lines, untold_line};
+use super::budgets::groups;
+use super::lines::{head_lines, name_width, pod_lines, tail_lines};
 use super::{NodeStatus, is_ordinary};
 use crate::report::Size;
 use crate::report::live::{fold, share};
@@ -54,8 +55,10 @@ struct Part {
     tail: Vec<String>,
 }
 
+/// A pod, or what is said of all pods of a group.
 struct PodPart {
     lines: Vec<String>,
+    is_pod: bool,
     /// It is held by more than its turn and its own end.
     is_stuck: bool,
 }
@@ -67,14 +70,24 @@ impl Part {
         };
         let held = status.held(now);
         let width = name_width(&held);
-        let pods = held.iter().map(|held| PodPart {
-            lines: folded(pod_lines(held, width, &status.node.name, now)),
-            is_stuck: held.reason.as_ref().is_some_and(|reason| !is_ordinary(reason)),
-        });
+        let mut pods = Vec::new();
+        for group in groups(status, &held) {
+            let head = folded(group.head_lines(status, now));
+            pods.extend((!head.is_empty()).then_some(PodPart {
+                lines: head,
+                is_pod: false,
+                is_stuck: true,
+            }));
+            pods.extend(group.pods.iter().map(|held| PodPart {
+                lines: folded(pod_lines(held, width, status, now)),
+                is_pod: true,
+                is_stuck: held.reason.as_ref().is_some_and(|reason| !is_ordinary(reason)),
+            }));
+        }
         Self {
             head: folded(head_lines(status, now)),
-            pods: pods.collect(),
-            tail: folded(untold_line(status, now).into_iter().collect()),
+            pods,
+            tail: folded(tail_lines(status, now)),
         }
     }
 
@@ -102,10 +115,11 @@ impl Part {
                 break;
             }
             lines.extend(pod.lines.iter().cloned());
-            shown += 1;
+            shown += usize::from(pod.is_pod);
         }
-        if lines.len() < rows && shown < self.pods.len() {
-            let more = format!("    and {} more", self.pods.len() - shown);
+        let all = self.pods.iter().filter(|it| it.is_pod).count();
+        if lines.len() < rows && shown < all {
+            let more = format!("    and {} more", all - shown);
             lines.extend(fold(&more, columns).into_iter().take(1));
         }
         lines

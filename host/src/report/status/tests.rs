@@ -1,5 +1,6 @@
 //! Reasons, lines and JSON of a node that is stuck in every way that shows.
 
+mod details;
 mod table;
 
 use scupper_engine::{
@@ -141,7 +142,9 @@ fn people_read_what_to_do() {
         "  event      drain-worker-1: InProgress, transition drain.slm.k8s.io, overdue by 10s",
         "  6 pods here:",
         "    shop/calm   -",
+        "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
         "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
+        "    budget shop/db blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
         "    shop/db     BudgetNotObserved     its disruption budget is not up to date: db is still being processed",
         "    shop/slow   Terminating           it is ending, 20s of its grace left",
         "    shop/stuck  TerminatingPastGrace  it should have ended; finalizers: example.com/hold, for 1m40s now",
@@ -172,6 +175,7 @@ fn view() -> DriverView {
         uid: Uid(name.into()),
         wave: "late".into(),
         reason,
+        since: Some(Time::from_millis(980_000)),
     };
     DriverView {
         drain: "id".into(),

@@ -11,6 +11,8 @@ use super::{DriverView, HookView, PlanView, PodView, WaveView};
 pub struct ViewKeeper {
     wave: Option<WaveView>,
     waves: BTreeMap<Uid, String>,
+    /// The name of what each pod waits for, and since when.
+    waits: BTreeMap<Uid, (String, Time)>,
     hooks: BTreeMap<(String, HookPhase, Subject), HookView>,
     ended: Option<String>,
     /// `None`: nobody wants it.
@@ -23,6 +25,19 @@ impl ViewKeeper {
     pub fn and_plan(mut self) -> Self {
         self.plan = Some(None);
         self
+    }
+
+    /// Takes over since when pods wait, from what an earlier process of the same drain published.
+    pub fn resume(&mut self, published: &DriverView) {
+        for pod in &published.pods {
+            let name = pod.reason.name();
+            let Some(since) = pod.since else { continue };
+            let known = self.waits.entry(pod.uid.clone());
+            let known = known.or_insert_with(|| (name.to_owned(), since));
+            if known.0 == name {
+                known.1 = known.1.min(since);
+            }
+        }
     }
 
     /// Something happened.
@@ -70,6 +85,16 @@ impl ViewKeeper {
             } => {
                 self.hooks.remove(&(policy.clone(), *phase, subject.clone()));
             }
+            Notice::PodWaits { pod, reason } => {
+                let known = self.waits.get(&pod.uid);
+                if known.is_none_or(|(name, _)| name != reason.name()) {
+                    let begun = (reason.name().to_owned(), now);
+                    self.waits.insert(pod.uid.clone(), begun);
+                }
+            }
+            Notice::PodGone { pod, .. } => {
+                self.waits.remove(&pod.uid);
+            }
             Notice::Finished { outcome, .. } if !outcome.is_success() => {
                 self.ended = Some(format!("{}: {outcome}", outcome.name()));
             }
@@ -82,6 +107,7 @@ impl ViewKeeper {
         let leaving = pods.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
         let pods = leaving.map(|(pod, reason)| PodView {
             wave: self.waves.get(&pod.uid).cloned().unwrap_or_default(),
+            since: self.since(&pod.uid, &reason),
             uid: pod.uid,
             reason,
         });
@@ -95,5 +121,10 @@ impl ViewKeeper {
             pods: pods.collect(),
             more: 0,
         }
+    }
+    /// The engine reports a reason when it changes, so a pod whose last report differs has only just changed.
+    fn since(&self, pod: &Uid, reason: &Reason) -> Option<Time> {
+        let (name, since) = self.waits.get(pod)?;
+        (name == reason.name()).then_some(*since)
     }
 }

@@ -86,6 +86,8 @@ pub struct PodView {
     pub wave: String,
     /// Why it is still there.
     pub reason: Reason,
+    /// Since when it has been there for this reason, as far as that is known.
+    pub since: Option<Time>,
 }
 
 impl DriverView {

@@ -68,6 +68,8 @@ struct WirePod {
     uid: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     wave: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<u64>,
     #[serde(flatten)]
     reason: WireReason,
 }
@@ -80,6 +82,7 @@ pub fn encode(view: &DriverView) -> String {
         let wire = WirePod {
             uid: short(&pod.uid.0),
             wave: short(&pod.wave),
+            since: pod.since.map(Time::as_millis),
             reason: reason::to_wire(&pod.reason),
         };
         let size = serde_json::to_string(&wire).map_or(usize::MAX, |text| text.len() + 1);
@@ -115,6 +118,7 @@ pub fn decode(text: &str) -> Option<DriverView> {
         Some(PodView {
             uid: Uid(pod.uid),
             wave: pod.wave,
+            since: pod.since.map(Time::from_millis),
             reason: reason::from_wire(pod.reason)?,
         })
     });

@@ -26,6 +26,7 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
                 uid: Uid((*name).into()),
                 wave: "all".into(),
                 reason: Reason::ParallelLimit,
+                since: None,
             })
             .collect(),
         ..DriverView::default()

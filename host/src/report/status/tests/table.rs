@@ -29,12 +29,14 @@ fn what_is_stuck_comes_first_where_there_is_not() {
         "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
         "  driver     has told of nothing that holds it up; what follows is what the API server shows",
         "  6 pods here:",
-        "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
+        "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
         "      next: kubectl -n shop describe pdb cart    # it lets a pod go once another one is ready elsewhere: add a replica, or mend what is not ready",
+        "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
         "    and 5 more",
     ];
+    assert_eq!(table(&[stuck()], 400, 9), expected);
     assert_eq!(table(&[stuck()], 400, 8), expected);
-    assert_eq!(table(&[stuck()], 400, 7), expected);
+    assert_eq!(table(&[stuck()], 400, 7)[6], "    and 6 more");
     assert_eq!(
         table(&[stuck()], 400, 5)[3..],
         ["  6 pods here:", "    and 6 more"]

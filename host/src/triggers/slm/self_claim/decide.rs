@@ -62,7 +62,8 @@ impl Own {
             ClaimStatus::Pending => self.claim(seen, sight, now),
             ClaimStatus::Claimed => self.drive(seen, sight, strange, now),
             ClaimStatus::Other(word) => Move::Leave(format!("its claim status `{word}` is not known")),
-            ClaimStatus::Failed | ClaimStatus::SlaExpired | ClaimStatus::Succeeded => self.clean_up(seen),
+            ClaimStatus::Failed | ClaimStatus::SlaExpired => self.clean_up_failed(seen, sight, strange),
+            ClaimStatus::Succeeded => self.clean_up(seen),
         }
     }
 
@@ -129,6 +130,18 @@ impl Own {
             start: transition.start.clone(),
             end: transition.end.clone(),
         }))
+    }
+
+    /// A failed event must not leave a condition that says that it has begun: the next reader would take the node for one
+    /// that is under way. This comes after the event's end is written, so that no restart begins it anew.
+    fn clean_up_failed(&self, seen: &Claimable, sight: &Sight, strange: bool) -> Move {
+        let is_ours = seen.event.driver.as_ref() == Some(&self.driver) && seen.is_held() && !strange;
+        let transition = sight.transition.as_ref().filter(|_| is_ours);
+        let stale = transition.filter(|it| reason_for(&it.name, &sight.condition) == it.start);
+        match stale.filter(|it| !it.start.is_empty()) {
+            Some(transition) => reset(transition),
+            None => self.clean_up(seen),
+        }
     }
 
     /// What is over is let go and deleted, if it was ours.

@@ -337,3 +337,22 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
         "{claim:?}"
     );
 }
+
+#[test]
+fn a_failed_event_leaves_no_start_in_the_condition() {
+    for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired] {
+        let over = seen(claim.clone(), &[FINALIZER]);
+        let released = write(&over, over.release());
+        assert_eq!(next(&sight(&over, "s")), reset(&transition()), "{claim:?}");
+        for reason in ["", "x", "another"] {
+            assert_eq!(next(&sight(&over, reason)), released, "{claim:?} {reason}");
+        }
+        // By now the condition may be that of the next event.
+        assert_eq!(own().next(&sight(&over, "s"), true, NOW), released);
+        // What is released is not looked at once more.
+        let bare = seen(claim, &[]);
+        assert_eq!(next(&sight(&bare, "s")), Move::Do(Action::Remove(bare.clone())));
+    }
+    let done = seen(ClaimStatus::Succeeded, &[FINALIZER]);
+    assert_eq!(next(&sight(&done, "s")), write(&done, done.release()));
+}

@@ -1,0 +1,417 @@
+//! What a person asks about a pod that is not evicted: the workload behind it, whose budget blocks it, and which pods
+//! that budget counts are not ready. Read for `scupper status` with the caller's rights; a drain reads none of it.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Budget, Controller, Operator, Selector, Time};
+use serde::Deserialize;
+
+use super::listing::{self, Source};
+use super::transport::escaped;
+use super::wire::{Condition, Meta, moment, nullable};
+use super::{Cluster, ReadError};
+
+/// What manages the pods of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Its kind, such as `Deployment`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// How many of its pods are ready, and how many it wants; `None`: it counts none.
+    pub ready: Option<(u32, u32)>,
+}
+
+/// What a PodDisruptionBudget says beyond its figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetOrigin {
+    /// What made it: its owner, its Helm release, or the tool that manages it.
+    pub owner: Option<String>,
+    /// Since when it has allowed no eviction.
+    pub since: Option<Time>,
+    /// Pods whose eviction it has granted and that it has not seen go, and when that was.
+    pub granted: BTreeMap<String, Time>,
+}
+
+/// A pod that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadyPod {
+    /// Its name.
+    pub name: String,
+    /// Its node; empty: none yet.
+    pub node: String,
+    /// Since when it has not been ready.
+    pub since: Option<Time>,
+    /// In the words of the API server and the kubelet.
+    pub why: String,
+}
+
+impl Cluster {
+    /// What manages the pods of this controller: the Deployment behind a ReplicaSet, else the controller itself.
+    pub async fn workload(&self, namespace: &str, controller: &Controller) -> Result<Workload, ReadError> {
+        let bare = |kind: &str, name: &str| Workload {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            ready: None,
+        };
+        let Some(path) = path_of(
+            namespace,
+            &controller.api_version,
+            &controller.kind,
+            &controller.name,
+        ) else {
+            return Ok(bare(&controller.kind, &controller.name));
+        };
+        let what = format!("{} {}", controller.kind.to_lowercase(), controller.name);
+        let Some(found) = self.find::<WireWorkload>(&path, &what).await? else {
+            return Ok(bare(&controller.kind, &controller.name));
+        };
+        let mut owners = found.metadata.owner_references.iter();
+        let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else {
+            return Ok(found.named(&controller.kind, &controller.name));
+        };
+        let Some(path) = path_of(namespace, &owner.api_version, &owner.kind, &owner.name) else {
+            return Ok(bare(&owner.kind, &owner.name));
+        };
+        let what = format!("{} {}", owner.kind.to_lowercase(), owner.name);
+        let above = self.find::<WireWorkload>(&path, &what).await?;
+        Ok(above.map_or_else(
+            || bare(&owner.kind, &owner.name),
+            |above| above.named(&owner.kind, &owner.name),
+        ))
+    }
+
+    /// Where a budget comes from; `None`: there is none of that name.
+    pub async fn budget_origin(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<BudgetOrigin>, ReadError> {
+        let path = format!(
+            "/apis/policy/v1/namespaces/{}/poddisruptionbudgets/{}",
+            escaped(namespace),
+            escaped(name)
+        );
+        let what = format!("poddisruptionbudget {name}");
+        let found = self.find::<WireOrigin>(&path, &what).await?;
+        Ok(found.map(WireOrigin::into_origin))
+    }
+
+    /// The pods that a budget counts and that are not ready, on whatever node. Those that have finished or are being
+    /// deleted are not expected to become ready.
+    pub async fn unready_pods(&self, budget: &Budget) -> Result<Vec<UnreadyPod>, ReadError> {
+        let Some(selector) = selector_text(&budget.selector) else {
+            return Ok(Vec::new());
+        };
+        let source = Source {
+            path: format!("/api/v1/namespaces/{}/pods", escaped(&budget.namespace)),
+            selector: Some(format!("labelSelector={}", escaped(&selector))),
+            optional: false,
+        };
+        let listed = listing::list::<WireReplica>(self.client(), &source, self.options()).await;
+        let (pods, _) = listed.map_err(|fault| fault.read(&format!("list pods in {}", budget.namespace)))?;
+        Ok(pods.into_iter().filter_map(WireReplica::into_unready).collect())
+    }
+}
+
+/// Where an object of the built-in workload kinds is; `None`: of another kind.
+fn path_of(namespace: &str, api_version: &str, kind: &str, name: &str) -> Option<String> {
+    let resource = match kind {
+        "ReplicaSet" => "replicasets",
+        "Deployment" => "deployments",
+        "StatefulSet" => "statefulsets",
+        _ => return None,
+    };
+    (api_version == "apps/v1").then(|| {
+        format!(
+            "/apis/apps/v1/namespaces/{}/{resource}/{}",
+            escaped(namespace),
+            escaped(name)
+        )
+    })
+}
+
+/// As the API takes it in a query; `None`: it selects nothing, or cannot be written so.
+fn selector_text(selector: &Selector) -> Option<String> {
+    if selector.nothing {
+        return None;
+    }
+    let labels = selector.labels.iter();
+    let mut terms: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+    for term in &selector.expressions {
+        let (key, values) = (&term.key, term.values.join(","));
+        terms.push(match term.operator {
+            Operator::In => format!("{key} in ({values})"),
+            Operator::NotIn => format!("{key} notin ({values})"),
+            Operator::Exists => key.clone(),
+            Operator::DoesNotExist => format!("!{key}"),
+            Operator::GreaterThan | Operator::LessThan => return None,
+        });
+    }
+    Some(terms.join(","))
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireWorkload {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: WorkloadSpec,
+    #[serde(deserialize_with = "nullable")]
+    status: WorkloadStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WorkloadSpec {
+    replicas: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WorkloadStatus {
+    ready_replicas: Option<u32>,
+}
+
+impl WireWorkload {
+    fn named(&self, kind: &str, name: &str) -> Workload {
+        let ready = self.status.ready_replicas.unwrap_or(0);
+        Workload {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            ready: self.spec.replicas.map(|wanted| (ready, wanted)),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireOrigin {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    status: OriginStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct OriginStatus {
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
+    disrupted_pods: BTreeMap<String, Moment>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+struct Moment(#[serde(deserialize_with = "moment")] Option<Time>);
+
+impl WireOrigin {
+    fn into_origin(self) -> BudgetOrigin {
+        let refuses = |it: &&Condition| it.kind == "DisruptionAllowed" && it.status == "False";
+        let since = self.status.conditions.iter().find(refuses);
+        let granted = self.status.disrupted_pods.into_iter();
+        BudgetOrigin {
+            owner: owner_of(&self.metadata),
+            since: since.and_then(|it| it.last_transition_time),
+            granted: granted.filter_map(|(pod, at)| Some((pod, at.0?))).collect(),
+        }
+    }
+}
+
+/// The strongest hint first: an owner deletes it, a Helm release or another tool writes it again.
+fn owner_of(meta: &Meta) -> Option<String> {
+    let owner = meta.owner_references.first();
+    let owner = owner.map(|owner| format!("{} {}", owner.kind, owner.name));
+    let release = || {
+        let name = meta.annotations.get("meta.helm.sh/release-name")?;
+        Some(format!("Helm release {name}"))
+    };
+    let tool = || {
+        let tool = meta.labels.get("app.kubernetes.io/managed-by")?;
+        Some(format!("managed by {tool}"))
+    };
+    owner.or_else(release).or_else(tool)
+}
+
+/// A pod, as little of it as tells why it is not ready.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireReplica {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: ReplicaSpec,
+    #[serde(deserialize_with = "nullable")]
+    status: ReplicaStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ReplicaSpec {
+    #[serde(deserialize_with = "nullable")]
+    node_name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ReplicaStatus {
+    #[serde(deserialize_with = "nullable")]
+    phase: String,
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
+    init_container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "nullable")]
+    container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContainerStatus {
+    name: String,
+    #[serde(deserialize_with = "nullable")]
+    state: ContainerState,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContainerState {
+    waiting: Option<Waiting>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    #[serde(deserialize_with = "nullable")]
+    reason: String,
+    #[serde(deserialize_with = "nullable")]
+    message: String,
+}
+
+impl WireReplica {
+    fn into_unready(self) -> Option<UnreadyPod> {
+        let is_over = matches!(self.status.phase.as_str(), "Succeeded" | "Failed");
+        let condition = |kind: &str| self.status.conditions.iter().find(|it| it.kind == kind);
+        let ready = condition("Ready");
+        let is_ready = ready.is_some_and(|it| it.status == "True");
+        if is_ready || is_over || self.metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let since = ready.and_then(|it| it.last_transition_time);
+        Some(UnreadyPod {
+            why: self.why(),
+            since: since.or(self.metadata.creation_timestamp),
+            name: self.metadata.name,
+            node: self.spec.node_name,
+        })
+    }
+
+    /// What the scheduler says, else what a container waits for, else the pod's own condition.
+    fn why(&self) -> String {
+        let condition = |kind: &str| {
+            let refused = |it: &&Condition| it.kind == kind && it.status == "False";
+            let found = self.status.conditions.iter().find(refused)?;
+            Some(joined(&found.reason, &found.message))
+        };
+        let waiting = || {
+            let init = self.status.init_container_statuses.iter();
+            let mut all = init.chain(&self.status.container_statuses);
+            all.find_map(|container| {
+                let waiting = container.state.waiting.as_ref()?;
+                let why = joined(&waiting.reason, &waiting.message);
+                Some(format!("container {}: {why}", container.name))
+            })
+        };
+        let told = condition("PodScheduled").or_else(waiting);
+        let told = told.or_else(|| condition("Ready")).filter(|it| !it.is_empty());
+        told.unwrap_or_else(|| format!("phase {}", self.status.phase))
+    }
+}
+
+fn joined(reason: &str, message: &str) -> String {
+    match (reason, message) {
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::Requirement;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn unready(status: Value) -> Option<UnreadyPod> {
+        let pod = json!({"metadata": {"name": "cart-3"}, "spec": {"nodeName": null}, "status": status});
+        let pod: WireReplica = serde_json::from_value(pod).unwrap();
+        pod.into_unready()
+    }
+
+    #[test]
+    fn the_cause_nearest_to_the_pod_is_named() {
+        let unscheduled = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/3 nodes are available"}]});
+        let pod = unready(unscheduled).unwrap();
+        assert_eq!(
+            (pod.why.as_str(), pod.node.as_str()),
+            ("Unschedulable: 0/3 nodes are available", "")
+        );
+        let waiting = json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "False", "reason": "Other"}],
+            "initContainerStatuses": [{"name": "done", "state": {"terminated": {}}}],
+            "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]});
+        assert_eq!(unready(waiting).unwrap().why, "container main: ImagePullBackOff");
+        let probe = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False",
+            "reason": "ContainersNotReady"}]});
+        assert_eq!(unready(probe).unwrap().why, "ContainersNotReady");
+        assert_eq!(unready(json!({"phase": "Pending"})).unwrap().why, "phase Pending");
+        assert_eq!(unready(json!({"phase": "Failed"})), None);
+        let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        assert_eq!(unready(ready), None);
+    }
+
+    #[test]
+    fn a_budget_belongs_to_its_owner_before_any_tool() {
+        let origin = |metadata: Value| {
+            let status = json!({"disruptedPods": {"a": "1970-01-01T00:00:09Z"}, "conditions": null});
+            let wire: WireOrigin =
+                serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
+            wire.into_origin()
+        };
+        let helm = json!({"annotations": {"meta.helm.sh/release-name": "shop"}, "labels": {"app.kubernetes.io/managed-by": "Helm"}});
+        assert_eq!(origin(helm).owner.as_deref(), Some("Helm release shop"));
+        let owned = json!({"labels": {"app.kubernetes.io/managed-by": "operator"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Cluster", "name": "pg", "uid": "u"}]});
+        assert_eq!(origin(owned).owner.as_deref(), Some("Cluster pg"));
+        let bare = origin(json!({}));
+        assert_eq!(bare.owner, None);
+        assert_eq!(
+            bare.granted,
+            BTreeMap::from([("a".to_owned(), Time::from_millis(9_000))])
+        );
+    }
+
+    #[test]
+    fn selectors_are_written_as_the_api_reads_them() {
+        let term = |operator, values: &[&str]| Requirement {
+            key: "tier".into(),
+            operator,
+            values: values.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let selector = Selector {
+            labels: [("app".to_owned(), "cart".to_owned())].into(),
+            expressions: vec![
+                term(Operator::In, &["a", "b"]),
+                term(Operator::NotIn, &["c"]),
+                term(Operator::Exists, &[]),
+                term(Operator::DoesNotExist, &[]),
+            ],
+            nothing: false,
+        };
+        assert_eq!(
+            selector_text(&selector).unwrap(),
+            "app=cart,tier in (a,b),tier notin (c),tier,!tier"
+        );
+        assert_eq!(selector_text(&Selector::NOTHING), None);
+    }
+}

@@ -1,0 +1,207 @@
+//! What was looked up, what has ended, and how long it lasts.
+
+use super::*;
+
+/// The event ends later than the drain, which needs time to undo what it has changed: one deadline is enough.
+#[test]
+fn one_deadline_is_told_and_the_other_relative_to_it() {
+    let mut status = stuck();
+    let wish = |deadline| NodeWish {
+        name: "drain-worker-1".into(),
+        transition: "drain.slm.k8s.io".into(),
+        state: "Claimed".into(),
+        deadline: Some(Time::from_millis(deadline)),
+        deleting: false,
+    };
+    let events = |status: &NodeStatus| -> Vec<String> {
+        let lines = status_lines(status, NOW).into_iter();
+        lines.filter(|line| line.starts_with("  event ")).collect()
+    };
+    status.wishes = vec![wish(1_075_000), wish(1_060_000)];
+    let expected = [
+        "  event      drain-worker-1: Claimed, transition drain.slm.k8s.io, expires 15s after the drain's deadline",
+        "  event      drain-worker-1: Claimed, transition drain.slm.k8s.io",
+    ];
+    assert_eq!(events(&status), expected);
+    // The deadline of another event is its own.
+    status.wishes.truncate(1);
+    status.wishes[0].name = "another".into();
+    assert!(
+        events(&status)[0].ends_with(", to end within 1m15s"),
+        "{:?}",
+        events(&status)
+    );
+}
+
+#[test]
+fn a_drain_that_has_ended_runs_no_hook() {
+    let mut status = stuck();
+    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
+    status.node = fixture::node(mark(Phase::Finished, vec![hook]));
+    let hooks = |status: &NodeStatus| -> Vec<String> {
+        let much_later = NOW + Duration::from_secs(86_400);
+        let lines = status_lines(status, much_later).into_iter();
+        let lines = lines.skip_while(|line| !line.starts_with("  hook "));
+        lines.take_while(|line| !line.ends_with("pods here:")).collect()
+    };
+    assert_eq!(hooks(&status), [""; 0], "it has said nothing at its end");
+    status.driver = Some(DriverView {
+        ended: Some("DeadlineExceeded: the deadline passed".into()),
+        ..view()
+    });
+    let expected = [
+        "  hook       slurm had not finished before-evict of shop/db when the drain ended, after 56s: \
+         0 of 1 Slurm nodes drained",
+        "    waited for slurm/gpu-0: allocated: jobs still run, for 56s",
+    ];
+    assert_eq!(hooks(&status), expected);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["drain"]["hooks"][0]["running"], false);
+}
+
+/// Kubelets never clear it.
+#[test]
+fn a_transition_without_an_event_is_said_to_be_left() {
+    let mut status = stuck();
+    status.node.conditions = vec![scupper_engine::Condition {
+        kind: "LifecycleTransition".into(),
+        status: "True".into(),
+        reason: "drain-started".into(),
+        message: "Lifecycle Transition 'drain'".into(),
+        since: None,
+    }];
+    let line = |status: &NodeStatus| {
+        let lines = status_lines(status, NOW).into_iter();
+        lines
+            .filter(|line| line.starts_with("  condition "))
+            .collect::<String>()
+    };
+    assert_eq!(
+        line(&status),
+        "  condition  LifecycleTransition=True: Lifecycle Transition 'drain' (reason drain-started, left by a \
+         LifecycleEvent that has ended)"
+    );
+    status.wishes = vec![NodeWish {
+        name: "drain-worker-1".into(),
+        transition: "drain".into(),
+        state: "Claimed".into(),
+        deadline: None,
+        deleting: false,
+    }];
+    assert!(line(&status).ends_with("'drain'"), "{}", line(&status));
+}
+
+#[test]
+fn budgets_that_are_too_many_are_named_whoever_says_so() {
+    let mut status = stuck();
+    let refused = PodView {
+        uid: Uid("twice".into()),
+        wave: String::new(),
+        reason: Reason::MoreThanOneBudget {
+            message: "This pod has more than one PodDisruptionBudget".into(),
+        },
+        since: Some(Time::from_millis(940_000)),
+    };
+    status.driver = Some(DriverView {
+        pods: vec![refused],
+        ..view()
+    });
+    let words = "two disruption budgets select it: one and two, for 1m00s";
+    let lines = status_lines(&status, NOW);
+    assert!(lines.iter().any(|line| line.ends_with(words)), "{lines:#?}");
+    // Without the right to read them the server's words stay.
+    status.budgets.clear();
+    let lines = status_lines(&status, NOW);
+    let words = "select it: This pod has more than one PodDisruptionBudget, for 1m00s";
+    assert!(lines.iter().any(|line| line.ends_with(words)), "{lines:#?}");
+}
+
+#[test]
+fn pods_of_one_budget_are_one_group_with_what_was_looked_up() {
+    let mut status = stuck();
+    let controller = Controller {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: "cart-7d9f".into(),
+        uid: Uid("set".into()),
+        missing: false,
+    };
+    let of_cart = |name: &str| Pod {
+        labels: [("app".to_owned(), "cart".to_owned())].into(),
+        controller: Some(controller.clone()),
+        ..pod(name)
+    };
+    status.pods = vec![of_cart("cart"), pod("db"), of_cart("cart-2")];
+    let line = |status: &NodeStatus, begins: &str| {
+        let mut lines = status_lines(status, NOW).into_iter();
+        lines
+            .find(|line| line.trim_start().starts_with(begins))
+            .unwrap_or_default()
+    };
+    assert!(line(&status, "shop/cart ").ends_with("(ReplicaSet cart-7d9f)"));
+    status.details.workloads.insert(
+        Uid("set".into()),
+        WorkloadView {
+            kind: "Deployment".into(),
+            name: "cart".into(),
+            ready: Some((2, 3)),
+        },
+    );
+    let unready = UnreadyView {
+        name: "cart-3".into(),
+        node: "worker-2".into(),
+        since: Some(Time::from_millis(700_000)),
+        why: "container main: CrashLoopBackOff".into(),
+    };
+    let granted = [("gone", 990_000), ("cart", 940_000), ("new", 999_500)];
+    let granted = granted.map(|(name, at)| (name.to_owned(), Time::from_millis(at)));
+    let details = BudgetView {
+        owner: Some("Helm release shop".into()),
+        since: Some(Time::from_millis(880_000)),
+        granted: granted.into(),
+        unready: vec![unready],
+    };
+    status
+        .details
+        .budgets
+        .insert(("shop".into(), "cart".into()), details);
+    let lines = status_lines(&status, NOW);
+    let begins = lines
+        .iter()
+        .position(|line| line.starts_with("    budget shop/cart "))
+        .unwrap();
+    let expected = [
+        "    budget shop/cart blocks 2 pods: 0 evictions allowed now, 2 healthy pods needed, 2 healthy, none allowed \
+         for 2m00s; owner: Helm release shop",
+        "      not ready: shop/cart-3 on worker-2 for 5m00s: container main: CrashLoopBackOff",
+        "      shop/cart: its eviction was granted 1m00s ago, but the pod was never deleted: the request was cut off; \
+         the budget counts it as evicted for another 1m00s",
+        "      shop/gone: its eviction was granted 10s ago, but the pod was never deleted: the request was cut off; \
+         the budget counts it as evicted for another 1m50s",
+    ];
+    assert_eq!(lines[begins..begins + 4], expected);
+    assert!(lines[begins + 4].starts_with("      next: kubectl -n shop describe pdb cart "));
+    for (line, name) in lines[begins + 5..].iter().zip(["shop/cart ", "shop/cart-2 "]) {
+        assert!(line.trim_start().starts_with(name), "{line}");
+        assert!(line.ends_with("(Deployment cart, 2 of 3 ready)"), "{line}");
+    }
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.contains("describe pdb cart "))
+            .count(),
+        1
+    );
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["budgets"][0]["cutOff"][0]["countedUntil"], 1_060_000);
+    // An eviction of a pod that is ending has come to its end.
+    status.pods[0] = Pod {
+        labels: status.pods[0].labels.clone(),
+        ..ending("cart", 1_020_000, &[])
+    };
+    let lines = status_lines(&status, NOW);
+    assert!(
+        !lines.iter().any(|line| line.contains("shop/cart: its eviction")),
+        "{lines:#?}"
+    );
+}
