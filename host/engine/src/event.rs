@@ -73,7 +73,13 @@ pub enum Answer {
         /// Why.
         message: String,
     },
-    /// To the writes of the node: it will never work (no right to, no room for it).
+    /// To the writes of the node: 401 or 403. The API server answers so for a moment after a restart, too, or while
+    /// keys rotate, so the write is tried again for [`Settings::forbidden_timeout`](crate::Settings).
+    Forbidden {
+        /// The server's words.
+        message: String,
+    },
+    /// To the writes of the node: it will never work (invalid, no room for it).
     Rejected {
         /// Why.
         message: String,

@@ -75,6 +75,14 @@ pub struct Settings {
     pub uncordon_on_failure: bool,
     /// How often a controller may put a pod back before it is no longer chased.
     pub max_returns: u32,
+    /// How long the API server may go on refusing the writes of the node with 401 or 403 before the drain fails. Only
+    /// time between two refusals in a row counts; zero: the first one fails it.
+    pub forbidden_timeout: Duration,
+}
+
+impl Settings {
+    /// [`Settings::forbidden_timeout`] where nothing else is said.
+    pub const FORBIDDEN_TIMEOUT: Duration = Duration::from_secs(120);
 }
 
 impl Settings {
@@ -126,6 +134,7 @@ impl Default for Settings {
             own_pod: None,
             uncordon_on_failure: false,
             max_returns: 3,
+            forbidden_timeout: Self::FORBIDDEN_TIMEOUT,
         }
     }
 }

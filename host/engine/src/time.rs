@@ -52,6 +52,11 @@ impl Duration {
         self.0 / 1000
     }
 
+    /// This span without `other`; zero where `other` is the longer one.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// Twice the span, for back-off.
     pub const fn doubled(self) -> Self {
         Self(self.0.saturating_mul(2))
@@ -63,6 +68,14 @@ impl Add<Duration> for Time {
 
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl Add for Duration {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self(self.0.saturating_add(more.0))
     }
 }
 

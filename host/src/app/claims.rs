@@ -131,6 +131,7 @@ fn unwritten(error: WriteError) -> ClaimError {
     let text = error.to_string();
     match error {
         WriteError::Conflict { .. } => ClaimError::Conflict(text),
+        WriteError::Rejected { .. } if error.is_forbidden() => ClaimError::Forbidden(text),
         WriteError::Rejected { .. } => ClaimError::Refused(text),
         WriteError::Unavailable { .. } => ClaimError::Unavailable(text),
     }

@@ -69,11 +69,13 @@ async fn forget(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), AppError>
     let what = format!("remove our annotation of node {node}");
     match cluster.perform(node, &Task::Forget { node: uid }).await {
         Answer::Written { .. } | Answer::NodeGone => Ok(()),
-        Answer::Rejected { message } => Err(AppError::Cleanup(WriteError::Rejected {
-            what,
-            code: 403,
-            message,
-        })),
+        Answer::Forbidden { message } | Answer::Rejected { message } => {
+            Err(AppError::Cleanup(WriteError::Rejected {
+                what,
+                code: 403,
+                message,
+            }))
+        }
         other => Err(AppError::Cleanup(WriteError::Unavailable {
             what,
             message: format!("{other:?}"),

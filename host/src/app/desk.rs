@@ -226,6 +226,10 @@ impl Desk {
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
         let begun = self.terms.now().with(wish.flags.as_deref());
+        let seats = Seats {
+            forbidden_timeout: begun.settings.forbidden_timeout.into(),
+            ..self.seats.clone()
+        };
         let request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
@@ -240,7 +244,7 @@ impl Desk {
         let mut tools = self.tools.clone();
         tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
         let guard = Guard {
-            seats: self.seats.clone(),
+            seats,
             node: self.node.clone(),
             begin: Opening {
                 tools,

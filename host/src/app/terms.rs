@@ -93,6 +93,9 @@ pub(crate) fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filter
         },
         grace_seconds: drain.grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
         own_pod,
+        forbidden_timeout: drain
+            .forbidden_timeout
+            .map_or(Settings::FORBIDDEN_TIMEOUT, scupper_engine::Duration::from),
         uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
         ..Settings::default()
     }

@@ -90,6 +90,7 @@ fn overrides(problems: &mut Problems, given: Option<&str>) -> Option<Vec<Overrid
 fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
     DrainFile {
         eviction_timeout: said(problems, "--eviction-timeout", args.eviction_timeout.as_ref()),
+        forbidden_timeout: said(problems, "--forbidden-timeout", args.forbidden_timeout.as_ref()),
         grace_period: args.grace_period,
         force: args.force,
         delete_emptydir_data: args.delete_emptydir_data,

@@ -54,7 +54,7 @@ pub enum WriteError {
         /// The server's words.
         message: String,
     },
-    /// 401, 403, 404, 405, 422: it will never work.
+    /// 401, 403, 404, 405, 422: it will never work, unless [`Self::is_forbidden`].
     #[error("{what}: {message}")]
     Rejected {
         /// What was tried.
@@ -74,10 +74,22 @@ pub enum WriteError {
     },
 }
 
+impl ReadError {
+    /// 401, 403: the API server answers so for a moment after a restart, too, or while keys rotate.
+    pub const fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Unauthorized { .. } | Self::Forbidden { .. })
+    }
+}
+
 impl WriteError {
     /// The object does not exist (any more).
     pub const fn is_not_found(&self) -> bool {
         matches!(self, Self::Rejected { code: 404, .. })
+    }
+
+    /// 401, 403: the API server answers so for a moment after a restart, too, or while keys rotate.
+    pub const fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Rejected { code: 401 | 403, .. })
     }
 
     /// Trying the same again may help.

@@ -104,6 +104,9 @@ fn answer(fault: Fault) -> Answer {
         Fault::Refused(408 | 429 | 500.., status) => Answer::Unavailable {
             message: status.message,
         },
+        Fault::Refused(401 | 403, status) => Answer::Forbidden {
+            message: status.message,
+        },
         Fault::Refused(_, status) => Answer::Rejected {
             message: status.message,
         },

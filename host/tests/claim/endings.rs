@@ -81,7 +81,7 @@ async fn a_condition_that_may_not_be_written_fails_the_event() {
     let node = Node::start().await;
     node.pods(&["a", "b"]);
     node.apply(closed_budget());
-    let _driver = node.claimer(&[]).await;
+    let _driver = node.claimer(&["--forbidden-timeout", "2s"]).await;
     node.api.set_forbidden(Forbidden {
         user_agent: "scupper".to_owned(),
         verb: "patch".to_owned(),
@@ -127,6 +127,31 @@ async fn an_api_server_that_fails_for_a_while_fails_no_event() {
     assert_eq!(node.end_of("drain").await, "Succeeded");
     assert!(node.pod_names().is_empty());
     node.check_evicted_at_most_once();
+}
+
+/// As after its restart, or while its keys rotate.
+#[tokio::test]
+async fn an_api_server_that_refuses_for_a_while_fails_no_event() {
+    for code in [403, 401] {
+        let node = Node::start().await;
+        node.pods(&["a", "b"]);
+        let _driver = node.claimer(&[]).await;
+        let events = "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain";
+        let paths = [
+            events,
+            &format!("{events}/status"),
+            "/api/v1/nodes/worker-1/status",
+        ];
+        let faults = paths.map(|path| {
+            let fault = Fault::new(Action::Status(code, None)).path(path);
+            fault.user_agent("scupper").count(2)
+        });
+        node.api.faults(faults);
+        node.event("drain", DRIVER);
+        assert_eq!(node.end_of("drain").await, "Succeeded", "{code}");
+        assert!(node.pod_names().is_empty());
+        node.check_evicted_at_most_once();
+    }
 }
 
 #[tokio::test]

@@ -146,6 +146,7 @@ fn the_drain() {
     let drain = all().drain;
     assert_eq!(drain.sla, Some(Duration::from_secs(5400)));
     assert_eq!(drain.eviction_timeout, Some(Duration::from_secs(10)));
+    assert_eq!(drain.forbidden_timeout, Some(Duration::from_secs(45)));
     assert_eq!(drain.grace_period, Some(-1));
     assert_eq!(drain.force, Some(true));
     assert_eq!(drain.delete_emptydir_data, Some(false));

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::testbed::Testbed;
 use super::{condition, node, pods_on, skip};
+pub(super) use crate::limit::LIMIT;
 
-const OFFICIAL: &str = "lifecycle.k8s.io";
+pub(super) const OFFICIAL: &str = "lifecycle.k8s.io";
 const OWN: &str = "lifecycle.scupper.dev";
-const DRIVER: &str = "claims.example";
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const DRIVER: &str = "claims.example";
 
 /// A driver on a node without a kubelet that looks for plugins.
 pub(super) struct Claimer {
@@ -22,12 +22,18 @@ pub(super) struct Claimer {
 
 impl Claimer {
     pub(super) fn start(testbed: &Testbed, node: &str) -> Self {
+        Self::start_as(testbed, node, &testbed.kubeconfig(), &[])
+    }
+
+    /// With an account of its own, and with more flags.
+    pub(super) fn start_as(testbed: &Testbed, node: &str, kubeconfig: &Path, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["plugins", "plugins_registry"] {
             std::fs::create_dir(folder.path().join(directory)).unwrap();
         }
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let child = scupper(testbed, &["kubelet-plugin", "--claim", "self", "--force"])
+        let child = scupper(kubeconfig, &["kubelet-plugin", "--claim", "self", "--force"])
+            .args(more)
             .args(["--driver-name", DRIVER, "--node-name", node, "--kubelet-root"])
             .arg(folder.path())
             .stdin(Stdio::null())
@@ -38,12 +44,22 @@ impl Claimer {
         Self { child, folder }
     }
 
+    pub(super) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     pub(super) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
     /// Makes an event and waits until it is gone. The terminal status is seen because a finalizer keeps the event.
     fn carries_out(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
+        let name = self.asks(testbed, group, transition, node);
+        self.ended(testbed, group, &name)
+    }
+
+    /// Makes an event that a finalizer keeps; its name.
+    pub(super) fn asks(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
         let name = format!("{transition}-once");
         let event = json!({
             "apiVersion": format!("{group}/v1alpha1"), "kind": "LifecycleEvent",
@@ -53,11 +69,16 @@ impl Claimer {
         let file = self.folder.path().join("event.json");
         std::fs::write(&file, event.to_string()).unwrap();
         testbed.kubectl(&["create", "-f", file.to_str().unwrap()]);
+        name
+    }
+
+    /// The terminal status of an event that only its finalizer still keeps, and lets it go.
+    pub(super) fn ended(&self, testbed: &Testbed, group: &str, name: &str) -> String {
         let kind = format!("lifecycleevents.{group}");
         let begun = Instant::now();
         let event = loop {
             let event: Value =
-                serde_json::from_str(&testbed.kubectl(&["get", &kind, &name, "-o", "json"])).unwrap();
+                serde_json::from_str(&testbed.kubectl(&["get", &kind, name, "-o", "json"])).unwrap();
             let names = event["metadata"]["finalizers"].as_array().unwrap();
             if event["metadata"]["deletionTimestamp"].is_string() && names.len() == 1 {
                 break event;
@@ -65,7 +86,7 @@ impl Claimer {
             assert!(begun.elapsed() < LIMIT, "{event:#}\n{}", self.log());
         };
         let free = r#"[{"op": "remove", "path": "/metadata/finalizers"}]"#;
-        testbed.kubectl(&["patch", &kind, &name, "--type", "json", "-p", free]);
+        testbed.kubectl(&["patch", &kind, name, "--type", "json", "-p", free]);
         assert_eq!(event["status"]["driver"], DRIVER);
         event["status"]["claimStatus"].as_str().unwrap().to_owned()
     }
@@ -78,12 +99,12 @@ impl Drop for Claimer {
     }
 }
 
-fn scupper(testbed: &Testbed, args: &[&str]) -> Command {
+fn scupper(kubeconfig: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
     command
         .args(args)
         .arg("--kubeconfig")
-        .arg(testbed.kubeconfig())
+        .arg(kubeconfig)
         .env("SCUPPER_LOG", "info");
     command
 }

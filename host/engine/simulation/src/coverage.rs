@@ -124,6 +124,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "unavailable",
             "unavailable, yet done",
             "rejected",
+            "forbidden",
             "no node",
             "another node",
             "after a crash",
@@ -163,6 +164,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "BudgetRelaxed",
             "BudgetDeleted",
             "Crash",
+            "Forbidden",
         ],
     ),
     (

@@ -64,6 +64,10 @@ impl World {
                 self.wiped = true;
                 self.cluster.write_node(|node| node.checkpoint = None);
             }
+            Disturbance::Forbidden(millis) => {
+                let until = self.now + millis;
+                self.forbidden_until = self.forbidden_until.max(Some(until));
+            }
             Disturbance::NodeDeleted => self.cluster.replace_node(false),
             Disturbance::NodeReplaced => self.cluster.replace_node(true),
             Disturbance::Arrival(newborn) => {
@@ -134,6 +138,7 @@ impl Disturbance {
             Self::BudgetRelaxed(_) => "BudgetRelaxed",
             Self::BudgetDeleted(_) => "BudgetDeleted",
             Self::Crash => "Crash",
+            Self::Forbidden(_) => "Forbidden",
             Self::Order(..) => "Order",
         }
     }

@@ -164,6 +164,7 @@ impl World {
                 && faults.write_rejected == 0
                 && faults.slow_answer == 0
                 && faults.watch_lag < 100
+                && self.forbidden_until.is_none()
                 && !self.node_watch_broke;
             let circumstances = Circumstances {
                 mood: self.scenario.mood,

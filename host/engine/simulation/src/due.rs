@@ -92,6 +92,8 @@ pub(crate) enum Disturbance {
     BudgetRelaxed(String),
     BudgetDeleted(String),
     Crash,
+    /// For so many milliseconds the API server refuses whatever it is asked to write, as after a restart.
+    Forbidden(u64),
     /// An order that found no process, given again, in the episode of that number.
     Order(u32, Box<Event>),
 }

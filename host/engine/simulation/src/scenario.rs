@@ -156,6 +156,7 @@ fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
         } else {
             3
         },
+        ..Settings::default()
     }
 }
 
@@ -241,7 +242,25 @@ fn disturbances(rng: &mut Rng, mood: Mood, cast: &Cast) -> Vec<(u64, Disturbance
             gentle(rng, mood, cast, at, &mut all);
         }
     }
+    refusals(&mut Rng::new(rng.clone().next()), mood, &mut all);
     all
+}
+
+/// The API server refuses writes for a while. Drawn apart, so that the worlds of all seeds are otherwise as they were.
+/// In a kind world all of it together is shorter than what a drain bears.
+fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Disturbance)>) {
+    let longest = match mood {
+        Mood::Calm => return,
+        Mood::Kind => 35_000,
+        Mood::Wild => 4 * MINUTE,
+    };
+    if !rng.chance(300) {
+        return;
+    }
+    for _ in 0..rng.between(1, 3) {
+        let at = rng.span(1, 5 * MINUTE);
+        all.push((at, Disturbance::Forbidden(rng.between(1, longest))));
+    }
 }
 
 /// What a drain survives.

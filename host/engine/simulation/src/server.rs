@@ -138,7 +138,7 @@ impl World {
                 retry_after,
             }));
         }
-        if self.rng.chance(faults.forbidden) {
+        if self.is_forbidden() || self.rng.chance(faults.forbidden) {
             return Done::now(Answer::Evict(EvictAnswer::Forbidden { message }));
         }
         let lost = self.rng.chance(faults.unreachable);
@@ -173,9 +173,17 @@ impl World {
         }
     }
 
+    fn is_forbidden(&self) -> bool {
+        self.forbidden_until.is_some_and(|until| self.now < until)
+    }
+
     fn write(&mut self, task: &Task) -> Result<Done, crate::violation::Broken> {
         let faults = self.scenario.faults.clone();
         let message = String::from("scripted");
+        if self.is_forbidden() {
+            self.coverage.count("node write", "forbidden");
+            return Ok(Done::now(Answer::Forbidden { message }));
+        }
         if self.rng.chance(faults.write_rejected) {
             self.coverage.count("node write", "rejected");
             return Ok(Done::now(Answer::Rejected { message }));

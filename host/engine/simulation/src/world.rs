@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) node_watch_broke: bool,
     /// The drain was taken back: every process hears of it.
     pub(crate) stop: Option<Event>,
+    /// Until then the API server refuses every write; `None`: it never has.
+    pub(crate) forbidden_until: Option<u64>,
     pub(crate) over: bool,
     idle_timeouts: u32,
 }
@@ -116,6 +118,7 @@ impl World {
             wiped: false,
             node_watch_broke: false,
             stop: None,
+            forbidden_until: None,
             over: false,
             idle_timeouts: 0,
             scenario,

@@ -2,12 +2,13 @@
 //! or can never work.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
-use crate::{Answer, Checkpoint, Notice, Outcome, Phase, Task, Time, Uid};
+use crate::{Answer, Checkpoint, Duration, Notice, Outcome, Phase, Task, Time, Uid};
 
 /// A write that is on its way.
 #[derive(Clone, Debug)]
@@ -34,6 +35,10 @@ pub(super) enum Write {
 pub(super) struct Writer {
     retry_at: Time,
     tries: u32,
+    /// How long the API server has refused us, from one refusal to the next.
+    forbidden: Duration,
+    /// When it did so, if that was its last answer.
+    forbidden_at: Option<Time>,
     /// The version that a write was decided on when the node had changed since: that write waits for news.
     conflicting: Option<String>,
 }
@@ -41,6 +46,14 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) const fn retry_at(&self) -> Time {
         self.retry_at
+    }
+
+    /// The API server refuses us; how long it has done so. Other failures in between neither count nor start anew.
+    fn count_refusal(&mut self, now: Time) -> Duration {
+        if let Some(last) = self.forbidden_at.replace(now) {
+            self.forbidden = self.forbidden + now.since(last);
+        }
+        self.forbidden
     }
 }
 
@@ -51,6 +64,16 @@ impl Write {
             Self::Save { .. } => "save",
             Self::Uncordon { .. } => "uncordon",
             Self::Forget => "forget",
+        }
+    }
+
+    /// What the API server is asked to do.
+    const fn what(&self) -> &'static str {
+        match self {
+            Self::Cordon { .. } => "cordon the node",
+            Self::Save { .. } => "save the drain's checkpoint on the node",
+            Self::Uncordon { .. } => "uncordon the node",
+            Self::Forget => "remove the drain's checkpoint from the node",
         }
     }
 }
@@ -143,6 +166,7 @@ impl Drain {
                 self.writer = Writer::default();
                 self.written(write, version);
             }
+            Answer::Forbidden { message } => self.write_forbidden(&write, message),
             Answer::Rejected { message } => self.write_rejected(&write, message),
             Answer::WriteConflict => match write {
                 Write::Cordon { version, .. } | Write::Uncordon { version, .. } => {
@@ -196,6 +220,26 @@ impl Drain {
         if let Write::Cordon { version, .. } = write {
             self.cordon_unsure = Some(version.clone());
         }
+        self.writer.forbidden_at = None;
+        self.write_again(write, message);
+    }
+
+    /// A refusal may be over soon; what outlasts the patience never works. The last try is at its very end.
+    fn write_forbidden(&mut self, write: &Write, message: String) {
+        let forbidden = self.writer.count_refusal(self.now);
+        let patience = self.request.settings.forbidden_timeout;
+        if forbidden >= patience {
+            let what = write.what();
+            let message = format!("the API server has refused to {what} for {forbidden}: {message}");
+            self.write_rejected(write, message);
+            return;
+        }
+        self.write_again(write, message);
+        let last = self.now + patience.saturating_sub(forbidden);
+        self.writer.retry_at = self.writer.retry_at.min(last);
+    }
+
+    fn write_again(&mut self, write: &Write, message: String) {
         self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
         self.writer.tries = self.writer.tries.saturating_add(1);
         self.outbox.tell(Notice::Retrying {

@@ -6,6 +6,7 @@ mod draft;
 mod drain;
 mod ending;
 mod eviction;
+mod forbidden;
 mod harness;
 mod hooks;
 mod newcomers;

@@ -47,6 +47,7 @@ pub(super) fn drain(root: &Node) -> DrainFile {
     DrainFile {
         sla: node.get("sla").and_then(Node::duration),
         eviction_timeout: node.get("eviction-timeout").and_then(Node::duration),
+        forbidden_timeout: node.get("forbidden-timeout").and_then(Node::duration),
         grace_period: node.get("grace-period").and_then(Node::whole),
         force: node.get("force").and_then(Node::boolean),
         delete_emptydir_data: node.get("delete-emptydir-data").and_then(Node::boolean),

@@ -42,6 +42,8 @@ pub struct DrainFile {
     pub sla: Option<Duration>,
     /// `--eviction-timeout`
     pub eviction_timeout: Option<Duration>,
+    /// `--forbidden-timeout`; zero: the first refusal is the last.
+    pub forbidden_timeout: Option<Duration>,
     /// `--grace-period`, in seconds; negative: the pods' own.
     pub grace_period: Option<i64>,
     /// `--force`
@@ -63,6 +65,7 @@ impl DrainFile {
         Self {
             sla: self.sla.or(other.sla),
             eviction_timeout: self.eviction_timeout.or(other.eviction_timeout),
+            forbidden_timeout: self.forbidden_timeout.or(other.forbidden_timeout),
             grace_period: self.grace_period.or(other.grace_period),
             force: self.force.or(other.force),
             delete_emptydir_data: self.delete_emptydir_data.or(other.delete_emptydir_data),

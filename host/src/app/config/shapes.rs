@@ -280,6 +280,16 @@ static DRAIN: Object = Object {
             "How long one eviction request may take before it is given up and asked again. Default 30s.",
         ),
         Field::new(
+            "forbidden-timeout",
+            Shape::Duration {
+                least_ms: 0,
+                most_ms: DAY_MS,
+            },
+            "How long the API server may refuse (401, 403) the node's lease, the writes of the node and of its \
+             LifecycleEvents, as it does for seconds after a restart, before the drain fails, or goes on without the \
+             lease; 0: not at all. Default 2m.",
+        ),
+        Field::new(
             "grace-period",
             Shape::Whole {
                 least: -1,

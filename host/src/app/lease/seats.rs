@@ -33,6 +33,14 @@ enum LeaseError {
 }
 
 impl LeaseError {
+    /// The API server answers so for a moment after a restart, too.
+    const fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Look(error) => error.is_forbidden(),
+            Self::Take(error) => error.is_forbidden(),
+        }
+    }
+
     /// Another time may do.
     const fn is_temporary(&self) -> bool {
         match self {
@@ -58,6 +66,8 @@ pub(in crate::app) struct Seats {
     pub(in crate::app) cluster: Cluster,
     pub(in crate::app) namespace: String,
     pub(in crate::app) own: Holder,
+    /// How long the API server may refuse (401, 403) a lease before its node is worked at without one.
+    pub(in crate::app) forbidden_timeout: Duration,
 }
 
 /// A node's lease, held.
@@ -79,6 +89,7 @@ impl Seats {
     pub(super) async fn take(&self, node: &str, stands_by: impl Fn(&str)) -> Seat {
         let mut judge = Judge::new(self.own.clone());
         let (mut waited, mut told) = (false, None);
+        let mut forbidden_since = None;
         // As a rule there is none: one write is enough then.
         let mut make = true;
         loop {
@@ -88,6 +99,9 @@ impl Seats {
             } else {
                 self.look(node, &mut judge).await
             };
+            if !matches!(&tried, Err(error) if error.is_forbidden()) {
+                forbidden_since = None;
+            }
             match tried {
                 Ok(Tried::Ours(lease)) => return self.hold(lease, asked, waited),
                 Ok(Tried::Exists) => {
@@ -109,6 +123,9 @@ impl Seats {
                 Err(error) if error.is_temporary() || told.is_some() => {
                     tracing::debug!(node, %error, "the lease could not be taken yet");
                 }
+                Err(error) if error.is_forbidden() && self.bears(&mut forbidden_since, asked) => {
+                    tracing::debug!(node, %error, "the API server refuses the lease of the node; trying again");
+                }
                 Err(error) => {
                     let remedy = self.remedy(&error);
                     tracing::warn!(
@@ -121,6 +138,17 @@ impl Seats {
             }
             sleep(RETRY).await;
         }
+    }
+
+    /// The lease was refused at `now`, and may be refused for a while yet.
+    fn bears(&self, since: &mut Option<Instant>, now: Instant) -> bool {
+        if since.is_none() {
+            tracing::info!(
+                timeout = ?self.forbidden_timeout,
+                "the API server refuses the lease of the node: nothing is begun until it grants it or the time is over"
+            );
+        }
+        now.duration_since(*since.get_or_insert(now)) < self.forbidden_timeout
     }
 
     async fn make(&self, node: &str) -> Result<Tried, LeaseError> {
@@ -258,7 +286,7 @@ async fn keep(cluster: Cluster, kept: watch::Sender<(Lease, Instant)>) {
                 kept.send_replace((lease, asked + GIVE_UP));
                 next = asked + RENEW;
             }
-            Err(error) if error.is_temporary() => {
+            Err(error) if error.is_temporary() || error.is_forbidden() => {
                 tracing::debug!(%error, "the lease could not be renewed yet");
                 next = Instant::now() + RETRY;
             }

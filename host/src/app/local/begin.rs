@@ -86,7 +86,9 @@ impl Job {
         };
         let message = match cluster.perform(&self.node, &save).await {
             Answer::Written { .. } => return Ok(()),
-            Answer::Unavailable { message } | Answer::Rejected { message } => message,
+            Answer::Unavailable { message }
+            | Answer::Forbidden { message }
+            | Answer::Rejected { message } => message,
             _ => "the node has changed meanwhile".to_owned(),
         };
         Err(LocalError::Adopt {

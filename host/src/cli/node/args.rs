@@ -230,4 +230,8 @@ pub struct KubectlArgs {
     /// How long one eviction request may take before it is given up and asked again [default: 30s].
     #[arg(long, value_name = "DURATION")]
     pub eviction_timeout: Option<String>,
+    /// How long the API server may refuse (401, 403) to write the node before the drain fails; 0: not at all
+    /// [default: 2m].
+    #[arg(long, value_name = "DURATION")]
+    pub forbidden_timeout: Option<String>,
 }

@@ -48,6 +48,11 @@ pub(super) fn draining(
             "--eviction-timeout",
             args.eviction_timeout.as_ref(),
         ),
+        forbidden_timeout: options::said(
+            &mut problems,
+            "--forbidden-timeout",
+            args.forbidden_timeout.as_ref(),
+        ),
         sla: options::said(&mut problems, "--timeout", args.timeout.as_ref()),
         grace_period: args.grace_period,
         force: args.force,

@@ -46,6 +46,7 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> Went {
         Answer::WriteConflict => ("conflict", Went::Unsaid),
         Answer::NodeGone => ("node-gone", wrong("the node is gone")),
         Answer::Unavailable { message } => ("unavailable", wrong(message)),
+        Answer::Forbidden { message } => ("forbidden", wrong(message)),
         Answer::Rejected { message } => ("rejected", wrong(message)),
     };
     span.say("scupper.answer", word);

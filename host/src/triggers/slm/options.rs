@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use scupper_contract::{MAX_SOCKET_PATH, PLUGINS_DIR, REGISTRY_DIR};
-use scupper_engine::{Intent, Time};
+use scupper_engine::{Intent, Settings, Time};
 
 use super::Claimant;
 use crate::clock::Clock;
@@ -44,6 +44,8 @@ pub struct SlmOptions {
     pub claimant: Claimant,
     /// How long finished events that we claimed are kept; the contract keeps none.
     pub keep_finished: Duration,
+    /// How long the API server may refuse (401, 403) what we write of an event that we have claimed before it fails.
+    pub forbidden_timeout: Duration,
 }
 
 /// Which nodes our transitions are for.
@@ -106,6 +108,7 @@ impl SlmOptions {
             map: BTreeMap::new(),
             claimant: Claimant::default(),
             keep_finished: Duration::ZERO,
+            forbidden_timeout: Settings::FORBIDDEN_TIMEOUT.into(),
         }
     }
 

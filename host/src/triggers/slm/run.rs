@@ -85,7 +85,9 @@ where
 
     let (claimer, claiming) = mpsc::unbounded_channel();
     let claim = self_claim::Worker {
-        machine: Machine::new(&options.driver_name, &options.node_name).keeping(options.keep_finished.into()),
+        machine: Machine::new(&options.driver_name, &options.node_name)
+            .keeping(options.keep_finished.into())
+            .bearing(options.forbidden_timeout.into()),
         api: claims,
         calls: calls.clone(),
         warnings: warnings.clone(),

@@ -125,6 +125,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         replace: ".map(|pod| (pod.id.clone(), self.reason(pod)))\n            .filter(|(_, reason)| !BROKEN || *reason != Reason::Kept)",
     },
     Mutation {
+        invariant: 8,
+        breaks: "takes a 403 for the API server's last word",
+        file: "drain/writes.rs",
+        find: "if forbidden >= patience {",
+        replace: "if BROKEN || forbidden >= patience {",
+    },
+    Mutation {
         invariant: 7,
         breaks: "lets a hook say when it wants to be called again, without bounds",
         file: "drain/steps.rs",

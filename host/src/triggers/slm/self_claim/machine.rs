@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use scupper_engine::{Duration, Time};
+use scupper_engine::{Duration, Settings, Time};
 
 use super::api::{ClaimError, Claimable, Sight};
 use super::decide::{Action, Own};
@@ -53,6 +53,8 @@ pub(in crate::triggers::slm) enum Note {
 #[derive(Debug)]
 pub(in crate::triggers::slm) struct Machine {
     own: Own,
+    /// How long the API server may refuse to write the condition before the event fails.
+    forbidden_timeout: Duration,
     /// It is our part to claim.
     leads: bool,
     /// The watch has shown everything once.
@@ -89,6 +91,8 @@ struct Rest {
     pause: Duration,
     /// Ends early when something changes.
     light: bool,
+    /// Since when the API server has refused (401, 403) nothing but the last write.
+    forbidden_since: Option<Time>,
     why: String,
 }
 
@@ -99,6 +103,7 @@ impl Machine {
                 driver: driver.to_owned(),
                 node: node.to_owned(),
             },
+            forbidden_timeout: Settings::FORBIDDEN_TIMEOUT,
             leads: false,
             listed: false,
             events: BTreeMap::new(),
@@ -115,6 +120,14 @@ impl Machine {
     /// process counts the time anew.
     pub(in crate::triggers::slm) fn keeping(self, keep: Duration) -> Self {
         Self { keep, ..self }
+    }
+
+    /// The same with another time for which the API server may refuse to write the condition.
+    pub(in crate::triggers::slm) fn bearing(self, forbidden_timeout: Duration) -> Self {
+        Self {
+            forbidden_timeout,
+            ..self
+        }
     }
 
     /// It is our part to claim, or not any more: then what is under way is not followed up.

@@ -46,6 +46,7 @@ impl Machine {
             }
             Done::Removed(Ok(())) => self.forget(&pass.uid),
             Done::Answered(reply) => self.answered(pass, reply, now),
+            Done::Set(Err(ClaimError::Forbidden(why))) => self.forbidden(pass, why, now),
             Done::Set(Err(ClaimError::Refused(why))) => self.fail(pass, why, now),
             Done::Looked(Err(error))
             | Done::Written(Err(error))
@@ -87,6 +88,22 @@ impl Machine {
         }
     }
 
+    /// The API server refuses what may be granted in a moment: the event fails only when it has been refused for long.
+    fn forbidden(&mut self, pass: Pass, why: String, now: Time) {
+        let since = self.rests.get(&pass.uid).and_then(|rest| rest.forbidden_since);
+        let since = since.unwrap_or(now);
+        let last = since + self.forbidden_timeout;
+        if now >= last {
+            return self.fail(pass, why, now);
+        }
+        let uid = pass.uid.clone();
+        self.retry(pass, why, now);
+        if let Some(rest) = self.rests.get_mut(&uid) {
+            rest.forbidden_since = Some(since);
+            rest.until = rest.until.min(last);
+        }
+    }
+
     /// The event has failed for good.
     fn fail(&mut self, pass: Pass, why: String, now: Time) {
         let seen = pass.sight.event.as_ref();
@@ -121,6 +138,7 @@ impl Machine {
             until: now + pause,
             pause: pause.doubled().min(LONGEST_PAUSE),
             light: false,
+            forbidden_since: None,
             why,
         });
     }
@@ -132,6 +150,7 @@ impl Machine {
             until,
             pause: FIRST_PAUSE,
             light: true,
+            forbidden_since: None,
             why,
         });
     }

@@ -263,6 +263,36 @@ fn a_condition_that_may_not_be_written_fails_the_event_and_one_that_cannot_is_wr
     }
 }
 
+/// Two minutes of refusals, each pass a look, a call and the condition that is refused.
+#[test]
+fn a_condition_that_is_forbidden_fails_the_event_only_when_that_lasts() {
+    let claimed = event("e", ClaimStatus::Claimed);
+    let mut machine = machine(vec![claimed.clone()]);
+    let mut now = START;
+    let mut refusals = 0;
+    loop {
+        looks_at(&mut machine, "e", now);
+        machine.handle_done(Done::Looked(Ok(sight(&claimed, true, ""))), now);
+        assert!(matches!(machine.poll_action(now), Some(Action::Call(_))));
+        machine.handle_done(Done::Answered(Some(Reply::Condition("s".to_owned()))), now);
+        assert!(matches!(machine.poll_action(now), Some(Action::SetCondition(_))));
+        let forbidden = ClaimError::Forbidden("may not patch nodes/status".to_owned());
+        machine.handle_done(Done::Set(Err(forbidden)), now);
+        refusals += 1;
+        let Some(timeout) = machine.poll_timeout(now) else {
+            break;
+        };
+        now = timeout;
+    }
+    assert_eq!(now.since(START), scupper_engine::Settings::FORBIDDEN_TIMEOUT);
+    assert!((10..30).contains(&refusals), "{refusals}");
+    let next = machine.poll_action(now);
+    assert!(
+        matches!(&next, Some(Action::Write(_, Change::Finish { status, .. })) if *status == ClaimStatus::Failed),
+        "{next:?}"
+    );
+}
+
 #[test]
 fn claimed_events_come_first_and_hold_up_the_others() {
     let mut younger = event("a", ClaimStatus::Pending);

@@ -1,0 +1,118 @@
+//! The API server is killed and started again while a drain with hooks is under way. Whoever asks one that has just begun
+//! to serve may be told 401 or 403, as it has not read its roles yet: that ends no drain.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::self_claim::{Claimer, DRIVER, LIMIT, OFFICIAL};
+use super::testbed::Testbed;
+use super::{ALONE, condition, node, pods_on, skip};
+use xtask::policies;
+use xtask::workspace::Workspace;
+
+const NODE: &str = "node-1";
+/// Before the hook has ended, and again after it.
+const RESTARTS: usize = 5;
+
+fn restart(testbed: &Testbed) {
+    for what in ["kill", "start"] {
+        testbed.run(&["daemon"], &["kube-apiserver", what]);
+    }
+}
+
+/// An account that has its rights by RBAC alone, unlike the testbed's admin.
+fn account(testbed: &Testbed) -> PathBuf {
+    testbed.kubectl(&["create", "namespace", "scupper"]);
+    let args = [
+        "--serviceaccount",
+        "scupper/driver",
+        "--seconds",
+        "7200",
+        "--kubeconfig",
+    ];
+    let file = testbed.run(&["token"], &args);
+    let role = ["--clusterrole=cluster-admin", "--serviceaccount=scupper:driver"];
+    testbed.kubectl(&[&["create", "clusterrolebinding", "driver"][..], &role].concat());
+    PathBuf::from(file.trim())
+}
+
+/// A Slurm node whose job runs or has ended.
+fn jobs(testbed: &Testbed, run: bool) {
+    let state = |name: &str, status: bool| {
+        let status = if status { "True" } else { "False" };
+        format!(r#"{{"type": "SlurmNodeState{name}", "status": "{status}"}}"#)
+    };
+    let states = [state("Drain", true), state("Allocated", run), state("Idle", !run)].join(", ");
+    let patch = format!(r#"{{"status": {{"conditions": [{states}]}}}}"#);
+    let pod = testbed.kubectl(&[
+        "get",
+        "pods",
+        "-A",
+        "-l",
+        "app.kubernetes.io/name=slurmd",
+        "-o",
+        "name",
+    ]);
+    testbed.kubectl(&["patch", "--subresource=status", pod.trim(), "-p", &patch]);
+}
+
+fn until(claimer: &mut Claimer, what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(
+            claimer.is_running() && begun.elapsed() < LIMIT,
+            "{what}:\n{}",
+            claimer.log()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_drain_with_hooks_bears_an_api_server_that_is_restarted_ten_times() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.blocking_lock();
+    let built = policies::build(&Workspace::read().unwrap(), &["slurm".to_owned()], None).unwrap();
+    let policy = format!("slurm={}", built[0].file.display());
+    let testbed = Testbed::up();
+    testbed.pods(NODE, 20, 20);
+    let labels = "app.kubernetes.io/component=worker,app.kubernetes.io/name=slurmd";
+    testbed.make_pods(&["--node", NODE, "--name", "slurm", "--labels", labels]);
+    jobs(&testbed, true);
+    let more = [
+        "--sla",
+        "0",
+        "--policy",
+        &policy,
+        "--grant",
+        "slurm=node-annotations:nodeset.slinky.slurm.net/",
+        "--policy-config",
+        "slurm.poll-seconds=1",
+    ];
+    let mut claimer = Claimer::start_as(&testbed, NODE, &account(&testbed), &more);
+    until(&mut claimer, "the transition is published", || {
+        let names = testbed.kubectl(&["get", "lifecycletransitions", "-o", "name"]);
+        names.lines().count() == 2
+    });
+    let event = claimer.asks(&testbed, OFFICIAL, DRIVER, NODE);
+    let is_cordoned = || node(&testbed, NODE)["spec"]["unschedulable"] == true;
+    until(&mut claimer, "the hook waits behind the cordon", is_cordoned);
+    for _ in 0..RESTARTS {
+        restart(&testbed);
+    }
+    assert!(
+        pods_on(&testbed, NODE) >= 21,
+        "no pod leaves before the job has ended"
+    );
+    jobs(&testbed, false);
+    for _ in 0..RESTARTS {
+        restart(&testbed);
+    }
+    let status = claimer.ended(&testbed, OFFICIAL, &event);
+    assert_eq!(status, "Succeeded", "{}", claimer.log());
+    assert_eq!(condition(&testbed, NODE, "Drained"), "True");
+    let log = claimer.log();
+    assert!(!log.contains("this LifecycleEvent fails"), "{log}");
+}
