@@ -7,18 +7,19 @@
 
 #[path = "support/guests.rs"]
 mod guests;
+#[path = "support/limit.rs"]
+mod limit;
 mod support;
 
 use std::path::Path;
-use std::time::Duration;
 
-use scupper_simulator::api::{ApiServer, Forbidden, Lifecycle, Options, objects};
+use crate::limit::LIMIT;
+use scupper_simulator::api::{ApiServer, Forbidden, Options, objects};
 use support::{Run, policies, scupper};
 
 const CONFIG: i32 = 3;
 const CLUSTER: i32 = 4;
 const POLICY: i32 = 7;
-const LIMIT: Duration = Duration::from_secs(60);
 
 struct Fixture {
     api: ApiServer,
@@ -224,7 +225,8 @@ fn no_permission() {
         fixture.api.set_forbidden(rule);
     }
     fixture.plan(&[]).fails(CLUSTER, &["pods", "ClusterRole"]);
-    fixture.plugin(&[]).fails(CLUSTER, &["pods", "ClusterRole"]);
+    let patience = ["--forbidden-timeout", "1s"];
+    fixture.plugin(&patience).fails(CLUSTER, &["pods", "ClusterRole"]);
 }
 
 #[test]
@@ -233,7 +235,6 @@ fn a_dead_api_server() {
     let url = fixture.api.url();
     fixture.api.shutdown();
     fixture.plan(&[]).fails(CLUSTER, &[&url]);
-    fixture.plugin(&[]).fails(CLUSTER, &[&url]);
 }
 
 #[test]
@@ -244,17 +245,6 @@ fn a_kubeconfig_that_is_not_there_or_makes_no_sense() {
         scupper(&["plan", "worker-1", "--kubeconfig", file], LIMIT).fails(CLUSTER, &[file]);
     }
     scupper(&["plan", "worker-1"], LIMIT).fails(CLUSTER, &["--kubeconfig"]);
-}
-
-#[test]
-fn an_api_server_without_lifecycle_events() {
-    let fixture = Fixture::with(Options {
-        lifecycle: Lifecycle::NotServed,
-        ..Options::default()
-    });
-    fixture
-        .plugin(&[])
-        .fails(CLUSTER, &["lifecycleevents", "deploy/crds/lifecycle.yaml"]);
 }
 
 #[test]

@@ -4,11 +4,14 @@
 #[expect(dead_code, reason = "other suites list the guests")]
 #[path = "support/guests.rs"]
 mod guests;
+#[path = "support/limit.rs"]
+mod limit;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::limit::LIMIT;
 use scupper::app::{Plugin, PluginOptions, PoliciesOptions};
 use scupper::policy::PolicySpec;
 use scupper::triggers::slm::Registration;
@@ -18,7 +21,6 @@ use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 const PODS: usize = 110;
 const NODE: &str = "worker-1";
 const DRIVER: &str = "drain.test";
-const LIMIT: Duration = Duration::from_secs(60);
 
 struct Stage {
     api: ApiServer,

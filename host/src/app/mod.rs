@@ -32,6 +32,7 @@ mod probes;
 mod publisher;
 mod reporter;
 mod stale;
+mod startup;
 mod status;
 mod terms;
 mod trace;

@@ -15,8 +15,8 @@ use super::lease::{Holder, Seats};
 use super::own_node::watch_node;
 use super::reporter::Output;
 use super::terms::Terms;
-use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes};
-use crate::cluster::{Cluster, ConnectOptions};
+use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes, startup};
+use crate::cluster::ConnectOptions;
 use crate::report::{Health, Metrics, MetricsServer, Traces};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
 use crate::triggers::{Demand, Standing};
@@ -34,7 +34,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Starts the driver: the cluster first, then the policies, then the kubelet's sockets, so that nothing is
+    /// Starts the driver, as soon as the cluster has what it needs: the cluster first, then the policies, then the kubelet's sockets, so that nothing is
     /// offered before it can be kept.
     pub async fn start(options: PluginOptions) -> Result<Self, AppError> {
         Self::start_with_output(options, Arc::new(|| Box::new(std::io::stdout()))).await
@@ -62,12 +62,9 @@ impl Plugin {
             observer: Some(metrics::requests(&metrics)),
             ..ConnectOptions::default()
         };
-        let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
         let node = options.node_name.clone();
-        let unseen = AppError::of_node(&node);
-        cluster.preflight(&node).await.map_err(&unseen)?;
-        let served = cluster.in_served_group().await.map_err(AppError::Discovery)?;
-        let cluster = served.ok_or(AppError::LifecycleNotServed)?;
+        let patience = options.settings.forbidden_timeout.into();
+        let cluster = startup::wait_for(&health, patience, || startup::cluster(&connect, &node)).await?;
         tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
         let kept = policies::keep(
             &options.policies,
@@ -78,7 +75,9 @@ impl Plugin {
             &metrics,
         )
         .await?;
-        let known = cluster.node(&node).await.map_err(unseen)?;
+        let unseen = AppError::of_node(&node);
+        let look = || async { cluster.node(&node).await.map_err(&unseen) };
+        let known = startup::wait_for(&health, patience, look).await?;
         let (standing, stands) = watch::channel(Standing::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
         let terms = Arc::new(Terms::new(&options, Arc::clone(&kept.catalogue)));
@@ -95,6 +94,7 @@ impl Plugin {
             cluster: cluster.clone(),
             namespace: options.lease_namespace(),
             own: Holder::own(options.settings.own_pod.as_ref()),
+            forbidden_timeout: options.settings.forbidden_timeout.into(),
         };
         let desk = DeskOptions {
             catalogue: Arc::clone(&kept.catalogue),
@@ -255,6 +255,7 @@ fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
         stop_grace: options.stop_grace,
         claimant: options.claimant,
         keep_finished: options.keep_finished,
+        forbidden_timeout: options.settings.forbidden_timeout.into(),
         ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
     }
 }

@@ -21,6 +21,12 @@ pub(super) fn starting() -> Health {
     health
 }
 
+/// This is missing before the driver can be put together.
+pub(super) fn waiting(health: &Health, missing: &str) {
+    let missing = missing.to_owned();
+    health.needs(START, move || Err(missing.clone()));
+}
+
 /// Everything is put together; from now on it depends on others.
 pub(super) fn started(
     health: &Health,

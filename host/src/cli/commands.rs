@@ -4,17 +4,21 @@ use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Args, CleanupArgs, Command, Output, PluginArgs};
+use super::args::{self, Args, CleanupArgs, Command, PluginArgs};
 use super::exit::Exit;
 use super::options::{self, OptionsError};
 use super::signals::{self, Signals};
-use crate::app::{self, AppError, CleanupOptions, HandOverError, Plugin};
+use crate::app::{self, AppError, CleanupOptions, HandOverError, Output, Plugin};
 use crate::report::{Format, Screen};
 use crate::text::spaced_line;
+
+/// How long a driver that has ended waits for whoever reads its last lines.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
@@ -26,7 +30,7 @@ pub fn main() -> ExitCode {
     // These tell their story themselves.
     let tells = matches!(&args.command, Command::Demo(_))
         || matches!(&args.command, Command::Policy(command) if command.is_quiet());
-    let quiet = tells && args.log == super::args::DEFAULT_LOG;
+    let quiet = tells && args.log == args::DEFAULT_LOG;
     let screen = Arc::new(Screen::of_process());
     log_to_stderr(if quiet { "warn" } else { &args.log }, &screen);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -37,19 +41,30 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error, Exit::Bug),
     };
-    runtime.block_on(run(args, &screen))
+    runtime.block_on(async {
+        let is_driver = matches!(args.command, Command::KubeletPlugin(_));
+        let code = run(args, &screen).await;
+        // Somebody who called a command reads what it says, if slowly; nobody need read a log.
+        let limit = if is_driver { LAST_WORDS } else { Duration::MAX };
+        tokio::select! {
+            () = screen.written() => {}
+            () = tokio::time::sleep(limit) => {}
+            () = Signals::new().came(1) => {}
+        }
+        code
+    })
 }
 
 async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
     let format = match args.output {
-        Output::Human => Format::Human,
-        Output::Json => Format::Json,
+        args::Output::Human => Format::Human,
+        args::Output::Json => Format::Json,
     };
     if screen.is_terminal() {
         signals::forget_when_stopped(screen);
     }
     match args.command {
-        Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format).await,
+        Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,
         Command::Plan(plan) => super::node::plan(&plan, format).await,
         Command::Drain(drain) => super::node::drain(&drain, format, screen).await,
         Command::Uncordon(uncordon) => super::node::uncordon(&uncordon, format, screen).await,
@@ -67,7 +82,7 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
 fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
     let (filter, problem) = match EnvFilter::try_new(filter) {
         Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new(super::args::DEFAULT_LOG), Some(error)),
+        Err(error) => (EnvFilter::new(args::DEFAULT_LOG), Some(error)),
     };
     let terminal = std::io::stderr().is_terminal();
     // The log may be a file in a folder that is watched: a line for each change there would be a change there.
@@ -86,15 +101,18 @@ fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
     }
 }
 
-async fn kubelet_plugin(args: &PluginArgs, format: Format) -> ExitCode {
+async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
     let mut options = match options::plugin(args) {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
     options.format = format;
+    let lines = Arc::clone(screen);
+    let output: Output = Arc::new(move || Box::new(lines.lines()));
     let signals = Signals::new();
+    // It may have to wait for the cluster first.
     let started = tokio::select! {
-        started = Plugin::start(options) => started,
+        started = Plugin::start_with_output(options, output) => started,
         // What it has begun is taken back: a policy that is being compiled is not what it died of.
         () = signals.came(1) => return Exit::Done.into(),
     };

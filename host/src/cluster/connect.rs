@@ -5,31 +5,24 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use http::{HeaderValue, Request, header};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
-use kube::client::{Body, ConfigExt as _};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error;
-use tower::{BoxError, Layer as _, ServiceExt as _, service_fn, util::option_layer};
+use tower::BoxError;
 
-use super::requests::{ApiRequest, RequestObserver};
+use super::proxy::{self, Proxy, ProxyError};
+use super::requests::RequestObserver;
 use super::transport::{self, Fault};
-use super::{Cluster, ConnectOptions};
+use super::{Cluster, ConnectOptions, stack};
 use crate::clock::Clock;
 
 /// How we call ourselves in the API server's audit log.
 const USER_AGENT: &str = concat!("scupper/", env!("CARGO_PKG_VERSION"));
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A connection that is silently gone must show while a drain waits on its watches, not after TCP's quarter of an hour.
-const KEEPALIVE: Duration = Duration::from_secs(20);
+/// In place of the proxy that a kubeconfig names, so that the library looks for none in the environment.
+const NOT_IN_USE: &str = "http://not-in-use";
 
 /// Why there is no connection.
 #[derive(Debug, Error)]
@@ -52,12 +45,9 @@ pub enum ConnectError {
     /// The service account of the pod cannot be used.
     #[error("cannot use the pod's service account")]
     ServiceAccount(#[source] Box<InClusterError>),
-    /// The kubeconfig wants a proxy.
-    #[error("the kubeconfig wants the proxy {proxy}, which scupper cannot use; remove proxy-url from it")]
-    Proxy {
-        /// Its URL.
-        proxy: String,
-    },
+    /// The kubeconfig or the environment name a proxy that there cannot be.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// Keys, certificates or credentials do not work.
     #[error("cannot set up the connection to {url}")]
     Setup {
@@ -68,10 +58,12 @@ pub enum ConnectError {
         source: BoxError,
     },
     /// Nobody answers there.
-    #[error("cannot reach the API server at {url}: {message}")]
+    #[error("cannot reach the API server at {url}{}: {message}", through(proxy.as_deref()))]
     Unreachable {
         /// The server's URL.
         url: String,
+        /// The URL of the proxy on the way to it.
+        proxy: Option<String>,
         /// What the client says.
         message: String,
     },
@@ -93,13 +85,19 @@ pub enum ConnectError {
     },
 }
 
+fn through(proxy: Option<&str>) -> String {
+    proxy
+        .map(|proxy| format!(" through the proxy {proxy}"))
+        .unwrap_or_default()
+}
+
 impl Cluster {
     /// Reads the configuration and asks the server for its version, so that a wrong address shows at once.
     pub async fn connect(options: &ConnectOptions) -> Result<Self, ConnectError> {
-        let config = config(options.kubeconfig.as_deref()).await?;
+        let (config, proxy) = config(options.kubeconfig.as_deref()).await?;
         let url = config.cluster_url.to_string();
         let server = server(&config.cluster_url);
-        let client = client(config, options.observer.clone())?;
+        let client = client(config, proxy.as_ref(), options.observer.clone())?;
         let request = Request::get("/version").body(Vec::new());
         let request = request.map_err(|error| ConnectError::Setup {
             url: url.clone(),
@@ -114,7 +112,11 @@ impl Cluster {
                 url,
                 message: status.message,
             }),
-            Err(Fault::Unreachable(message)) => Err(ConnectError::Unreachable { url, message }),
+            Err(Fault::Unreachable(message)) => Err(ConnectError::Unreachable {
+                url,
+                proxy: proxy.map(|proxy| proxy.to_string()),
+                message,
+            }),
             Err(Fault::Refused(_, status)) => Err(ConnectError::Unexpected {
                 url,
                 message: status.message,
@@ -131,7 +133,7 @@ fn server(url: &http::Uri) -> Option<(String, u16)> {
 
 /// `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account. What is named must work:
 /// falling back to another cluster would drain the wrong one.
-async fn config(flag: Option<&Path>) -> Result<Config, ConnectError> {
+async fn config(flag: Option<&Path>) -> Result<(Config, Option<Proxy>), ConnectError> {
     if let Some(path) = flag {
         return from_file(path).await;
     }
@@ -152,10 +154,14 @@ async fn config(flag: Option<&Path>) -> Result<Config, ConnectError> {
         tried.push("the pod's service account (KUBERNETES_SERVICE_HOST is not set)".to_owned());
         return Err(ConnectError::NoConfig { tried });
     }
-    Config::incluster_env().map_err(|error| ConnectError::ServiceAccount(Box::new(error)))
+    let config = Config::incluster_env();
+    with_proxy(
+        config.map_err(|error| ConnectError::ServiceAccount(Box::new(error)))?,
+        None,
+    )
 }
 
-async fn from_file(path: &Path) -> Result<Config, ConnectError> {
+async fn from_file(path: &Path) -> Result<(Config, Option<Proxy>), ConnectError> {
     let path: PathBuf = path.into();
     let name = path.display().to_string();
     from_kubeconfig(Kubeconfig::read_from(path), name).await
@@ -164,70 +170,52 @@ async fn from_file(path: &Path) -> Result<Config, ConnectError> {
 async fn from_kubeconfig(
     read: Result<Kubeconfig, KubeconfigError>,
     path: String,
-) -> Result<Config, ConnectError> {
+) -> Result<(Config, Option<Proxy>), ConnectError> {
+    let mut named = None;
     let config = match read {
-        Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await,
+        Ok(mut kubeconfig) => {
+            named = take_proxy(&mut kubeconfig);
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
+        }
         Err(error) => Err(error),
     };
-    config.map_err(|error| ConnectError::Kubeconfig {
+    let config = config.map_err(|error| ConnectError::Kubeconfig {
         path,
         source: Box::new(error),
-    })
+    })?;
+    with_proxy(config, named.as_deref())
 }
 
-fn client(mut config: Config, observer: Option<RequestObserver>) -> Result<kube::Client, ConnectError> {
-    if let Some(proxy) = &config.proxy_url {
-        return Err(ConnectError::Proxy {
-            proxy: proxy.to_string(),
-        });
-    }
+/// The proxy that the current cluster names. The library would look into the environment for one that names none, and
+/// compare `NO_PROXY` with the proxy instead of the server.
+fn take_proxy(kubeconfig: &mut Kubeconfig) -> Option<String> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|context| context.name == *current)?;
+    let cluster = context.context.as_ref()?.cluster.clone();
+    let known = kubeconfig
+        .clusters
+        .iter_mut()
+        .find(|known| known.name == cluster)?;
+    known.cluster.as_mut()?.proxy_url.replace(NOT_IN_USE.to_owned())
+}
+
+fn with_proxy(mut config: Config, named: Option<&str>) -> Result<(Config, Option<Proxy>), ConnectError> {
+    config.proxy_url = None;
+    let proxy = proxy::choose(named, &config.cluster_url, |name| env::var(name).ok())?;
+    Ok((config, proxy))
+}
+
+fn client(
+    mut config: Config,
+    proxy: Option<&Proxy>,
+    observer: Option<RequestObserver>,
+) -> Result<kube::Client, ConnectError> {
     config
         .headers
         .push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
     let url = config.cluster_url.to_string();
-    stack(&config, observer).map_err(|source| ConnectError::Setup { url, source })
-}
-
-/// Credentials, then our headers, then the server's address, then HTTP/2 where the server speaks it.
-fn stack(config: &Config, observer: Option<RequestObserver>) -> Result<kube::Client, BoxError> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    tcp.set_keepalive(Some(KEEPALIVE));
-    tcp.set_keepalive_interval(Some(KEEPALIVE / 2));
-    tcp.set_keepalive_retries(Some(3));
-
-    let mut tls = HttpsConnectorBuilder::new()
-        .with_tls_config(config.rustls_client_config()?)
-        .https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into()?));
-    }
-    let connector = tls.enable_all_versions().wrap_connector(tcp);
-    let client: HyperClient<_, Body> = HyperClient::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(KEEPALIVE)
-        .http2_keep_alive_timeout(KEEPALIVE)
-        .build(connector);
-
-    let service = config
-        .extra_headers_layer()?
-        .layer(client.map_err(BoxError::from));
-    let service = option_layer(config.auth_layer()?).layer(service);
-    let service = config.base_uri_layer().layer(service).boxed_clone();
-    let service = service_fn(move |request: Request<Body>| {
-        let asked = ApiRequest::of(&request);
-        let (observer, answering) = (observer.clone(), service.clone().oneshot(request));
-        async move {
-            let answered = answering.await;
-            if let Some(observer) = observer {
-                let code = answered.as_ref().ok().map(|response| response.status().as_u16());
-                observer.observe(ApiRequest { code, ..asked });
-            }
-            answered
-        }
-    });
-    Ok(kube::Client::new(service, config.default_namespace.clone()))
+    stack::client(&config, proxy, observer).map_err(|source| ConnectError::Setup { url, source })
 }

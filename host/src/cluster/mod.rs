@@ -4,7 +4,8 @@
 //! anything is done, nor the other edges: `app` feeds it tasks and takes its streams.
 //!
 //! ```text
-//!  connect ─► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
+//!  connect (proxy, stack)
+//!     └─────► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
 //!                      ├─ conditions, notes ───────────────────► for people
 //!                      ├─ claims ───────► LifecycleEvents claimed, driven and ended
@@ -37,10 +38,12 @@ mod node;
 mod notes;
 mod perform;
 mod pod;
+mod proxy;
 mod read;
 mod requests;
 mod rights;
 mod secrets;
+mod stack;
 mod transitions;
 mod transport;
 mod troubles;
@@ -64,6 +67,7 @@ pub use lifecycle::{
     TransitionChange,
 };
 pub use notes::{KubernetesEvent, Series, Severity};
+pub use proxy::ProxyError;
 pub use requests::{ApiRequest, RequestObserver};
 pub use rights::{Right, evicting_as_node, needed};
 pub use watch::Change;

@@ -8,6 +8,8 @@
 
 #[path = "../support/guests.rs"]
 mod guests;
+#[path = "../support/limit.rs"]
+mod limit;
 mod looking;
 mod new;
 mod program;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use scupper_simulator::api::{ApiServer, Options, objects};
 
+use crate::limit::LIMIT;
 use crate::program::{repository, run, scratch};
 
 /// A block of the readme that does something.
@@ -80,9 +81,6 @@ fn is_as_written(written: &str, line: &str) -> bool {
         found.is_some() && (last > 0 || rest.is_empty())
     })
 }
-
-/// How long a driver may take to begin, or to see a change; machines that build eight things at once are slow.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where the last command has led, and what runs in the background.
 struct Walk {

@@ -20,6 +20,8 @@ mod flow;
 mod gate;
 mod groups;
 mod handover;
+#[path = "../support/limit.rs"]
+mod limit;
 mod node;
 #[path = "../slm/objects.rs"]
 mod objects;

@@ -16,10 +16,8 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::driver::Driver;
+use crate::limit::LIMIT;
 use crate::rig::{DRIVER, NODE, Rig, claim, finalizers};
-
-/// On a busy machine, and longer than the driver waits for a kubelet.
-const LIMIT: Duration = Duration::from_secs(90);
 
 /// What was seen, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

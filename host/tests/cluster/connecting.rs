@@ -206,12 +206,76 @@ async fn a_server_that_does_not_know_us_or_is_none() {
     );
 }
 
+/// A proxy that answers one connection's `CONNECT` or SOCKS greeting with `answers`, one for each message, and notes what
+/// it was sent.
+async fn proxy(answers: &'static [&'static [u8]]) -> (String, tokio::task::JoinHandle<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let heard = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut heard = Vec::new();
+        for answer in answers {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).await.unwrap();
+            heard.extend_from_slice(&bytes[..count]);
+            stream.write_all(answer).await.unwrap();
+        }
+        heard
+    });
+    (address, heard)
+}
+
+const VERSION: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 13\r\n\r\n{\"major\":\"1\"}";
+
 #[tokio::test]
-async fn a_proxy_is_refused_rather_than_passed_by() {
+async fn a_proxy_that_the_kubeconfig_names_is_used() {
     let folder = TempDir::new().unwrap();
-    let text = kubeconfig("127.0.0.1:1", ", proxy-url: 'http://proxy:3128'");
-    assert!(matches!(
-        fault(&options(&folder, &text)).await,
-        ConnectError::Proxy { .. }
-    ));
+    let (address, heard) = proxy(&[b"HTTP/1.1 200 Connection established\r\n\r\n", VERSION]).await;
+    let more = format!(", proxy-url: 'http://user:word@{address}'");
+    let options = options(&folder, &kubeconfig("api.example:6443", &more));
+    Cluster::connect(&options).await.unwrap();
+    let heard = String::from_utf8(heard.await.unwrap()).unwrap();
+    assert!(
+        heard.starts_with("CONNECT api.example:6443 HTTP/1.1\r\n"),
+        "{heard}"
+    );
+    assert!(
+        heard.contains("Proxy-Authorization: Basic dXNlcjp3b3Jk\r\n"),
+        "{heard}"
+    );
+    assert!(heard.contains("GET /version HTTP/1.1\r\n"), "{heard}");
+}
+
+#[tokio::test]
+async fn a_socks_proxy_that_the_kubeconfig_names_is_used() {
+    let folder = TempDir::new().unwrap();
+    // No login, then connected from 0.0.0.0:0.
+    let (address, heard) = proxy(&[b"\x05\x00", b"\x05\x00\x00\x01\0\0\0\0\0\0", VERSION]).await;
+    let more = format!(", proxy-url: 'socks5://{address}'");
+    let options = options(&folder, &kubeconfig("api.example:6443", &more));
+    Cluster::connect(&options).await.unwrap();
+    let heard = heard.await.unwrap();
+    let text = String::from_utf8_lossy(&heard);
+    // The proxy resolves the name.
+    assert!(text.contains("\x05\x01\x00\x03\x0bapi.example\x19"), "{text:?}");
+    assert!(text.contains("GET /version HTTP/1.1\r\n"), "{text:?}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_none_or_away_is_named() {
+    let folder = TempDir::new().unwrap();
+    let text = kubeconfig("127.0.0.1:1", ", proxy-url: 'ftp://proxy:3128'");
+    let error = fault(&options(&folder, &text)).await;
+    assert!(matches!(error, ConnectError::Proxy(_)), "{error}");
+    assert!(
+        error.to_string().contains("proxy-url is ftp://proxy:3128"),
+        "{error}"
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let text = kubeconfig("api.example:6443", &format!(", proxy-url: 'http://{address}'"));
+    let error = fault(&options(&folder, &text)).await;
+    let words = format!("http://api.example:6443/ through the proxy http://{address}: ");
+    assert!(error.to_string().contains(&words), "{error}");
 }

@@ -12,6 +12,8 @@ mod claims;
 mod connecting;
 mod daemons;
 mod lifecycle;
+#[path = "../support/limit.rs"]
+mod limit;
 mod notes;
 mod script;
 mod tasks;

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use crate::limit::LIMIT;
 use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt as _};
 use http::{Request, Response};
@@ -21,9 +22,6 @@ type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// 2026-09-01T10:00:00Z: what time it is when a test begins.
 pub(crate) const TEN: u64 = 1_788_256_800_000;
-
-/// Longest wait for a request. With a paused clock it passes at once when nothing else can happen.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Script {
     handle: mock::Handle<Request<Body>, Answer>,
@@ -72,7 +70,7 @@ impl Script {
         let (request, reply) = match self.peeked.take() {
             Some(peeked) => peeked,
             None => {
-                let next = tokio::time::timeout(PATIENCE, self.handle.next_request()).await;
+                let next = tokio::time::timeout(LIMIT, self.handle.next_request()).await;
                 next.expect("a request is missing").expect("the client is gone")
             }
         };
@@ -281,7 +279,7 @@ impl<T: Send + 'static> Feed<T> {
     }
 
     pub(crate) async fn next(&mut self) -> T {
-        let next = tokio::time::timeout(PATIENCE, self.items.recv()).await;
+        let next = tokio::time::timeout(LIMIT, self.items.recv()).await;
         next.expect("an item of the stream is missing")
             .expect("the stream has ended")
     }

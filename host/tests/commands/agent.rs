@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Options, Timing};
 
+use crate::limit::LIMIT;
 use crate::rig::{Rig, Running};
 
 pub(crate) const DRIVER: &str = "drain.test";
 pub(crate) const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
 const TRANSITIONS: &str = "lifecycletransitions.lifecycle.k8s.io";
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// A kubelet and a driver of worker-1.
 pub(crate) struct Agent {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::until;
 use crate::rig::Rig;
 
 fn finished(stdout: &str) -> Vec<Value> {
@@ -57,6 +58,22 @@ fn nodes_that_a_label_selects_are_drained_and_one_that_fails_keeps_nobody() {
     let none = rig.run(&["drain", "-l", "pool=none"]);
     assert_eq!(none.code, Some(0), "{none:#?}");
     assert!(none.stderr.contains("no node has these labels"), "{none:#?}");
+}
+
+#[test]
+fn any_node_that_has_ended_makes_place_for_the_next_one() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    rig.apply(rig.pod("web", "worker-2"));
+    rig.apply(rig.pod("other", "worker-3"));
+    let drain = rig.start(&["drain", "worker-1", "worker-2", "worker-3", "--parallel", "2"]);
+    until("the others are drained beside the first one", || {
+        rig.pods() == ["stuck"]
+    });
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains("3 of 3 nodes are done"), "{run:#?}");
 }
 
 #[test]

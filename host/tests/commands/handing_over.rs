@@ -405,6 +405,27 @@ fn nobody_answers_for_what_was_killed() {
     );
 }
 
+/// Only the first one has a driver that takes it up.
+#[test]
+fn any_node_that_has_ended_makes_place_for_the_next_one_that_is_handed_over() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let nodes = ["worker-2", "worker-3", "--parallel", "2", "--taken-within", "1s"];
+    let drain = rig.start(&asks("drain", &nodes));
+    until("the last one is given up beside the first one", || {
+        let lines = drain.stdout();
+        let mut lines = lines.lines().filter(|line| line.starts_with("worker-3 "));
+        lines.any(|line| line.contains("nobody has taken it up within 1s"))
+    });
+    assert!(rig.is_cordoned("worker-1"));
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let ends = run.stdout.lines().last();
+    assert_eq!(ends, Some("not done: worker-2, worker-3"), "{run:#?}");
+}
+
 #[test]
 fn where_nobody_takes_it_up_nothing_stays_behind() {
     let rig = Rig::new();

@@ -14,9 +14,12 @@ mod draining;
 mod events;
 mod flags;
 mod handing_over;
+#[path = "../support/limit.rs"]
+mod limit;
 mod others;
 #[path = "../support/pairs.rs"]
 mod pairs;
+mod proxies;
 mod rig;
 mod standing_by;
 mod status;

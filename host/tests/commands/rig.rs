@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub(crate) use crate::limit::LIMIT;
 use rustix::process::{Pid, Signal, kill_process};
 use scupper_simulator::api::{ApiServer, Options, objects};
 use serde_json::Value;
-
-/// Everything that must come comes within this.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A cluster of three nodes, each as it was made.
 pub(crate) struct Rig {
@@ -84,6 +82,11 @@ impl Rig {
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {
+        self.start_in(args, &[])
+    }
+
+    /// With these variables in its environment.
+    pub(crate) fn start_in(&self, args: &[&str], environment: &[(&str, &str)]) -> Running {
         static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let file = |what: &str| self.dir.path().join(format!("{what}-{number}"));
@@ -93,6 +96,7 @@ impl Rig {
             .env("KUBECONFIG", self.dir.path().join("kubeconfig"))
             .env("SCUPPER_LOG", "warn")
             .env_remove("POD_NAME")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(File::create(&out).unwrap())
             .stderr(File::create(&err).unwrap())

@@ -12,6 +12,8 @@ mod grants;
 #[path = "../support/guests.rs"]
 mod guests;
 mod hostile;
+#[path = "../support/limit.rs"]
+mod limit;
 mod program;
 #[path = "../support/mod.rs"]
 mod support;

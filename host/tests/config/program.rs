@@ -1,19 +1,18 @@
 //! `scupper config`, and `--config`, as a user types them.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use scupper_simulator::api::{ApiServer, Options, objects};
 
 use crate::HEAD;
 use crate::guests::guest;
+use crate::limit::LIMIT;
 use crate::support::{Run, policies, scupper};
 
 const USAGE: i32 = 2;
 const CONFIG: i32 = 3;
 const DRAIN_FAILED: i32 = 5;
 const POLICY: i32 = 7;
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// A folder with a configuration file.
 struct Folder(tempfile::TempDir);

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::driver::Driver;
+use crate::limit::LIMIT;
 use crate::testbed::Testbed;
 use crate::{ALONE, condition, node, pods_on, skip};
-
-const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
 fn kubectl_scupper_drains_past_a_budget_and_gives_the_node_back() {

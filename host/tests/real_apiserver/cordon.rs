@@ -1,12 +1,11 @@
 //! `kubectl cordon` as a door, on a real API server.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::self_claim::Claimer;
 use super::testbed::Testbed;
 use super::{node, pods_on, skip};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::limit::LIMIT;
 
 fn reason(testbed: &Testbed, kind: &str) -> String {
     let node = node(testbed, "node-2");

@@ -12,7 +12,10 @@ mod commands;
 mod cordon;
 #[path = "../../benches/drain/driver.rs"]
 mod driver;
+#[path = "../support/limit.rs"]
+mod limit;
 mod parity;
+mod restarts;
 mod self_claim;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -8,9 +8,8 @@ use http::{Method, Request, StatusCode};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
+pub(crate) use crate::limit::LIMIT;
 use crate::testbed::Testbed;
-
-pub(crate) const LIMIT: Duration = Duration::from_secs(240);
 
 /// A control plane with an overlay of `deploy/` and a pod of the DaemonSet on each node.
 pub(crate) struct Installed {

@@ -12,6 +12,8 @@ mod cloud;
 mod container;
 mod doors;
 mod installed;
+#[path = "../support/limit.rs"]
+mod limit;
 mod machine;
 mod overlays;
 mod own_node;

@@ -2,13 +2,13 @@
 //! pod's container, and a node drained with what is special to it.
 
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::charts::tool;
 use crate::container::{Container, Image};
 use crate::installed::{Installed, deploy, event, until};
+use crate::limit::LIMIT;
 use crate::machine::Machine;
 use crate::{ALONE, cloud, skip, slurm};
 
@@ -78,11 +78,7 @@ async fn slm(installed: &Installed, image: &Image) {
     .await;
     let finished = [("drain-node-1".to_owned(), "Succeeded".to_owned())];
     let told = |record: &scupper_simulator::kubelet::Record| record.finished() == finished;
-    machine
-        .kubelet
-        .wait_for(told, Duration::from_secs(30))
-        .await
-        .unwrap();
+    machine.kubelet.wait_for(told, LIMIT).await.unwrap();
     assert_eq!(
         machine.kubelet.record().reasons(),
         ["drain-started", "drain-complete"]

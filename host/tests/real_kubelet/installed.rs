@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::json;
 use xtask::policies;
 use xtask::workspace::Workspace;
 
+use crate::limit::LIMIT;
 use crate::testbed::{NODE, Testbed, until};
 use crate::workload::Workload;
 
-const LIMIT: Duration = Duration::from_secs(120);
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
 const EVENT: &str = "drain-real-0";
 

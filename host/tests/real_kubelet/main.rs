@@ -15,6 +15,8 @@
 #[expect(dead_code, reason = "the SLM suite kills and freezes drivers as well")]
 mod driver;
 mod installed;
+#[path = "../support/limit.rs"]
+mod limit;
 #[path = "../support/skip.rs"]
 mod skip;
 mod testbed;

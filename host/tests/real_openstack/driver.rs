@@ -14,12 +14,11 @@ use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid}
 use xtask::policies;
 use xtask::workspace::Workspace;
 
+use crate::limit::LIMIT;
 use crate::testbed::Testbed;
 
 /// The node whose host is `compute-a`.
 pub(crate) const NODE: &str = "node-1";
-/// How long a scenario waits for what must come.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Which credential, and what more of the configuration.
 pub(crate) struct Setup<'a> {

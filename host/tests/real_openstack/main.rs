@@ -22,6 +22,8 @@ mod http;
 #[path = "../support/leaks/mod.rs"]
 #[expect(dead_code, reason = "no drain is left alone in the middle here")]
 mod leaks;
+#[path = "../support/limit.rs"]
+mod limit;
 mod moving;
 mod nova;
 #[path = "../support/proxy.rs"]

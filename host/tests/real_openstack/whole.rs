@@ -10,10 +10,10 @@ use scupper_simulator::api::{self, ApiServer, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 
 use crate::driver::{NODE, limited, scratch, spec};
+use crate::limit::LIMIT;
 use crate::testbed::{A, B, Testbed};
 
 const DRIVER: &str = "drain.example";
-const LIMIT: Duration = Duration::from_secs(90);
 
 struct Whole {
     api: ApiServer,

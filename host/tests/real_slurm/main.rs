@@ -19,6 +19,8 @@ mod faults;
 mod http;
 #[path = "../support/leaks/mod.rs"]
 mod leaks;
+#[path = "../support/limit.rs"]
+mod limit;
 mod owning;
 #[path = "../support/proxy.rs"]
 #[expect(dead_code, reason = "the faults of other servers are not used here")]

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub(crate) use crate::limit::LIMIT;
 use crate::skip;
 
 /// The Slurm node that is drained.
 pub(crate) const NODE: &str = "slurm-worker-0";
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testbeds/slurm/slurm-testbed");
-/// How long a test waits for what must come.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Testbed {
     folder: PathBuf,

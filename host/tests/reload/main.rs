@@ -16,6 +16,8 @@ mod files;
 mod guests;
 
 mod kept;
+#[path = "../support/limit.rs"]
+mod limit;
 mod load;
 mod resuming;
 mod rig;

@@ -16,9 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::guests::{guest, scratch};
-
-/// Longer than anything takes, on a busy machine, too.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use crate::limit::LIMIT;
 
 /// A directory, and what is made of it.
 pub(crate) struct Rig {

@@ -25,15 +25,20 @@ mod examples;
 #[expect(dead_code, reason = "not all of it is needed here")]
 mod guests;
 mod idle;
+#[path = "../support/limit.rs"]
+mod limit;
 mod memory;
 mod metrics;
 mod objects;
 mod policies;
 mod probes;
+mod refusals;
 mod reloading;
 mod resuming;
 mod rig;
 mod rolling;
 mod seeing;
+mod starting;
 mod traces;
 mod transitions;
+mod unread;

@@ -11,6 +11,7 @@ use scupper_simulator::kubelet::{Entry, Kind, Kubelet, KubeletHandle, Options, T
 use serde_json::{Value, json};
 
 use crate::driver::Driver;
+pub(crate) use crate::limit::LIMIT;
 
 pub(crate) const NODE: &str = "worker-1";
 /// The driver's name, and that of its drain transition.
@@ -18,8 +19,6 @@ pub(crate) const DRIVER: &str = "drain.example";
 pub(crate) const UNCORDON: &str = "drain.example-uncordon";
 pub(crate) const START: &str = "drain-started";
 pub(crate) const END: &str = "drain-complete";
-/// How long a scenario waits for what must come.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
 const TRANSITIONS: &str = "lifecycletransitions.lifecycle.k8s.io";
 

@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::collector::{Collector, Manner, Span};
+use crate::limit::LIMIT;
 use crate::objects::{closed_budget, pod};
 use crate::policies;
 use crate::rig::{DRIVER, NODE, Rig};
-
-/// A driver that is told to end has as long, most of which is the kubelet's.
-const END: Duration = Duration::from_secs(60);
 
 fn only(spans: Vec<Span>) -> Span {
     assert_eq!(spans.len(), 1, "{spans:#?}");
@@ -164,7 +162,7 @@ async fn a_collector_that_is_away_or_hangs_delays_neither_a_drain_nor_the_driver
             .await;
         }
         driver.terminate();
-        assert!(driver.ended(END).await.success(), "{}", driver.log());
+        assert!(driver.ended(LIMIT).await.success(), "{}", driver.log());
         let log = driver.log();
         assert!(log.contains(left), "{log}");
         let warnings = log
@@ -179,7 +177,7 @@ async fn a_collector_that_is_away_or_hangs_delays_neither_a_drain_nor_the_driver
 async fn an_endpoint_that_is_none_is_one_clear_error() {
     let rig = Rig::start().await;
     let mut driver = rig.spawn(&["--otlp-endpoint", "127.0.0.1:4318"]);
-    let status = driver.ended(END).await;
+    let status = driver.ended(LIMIT).await;
     assert_eq!(status.code(), Some(3), "{}", driver.log());
     assert_eq!(
         driver.log(),
@@ -286,7 +284,7 @@ async fn a_collector_over_tls_is_believed_by_the_certificate_that_is_named_and_b
 #[tokio::test]
 async fn a_file_without_a_certificate_that_works_is_one_clear_error() {
     let rig = Rig::start().await;
-    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----LIMIT CERTIFICATE-----\n";
     for text in ["", "hello", garbled] {
         let output = secure_drain(&rig, "https://127.0.0.1:4318", "http/protobuf", text).await;
         assert_eq!(output.status.code(), Some(3), "{output:?}");

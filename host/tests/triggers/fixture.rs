@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::limit::LIMIT;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper::clock::Clock;
@@ -29,8 +30,6 @@ use tonic::transport::{Channel, Endpoint};
 
 pub(crate) const DRIVER: &str = "drain.slm.k8s.io";
 pub(crate) const NODE: &str = "worker-1";
-/// Everything a test waits for happens long before, unless it never happens.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// What was asked of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]

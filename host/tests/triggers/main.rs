@@ -6,6 +6,8 @@ mod calls;
 mod clients;
 mod closing;
 mod fixture;
+#[path = "../support/limit.rs"]
+mod limit;
 mod published;
 mod registering;
 mod renewing;

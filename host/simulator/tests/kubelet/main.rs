@@ -13,6 +13,8 @@ mod cluster;
 mod driver;
 mod endings;
 mod events;
+#[path = "../../../tests/support/limit.rs"]
+mod limit;
 mod registration;
 mod transitions;
 mod world;

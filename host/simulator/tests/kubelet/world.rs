@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+pub(crate) use crate::limit::LIMIT;
 use kube::{Client, Config};
 use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Options, Timing};
 use tokio::time::advance;
 
-/// How long a test waits for what must come.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 /// Tests in real time run so much faster than a kubelet: a pass each 100 ms, a look at the sockets each 10 ms.
 const FASTER: u32 = 100;
 

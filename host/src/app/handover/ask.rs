@@ -1,5 +1,7 @@
 //! Which of the driver's transitions is meant, and one wish a node.
 
+use std::collections::BTreeMap;
+
 use futures::{StreamExt as _, stream};
 use scupper_engine::{Intent, Phase};
 use tokio_util::sync::CancellationToken;
@@ -49,14 +51,15 @@ pub async fn run(
         tell: &tell,
         left: &left,
     };
-    let handed = stream::iter(names)
-        .map(|name| hands.one(name))
-        .buffered(options.parallel.max(1))
-        .collect();
+    // Whichever has ended, the next node takes its place; they are told in the order in which they were named.
+    let handed = stream::iter(names.into_iter().enumerate())
+        .map(async |(place, name)| (place, hands.one(name).await))
+        .buffer_unordered(options.parallel.max(1))
+        .collect::<BTreeMap<_, _>>();
     tokio::pin!(handed, stop);
     loop {
         tokio::select! {
-            handed = &mut handed => return Ok(Some(handed)),
+            handed = &mut handed => return Ok(Some(handed.into_values().collect())),
             () = &mut stop, if !left.is_cancelled() => left.cancel(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request, Time};
@@ -18,6 +19,9 @@ use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
 use crate::report::{Format, Health, Metrics, Prefixed, Traces};
 
+/// A person waits no longer than this for a lease that is refused: whoever may use `kubectl drain` has often no right to
+/// leases.
+const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
 /// Orders that may wait for a drive.
 const ORDERS: usize = 4;
 
@@ -59,15 +63,17 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
             cluster: cluster.clone(),
             namespace: options.lease_namespace.clone(),
             own: Holder::own(options.settings.own_pod.as_ref()),
+            forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout.into()),
         },
         cluster,
         options,
         traces,
     };
-    let ended = stream::iter(names)
-        .map(|name| runner.one(name))
-        .buffered(runner.options.parallel.max(1))
-        .collect();
+    // Whichever has ended, the next node takes its place; they are told in the order in which they were named.
+    let ended = stream::iter(names.into_iter().enumerate())
+        .map(async |(place, name)| (place, runner.one(name).await))
+        .buffer_unordered(runner.options.parallel.max(1))
+        .collect::<BTreeMap<_, _>>();
     tokio::pin!(ended, stop);
     loop {
         tokio::select! {
@@ -75,7 +81,7 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
                 if let Some(traces) = &runner.traces {
                     traces.close().await;
                 }
-                return Ok(ended);
+                return Ok(ended.into_values().collect());
             }
             () = &mut stop, if !runner.cancel.is_cancelled() => runner.cancel.cancel(),
         }

@@ -157,6 +157,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
         () = signals.came(2) => None,
     };
     drop(live);
+    shown.written(signals).await;
     match ended {
         Some(Ok(ended)) => tell(&ended, format).into(),
         Some(Err(error)) => failed(&error),

@@ -49,6 +49,7 @@ pub(super) async fn hand_over(
         () = signals.came(2) => None,
     };
     drop(live);
+    shown.written(signals).await;
     match handed {
         Some(Ok(handed)) => Some(sum(handed?, many, format).into()),
         Some(Err(error)) => Some(failed(&error)),
@@ -137,6 +138,10 @@ pub(super) fn own_flags(drain: Option<&KubectlArgs>, policies: &PolicyArgs) -> V
         (
             "--disable-eviction",
             drain.is_some_and(|drain| drain.disable_eviction),
+        ),
+        (
+            "--forbidden-timeout",
+            drain.is_some_and(|drain| drain.forbidden_timeout.is_some()),
         ),
         ("--config", policies.config.is_some()),
         ("--policy", !policies.policies.is_empty()),

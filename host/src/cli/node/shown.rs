@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::args::{Progress, ShownArgs};
+use crate::cli::signals::Signals;
 use crate::clock::Clock;
 use crate::report::{Board, Format, Live, Screen};
 
@@ -19,6 +20,14 @@ impl Shown {
         Self {
             screen: Arc::clone(screen),
             board: is_live(args, format, screen).then(Board::default),
+        }
+    }
+
+    /// Waits until whoever reads it has all of it, or until a second signal.
+    pub(super) async fn written(&self, signals: &Signals) {
+        tokio::select! {
+            () = self.screen.written() => {}
+            () = signals.came(2) => {}
         }
     }
 

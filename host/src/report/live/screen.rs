@@ -1,238 +1,80 @@
-//! The terminal: lines that scroll by, and below them a few that are drawn anew in place. All that is printed while
-//! something stands there goes through here, so that nothing tears it.
-//!
-//! Nothing is hidden and no mode is set, so a process that is killed leaves the terminal as it was, with the last frame
-//! in it. It must not know what the lines say.
+//! All that this process prints and logs. Whoever does so never waits for whoever reads it: a pipe that nobody reads and a
+//! terminal that is held by Ctrl-S stop no drain.
 
-use std::io::{self, IsTerminal as _, Write};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::io::{self, Write};
+use std::sync::Arc;
 
-use console::Term;
 use scupper_engine::Time;
 
 use super::Size;
+use super::queue::OutputQueue;
+use super::terminal::{Live, Terminal};
 use crate::clock::Clock;
-use crate::text::without_unseen;
 
-/// How often it is looked whether the lines are still true.
-const TICK: Duration = Duration::from_millis(250);
-
-/// A tick that comes so much later is that of a process that was stopped.
-const LATE: Duration = Duration::from_secs(1);
-
-/// Where standard output goes, and standard error with it.
+/// Standard output, and standard error for the log.
 #[derive(Debug)]
 pub struct Screen {
-    term: Term,
-    /// Something can be drawn in place.
-    is_terminal: bool,
-    /// The log goes there, too.
-    has_log: bool,
-    shown: Mutex<Shown>,
-}
-
-#[derive(Debug, Default)]
-struct Shown {
-    /// Something is to stand there.
-    is_live: bool,
-    /// What stands there.
-    lines: Vec<String>,
-}
-
-/// A display. It goes away with this.
-#[derive(Debug)]
-pub struct Live {
-    screen: Arc<Screen>,
-    /// The thread that draws ends with it.
-    ticks: Option<Sender<()>>,
+    terminal: Arc<Terminal>,
+    out: OutputQueue,
+    log: OutputQueue,
 }
 
 impl Screen {
     /// That of this process.
     pub fn of_process() -> Self {
+        let terminal = Arc::new(Terminal::of_process());
+        let (to_out, to_log) = (Arc::clone(&terminal), Arc::clone(&terminal));
         Self {
-            term: Term::buffered_stdout(),
-            is_terminal: io::stdout().is_terminal() && !console::is_dumb(),
-            has_log: io::stderr().is_terminal(),
-            shown: Mutex::default(),
+            out: OutputQueue::start("stdout", io::stdout(), move |lines| to_out.write(lines)),
+            log: OutputQueue::start("stderr", io::stderr(), move |lines| to_log.write_log(lines)),
+            terminal,
         }
     }
 
     /// Whether anything can be drawn in place.
-    pub const fn is_terminal(&self) -> bool {
-        self.is_terminal
+    pub fn is_terminal(&self) -> bool {
+        self.terminal.is_terminal()
     }
 
     /// Draws these lines anew whenever they change, until what is returned is dropped. Where nothing can be drawn in
     /// place nothing is.
-    pub fn show(
-        self: &Arc<Self>,
-        clock: Clock,
-        frame: impl Fn(Size, Time) -> Vec<String> + Send + 'static,
-    ) -> Live {
-        let mut live = Live {
-            screen: Arc::clone(self),
-            ticks: None,
-        };
-        if !self.is_terminal {
-            return live;
-        }
-        self.shown().is_live = true;
-        let (sender, ticks) = mpsc::channel();
-        let screen = Arc::clone(self);
-        // Not a task: a terminal that is held by Ctrl-S makes it wait.
-        let drawing = move || {
-            let mut looked = Instant::now();
-            loop {
-                // Stopped meanwhile, perhaps: then it is about to be said, and what stands there is not ours any more.
-                if looked.elapsed() < LATE {
-                    screen.draw(frame(screen.size(), clock.now()));
-                }
-                looked = Instant::now();
-                match ticks.recv_timeout(TICK) {
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
-        };
-        match std::thread::Builder::new()
-            .name("display".to_owned())
-            .spawn(drawing)
-        {
-            Ok(_) => live.ticks = Some(sender),
-            Err(error) => tracing::debug!(%error, "nothing is drawn in place"),
-        }
-        live
+    pub fn show(&self, clock: Clock, frame: impl Fn(Size, Time) -> Vec<String> + Send + 'static) -> Live {
+        self.terminal.show(clock, frame)
     }
 
-    /// A line that scrolls by. A reader that has gone away, as `head` does, is no error.
+    /// A line that scrolls by.
     pub fn print(&self, text: &str) {
-        self.write(format!("{text}\n").as_bytes()).unwrap_or_default();
-    }
-
-    /// Whole lines that scroll by.
-    fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut shown = self.shown();
-        self.look(&mut shown);
-        if shown.lines.is_empty() {
-            let mut out = io::stdout().lock();
-            out.write_all(bytes)?;
-            return out.flush();
-        }
-        self.erase(&shown.lines)?;
-        (&self.term).write_all(bytes)?;
-        self.redraw(0, &shown.lines)
-    }
-
-    /// Whole lines of the log.
-    fn write_log(&self, bytes: &[u8]) -> io::Result<()> {
-        // Errors that others wrote stand in it, and colours of our own.
-        let seen = std::str::from_utf8(bytes).map(without_unseen);
-        let bytes = seen.as_ref().map_or(bytes, |seen| seen.as_bytes());
-        let mut shown = self.shown();
-        self.look(&mut shown);
-        if shown.lines.is_empty() || !self.has_log {
-            return io::stderr().write_all(bytes);
-        }
-        self.erase(&shown.lines)?;
-        self.term.flush()?;
-        io::stderr().write_all(bytes)?;
-        self.redraw(0, &shown.lines)
+        self.out.push(format!("{text}\n").as_bytes());
     }
 
     /// Where lines can be written to that scroll by.
-    pub fn lines(self: &Arc<Self>) -> impl Write + Send + use<> {
+    pub fn lines(&self) -> impl Write + Send + use<> {
         Lines {
-            screen: Arc::clone(self),
+            out: self.out.clone(),
             line: Vec::new(),
         }
     }
 
     /// Where the log can be written to.
-    pub fn log(self: &Arc<Self>) -> impl Write + Send + use<> {
-        Log(Arc::clone(self))
+    pub fn log(&self) -> impl Write + Send + use<> {
+        Log(self.log.clone())
+    }
+
+    /// Waits until all of it is written, however long its reader takes.
+    pub async fn written(&self) {
+        self.out.written().await;
+        self.log.written().await;
     }
 
     /// The process was stopped and goes on: others have written below what stood there, which stays as it is.
     pub fn forget(&self) {
-        self.shown().lines.clear();
+        self.terminal.forget();
     }
-
-    /// The last row is the cursor's, and a full line may wrap.
-    fn size(&self) -> Size {
-        let (rows, columns) = self.term.size();
-        Size {
-            rows: usize::from(rows.saturating_sub(1)).max(1),
-            columns: usize::from(columns.saturating_sub(1)).max(1),
-        }
-    }
-
-    fn draw(&self, lines: Vec<String>) {
-        let mut shown = self.shown();
-        self.look(&mut shown);
-        if !shown.is_live || shown.lines == lines || !is_ours() {
-            return;
-        }
-        let before = std::mem::replace(&mut shown.lines, lines);
-        self.redraw(before.len(), &shown.lines).unwrap_or_default();
-    }
-
-    /// In the background the terminal is somebody else's, and what stood there has scrolled away.
-    fn look(&self, shown: &mut Shown) {
-        if !shown.lines.is_empty() && !is_ours() {
-            shown.lines.clear();
-        }
-    }
-
-    /// Each line over the one that was there: nothing flickers.
-    fn redraw(&self, before: usize, lines: &[String]) -> io::Result<()> {
-        self.term.move_cursor_up(before)?;
-        for line in lines {
-            self.term.clear_line()?;
-            self.term.write_line(line)?;
-        }
-        self.term.clear_to_end_of_screen()?;
-        self.term.flush()
-    }
-
-    fn erase(&self, lines: &[String]) -> io::Result<()> {
-        self.term.move_cursor_up(lines.len())?;
-        self.term.clear_to_end_of_screen()
-    }
-
-    fn end(&self) {
-        let mut shown = self.shown();
-        self.look(&mut shown);
-        let lines = std::mem::take(&mut *shown).lines;
-        if !lines.is_empty() {
-            let erased = self.erase(&lines).and_then(|()| self.term.flush());
-            erased.unwrap_or_default();
-        }
-    }
-
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        if self.ticks.take().is_some() {
-            self.screen.end();
-        }
-    }
-}
-
-/// We are in the foreground of the terminal, or it knows no such thing.
-fn is_ours() -> bool {
-    rustix::termios::tcgetpgrp(io::stdout()).map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 /// Gathers whole lines.
 struct Lines {
-    screen: Arc<Screen>,
+    out: OutputQueue,
     line: Vec<u8>,
 }
 
@@ -242,7 +84,7 @@ impl Write for Lines {
         if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
             let rest = self.line.split_off(end + 1);
             let lines = std::mem::replace(&mut self.line, rest);
-            self.screen.write(&lines)?;
+            self.out.push(&lines);
         }
         Ok(bytes.len())
     }
@@ -252,12 +94,12 @@ impl Write for Lines {
     }
 }
 
-/// The log's lines are written each in one piece.
-struct Log(Arc<Screen>);
+/// The log's lines come each in one piece.
+struct Log(OutputQueue);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_log(bytes)?;
+        self.0.push(bytes);
         Ok(bytes.len())
     }
 

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::guests_of;
 use super::search::contains;
+use crate::limit::LIMIT;
 
 const DRIVER: &str = "drain.example";
-const LIMIT: Duration = Duration::from_secs(120);
 /// Where it writes to: not where its configuration is, which it watches, and says so at this level of logging.
 const SAID: &str = "said";
 /// What the simulator keeps that somebody could read.

@@ -1,6 +1,7 @@
 //! The house rules that a program can check: [`check`] says where they are broken.
 
 mod code;
+mod dependencies;
 mod rooms;
 mod rules;
 mod source;

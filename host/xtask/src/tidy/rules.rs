@@ -2,6 +2,7 @@
 
 use super::{
     code::has_word,
+    dependencies::used_dependencies,
     rooms,
     source::{Finding, Source},
 };
@@ -29,6 +30,7 @@ pub fn check(sources: &[Source]) -> Vec<Finding> {
     sources
         .iter()
         .flat_map(|source| RULES.iter().flat_map(|rule| rule(source)))
+        .chain(used_dependencies(sources))
         .collect()
 }
 

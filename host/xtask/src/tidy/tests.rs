@@ -232,3 +232,42 @@ fn the_repository_keeps_the_rules() {
     let findings: Vec<_> = check(&sources).iter().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
+
+#[test]
+fn a_dependency_is_used() {
+    let manifest = "[package]\nname = \"a\"\n[dependencies]\nused-one.workspace = true\nonly-tests = \"1\"\n\
+                    unused = { version = \"1\" }\n[dev-dependencies]\ntried.workspace = true\nidle = \"1\"\n\
+                    [dependencies.lonely]\nversion = \"1\"\n";
+    let sources = [
+        Source::new("Cargo.toml", "[workspace.dependencies]\nanything = \"1\"\n"),
+        Source::new("a/Cargo.toml", manifest),
+        Source::new(
+            "a/src/lib.rs",
+            "//! It is.\nuse used_one::A;\n// unused, lonely\n",
+        ),
+        Source::new("a/tests/it.rs", "//! It is.\nuse only_tests::B;\nuse tried::C;\n"),
+        // Another package, whose names do not count.
+        Source::new(
+            "a/tests/inner/Cargo.toml",
+            "[package]\n[dependencies]\nown = \"1\"\n",
+        ),
+        Source::new(
+            "a/tests/inner/lib.rs",
+            "//! It is.\nuse unused::{D, idle};\nuse own::E;\n",
+        ),
+    ];
+    let found = check(&sources);
+    let found: Vec<_> = found
+        .iter()
+        .map(|finding| (finding.line, finding.message.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (5, "only tests use `only-tests`; it belongs to [dev-dependencies]"),
+            (6, "nothing uses `unused`; remove it"),
+            (9, "nothing uses `idle`; remove it"),
+            (10, "nothing uses `lonely`; remove it"),
+        ]
+    );
+}

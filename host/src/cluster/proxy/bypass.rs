@@ -1,0 +1,60 @@
+//! `NO_PROXY`: which servers are reached without a proxy, as Go's `net/http` reads it.
+
+use std::net::IpAddr;
+
+use http::Uri;
+use ipnet::IpNet;
+
+/// The server is reached without a proxy. This machine always is.
+pub(super) fn bypasses(list: &str, server: &Uri) -> bool {
+    let Some(host) = server.host() else { return true };
+    let host = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_ascii_lowercase();
+    let host = host.trim_end_matches('.');
+    let port = server.port_u16().unwrap_or(match server.scheme_str() {
+        Some("http") => 80,
+        _ => 443,
+    });
+    let address: Option<IpAddr> = host.parse().ok();
+    if host == "localhost" || address.is_some_and(|address| address.is_loopback()) {
+        return true;
+    }
+    let mut entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    entries.any(|entry| entry == "*" || matches(&entry.to_ascii_lowercase(), host, address, port))
+}
+
+/// A network, an address or a domain, the last two perhaps with a port.
+fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
+    if let Ok(network) = entry.parse::<IpNet>() {
+        return address.is_some_and(|address| network.contains(&address));
+    }
+    if let Ok(single) = entry.parse::<IpAddr>() {
+        return address == Some(single);
+    }
+    let (name, its_port) = match entry.rsplit_once(':') {
+        Some((name, text)) => match text.parse::<u16>() {
+            Ok(number) => (name, Some(number)),
+            Err(_) => return false,
+        },
+        None => (entry, None),
+    };
+    if its_port.is_some_and(|its_port| its_port != port) {
+        return false;
+    }
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(single) = name.parse::<IpAddr>() {
+        return address == Some(single);
+    }
+    // `*.example.com` is `.example.com`: what is below it. `example.com` is itself, too.
+    let name = name.strip_prefix('*').unwrap_or(name);
+    match name.strip_prefix('.') {
+        Some(domain) => is_below(host, domain),
+        None => host == name || is_below(host, name),
+    }
+}
+
+fn is_below(host: &str, domain: &str) -> bool {
+    !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+}

@@ -1,0 +1,82 @@
+//! A driver that starts before the cluster has what it needs waits for it, says for what, and is not ready meanwhile.
+
+use scupper_simulator::api::{Action, Fault};
+
+use crate::driver::Driver;
+use crate::metrics::scrape;
+use crate::objects::pod;
+use crate::rig::{DRIVER, LIMIT, Rig};
+
+const UNAVAILABLE: &str = "HTTP/1.1 503";
+
+fn fault(action: Action, path: &str) -> Fault {
+    Fault::new(action).path(path).user_agent("scupper")
+}
+
+/// Starts it before the cluster is there, and waits until it says what it waits for.
+async fn waits(rig: &Rig, words: &[&str]) -> Driver {
+    let mut driver = rig.spawn(&["--metrics-address", "0"]);
+    rig.until("it says what it waits for", || {
+        assert!(driver.is_running(), "it ended:\n{}", driver.log());
+        driver.log().contains("the driver waits before it can start")
+    })
+    .await;
+    for words in words {
+        assert!(driver.log().contains(words), "{words}:\n{}", driver.log());
+    }
+    let told = scrape(&driver, "GET", "/readyz");
+    assert!(told.starts_with(UNAVAILABLE) && told.contains(words[0]), "{told}");
+    assert!(scrape(&driver, "GET", "/healthz").starts_with("HTTP/1.1 200"));
+    driver
+}
+
+/// What it waited for is there: it drains.
+async fn drains(rig: &Rig) {
+    rig.api.clear_faults();
+    rig.until("the driver is registered", || rig.registrations() == 1)
+        .await;
+    rig.apply(pod("a"));
+    rig.until("its transition is there", || rig.get_transition(DRIVER).is_some())
+        .await;
+    rig.event("drain", DRIVER);
+    assert_eq!(rig.end_of("drain").await, "Succeeded");
+    assert!(rig.pod_names().is_empty());
+}
+
+/// As `kubectl apply -k` does it: the CRDs are served some seconds after the DaemonSet's pods were made.
+#[tokio::test]
+async fn a_driver_that_is_there_before_the_crds_waits_for_them() {
+    let rig = Rig::start().await;
+    rig.api
+        .faults([fault(Action::Status(404, None), "/apis/lifecycle.*/v1alpha1")]);
+    let _driver = waits(
+        &rig,
+        &["serves lifecycleevents neither", "deploy/crds/lifecycle.yaml"],
+    )
+    .await;
+    drains(&rig).await;
+}
+
+#[tokio::test]
+async fn a_driver_that_is_there_before_the_api_server_waits_for_it() {
+    let url = |rig: &Rig| rig.api.url();
+    for action in [
+        Action::DropBefore,
+        Action::Status(503, None),
+        Action::Status(401, None),
+    ] {
+        let rig = Rig::start().await;
+        rig.api.faults([fault(action, "/version")]);
+        let _driver = waits(&rig, &[&url(&rig)]).await;
+        drains(&rig).await;
+    }
+}
+
+#[tokio::test]
+async fn a_driver_that_waits_to_start_stops_when_it_is_told_to() {
+    let rig = Rig::start().await;
+    rig.api.faults([fault(Action::DropBefore, "/version")]);
+    let mut driver = waits(&rig, &["could not connect to the cluster"]).await;
+    driver.terminate();
+    assert_eq!(driver.ended(LIMIT).await.code(), Some(0));
+}
