@@ -91,7 +91,7 @@ fn a_drain_with_hooks_bears_an_api_server_that_is_restarted_ten_times() {
         "--policy-config",
         "slurm.poll-seconds=1",
     ];
-    let mut claimer = Claimer::start_as(&testbed, NODE, &account(&testbed), &more);
+    let mut claimer = Claimer::start_as(NODE, &account(&testbed), &more);
     until(&mut claimer, "the transition is published", || {
         let names = testbed.kubectl(&["get", "lifecycletransitions", "-o", "name"]);
         names.lines().count() == 2

@@ -22,11 +22,11 @@ pub(super) struct Claimer {
 
 impl Claimer {
     pub(super) fn start(testbed: &Testbed, node: &str) -> Self {
-        Self::start_as(testbed, node, &testbed.kubeconfig(), &[])
+        Self::start_as(node, &testbed.kubeconfig(), &[])
     }
 
     /// With an account of its own, and with more flags.
-    pub(super) fn start_as(testbed: &Testbed, node: &str, kubeconfig: &Path, more: &[&str]) -> Self {
+    pub(super) fn start_as(node: &str, kubeconfig: &Path, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["plugins", "plugins_registry"] {
             std::fs::create_dir(folder.path().join(directory)).unwrap();

@@ -15,9 +15,10 @@ fn refuse(host: &mut Host, write: &str) -> Duration {
     while host.drain.phase() != Phase::Finished {
         if host.asks(write) {
             host.answer(write, forbidden());
-        } else {
-            let timer = host.drain.poll_timeout().unwrap();
+        } else if let Some(timer) = host.drain.poll_timeout() {
             host.wait(timer.since(host.now).as_millis());
+        } else {
+            break;
         }
     }
     host.now.since(begun)

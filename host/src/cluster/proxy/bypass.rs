@@ -13,10 +13,12 @@ pub(super) fn bypasses(list: &str, server: &Uri) -> bool {
         .trim_end_matches(']')
         .to_ascii_lowercase();
     let host = host.trim_end_matches('.');
-    let port = server.port_u16().unwrap_or(match server.scheme_str() {
-        Some("http") => 80,
-        _ => 443,
-    });
+    let usual = if server.scheme_str() == Some("http") {
+        80
+    } else {
+        443
+    };
+    let port = server.port_u16().unwrap_or(usual);
     let address: Option<IpAddr> = host.parse().ok();
     if host == "localhost" || address.is_some_and(|address| address.is_loopback()) {
         return true;
