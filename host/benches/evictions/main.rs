@@ -13,6 +13,8 @@
 
 #[path = "../../tests/real_deploy/installed.rs"]
 mod installed;
+#[path = "../../tests/support/limit.rs"]
+mod limit;
 #[path = "../drain/testbed.rs"]
 mod testbed;
 

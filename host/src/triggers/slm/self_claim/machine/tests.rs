@@ -284,7 +284,7 @@ fn a_condition_that_is_forbidden_fails_the_event_only_when_that_lasts() {
         };
         now = timeout;
     }
-    assert_eq!(now.since(START), scupper_engine::Settings::FORBIDDEN_TIMEOUT);
+    assert_eq!(now.since(START), Settings::FORBIDDEN_TIMEOUT);
     assert!((10..30).contains(&refusals), "{refusals}");
     let next = machine.poll_action(now);
     assert!(
