@@ -70,6 +70,7 @@ fn pod(number: usize) -> Pod {
         empty_dir: false,
         host_network: false,
         hostname: String::new(),
+        cordon_toleration: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What must survive the process: kept in one annotation of the node, so it stays small. Everything else is
 //! recomputed from the API.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -62,6 +62,8 @@ pub struct Checkpoint {
     pub done: Vec<(String, HookPhase, Subject)>,
     /// Pods that controllers put back, by `namespace/name` of their latest: how often. Bounded; the most frequent stay.
     pub returns: BTreeMap<String, u32>,
+    /// Pods that came to the cordoned node and stay. Bounded.
+    pub stays: BTreeSet<Uid>,
 }
 
 /// A hook that is under way.

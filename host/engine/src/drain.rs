@@ -24,6 +24,7 @@ mod outbox;
 mod pace;
 mod phases;
 mod planning;
+mod returning;
 mod roster;
 mod sight;
 mod skipping;

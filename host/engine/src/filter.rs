@@ -199,8 +199,12 @@ fn silent_reason(pod: &Pod) -> String {
     if pod.is_finished() {
         return String::from("it has finished");
     }
-    match &pod.controller {
-        Some(owner) => format!("managed by {} {}", owner.kind, owner.name),
-        None => String::from("nothing speaks against it"),
+    match (&pod.controller, &pod.cordon_toleration) {
+        (Some(owner), Some(toleration)) => format!(
+            "managed by {} {}; it tolerates the cordon ({toleration}), so it may come back",
+            owner.kind, owner.name
+        ),
+        (Some(owner), None) => format!("managed by {} {}", owner.kind, owner.name),
+        (None, _) => String::from("nothing speaks against it"),
     }
 }

@@ -50,5 +50,5 @@ pub use outcome::{Blocker, Outcome, Summary};
 pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
 pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};
 pub use reason::Reason;
-pub use request::{Filters, Intent, PolicyInfo, Request, Settings};
+pub use request::{Filters, Intent, LEAST_RACES, PolicyInfo, Request, Settings};
 pub use time::{Duration, Time};

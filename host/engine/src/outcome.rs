@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Duration, PodRef, Time};
+use crate::{Duration, PodRef, Reason, Time};
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +72,9 @@ pub struct Summary {
     pub gone: u32,
     /// Pods that were to stay.
     pub kept: u32,
+    /// Pods that came to the cordoned node during the drain and stay, in the order of their names, and why. They are
+    /// not among those that the plan keeps.
+    pub stayed: Vec<(PodRef, Reason)>,
     /// Pods that were to leave and are still there.
     pub remaining: u32,
     /// Waves that were begun.

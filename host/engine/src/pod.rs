@@ -100,6 +100,8 @@ pub struct Pod {
     pub host_network: bool,
     /// `spec.hostname`, empty when absent
     pub hostname: String,
+    /// The toleration that lets it onto a cordoned node, as people write it; `None`: it has none.
+    pub cordon_toleration: Option<String>,
 }
 
 /// The annotation by which a kubelet marks the API's copy of a static pod.

@@ -97,8 +97,22 @@ pub enum Reason {
     AwaitingCompletion,
     /// Somebody uncordoned the node: no pod is asked to leave until it is cordoned again.
     NodeUncordoned,
-    /// Its controller has put it back too often.
-    KeepsComingBack,
+    /// It came back to the cordoned node after its controller's pods were evicted as often as the settings say. It
+    /// stays, and the drain does not wait for it.
+    KeepsComingBack {
+        /// Its controller, such as `StatefulSet db`; empty: it has none.
+        controller: String,
+        /// The toleration that lets it onto a cordoned node; empty: it has none.
+        toleration: String,
+    },
+    /// It came to the cordoned node during the drain, and the settings do not allow its eviction. It stays, and the
+    /// drain does not wait for it.
+    ArrivedDuringDrain {
+        /// Why it may not be evicted.
+        message: String,
+        /// The toleration that lets it onto a cordoned node; empty: it has none.
+        toleration: String,
+    },
     /// The driver is shutting down and asks no pod to leave any more.
     DriverStopping,
     /// The plan does not allow it to leave.
@@ -115,6 +129,14 @@ impl Reason {
             since: deletion.at,
             finalizers: pod.finalizers.join(", "),
         }
+    }
+
+    /// The pod stays on the node, and the drain does not wait for it.
+    pub const fn stays(&self) -> bool {
+        matches!(
+            self,
+            Self::Kept | Self::KeepsComingBack { .. } | Self::ArrivedDuringDrain { .. }
+        )
     }
 
     /// In one CamelCase word, for conditions, Events and metrics.
@@ -140,11 +162,19 @@ impl Reason {
             Self::TerminatingPastGrace { .. } => "TerminatingPastGrace",
             Self::AwaitingCompletion => "AwaitingCompletion",
             Self::NodeUncordoned => "NodeUncordoned",
-            Self::KeepsComingBack => "KeepsComingBack",
+            Self::KeepsComingBack { .. } => "KeepsComingBack",
+            Self::ArrivedDuringDrain { .. } => "ArrivedDuringDrain",
             Self::DriverStopping => "DriverStopping",
             Self::Refused => "Refused",
         }
     }
+}
+
+fn write_toleration(f: &mut fmt::Formatter<'_>, toleration: &str) -> fmt::Result {
+    if toleration.is_empty() {
+        return Ok(());
+    }
+    write!(f, " (it tolerates {toleration})")
 }
 
 impl fmt::Display for Reason {
@@ -191,7 +221,23 @@ impl fmt::Display for Reason {
             }
             Self::AwaitingCompletion => f.write_str("the plan lets it end by itself"),
             Self::NodeUncordoned => f.write_str("somebody uncordoned the node; cordon it again to go on"),
-            Self::KeepsComingBack => f.write_str("its controller has put it back too often"),
+            Self::KeepsComingBack {
+                controller,
+                toleration,
+            } => {
+                let who = if controller.is_empty() { "it" } else { controller };
+                write!(f, "{who} came back to the cordoned node after an eviction")?;
+                write_toleration(f, toleration)?;
+                f.write_str("; it stays, and the drain does not wait for it")
+            }
+            Self::ArrivedDuringDrain { message, toleration } => {
+                f.write_str("it came to the cordoned node during the drain")?;
+                write_toleration(f, toleration)?;
+                write!(
+                    f,
+                    " and may not be evicted: {message}; it stays, and the drain does not wait for it"
+                )
+            }
             Self::DriverStopping => f.write_str("the driver is stopping; its successor goes on"),
             Self::Refused => f.write_str("the plan does not allow it to leave"),
         }

@@ -73,8 +73,10 @@ pub struct Settings {
     pub own_pod: Option<PodRef>,
     /// Whether our own cordon is lifted when the drain fails, passes its deadline or is lost.
     pub uncordon_on_failure: bool,
-    /// How often a controller may put a pod back before it is no longer chased.
-    pub max_returns: u32,
+    /// How often pods of one controller are evicted that come back to the cordoned node; after that they stay. At
+    /// least 1, and at least [`LEAST_RACES`] for pods that do not tolerate the cordon and were bound to the node before
+    /// the scheduler had seen it.
+    pub returning_pod_evictions: u32,
     /// How long the API server may go on refusing the writes of the node with 401 or 403 before the drain fails. Only
     /// time between two refusals in a row counts; zero: the first one fails it.
     pub forbidden_timeout: Duration,
@@ -111,6 +113,9 @@ pub struct Filters {
     pub disable_eviction: bool,
 }
 
+/// How often pods are evicted that come back without a toleration of the cordon: a scheduler may be late to see it.
+pub const LEAST_RACES: u32 = 4;
+
 impl Default for Filters {
     fn default() -> Self {
         Self {
@@ -133,7 +138,7 @@ impl Default for Settings {
             max_in_flight: 32,
             own_pod: None,
             uncordon_on_failure: false,
-            max_returns: 3,
+            returning_pod_evictions: 1,
             forbidden_timeout: Self::FORBIDDEN_TIMEOUT,
         }
     }

@@ -74,6 +74,9 @@ impl Begun {
                 filters: flags.filters.clone(),
                 grace_seconds: flags.grace_seconds,
                 grace_only_longer: flags.grace_only_longer,
+                returning_pod_evictions: flags
+                    .returning_pod_evictions
+                    .unwrap_or(self.settings.returning_pod_evictions),
                 ..self.settings
             },
             eviction_timeout: flags.eviction_timeout,
@@ -97,6 +100,9 @@ pub(crate) fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filter
             .forbidden_timeout
             .map_or(Settings::FORBIDDEN_TIMEOUT, scupper_engine::Duration::from),
         uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
+        returning_pod_evictions: drain
+            .returning_pod_evictions
+            .unwrap_or(Settings::default().returning_pod_evictions),
         ..Settings::default()
     }
 }

@@ -95,6 +95,7 @@ fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
         force: args.force,
         delete_emptydir_data: args.delete_emptydir_data,
         ignore_daemonsets: args.ignore_daemonsets,
+        returning_pod_evictions: args.returning_pod_evictions,
         ..DrainFile::default()
     }
 }

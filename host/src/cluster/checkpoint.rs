@@ -68,6 +68,11 @@ struct Wire {
     done: Vec<WireDone>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     returns: BTreeMap<String, u32>,
+    /// UIDs, packed, and those that cannot be.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    stays: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stays_others: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,6 +111,7 @@ struct WireDone {
 
 /// As the annotation keeps it. What is `done` comes back sorted: it is a set.
 pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
+    let (stays, stays_others) = uids::pack(checkpoint.stays.iter().map(|uid| uid.0.as_str()).collect());
     let wire = Wire {
         v: VERSION,
         node: checkpoint.node.as_ref().map(|uid| uid.0.clone()),
@@ -121,6 +127,8 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
         returns: checkpoint.returns.clone(),
+        stays,
+        stays_others,
     };
     let text =
         serde_json::to_string(&wire).map_err(|error| CheckpointFault::Unreadable(error.to_string()))?;
@@ -161,6 +169,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
             .collect::<Result<_, _>>()?,
         done,
         returns: wire.returns,
+        stays: uids_from_wire(&wire.stays, wire.stays_others)?.map(Uid).collect(),
     })
 }
 
@@ -228,15 +237,9 @@ fn done_from_wire(
     done: &mut Vec<(String, HookPhase, Subject)>,
 ) -> Result<(), CheckpointFault> {
     let phase = hook_phase(&wire.phase)?;
-    let packed = uids::unpack(&wire.pods);
-    let packed =
-        packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
+    let pods = uids_from_wire(&wire.pods, wire.others)?.map(|uid| Subject::Pod(Uid(uid)));
     let node = wire.node.then_some(Subject::Node);
     let waves = wire.waves.into_iter().map(Subject::Wave);
-    let pods = packed
-        .into_iter()
-        .chain(wire.others)
-        .map(|uid| Subject::Pod(Uid(uid)));
     done.extend(
         node.into_iter()
             .chain(waves)
@@ -244,6 +247,16 @@ fn done_from_wire(
             .map(|subject| (wire.policy.clone(), phase, subject)),
     );
     Ok(())
+}
+
+fn uids_from_wire(
+    packed: &str,
+    others: Vec<String>,
+) -> Result<impl Iterator<Item = String> + use<>, CheckpointFault> {
+    let packed = uids::unpack(packed);
+    let packed =
+        packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
+    Ok(packed.into_iter().chain(others))
 }
 
 const PHASES: [Phase; 9] = [

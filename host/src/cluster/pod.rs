@@ -9,6 +9,9 @@ use super::wire::{self, Condition, Meta, Object, nullable};
 /// What the API server fills in where a pod says nothing.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
+/// The taint that the API server puts on a cordoned node.
+const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
+
 /// A pod, as little of it as we need.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -35,6 +38,8 @@ struct Spec {
     host_network: bool,
     #[serde(deserialize_with = "nullable")]
     hostname: String,
+    #[serde(deserialize_with = "nullable")]
+    tolerations: Vec<Toleration>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -50,6 +55,37 @@ struct Status {
     phase: String,
     #[serde(deserialize_with = "nullable")]
     conditions: Vec<Condition>,
+}
+
+/// One of `spec.tolerations`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Toleration {
+    #[serde(deserialize_with = "nullable")]
+    key: String,
+    #[serde(deserialize_with = "nullable")]
+    operator: String,
+    #[serde(deserialize_with = "nullable")]
+    value: String,
+    #[serde(deserialize_with = "nullable")]
+    effect: String,
+}
+
+impl Toleration {
+    /// As people write it, if it tolerates the taint of a cordon by the API's rules.
+    fn of_a_cordon(&self) -> Option<String> {
+        let exists = self.operator == "Exists";
+        let of_effect = self.effect.is_empty() || self.effect == "NoSchedule";
+        let of_key = match self.key.as_str() {
+            "" => exists,
+            CORDON_TAINT => exists || self.value.is_empty(),
+            _ => false,
+        };
+        (of_effect && of_key).then(|| match self.key.as_str() {
+            "" => "every taint".to_owned(),
+            key => format!("{key}:NoSchedule"),
+        })
+    }
 }
 
 impl Object for WirePod {
@@ -100,6 +136,7 @@ impl WirePod {
             empty_dir: spec.volumes.iter().any(|volume| volume.empty_dir.is_some()),
             host_network: spec.host_network,
             hostname: spec.hostname,
+            cordon_toleration: spec.tolerations.iter().find_map(Toleration::of_a_cordon),
         }
     }
 }

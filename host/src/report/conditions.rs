@@ -5,7 +5,7 @@
 
 use scupper_engine::{Notice, Outcome, Request};
 
-use super::words::{count, one_line};
+use super::words::{count, one_line, stayed_words};
 
 /// The reason of `Drained=True`.
 pub(super) const COMPLETED: &str = "DrainCompleted";
@@ -53,8 +53,13 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             let gone = count(summary.gone as usize, "pod");
             let kept = count(summary.kept as usize, "pod");
             let stay = if summary.kept == 1 { "stays" } else { "stay" };
+            let rest = if summary.stayed.is_empty() {
+                "nothing else is here".to_owned()
+            } else {
+                stayed_words(summary)
+            };
             let message = format!(
-                "drain {}: {gone} left and {kept} {stay} as its plan says; nothing else is here",
+                "drain {}: {gone} left and {kept} {stay} as its plan says; {rest}",
                 request.name
             );
             Some(pair("False", "True", COMPLETED, &message))
@@ -96,8 +101,12 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
     match notice {
         Notice::Finished { outcome, summary } => {
             let spent = summary.ended.since(summary.started);
-            let note = format!("{} after {spent}: {outcome}", request.name);
-            event(!outcome.is_success(), outcome.name(), note)
+            let mut note = format!("{} after {spent}: {outcome}", request.name);
+            if !summary.stayed.is_empty() {
+                note.push_str(&format!("; {}", stayed_words(summary)));
+            }
+            let warning = !outcome.is_success() || !summary.stayed.is_empty();
+            event(warning, outcome.name(), note)
         }
         Notice::UncordonedByOthers => event(
             true,

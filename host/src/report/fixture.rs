@@ -22,6 +22,7 @@ pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),
+        stays: std::collections::BTreeSet::new(),
     }
 }
 
@@ -80,6 +81,7 @@ pub(super) fn running(name: &str) -> Pod {
         empty_dir: false,
         host_network: false,
         hostname: String::new(),
+        cordon_toleration: None,
     }
 }
 

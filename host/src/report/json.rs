@@ -123,7 +123,12 @@ fn plan_to_json(plan: &Plan) -> Value {
 }
 
 fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
+    let stayed = summary.stayed.iter();
+    let stayed: Vec<_> = stayed
+        .map(|(pod, reason)| with_pod(pod, reason_to_json(reason)))
+        .collect();
     json!({
+        "stayed": stayed,
         "outcome": outcome.name(), "success": outcome.is_success(), "message": outcome.to_string(),
         "seconds": summary.ended.since(summary.started).as_millis() as f64 / 1000.0,
         "gone": summary.gone, "kept": summary.kept, "remaining": summary.remaining, "waves": summary.waves,

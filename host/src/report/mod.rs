@@ -49,3 +49,4 @@ pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesEr
 pub use view::{
     DriverView, HookView, PlanView, VIEW_ANNOTATION, ViewKeeper, WaveView, view_from_text, view_to_text,
 };
+pub(crate) use words::{may_come_back, returning};

@@ -8,7 +8,7 @@ use scupper_engine::{
 };
 
 use super::view::PlanView;
-use super::words::{count, is_ordinary, one_line};
+use super::words::{count, is_ordinary, may_come_back, one_line, returning, stayed_words};
 
 /// A hook that waits without anything new is mentioned again after so long.
 const REMIND: Duration = Duration::from_secs(15);
@@ -19,6 +19,8 @@ pub struct Progress {
     began: Time,
     intent: Intent,
     pods: BTreeMap<Uid, PodRef>,
+    /// Those that may come back in spite of the cordon, by name.
+    returning: BTreeMap<Uid, String>,
     /// Since when each pod has been asked to leave, and what held it up.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
@@ -42,6 +44,7 @@ impl Progress {
             began: now,
             intent: request.intent,
             pods: BTreeMap::new(),
+            returning: BTreeMap::new(),
             leaving: BTreeMap::new(),
             blocked: BTreeMap::new(),
             hooks: BTreeMap::new(),
@@ -70,6 +73,7 @@ impl Progress {
     pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
         for pod in pods {
             self.pods.insert(pod.id.uid.clone(), pod.id.clone());
+            self.returning.extend(returning([pod]));
         }
     }
 
@@ -171,11 +175,13 @@ impl Progress {
     }
 
     fn plan(&self, now: Time, plan: &Plan) -> Vec<String> {
+        let returning = may_come_back(plan, &self.returning);
         let plan = PlanView::of(plan);
         let groups = plan.groups(|uid| self.name(uid)).into_iter();
         let groups = groups.map(|text| self.line(now, "", &text));
         std::iter::once(self.line(now, "plan", &plan.head()))
             .chain(groups)
+            .chain(returning.map(|text| self.line(now, "", &text)))
             .collect()
     }
 
@@ -258,6 +264,9 @@ impl Progress {
         if is_ordinary(reason) {
             return Vec::new();
         }
+        if reason.stays() {
+            return vec![self.line(now, "stays", &format!("{pod}: {}", one_line(&reason.to_string())))];
+        }
         let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
         let since = for_so_long(now.since(*since));
         vec![self.line(
@@ -290,6 +299,7 @@ impl Progress {
             );
             lines.push(self.line(now, "", &text));
         }
+        lines.extend(stayed_line(summary).map(|text| self.line(now, "stays", &text)));
         if summary.hook_steps > 0 {
             let steps = count(summary.hook_steps as usize, "hook step");
             lines.push(self.line(
@@ -318,6 +328,11 @@ impl Progress {
             Subject::Pod(uid) => format!(" of {}", self.name(uid)),
         }
     }
+}
+
+/// Pods that came during the drain and are still on the node.
+fn stayed_line(summary: &Summary) -> Option<String> {
+    (!summary.stayed.is_empty()).then(|| format!("attention: {}", stayed_words(summary)))
 }
 
 fn for_so_long(waited: Duration) -> String {

@@ -179,7 +179,6 @@ const fn is_worth_an_event(reason: &Reason) -> bool {
             | Reason::EvictionRefused { .. }
             | Reason::Forbidden { .. }
             | Reason::TerminatingPastGrace { .. }
-            | Reason::KeepsComingBack
             | Reason::NamespaceTerminating
     )
 }

@@ -1,8 +1,13 @@
 //! Small pieces of English that several reporters need, and what is worth none.
 
-use scupper_engine::Reason;
+use std::collections::BTreeMap;
+
+use scupper_engine::{Plan, Pod, Reason, Summary, Uid};
 
 use crate::text::spaced_line;
+
+/// Pods that came and stay and that are named where little room is.
+const NAMED: usize = 3;
 
 /// `1 pod`, `2 pods`.
 pub(crate) fn count(n: usize, one: &str) -> String {
@@ -11,6 +16,55 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     } else {
         format!("{n} {one}s")
     }
+}
+
+/// Pods that leave and may come back although the node is cordoned; `None`: there are none.
+pub(crate) fn may_come_back(plan: &Plan, pods: &BTreeMap<Uid, String>) -> Option<String> {
+    let leaving = plan.leaving().filter_map(|decision| pods.get(&decision.pod));
+    let names: Vec<&str> = leaving.map(String::as_str).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "attention: {named}{more} may come back, as {} the cordon; see --returning-pod-evictions",
+        if names.len() == 1 {
+            "it tolerates"
+        } else {
+            "they tolerate"
+        }
+    ))
+}
+
+/// The pods that a controller may put back on the cordoned node, by name.
+pub(crate) fn returning<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> impl Iterator<Item = (Uid, String)> {
+    let returns = |pod: &&Pod| pod.controller.is_some() && pod.cordon_toleration.is_some();
+    let pods = pods.into_iter().filter(returns);
+    pods.map(|pod| (pod.id.uid.clone(), one_line(&pod.id.to_string())))
+}
+
+/// Pods that came to the cordoned node during a drain and stay there, and why.
+pub(crate) fn stayed_words(summary: &Summary) -> String {
+    let named = summary.stayed.iter().take(NAMED);
+    let named: Vec<_> = named.map(|(pod, reason)| format!("{pod}: {reason}")).collect();
+    let more = match summary.stayed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {}", count(more, "more pod")),
+    };
+    format!(
+        "{} came during the drain and {} on the node: {}{more}",
+        count(summary.stayed.len(), "pod"),
+        if summary.stayed.len() == 1 {
+            "stays"
+        } else {
+            "stay"
+        },
+        one_line(&named.join("; "))
+    )
 }
 
 /// Whatever others wrote, on one line and with nothing in it that cannot be seen, so that it cannot pass for our own

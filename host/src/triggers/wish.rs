@@ -31,6 +31,8 @@ pub struct Flags {
     pub grace_seconds: Option<u64>,
     /// `grace_seconds` may not shorten a pod's own grace period.
     pub grace_only_longer: bool,
+    /// How often pods are evicted that come back to the cordoned node; `None`: as the driver does it.
+    pub returning_pod_evictions: Option<u32>,
     /// How long one eviction request may take.
     pub eviction_timeout: Duration,
     /// How long it may take altogether; `None`: as long as its transition says.

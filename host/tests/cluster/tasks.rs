@@ -25,6 +25,7 @@ fn checkpoint() -> Checkpoint {
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),
+        stays: std::collections::BTreeSet::new(),
     }
 }
 

@@ -20,6 +20,7 @@ mod others;
 #[path = "../support/pairs.rs"]
 mod pairs;
 mod proxies;
+mod returning;
 mod rig;
 mod standing_by;
 mod status;

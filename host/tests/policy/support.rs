@@ -113,6 +113,7 @@ pub(crate) fn pod(number: usize) -> Pod {
         empty_dir: true,
         host_network: false,
         hostname: "web".to_owned(),
+        cordon_toleration: None,
     }
 }
 

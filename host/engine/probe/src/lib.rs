@@ -40,6 +40,7 @@ pub extern "C" fn resume(now: u64) {
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),
+        stays: std::collections::BTreeSet::new(),
     };
     *drain = Some(Drain::resume(Time::from_millis(now), old.request().clone(), checkpoint));
 }

@@ -80,6 +80,7 @@ fn part(rng: &mut Rng, mood: Mood, name: &str) -> Part {
     newborn.pod.empty_dir = rng.chance(100);
     newborn.pod.grace_seconds = if rng.chance(100) { 0 } else { rng.between(1, 60) };
     newborn.pod.ready = newborn.pod.ready && !rng.chance(70);
+    newborn.pod.cordon_toleration = toleration(&newborn);
     newborn.script.ends_after = Some(rng.span(3_000, 180_000));
     newborn.script.goes_after = Some(if rng.chance(300) {
         0
@@ -106,6 +107,17 @@ fn part(rng: &mut Rng, mood: Mood, name: &str) -> Part {
     }
 }
 
+/// Most of those that come back here tolerate the cordon, and few others do. Nothing is drawn for it, so that the seeds
+/// of former worlds stay what they are.
+fn toleration(newborn: &Newborn) -> Option<String> {
+    let comes_back = matches!(newborn.script.returns, Returns::Here { .. });
+    let tolerates = match newborn.pod.grace_seconds % 10 {
+        9 => true,
+        digit => comes_back && digit < 7,
+    };
+    tolerates.then(|| String::from("node.kubernetes.io/unschedulable:NoSchedule"))
+}
+
 fn pod(name: &str) -> Newborn {
     let pod = Pod {
         id: PodRef {
@@ -129,6 +141,7 @@ fn pod(name: &str) -> Newborn {
         empty_dir: false,
         host_network: false,
         hostname: String::new(),
+        cordon_toleration: None,
     };
     let script = Script {
         ends_after: Some(100),

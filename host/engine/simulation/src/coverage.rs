@@ -48,6 +48,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "AwaitingCompletion",
             "NodeUncordoned",
             "KeepsComingBack",
+            "ArrivedDuringDrain",
             "DriverStopping",
             "Refused",
         ],

@@ -17,10 +17,14 @@ pub(crate) struct Plans {
     /// The first plan: its waves are in order.
     first: Option<Plan>,
     overdue: BTreeSet<String>,
-    /// Their controllers put them back too often: nobody waits for them.
-    chased_no_more: BTreeSet<Uid>,
-    /// The same by controller, from what an earlier process saved.
-    chased_no_more_of: BTreeSet<String>,
+    /// They came to the cordoned node and stay: nobody waits for them.
+    stay: BTreeSet<Uid>,
+    /// The same, from what an earlier process saved.
+    stayed: BTreeSet<Uid>,
+    /// Whose pods were asked to leave, and how many of them.
+    asked_of: BTreeMap<String, BTreeSet<Uid>>,
+    /// The same by earlier processes: how many came back.
+    returned: BTreeMap<String, u32>,
     asked: BTreeSet<Uid>,
     /// They have been ending for longer than the settings wait for.
     left_behind: BTreeSet<Uid>,
@@ -28,11 +32,14 @@ pub(crate) struct Plans {
 
 impl Plans {
     /// Another process begins with what an earlier one saved.
-    pub(crate) fn resumed(checkpoint: Option<&Checkpoint>, settings: &Settings) -> Self {
-        let returns = checkpoint.into_iter().flat_map(|checkpoint| &checkpoint.returns);
-        let too_often = returns.filter(|(_, count)| **count > settings.max_returns);
+    pub(crate) fn resumed(checkpoint: Option<&Checkpoint>) -> Self {
         Self {
-            chased_no_more_of: too_often.map(|(controller, _)| controller.clone()).collect(),
+            stayed: checkpoint
+                .map(|checkpoint| checkpoint.stays.clone())
+                .unwrap_or_default(),
+            returned: checkpoint
+                .map(|checkpoint| checkpoint.returns.clone())
+                .unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -68,6 +75,13 @@ impl Plans {
                     self.left_behind.insert(decision.pod.clone());
                     self.asked.remove(&decision.pod);
                 }
+                Some(verdict)
+                    if decision.verdict == Verdict::Keep
+                        && pod.is_some_and(|pod| self.may_stay(pod, *verdict, settings)) =>
+                {
+                    self.verdicts.insert(decision.pod.clone(), Verdict::Keep);
+                    self.stay.insert(decision.pod.clone());
+                }
                 Some(verdict) if *verdict != decision.verdict => {
                     let said = (decision.verdict, verdict);
                     return broken(
@@ -100,8 +114,25 @@ impl Plans {
         Ok(())
     }
 
-    pub(crate) fn keeps_coming_back(&mut self, uid: &Uid) {
-        self.chased_no_more.insert(uid.clone());
+    /// A pod that is to leave or may not stays all the same: it came after the plan, and its controller's pods were
+    /// asked to leave as often as the settings say, or it came in spite of the cordon.
+    fn may_stay(&self, pod: &Pod, verdict: Verdict, settings: &Settings) -> bool {
+        let uid = &pod.id.uid;
+        if self.stayed.contains(uid) {
+            return true;
+        }
+        let was_planned = |first: &Plan| first.decision(uid).is_some();
+        if self.first.as_ref().is_none_or(was_planned) {
+            return false;
+        }
+        if verdict == Verdict::Refuse {
+            return pod.cordon_toleration.is_some() || pod.created.as_millis() > 0;
+        }
+        let owner = controller(pod);
+        let asked = self.asked_of.get(&owner).map_or(0, BTreeSet::len);
+        let asked = u32::try_from(asked).unwrap_or(u32::MAX);
+        let returned = self.returned.get(&owner).copied().unwrap_or(0);
+        asked.saturating_add(returned) >= settings.returning_pod_evictions
     }
 
     pub(crate) fn overdue(&mut self, wave: &str) {
@@ -110,6 +141,10 @@ impl Plans {
 
     /// A pod is being asked to leave: the waves before its own must be empty or overdue, and its own have room.
     pub(crate) fn ask(&mut self, uid: &Uid, there: &BTreeMap<Uid, Pod>) -> Checked {
+        if let Some(pod) = there.get(uid) {
+            let asked = self.asked_of.entry(controller(pod)).or_default();
+            asked.insert(uid.clone());
+        }
         let Some(plan) = &self.first else {
             return broken(1, format!("pod {uid} is evicted before any plan was adopted"));
         };
@@ -122,11 +157,7 @@ impl Plans {
             .take(place)
             .filter(|wave| !self.overdue.contains(&wave.name));
         let holds = |other: &&Uid| {
-            there
-                .get(*other)
-                .is_some_and(|pod| !self.chased_no_more_of.contains(&controller(pod)))
-                && !self.chased_no_more.contains(*other)
-                && !self.left_behind.contains(*other)
+            there.get(*other).is_some() && !self.stay.contains(*other) && !self.left_behind.contains(*other)
         };
         if let Some(other) = late.flat_map(|wave| &wave.pods).find(holds) {
             return broken(

@@ -50,7 +50,7 @@ impl Referee {
     /// Another process begins.
     pub(crate) fn restart(&mut self, now: u64, request: &Request, checkpoint: Option<&Checkpoint>) {
         self.knowledge = Knowledge::new(request.deadline, checkpoint.and_then(|mark| mark.node.clone()));
-        self.plans = Plans::resumed(checkpoint, &request.settings);
+        self.plans = Plans::resumed(checkpoint);
         self.hooks.restart(checkpoint);
         self.finished = false;
         self.decided = None;
@@ -372,13 +372,6 @@ impl Referee {
             }
             Notice::WaveOverdue { name } => {
                 self.plans.overdue(name);
-                Ok(())
-            }
-            Notice::PodWaits {
-                pod,
-                reason: Reason::KeepsComingBack,
-            } => {
-                self.plans.keeps_coming_back(&pod.uid);
                 Ok(())
             }
             Notice::Finished { .. } => {

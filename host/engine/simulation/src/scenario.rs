@@ -151,10 +151,10 @@ fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
         max_in_flight: usize::try_from(if rng.chance(250) { rng.between(1, 3) } else { 32 }).unwrap_or(32),
         own_pod: None,
         uncordon_on_failure: rng.chance(300),
-        max_returns: if wild {
-            u32::try_from(rng.below(4)).unwrap_or(3)
+        returning_pod_evictions: if wild {
+            u32::try_from(rng.below(4)).unwrap_or(0) + 1
         } else {
-            3
+            1
         },
         ..Settings::default()
     }

@@ -119,6 +119,8 @@ impl Drain {
             .refusal
             .as_ref()
             .is_some_and(|last| discriminant(last) == discriminant(&reason));
+        // Without an answer it may have happened all the same.
+        target.evicted &= matches!(reason, Reason::Unreachable { .. });
         target.tries = if same { target.tries.saturating_add(1) } else { 0 };
         target.not_before = match again {
             Again::After(backoff) => backoff.after(now, target.tries, &uid.0),

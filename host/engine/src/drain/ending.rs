@@ -172,6 +172,7 @@ impl Drain {
             .standings
             .values()
             .filter(|standing| matches!(standing, Standing::Keeps));
+        self.summary.stayed = self.stayed();
         self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
         self.summary.ended = self.now;
         if let Some(since) = self

@@ -50,7 +50,7 @@ impl Drain {
     /// This very pod may be asked, by everything the watch and the plan say.
     fn may_remove(&self, uid: &Uid) -> bool {
         let is_there = |pod: &Pod| !pod.is_mirror() && pod.deletion.is_none();
-        let is_chosen = |target: &Target| target.verdict.leaves() && !target.keeps_coming_back;
+        let is_chosen = |target: &Target| target.verdict.leaves();
         self.may_ask()
             && self.world.pod(uid).is_some_and(is_there)
             && self.roster.target(uid).is_some_and(is_chosen)
@@ -161,6 +161,7 @@ impl Drain {
             return;
         };
         target.state = State::Asked;
+        target.evicted = true;
         if matches!(target.hold, Some(Reason::BudgetExhausted { .. })) {
             // An ask against what the watch says: until it is answered, the pod waits for the same as before.
             target.refusal = target.hold.take();
@@ -211,6 +212,7 @@ impl Drain {
                 self.settle(charged, Spent::No);
                 if let Some(target) = self.roster.target_mut(&uid) {
                     target.state = State::Waiting;
+                    target.evicted = false;
                 }
             }
             Job::Step(key) => self.step_taken_back(&key),

@@ -3,17 +3,19 @@
 //! Every change takes a new revision. A hook goes on only when the revision of its last change is known to be saved,
 //! so that after a crash at most the step that was running is taken again.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
 use super::hooks::{HookKey, OpenHook};
 use super::pace::Pace;
-use crate::{Checkpoint, Outcome, Phase, SavedHook, Time};
+use crate::{Checkpoint, Outcome, Phase, SavedHook, Time, Uid};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
 const REMEMBERED_RETURNS: usize = 16;
+/// How many pods that came and stay are remembered; after a restart the others are decided on again.
+const REMEMBERED_STAYS: usize = 128;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub(super) struct Memory {
     pub(super) done: BTreeMap<HookKey, u64>,
     /// How often pods were put back, by namespace and controller.
     pub(super) returns: BTreeMap<String, u32>,
+    /// Pods that came to the cordoned node and stay.
+    pub(super) stays: BTreeSet<Uid>,
     /// A checkpoint of this drain is on the node.
     pub(super) on_node: bool,
     /// There is no node any more to save anything on.
@@ -80,9 +84,11 @@ impl Memory {
         self.is_saved(self.revision)
     }
 
-    /// This owner's pods have been put back too often to be chased.
-    pub(super) fn comes_back(&self, owner: &str, limit: u32) -> bool {
-        self.returns.get(owner).is_some_and(|count| *count > limit)
+    /// A pod came to the cordoned node and stays.
+    pub(super) fn count_stay(&mut self, uid: Uid) {
+        if self.stays.len() < REMEMBERED_STAYS && self.stays.insert(uid) {
+            self.change();
+        }
     }
 
     /// A controller has put a pod back; how often that makes.
@@ -136,6 +142,7 @@ impl Drain {
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.memory.returns.clone(),
+            stays: self.memory.stays.clone(),
         }
     }
 
@@ -157,6 +164,7 @@ impl Drain {
                 hooks: Vec::new(),
                 done: Vec::new(),
                 returns: BTreeMap::new(),
+                stays: BTreeSet::new(),
                 ..checkpoint
             },
         }
@@ -171,6 +179,7 @@ impl Drain {
         self.memory.inherited = checkpoint.inherited;
         self.memory.on_node = true;
         self.memory.returns = checkpoint.returns;
+        self.memory.stays = checkpoint.stays;
         for (policy, phase, subject) in checkpoint.done {
             self.memory.done.insert(
                 HookKey {

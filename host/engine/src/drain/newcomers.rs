@@ -1,14 +1,16 @@
 //! Pods that appear after the plan was made: they go through the planners as well, and leave or stay by their verdict.
 //!
-//! The verdicts on pods that are known already stand. A controller that puts pods back again and again is not chased.
+//! The verdicts on pods that are known already stand. Pods that come to the cordoned node again and again are not
+//! chased (`returning`).
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
 use super::planning::Planned;
+use super::returning::{Cordoned, mark_as_staying};
 use super::roster::{Standing, Target};
 use crate::{Decision, Duration, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
 
@@ -20,7 +22,9 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Pods that no plan names.
 #[derive(Debug, Default)]
 pub(super) struct Newcomers {
-    told: BTreeSet<Uid>,
+    /// Those that were told of, and whether the cordon was there long before they came.
+    told: BTreeMap<Uid, bool>,
+    pub(super) cordoned: Cordoned,
     first: Option<Time>,
     last: Time,
     /// When planners that failed are asked again.
@@ -38,7 +42,7 @@ impl Newcomers {
     }
 
     pub(super) fn forget_all_but(&mut self, there: &BTreeMap<Uid, Pod>) {
-        self.told.retain(|uid| there.contains_key(uid));
+        self.told.retain(|uid, _| there.contains_key(uid));
     }
 
     /// A planner failed; when it is asked again: after so long, or with a wait that grows.
@@ -61,6 +65,11 @@ impl Newcomers {
         self.first = None;
         self.tries = 0;
         self.trouble = None;
+    }
+
+    /// It came when the cordon had been there for long.
+    pub(super) fn came_late(&self, uid: &Uid) -> bool {
+        self.told.get(uid).copied().unwrap_or_default()
     }
 
     /// Why no plan names a pod.
@@ -98,7 +107,9 @@ impl Drain {
                 continue;
             }
             waits = true;
-            if self.newcomers.told.insert(pod.id.uid.clone()) {
+            if !self.newcomers.told.contains_key(&pod.id.uid) {
+                let late = self.newcomers.cordoned.is_long_before(pod, self.now);
+                self.newcomers.told.insert(pod.id.uid.clone(), late);
                 self.newcomers.last = self.now;
                 self.outbox.tell(Notice::Newcomer { pod: pod.id.clone() });
             }
@@ -130,29 +141,26 @@ impl Drain {
 
     fn admit_one(&mut self, pod: &Pod, decision: &Decision, plan: &Plan) {
         let uid = pod.id.uid.clone();
-        let mut standing = match decision.verdict {
-            Verdict::Keep => Standing::Keeps,
-            Verdict::Refuse => Standing::Refused,
-            verdict => Standing::Leaves(Box::new(self.returned(pod, verdict))),
+        let mut decision = decision.clone();
+        let standing = match (self.reason_to_stay(pod, &decision), decision.verdict) {
+            (Some(reason), _) => {
+                mark_as_staying(&mut decision, &reason);
+                self.memory.count_stay(uid.clone());
+                Standing::Stays(reason)
+            }
+            (None, Verdict::Keep) => Standing::Keeps,
+            (None, Verdict::Refuse) => Standing::Refused,
+            (None, verdict) => {
+                let mut target = Target::new(pod, verdict);
+                if let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid)) {
+                    let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
+                    target.wave = Some(self.roster.place(uid.clone(), wave, own_pod));
+                }
+                Standing::Leaves(Box::new(target))
+            }
         };
-        if let Standing::Leaves(target) = &mut standing
-            && !target.keeps_coming_back
-            && let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid))
-        {
-            let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
-            target.wave = Some(self.roster.place(uid.clone(), wave, own_pod));
-        }
-        self.roster.plan.decisions.push(decision.clone());
+        self.roster.plan.decisions.push(decision);
         self.roster.plan.waves = self.roster.waves.iter().map(|run| run.wave.clone()).collect();
         self.roster.standings.insert(uid, standing);
-    }
-
-    fn returned(&mut self, pod: &Pod, verdict: Verdict) -> Target {
-        let mut target = Target::new(pod, verdict);
-        if self.roster.departed.contains(&target.owner) || self.memory.returns.contains_key(&target.owner) {
-            let count = self.memory.count_return(target.owner.clone());
-            target.keeps_coming_back = count > self.request.settings.max_returns;
-        }
-        target
     }
 }

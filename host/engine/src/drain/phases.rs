@@ -60,6 +60,7 @@ impl Drain {
         }
         self.check_deadline();
         self.take_back_removals();
+        self.note_the_cordon();
         self.see_off();
         loop {
             let before = (self.phase, self.outcome.is_some());

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::outbox::Job;
+use super::returning::{mark_as_staying, stays_again};
 use super::roster::{Standing, Target};
 use super::steps::{LATEST, SOONEST_RETRY};
 use crate::{
@@ -143,14 +144,21 @@ impl Drain {
     /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
     fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<Blocker> {
         let world = &self.world;
-        let limit = self.request.settings.max_returns;
         plan.decisions
             .retain(|decision| world.pod(&decision.pod).is_some());
         let mut blockers = Vec::new();
-        for decision in &plan.decisions {
+        for decision in &mut plan.decisions {
             let Some(pod) = pods.get(&decision.pod) else {
                 continue;
             };
+            if self.memory.stays.contains(&decision.pod)
+                && let Some(reason) = stays_again(pod, decision)
+            {
+                mark_as_staying(decision, &reason);
+                let standing = Standing::Stays(reason);
+                self.roster.standings.insert(decision.pod.clone(), standing);
+                continue;
+            }
             let standing = match decision.verdict {
                 Verdict::Keep => Standing::Keeps,
                 Verdict::Refuse => {
@@ -161,18 +169,13 @@ impl Drain {
                     });
                     Standing::Refused
                 }
-                verdict => {
-                    let mut target = Target::new(pod, verdict);
-                    target.keeps_coming_back = self.memory.comes_back(&target.owner, limit);
-                    Standing::Leaves(Box::new(target))
-                }
+                verdict => Standing::Leaves(Box::new(Target::new(pod, verdict))),
             };
             self.roster.standings.insert(decision.pod.clone(), standing);
         }
         let roster = &self.roster;
-        let is_chased = |uid: &Uid| roster.target(uid).is_some_and(|target| !target.keeps_coming_back);
         for wave in &mut plan.waves {
-            wave.pods.retain(is_chased);
+            wave.pods.retain(|uid| roster.target(uid).is_some());
         }
         self.roster.begin_waves(&plan.waves);
         self.roster.plan = plan;

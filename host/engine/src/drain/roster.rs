@@ -13,6 +13,8 @@ use crate::{Notice, Plan, Pod, PodRef, Reason, Time, Uid, Verdict, Wave};
 pub(super) enum Standing {
     /// It stays.
     Keeps,
+    /// It came to the cordoned node and stays, for this reason: nothing waits for it.
+    Stays(Reason),
     /// It may not leave, and the drain cannot be done while it is there.
     Refused,
     /// It is to leave.
@@ -39,8 +41,8 @@ pub(super) struct Target {
     pub(super) hold: Option<Reason>,
     /// Since when a budget has been holding it up.
     pub(super) budget_since: Option<Time>,
-    /// Its controller has put it back too often: it is not asked.
-    pub(super) keeps_coming_back: bool,
+    /// Its eviction or deletion was sent, and no answer has denied it.
+    pub(super) evicted: bool,
 }
 
 /// How far a leaving pod has come. That it is ending, and that it is gone, is read from the watch.
@@ -92,7 +94,7 @@ pub(super) struct Roster {
     pub(super) plan: Plan,
     pub(super) standings: BTreeMap<Uid, Standing>,
     pub(super) waves: Vec<WaveRun>,
-    /// Controllers of pods that left.
+    /// Controllers of pods that we have evicted.
     pub(super) departed: BTreeSet<String>,
 }
 
@@ -109,7 +111,7 @@ impl Target {
             not_before: Time::from_millis(0),
             hold: None,
             budget_since: None,
-            keeps_coming_back: false,
+            evicted: false,
         }
     }
 }
@@ -157,6 +159,12 @@ impl Roster {
     /// Pods that are to leave and are there.
     pub(super) fn leaving(&self) -> u32 {
         u32::try_from(self.targets().count()).unwrap_or(u32::MAX)
+    }
+
+    /// Nothing waits for it.
+    pub(super) fn stays(&self, uid: &Uid) -> bool {
+        let standing = self.standings.get(uid);
+        matches!(standing, Some(Standing::Keeps | Standing::Stays(_)))
     }
 
     /// The wave a pod stands in.
@@ -216,15 +224,14 @@ impl Roster {
 impl Drain {
     /// Nothing that is to leave is there, and nothing that has not been decided on.
     pub(super) fn is_node_empty(&self) -> bool {
-        let stays = |uid: &Uid| matches!(self.roster.standings.get(uid), Some(Standing::Keeps));
-        self.world.pods().keys().all(stays)
+        self.world.pods().keys().all(|uid| self.roster.stays(uid))
     }
 
     /// Every pod that is there and must be gone before the drain is done.
     pub(super) fn remaining(&self) -> Vec<PodRef> {
         let pods = self.world.pods().values();
         let left = pods.filter(|pod| match self.roster.standings.get(&pod.id.uid) {
-            Some(Standing::Keeps) => false,
+            Some(Standing::Keeps | Standing::Stays(_)) => false,
             Some(Standing::Refused | Standing::Leaves(_)) => true,
             None => !pod.is_mirror() && !pod.is_daemon(),
         });
@@ -244,13 +251,16 @@ impl Drain {
         self.newcomers.forget_all_but(there);
         for uid in gone {
             self.forget_hooks_of(&uid);
+            self.memory.stays.remove(&uid);
             let Some(Standing::Leaves(target)) = self.roster.standings.remove(&uid) else {
                 continue;
             };
             if let Some(since) = target.budget_since {
                 self.summary.budget_wait = self.now.since(since);
             }
-            self.roster.departed.insert(target.owner);
+            if target.evicted {
+                self.roster.departed.insert(target.owner);
+            }
             self.summary.gone += 1;
             let remaining = self.roster.leaving();
             self.outbox.tell(Notice::PodGone {
@@ -261,7 +271,8 @@ impl Drain {
     }
 }
 
-fn owner_of(pod: &Pod) -> String {
+/// The namespace and controller under which returns are counted.
+pub(super) fn owner_of(pod: &Pod) -> String {
     let name = pod.controller.as_ref().map_or(&pod.id.name, |owner| &owner.name);
     let mut key = pod.id.namespace.clone();
     key.push('/');

@@ -52,6 +52,7 @@ impl Drain {
         match self.roster.standings.get(&pod.id.uid) {
             None => self.newcomers.reason(),
             Some(Standing::Keeps) => Reason::Kept,
+            Some(Standing::Stays(reason)) => reason.clone(),
             Some(Standing::Refused) => Reason::Refused,
             Some(Standing::Leaves(target)) => self.target_reason(pod, target),
         }
@@ -60,9 +61,6 @@ impl Drain {
     fn target_reason(&self, pod: &Pod, target: &Target) -> Reason {
         if let Some(deletion) = pod.deletion {
             return Reason::ending(pod, deletion, self.now);
-        }
-        if target.keeps_coming_back {
-            return Reason::KeepsComingBack;
         }
         match &target.state {
             State::Watched(watched) => self.watched_reason(pod, *watched),

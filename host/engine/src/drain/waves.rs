@@ -1,7 +1,6 @@
 //! Waves: which one is under way, and when the next may begin.
 
 use super::Drain;
-use super::roster::Standing;
 use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
 
 impl Drain {
@@ -106,8 +105,8 @@ impl Drain {
 
     /// Every other pod that must be gone is gone, so that the driver's own may follow.
     fn is_last(&self, own: &Uid) -> bool {
-        let stays = |uid: &Uid| matches!(self.roster.standings.get(uid), Some(Standing::Keeps));
-        self.world.pods().keys().all(|uid| uid == own || stays(uid))
+        let mut pods = self.world.pods().keys();
+        pods.all(|uid| uid == own || self.roster.stays(uid))
     }
 
     /// When waves that are under way are overdue.

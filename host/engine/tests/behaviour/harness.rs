@@ -247,6 +247,21 @@ impl Host {
         self
     }
 
+    /// Pods that came and stay, by the end's summary.
+    pub(crate) fn stayed(&mut self) -> Vec<String> {
+        let mut stayed = Vec::new();
+        while let Some(notice) = self.drain.poll_notice() {
+            if let Notice::Finished { summary, .. } = notice {
+                let told = summary
+                    .stayed
+                    .iter()
+                    .map(|(pod, reason)| format!("{pod}: {reason}"));
+                stayed = told.collect();
+            }
+        }
+        stayed
+    }
+
     /// The checkpoint of the last write.
     pub(crate) fn last_checkpoint(&self) -> Checkpoint {
         self.saved.clone().unwrap()
@@ -352,6 +367,7 @@ fn told(now: Time, notice: &Notice) -> String {
             pods,
         } => format!("wave {name} {number}/{of}: {pods}"),
         Notice::WaveOverdue { name } => format!("wave {name} overdue"),
+        Notice::PodWaits { pod, reason } if reason.stays() => format!("{} stays: {reason}", pod.uid),
         Notice::PodWaits { pod, reason } => format!("{} waits: {}", pod.uid, reason.name()),
         Notice::PodLeaving { pod } => format!("{} leaves", pod.uid),
         Notice::PodGone { pod, remaining } => format!("{} gone, {remaining} left", pod.uid),
@@ -437,6 +453,7 @@ pub(crate) fn pod(name: &str) -> Pod {
         empty_dir: false,
         host_network: false,
         hostname: String::new(),
+        cordon_toleration: None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Pods that come after the plan, and news that comes late, twice or in the wrong order.
 
-use crate::harness::{Host, PodPhase, controller, ending, hooks, planner, pod, request};
+use crate::harness::{Host, PodPhase, START, controller, ending, hooks, node, planner, pod, request};
 use scupper_engine::{
-    Answer, Event, HookPhase, Outcome, PlanAnswer, Pod, PodRef, Request, StepOutcome, Time, Uid, Wave,
+    Answer, Duration, Event, EvictAnswer, HookPhase, Outcome, PlanAnswer, Pod, PodRef, Request, StepOutcome,
+    Time, Uid, Wave,
 };
 
 /// A pod of this name that is another one.
@@ -130,20 +131,129 @@ fn planners_that_fail_over_newcomers_are_asked_again() {
         .does("evict n");
 }
 
-#[test]
-fn a_pod_that_is_put_back_again_and_again_is_not_chased() {
-    let mut host = draining(&[again("db-0", "u0", 0)]);
-    for (round, uid) in [(0, "u0"), (1, "u1"), (2, "u2"), (3, "u3")] {
-        host.accepted(&format!("evict {uid}")).gone(&[uid]);
-        host.hear(Event::PodApplied(again(
-            "db-0",
-            &format!("u{}", round + 1),
-            round + 1,
-        )));
-        host.wait(1_000).written("save evicting");
+/// The cordon does not keep it from the node.
+fn tolerating(pod: Pod) -> Pod {
+    Pod {
+        cordon_toleration: Some("node.kubernetes.io/unschedulable:NoSchedule".to_owned()),
+        ..pod
     }
-    host.waits("ns/db-0 KeepsComingBack").wait(600_000).does("");
-    assert_eq!(host.drain.outcome(), None);
+}
+
+/// A pod of a StatefulSet that comes back under its name.
+fn db(round: u64) -> Pod {
+    Pod {
+        controller: Some(controller("StatefulSet", "db")),
+        ..again("db-0", &format!("u{round}"), round)
+    }
+}
+
+const STAYS: &str = "StatefulSet db came back to the cordoned node after an eviction (it tolerates \
+                     node.kubernetes.io/unschedulable:NoSchedule); it stays, and the drain does not wait for it";
+
+#[test]
+fn a_pod_that_tolerates_the_cordon_and_comes_back_is_evicted_once_and_then_stays() {
+    let mut host = draining(&[tolerating(db(0))]);
+    host.accepted("evict u0").gone(&["u0"]);
+    host.hear(Event::PodApplied(tolerating(db(1)))).notices();
+    host.wait(1_000).waits("ns/db-0 KeepsComingBack");
+    let told = host.notices();
+    assert!(told.contains(&format!("u1 stays: {STAYS}")), "{told}");
+    // The list that was asked for while the node looked empty says nothing about now.
+    host.written("save").listed(&[tolerating(db(1))]);
+    host.listed(&[tolerating(db(1))]).written("save finished");
+    assert_eq!(host.drain.outcome(), Some(&Outcome::Drained));
+    let stayed = host.stayed();
+    assert_eq!(stayed, [format!("ns/db-0: {STAYS}")]);
+}
+
+#[test]
+fn a_pod_that_comes_back_is_evicted_as_often_as_the_settings_say() {
+    let mut request = request();
+    request.settings.returning_pod_evictions = 3;
+    let mut host = Host::new(request);
+    host.begin(&[tolerating(db(0))]).written("cordon").skip();
+    for round in 0..3 {
+        host.accepted(&format!("evict u{round}"))
+            .gone(&[&format!("u{round}")])
+            .hear(Event::PodApplied(tolerating(db(round + 1))))
+            .wait(1_000)
+            .written("save");
+    }
+    host.waits("ns/db-0 KeepsComingBack");
+}
+
+#[test]
+fn a_pod_that_a_late_scheduler_put_here_is_evicted_some_more_times() {
+    let mut host = draining(&[db(0)]);
+    for round in 0..4 {
+        host.accepted(&format!("evict u{round}"))
+            .gone(&[&format!("u{round}")])
+            .hear(Event::PodApplied(db(round + 1)))
+            .wait(1_000)
+            .written("save");
+    }
+    host.waits("ns/db-0 KeepsComingBack");
+}
+
+#[test]
+fn a_pod_that_somebody_else_deleted_is_evicted_when_it_comes_back() {
+    let mut host = draining(&[pod("a"), tolerating(db(0))]);
+    host.answer(
+        "evict u0",
+        Answer::Evict(EvictAnswer::BudgetExhausted {
+            budget: "pdb".to_owned(),
+            message: String::new(),
+        }),
+    );
+    host.gone(&["u0"])
+        .hear(Event::PodApplied(tolerating(db(1))))
+        .wait(1_000)
+        .does("evict u1");
+}
+
+#[test]
+fn what_stays_stays_after_a_restart_and_its_siblings_leave() {
+    let sibling = Pod {
+        controller: Some(controller("StatefulSet", "db")),
+        ..tolerating(pod("db-1"))
+    };
+    let mut host = draining(&[tolerating(db(0)), sibling.clone()]);
+    host.accepted("evict u0")
+        .gone(&["u0"])
+        .hear(Event::PodApplied(tolerating(db(1))))
+        .wait(1_000)
+        .written("save evicting");
+    let saved = host.last_checkpoint();
+    let mut node = node();
+    node.unschedulable = true;
+    node.checkpoint = Some(saved.clone());
+    let mut host = Host::resume(request(), saved);
+    host.begin_with(node, &[tolerating(db(1)), sibling], &[])
+        .does("evict db-1")
+        .waits("ns/db-1 EvictionRequested\nns/db-0 KeepsComingBack");
+}
+
+#[test]
+fn a_bare_pod_that_comes_in_spite_of_the_cordon_stays() {
+    let bare = |name: &str, created: u64| Pod {
+        controller: None,
+        created: START + Duration::from_secs(created),
+        ..pod(name)
+    };
+    let mut host = draining(&[pod("a")]);
+    // One that the scheduler bound just before the cordon: it holds the drain, as it would have held the plan.
+    host.hear(Event::PodApplied(bare("early", 0)))
+        .hear(Event::PodApplied(tolerating(bare("debug", 1))))
+        .wait(60_000)
+        .hear(Event::PodApplied(bare("late", 60)))
+        .wait(1_000)
+        .waits("ns/a EvictionRequested\nns/debug ArrivedDuringDrain\nns/early Refused\nns/late ArrivedDuringDrain");
+    let told = host.notices();
+    let says = "debug stays: it came to the cordoned node during the drain (it tolerates \
+                node.kubernetes.io/unschedulable:NoSchedule) and may not be evicted: Pods that declare no controller \
+                (use --force to override); it stays, and the drain does not wait for it";
+    assert!(told.contains(says), "{told}");
+    host.accepted("evict a").gone(&["a", "early"]).does("list-pods");
 }
 
 #[test]

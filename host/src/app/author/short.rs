@@ -164,6 +164,7 @@ impl PodFields {
             empty_dir: false,
             host_network: false,
             hostname: String::new(),
+            cordon_toleration: None,
         };
         if self.mirror {
             let key = scupper_engine::MIRROR_ANNOTATION.to_owned();

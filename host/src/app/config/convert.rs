@@ -52,6 +52,10 @@ pub(super) fn drain(root: &Node) -> DrainFile {
         force: node.get("force").and_then(Node::boolean),
         delete_emptydir_data: node.get("delete-emptydir-data").and_then(Node::boolean),
         ignore_daemonsets: node.get("ignore-daemonsets").and_then(Node::boolean),
+        returning_pod_evictions: node
+            .get("returning-pod-evictions")
+            .and_then(Node::whole)
+            .and_then(|times| u32::try_from(times).ok()),
         on_failure: node
             .get("on-failure")
             .and_then(Node::text)

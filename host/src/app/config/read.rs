@@ -52,6 +52,8 @@ pub struct DrainFile {
     pub delete_emptydir_data: Option<bool>,
     /// `--ignore-daemonsets`
     pub ignore_daemonsets: Option<bool>,
+    /// `--returning-pod-evictions`
+    pub returning_pod_evictions: Option<u32>,
     /// `--on-failure`
     pub on_failure: Option<OwnCordon>,
     /// `--allow-overrides`
@@ -70,6 +72,7 @@ impl DrainFile {
             force: self.force.or(other.force),
             delete_emptydir_data: self.delete_emptydir_data.or(other.delete_emptydir_data),
             ignore_daemonsets: self.ignore_daemonsets.or(other.ignore_daemonsets),
+            returning_pod_evictions: self.returning_pod_evictions.or(other.returning_pod_evictions),
             on_failure: self.on_failure.or(other.on_failure),
             allow_overrides: self.allow_overrides.or(other.allow_overrides),
         }

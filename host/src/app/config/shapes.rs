@@ -313,6 +313,13 @@ static DRAIN: Object = Object {
             "Leave DaemonSet pods where they are instead of refusing the drain. Default true.",
         ),
         Field::new(
+            "returning-pod-evictions",
+            Shape::Whole { least: 1, most: 100 },
+            "How often pods of one controller are evicted that come back to the cordoned node, for instance because they \
+             tolerate the cordon; after that they stay, and the drain ends without them and names them. Default 1, as for \
+             kubectl drain.",
+        ),
+        Field::new(
             "on-failure",
             Shape::OneOf(&["keep", "rollback"]),
             "What becomes of our own cordon when a drain fails, passes its deadline or is lost. Default keep.",

@@ -1,6 +1,7 @@
 //! The flags of `scupper drain` as a LifecycleEvent carries them to the driver: written by the command, and read and
 //! checked by the driver, which believes nothing.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use scupper_engine::Filters;
@@ -14,6 +15,8 @@ use crate::triggers::Flags;
 const LONGEST: usize = 4096;
 /// The longest time that is believed: a year.
 const LONGEST_SECONDS: u64 = 366 * 24 * 60 * 60;
+/// How often pods may be evicted that come back.
+const RETURNS: RangeInclusive<u32> = 1..=100;
 
 /// What is handed over, as it was typed or by `kubectl drain`'s defaults.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct Typed {
     pub pod_selector: String,
     /// Overrides the pods' own grace period.
     pub grace_seconds: Option<u64>,
+    /// How often pods are evicted that come back; `None`: as the driver does it.
+    pub returning_pod_evictions: Option<u32>,
     /// How long one eviction request may take.
     pub eviction_timeout: Duration,
     /// How long the drain may take; `None`: as long as it takes.
@@ -42,6 +47,9 @@ struct Wire {
     eviction_timeout_milliseconds: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_period_seconds: Option<u64>,
+    /// Drivers of before do not know it, so it is only sent where it was typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    returning_pod_evictions: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_milliseconds: Option<u64>,
 }
@@ -58,6 +66,7 @@ pub(super) fn write(typed: &Typed) -> Result<String, serde_json::Error> {
         skip_wait_for_delete_timeout_seconds: filters.skip_wait_for_delete_timeout.as_secs(),
         eviction_timeout_milliseconds: millis(typed.eviction_timeout),
         grace_period_seconds: typed.grace_seconds,
+        returning_pod_evictions: typed.returning_pod_evictions,
         timeout_milliseconds: typed.timeout.map(millis),
     })
 }
@@ -95,6 +104,12 @@ pub(in crate::app) fn read(text: &str) -> Result<Flags, String> {
     if wire.eviction_timeout_milliseconds == 0 || wire.timeout_milliseconds == Some(0) {
         return Err(wrong("a time limit of 0 leaves no time".to_owned()));
     }
+    if wire
+        .returning_pod_evictions
+        .is_some_and(|times| !RETURNS.contains(&times))
+    {
+        return Err(wrong("returningPodEvictions must be from 1 to 100".to_owned()));
+    }
     let pod_selector = label_selector::parse(&wire.pod_selector).ok_or_else(|| {
         wrong(format!(
             "podSelector `{}` is no label selector",
@@ -115,6 +130,7 @@ pub(in crate::app) fn read(text: &str) -> Result<Flags, String> {
         },
         grace_seconds: wire.grace_period_seconds,
         grace_only_longer: false,
+        returning_pod_evictions: wire.returning_pod_evictions,
         eviction_timeout: Duration::from_millis(wire.eviction_timeout_milliseconds),
         timeout: wire.timeout_milliseconds.map(Duration::from_millis),
     })
@@ -136,6 +152,7 @@ mod tests {
             },
             pod_selector: "app=web,tier!=db".to_owned(),
             grace_seconds: Some(0),
+            returning_pod_evictions: Some(3),
             eviction_timeout: Duration::from_millis(1500),
             timeout: Some(Duration::from_secs(90)),
         }
@@ -145,14 +162,22 @@ mod tests {
     fn what_is_written_is_read_again() {
         let flags = read(&write(&typed()).unwrap()).unwrap();
         assert_eq!(flags.filters, typed().filters);
-        assert_eq!(flags.grace_seconds, Some(0));
+        assert_eq!(
+            (flags.grace_seconds, flags.returning_pod_evictions),
+            (Some(0), Some(3))
+        );
         assert_eq!(flags.eviction_timeout, Duration::from_millis(1500));
         assert_eq!(flags.timeout, Some(Duration::from_secs(90)));
         let endless = Typed {
             timeout: None,
             grace_seconds: None,
+            returning_pod_evictions: None,
             ..typed()
         };
+        assert!(
+            !write(&endless).unwrap().contains("returning"),
+            "drivers of before read it, too"
+        );
         let flags = read(&write(&endless).unwrap()).unwrap();
         assert_eq!((flags.timeout, flags.grace_seconds), (None, None));
     }
@@ -175,6 +200,8 @@ mod tests {
             ("timeoutMilliseconds", u64::MAX.into(), "more than a year"),
             ("gracePeriodSeconds", (-1).into(), "invalid value"),
             ("gracePeriodSeconds", u64::MAX.into(), "more than a year"),
+            ("returningPodEvictions", 0.into(), "from 1 to 100"),
+            ("returningPodEvictions", 101.into(), "from 1 to 100"),
         ] {
             let problem = with(field, value).unwrap_err();
             assert!(

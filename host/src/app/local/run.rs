@@ -243,5 +243,6 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),
+        stays: std::collections::BTreeSet::new(),
     }
 }

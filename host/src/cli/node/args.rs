@@ -227,6 +227,10 @@ pub struct KubectlArgs {
         value_name = "NUMBER"
     )]
     pub chunk_size: i64,
+    /// How often pods of one controller are evicted that come back to the cordoned node, from 1 to 100; after that they
+    /// stay, and the drain ends without them and names them [default: 1].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES")]
+    pub returning_pod_evictions: Option<u32>,
     /// How long one eviction request may take before it is given up and asked again [default: 30s].
     #[arg(long, value_name = "DURATION")]
     pub eviction_timeout: Option<String>,

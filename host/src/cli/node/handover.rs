@@ -127,6 +127,7 @@ pub(super) fn typed(draining: &Draining) -> Typed {
         filters: draining.settings.filters.clone(),
         pod_selector: draining.pod_selector.clone(),
         grace_seconds: draining.settings.grace_seconds,
+        returning_pod_evictions: draining.returning_pod_evictions,
         eviction_timeout: draining.eviction_timeout,
         timeout: draining.timeout,
     }

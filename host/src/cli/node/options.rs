@@ -16,6 +16,8 @@ pub(super) struct Draining {
     pub(super) settings: Settings,
     pub(super) policies: PoliciesOptions,
     pub(super) eviction_timeout: Duration,
+    /// What a flag or the file says of pods that come back.
+    pub(super) returning_pod_evictions: Option<u32>,
     /// Objects a page of a list.
     pub(super) page_size: u32,
     /// For each node.
@@ -58,6 +60,7 @@ pub(super) fn draining(
         force: args.force,
         delete_emptydir_data: args.delete_emptydir_data,
         ignore_daemonsets: args.ignore_daemonsets,
+        returning_pod_evictions: args.returning_pod_evictions,
         ..DrainFile::default()
     };
     let said = flags.or(file);
@@ -71,6 +74,7 @@ pub(super) fn draining(
         settings,
         policies,
         eviction_timeout,
+        returning_pod_evictions: said.returning_pod_evictions,
         page_size,
         timeout: timeout.filter(|timeout| !timeout.is_zero()),
         pod_selector: args.pod_selector.clone(),

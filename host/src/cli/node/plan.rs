@@ -97,6 +97,8 @@ pub(crate) fn plan_for_people(planned: &Planned) -> String {
             )];
             lines.extend(plan_lines(plan, &names));
             lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
+            let returning = crate::report::returning(&planned.pods).collect();
+            lines.extend(crate::report::may_come_back(plan, &returning));
             lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());
             lines.join("\n")
         }

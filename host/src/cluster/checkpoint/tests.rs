@@ -88,6 +88,7 @@ impl Numbers {
             returns: (0..self.below(4))
                 .map(|_| (self.text(), u32::try_from(self.below(9)).unwrap()))
                 .collect(),
+            stays: (0..self.below(4)).map(|_| self.uid()).collect(),
         }
     }
 }
@@ -126,6 +127,7 @@ fn plain() -> Checkpoint {
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),
+        stays: BTreeSet::new(),
     }
 }
 

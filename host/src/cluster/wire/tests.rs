@@ -100,6 +100,35 @@ fn a_pod_with_everything() {
 }
 
 #[test]
+fn the_toleration_that_lets_a_pod_onto_a_cordoned_node_is_named() {
+    const TAINT: &str = "node.kubernetes.io/unschedulable";
+    for (toleration, named) in [
+        (json!({"operator": "Exists"}), Some("every taint")),
+        (
+            json!({"operator": "Exists", "effect": "NoSchedule"}),
+            Some("every taint"),
+        ),
+        (json!({"operator": "Exists", "effect": "NoExecute"}), None),
+        (
+            json!({"key": TAINT, "operator": "Exists"}),
+            Some("node.kubernetes.io/unschedulable:NoSchedule"),
+        ),
+        (
+            json!({"key": TAINT}),
+            Some("node.kubernetes.io/unschedulable:NoSchedule"),
+        ),
+        (json!({"key": TAINT, "value": "x"}), None),
+        (json!({"key": "other", "operator": "Exists"}), None),
+        (json!({}), None),
+    ] {
+        let mut pod = full_pod();
+        pod["spec"]["tolerations"] = json!([{"key": "first", "operator": "Exists"}, toleration]);
+        let pod = read::<WirePod>(pod).into_engine();
+        assert_eq!(pod.cordon_toleration.as_deref(), named, "{toleration}");
+    }
+}
+
+#[test]
 fn a_pod_with_next_to_nothing() {
     for spec in [
         json!(null),

@@ -85,7 +85,7 @@ impl Course {
             return;
         }
         let waiting = drain.waiting();
-        let is_leaving = |(pod, reason): &(PodRef, Reason)| (pod.uid.clone(), Some(*reason != Reason::Kept));
+        let is_leaving = |(pod, reason): &(PodRef, Reason)| (pod.uid.clone(), Some(!reason.stays()));
         let pods = self.count(waiting.iter().map(is_leaving).collect(), None);
         let view = self.keeper.view(now, "", Vec::new());
         let name = |uid: &Uid| {
@@ -204,11 +204,11 @@ impl Course {
 /// Whether a pod is to leave, as far as the process that drains has told.
 fn is_leaving(view: Option<&DriverView>, uid: &Uid, reason: Option<&Reason>) -> Option<bool> {
     let view = view.filter(|view| view.plan.is_some())?;
-    if view.pods.iter().any(|pod| pod.uid == *uid) {
-        return Some(true);
+    if let Some(told) = view.pods.iter().find(|pod| pod.uid == *uid) {
+        return Some(!told.reason.stays());
     }
     match reason {
-        Some(Reason::Kept) => Some(false),
+        Some(reason) if reason.stays() => Some(false),
         // Those that do not fit into what it tells are to leave, for all that is known.
         _ => (view.more > 0).then_some(true),
     }

@@ -80,7 +80,7 @@ impl DrainMeter {
     pub fn stands(&self, deadline: Option<Time>, pods: &[(PodRef, Reason)]) {
         self.metrics.deadline.set(deadline.map_or(0.0, seconds));
         let mut counts: BTreeMap<&'static str, i64> = BTreeMap::new();
-        for (_, reason) in pods.iter().filter(|(_, reason)| *reason != Reason::Kept) {
+        for (_, reason) in pods.iter().filter(|(_, reason)| !reason.stays()) {
             *counts.entry(reason.name()).or_default() += 1;
         }
         self.metrics.pods_remaining.clear();

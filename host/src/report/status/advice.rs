@@ -44,10 +44,12 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
         Reason::NamespaceTerminating => {
             format!("kubectl describe namespace {namespace}    # what keeps it from being deleted")
         }
-        Reason::KeepsComingBack => {
-            format!(
-                "kubectl -n {namespace} describe pod {name}    # its controller puts it on this node again"
-            )
+        Reason::KeepsComingBack { .. } => format!(
+            "kubectl -n {namespace} describe pod {name}    # scale its controller down, or take the toleration away; \
+             --returning-pod-evictions says how often it is evicted"
+        ),
+        Reason::ArrivedDuringDrain { .. } => {
+            format!("kubectl -n {namespace} delete pod {name}    # if nobody needs it")
         }
         Reason::AwaitingCompletion => {
             format!("kubectl -n {namespace} logs {name} --tail 20    # how far it is")

@@ -33,7 +33,7 @@ pub struct DriverView {
     pub wave: Option<WaveView>,
     /// Hooks that are not through.
     pub hooks: Vec<HookView>,
-    /// Pods that are still to leave.
+    /// Pods that are still to leave, and those that came and stay.
     pub pods: Vec<PodView>,
     /// Pods that did not fit in.
     pub more: u32,

@@ -11,7 +11,7 @@ use super::wire::short;
 pub(super) struct WireReason {
     #[serde(rename = "r")]
     name: String,
-    /// The policy, the budget or the wave.
+    /// The policy, the budget, the wave, the controller or the toleration.
     #[serde(skip_serializing_if = "String::is_empty")]
     who: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -43,6 +43,13 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
         | Reason::Forbidden { message }
         | Reason::Unreachable { message } => wire.text = short(message),
         Reason::EvictionRefused { code, message } => (wire.code, wire.text) = (Some(*code), short(message)),
+        Reason::KeepsComingBack {
+            controller,
+            toleration,
+        } => (wire.who, wire.text) = (short(controller), short(toleration)),
+        Reason::ArrivedDuringDrain { message, toleration } => {
+            (wire.who, wire.text) = (short(toleration), short(message));
+        }
         Reason::Terminating { until } => wire.at = Some(until.as_millis()),
         Reason::TerminatingPastGrace { since, finalizers } => {
             (wire.at, wire.text) = (Some(since.as_millis()), short(finalizers));
@@ -55,7 +62,6 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
         | Reason::UidDisproved
         | Reason::AwaitingCompletion
         | Reason::NodeUncordoned
-        | Reason::KeepsComingBack
         | Reason::DriverStopping
         | Reason::Refused => {}
     }
@@ -103,7 +109,14 @@ pub(super) fn from_wire(wire: WireReason) -> Option<Reason> {
         },
         "AwaitingCompletion" => Reason::AwaitingCompletion,
         "NodeUncordoned" => Reason::NodeUncordoned,
-        "KeepsComingBack" => Reason::KeepsComingBack,
+        "KeepsComingBack" => Reason::KeepsComingBack {
+            controller: who,
+            toleration: message,
+        },
+        "ArrivedDuringDrain" => Reason::ArrivedDuringDrain {
+            message,
+            toleration: who,
+        },
         "DriverStopping" => Reason::DriverStopping,
         "Refused" => Reason::Refused,
         _ => return None,

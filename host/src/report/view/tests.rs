@@ -60,7 +60,14 @@ fn reasons() -> Vec<Reason> {
         },
         Reason::AwaitingCompletion,
         Reason::NodeUncordoned,
-        Reason::KeepsComingBack,
+        Reason::KeepsComingBack {
+            controller: "StatefulSet db".to_owned(),
+            toleration: "every taint".to_owned(),
+        },
+        Reason::ArrivedDuringDrain {
+            message: "no controller".to_owned(),
+            toleration: "every taint".to_owned(),
+        },
         Reason::DriverStopping,
         Reason::Refused,
     ]

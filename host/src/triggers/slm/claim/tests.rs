@@ -414,6 +414,7 @@ fn a_deadline_of_ones_own_is_not_waited_over() {
         filters: scupper_engine::Filters::default(),
         grace_seconds: None,
         grace_only_longer: false,
+        returning_pod_evictions: None,
         eviction_timeout: std::time::Duration::from_secs(30),
         timeout: Some(std::time::Duration::from_secs(1)),
     };

@@ -307,6 +307,7 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
             filters: scupper_engine::Filters::default(),
             grace_seconds: None,
             grace_only_longer: false,
+            returning_pod_evictions: None,
             eviction_timeout: Duration::from_secs(30),
             timeout,
         };

@@ -1,0 +1,122 @@
+//! Pods that come to the cordoned node: those that come back are evicted as often as the settings say, and then they
+//! stay, as do those that the settings do not allow to be evicted. A drain that chased them would never end.
+//!
+//! A pod that neither tolerates the cordon nor came long after it is none of these: the scheduler bound it before it
+//! had seen the cordon. Such a pod holds the drain, or is evicted some more times.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Drain;
+use super::roster::{Standing, owner_of};
+use crate::filter::HOST_POLICY;
+use crate::{Decision, Duration, LEAST_RACES, Pod, PodRef, Reason, Time, Verdict};
+
+/// A scheduler has seen the cordon by then.
+const SEEN_BY_SCHEDULERS: Duration = Duration::from_secs(30);
+
+/// Since when the node has been cordoned, as far as this process has seen.
+#[derive(Debug, Default)]
+pub(super) struct Cordoned {
+    since: Option<Time>,
+}
+
+impl Cordoned {
+    /// The pod that is seen now was made when every scheduler had seen the cordon. Both clocks must say so: ours, and
+    /// the API server's, which may differ.
+    pub(super) fn is_long_before(&self, pod: &Pod, now: Time) -> bool {
+        self.since.is_some_and(|since| {
+            let seen = since + SEEN_BY_SCHEDULERS;
+            now >= seen && pod.created >= seen
+        })
+    }
+}
+
+impl Drain {
+    /// Remembers since when the node has been cordoned.
+    pub(super) fn note_the_cordon(&mut self) {
+        let cordoned = &mut self.newcomers.cordoned;
+        if self.world.is_cordoned() {
+            cordoned.since.get_or_insert(self.now);
+        } else {
+            cordoned.since = None;
+        }
+    }
+
+    /// Why a newcomer stays although the planners want it gone or do not let it go; `None`: it does as they say.
+    pub(super) fn reason_to_stay(&mut self, pod: &Pod, decision: &Decision) -> Option<Reason> {
+        let despite_the_cordon = pod.cordon_toleration.is_some() || self.newcomers.came_late(&pod.id.uid);
+        match decision.verdict {
+            Verdict::Keep => None,
+            Verdict::Refuse => (despite_the_cordon && decision.policy == HOST_POLICY)
+                .then(|| arrived(pod, decision.reason.clone())),
+            Verdict::Evict | Verdict::Delete | Verdict::AwaitCompletion => self
+                .returns_too_often(pod, despite_the_cordon)
+                .then(|| came_back(pod)),
+        }
+    }
+
+    /// Counts a pod that came back after we had evicted one of its controller's.
+    fn returns_too_often(&mut self, pod: &Pod, despite_the_cordon: bool) -> bool {
+        let owner = owner_of(pod);
+        if !self.roster.departed.contains(&owner) && !self.memory.returns.contains_key(&owner) {
+            return false;
+        }
+        let returns = self.memory.count_return(owner);
+        let allowed = self.request.settings.returning_pod_evictions.max(1);
+        let evictions = if despite_the_cordon {
+            allowed
+        } else {
+            allowed.max(LEAST_RACES)
+        };
+        returns >= evictions
+    }
+
+    /// Pods that came to the cordoned node and stay, and why.
+    pub(super) fn stayed(&self) -> Vec<(PodRef, Reason)> {
+        let mut stayed: Vec<(PodRef, Reason)> = Vec::new();
+        for (uid, standing) in &self.roster.standings {
+            if let (Standing::Stays(reason), Some(pod)) = (standing, self.world.pod(uid)) {
+                stayed.push((pod.id.clone(), reason.clone()));
+            }
+        }
+        stayed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        stayed
+    }
+}
+
+/// Why a pod stays that a former process has let stay; `None`: the plan keeps it anyway.
+pub(super) fn stays_again(pod: &Pod, decision: &Decision) -> Option<Reason> {
+    match decision.verdict {
+        Verdict::Keep => None,
+        Verdict::Refuse => Some(arrived(pod, decision.reason.clone())),
+        Verdict::Evict | Verdict::Delete | Verdict::AwaitCompletion => Some(came_back(pod)),
+    }
+}
+
+/// The plan that people see says that it stays, and why.
+pub(super) fn mark_as_staying(decision: &mut Decision, reason: &Reason) {
+    decision.verdict = Verdict::Keep;
+    decision.reason = format!("{reason}");
+    decision.policy = String::from(HOST_POLICY);
+}
+
+fn arrived(pod: &Pod, message: String) -> Reason {
+    Reason::ArrivedDuringDrain {
+        message,
+        toleration: toleration(pod),
+    }
+}
+
+fn came_back(pod: &Pod) -> Reason {
+    let controller = pod.controller.as_ref();
+    Reason::KeepsComingBack {
+        controller: controller.map_or_else(String::new, |owner| format!("{} {}", owner.kind, owner.name)),
+        toleration: toleration(pod),
+    }
+}
+
+fn toleration(pod: &Pod) -> String {
+    pod.cordon_toleration.clone().unwrap_or_default()
+}
