@@ -72,6 +72,7 @@ const fn drain() -> DrainInfo<'static> {
         name: "bench",
         trigger: "bench",
         started: NOW,
+        found_drained: false,
         deadline: None,
         now: NOW,
         own_pod: None,

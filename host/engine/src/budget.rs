@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::Pod;
+use crate::{Pod, PodPhase};
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,45 @@ impl Requirement {
     }
 }
 
+/// What the Eviction API weighs a pod's eviction by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard<'a> {
+    /// By no budget: none selects the pod, or the API server does not look at budgets for this one.
+    None,
+    /// By this one.
+    One(&'a Budget),
+    /// By several, which the API server refuses to do.
+    Several(&'a Budget, &'a Budget),
+}
+
+impl<'a> Guard<'a> {
+    /// As the API server decides it, of all budgets that there are. A pod that does not run yet or any more goes
+    /// without being weighed, and so does one that is not ready, as far as its budget spares those.
+    pub fn of(pod: &Pod, budgets: impl IntoIterator<Item = &'a Budget>) -> Self {
+        if pod.phase == PodPhase::Pending || pod.is_finished() || pod.deletion.is_some() {
+            return Self::None;
+        }
+        let mut selecting = budgets.into_iter().filter(|budget| budget.selects(pod));
+        match (selecting.next(), selecting.next()) {
+            (None, _) => Self::None,
+            (Some(one), Some(other)) => Self::Several(one, other),
+            (Some(budget), None) if !pod.ready && budget.spares_unready() => Self::None,
+            (Some(budget), None) => Self::One(budget),
+        }
+    }
+}
+
 impl Budget {
+    /// A pod that is not ready may go without being counted.
+    const fn spares_unready(&self) -> bool {
+        match self.unhealthy_pods {
+            UnhealthyPods::AlwaysAllow => true,
+            UnhealthyPods::IfHealthyBudget => {
+                self.desired_healthy > 0 && self.current_healthy >= self.desired_healthy
+            }
+        }
+    }
+
     /// Whether this budget counts the pod.
     pub fn selects(&self, pod: &Pod) -> bool {
         self.namespace == pod.id.namespace && self.selector.matches(&pod.labels)

@@ -53,6 +53,8 @@ pub struct Checkpoint {
     pub own_cordon: bool,
     /// It is ours from an earlier drain: giving this one up does not lift it.
     pub inherited: bool,
+    /// A drain of ours had drained the node already when this one found it, or, once this one is over, this one has.
+    pub drained: bool,
     /// While rolling back: whoever asked has taken it back, and in which words. `None`: it ended otherwise, or an older
     /// build wrote it.
     pub cancelled: Option<String>,

@@ -18,6 +18,7 @@ mod ending;
 mod events;
 mod evict;
 mod hooks;
+mod measure;
 mod memory;
 mod newcomers;
 mod outbox;
@@ -77,7 +78,8 @@ pub struct Drain {
     newcomers: newcomers::Newcomers,
     roster: roster::Roster,
     hooks: BTreeMap<hooks::HookKey, hooks::OpenHook>,
-    hooks_since: Option<Time>,
+    hook_wait: measure::Held,
+    budget_wait: measure::Held,
     allowances: allowance::Allowances,
     throttle: Throttle,
     lister: verify::Lister,
@@ -174,6 +176,11 @@ impl Drain {
         self.outcome.as_ref()
     }
 
+    /// An earlier drain of ours had drained the node when this one found it, and it has been cordoned since.
+    pub fn found_drained(&self) -> bool {
+        self.memory.found_drained
+    }
+
     /// Every pod that is still on the node, and why.
     pub fn waiting(&self) -> Vec<(PodRef, Reason)> {
         match self.request.intent {
@@ -205,7 +212,8 @@ impl Drain {
             newcomers: newcomers::Newcomers::default(),
             roster: roster::Roster::default(),
             hooks: BTreeMap::new(),
-            hooks_since: None,
+            hook_wait: measure::Held::default(),
+            budget_wait: measure::Held::default(),
             allowances: allowance::Allowances::default(),
             throttle: Throttle::default(),
             lister: verify::Lister::default(),

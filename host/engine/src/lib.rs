@@ -36,7 +36,7 @@ mod request;
 mod time;
 
 pub use authors::signed;
-pub use budget::{Budget, Operator, Requirement, Selector, UnhealthyPods};
+pub use budget::{Budget, Guard, Operator, Requirement, Selector, UnhealthyPods};
 pub use check::check;
 pub use checkpoint::{Checkpoint, Phase, SavedHook};
 pub use command::{Command, CommandId, Task};

@@ -41,3 +41,17 @@ pub struct Node {
     /// `metadata.resourceVersion`, for writes that must not cross somebody else's
     pub resource_version: String,
 }
+
+impl Node {
+    /// The reason that the condition `Drained=True` has where we say so.
+    pub const DRAINED_BY_US: &str = "DrainCompleted";
+
+    /// A drain of ours has come to its end here, and the node has been cordoned since: its mark says so where the cordon
+    /// is ours, and its condition where it is not or an older build wrote the mark.
+    pub fn is_drained_by_us(&self) -> bool {
+        let is_ours =
+            |it: &Condition| it.kind == "Drained" && it.status == "True" && it.reason == Self::DRAINED_BY_US;
+        let marked = self.checkpoint.as_ref().is_some_and(|mark| mark.drained);
+        self.unschedulable && (marked || self.conditions.iter().any(is_ours))
+    }
+}

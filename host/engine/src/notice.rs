@@ -34,6 +34,8 @@ pub enum Notice {
         phase: HookPhase,
         /// What it was called for.
         subject: Subject,
+        /// When its first step was taken, which may have been in an earlier process.
+        since: Time,
         /// Where it stands, or why it failed.
         progress: String,
         /// Whom it waits for.

@@ -85,9 +85,9 @@ pub struct Summary {
     pub budget_refusals: u32,
     /// Hook steps taken.
     pub hook_steps: u32,
-    /// How long hooks held the drain up.
+    /// How long hooks held the drain up: the time for which at least one was not through.
     pub hook_wait: Duration,
-    /// How long disruption budgets held the last pod up that they refused.
+    /// How long disruption budgets held the drain up: the time for which at least one pod waited for one.
     pub budget_wait: Duration,
 }
 

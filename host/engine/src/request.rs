@@ -85,9 +85,7 @@ pub struct Settings {
 impl Settings {
     /// [`Settings::forbidden_timeout`] where nothing else is said.
     pub const FORBIDDEN_TIMEOUT: Duration = Duration::from_secs(120);
-}
 
-impl Settings {
     /// The grace period to ask for where it is not the pod's own (`own_seconds`).
     pub(crate) fn grace_override(&self, own_seconds: u64) -> Option<u64> {
         let shortens = |seconds: &u64| self.grace_only_longer && *seconds < own_seconds;

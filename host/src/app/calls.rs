@@ -96,13 +96,14 @@ pub(super) async fn step(
     }
 }
 
-/// What a policy is told of the drain.
-pub(super) fn info(request: &Request, started: Time, now: Time) -> DrainInfo<'_> {
+/// What a policy is told of the drain. `found_drained`: by an earlier drain of ours.
+pub(super) fn info(request: &Request, started: Time, found_drained: bool, now: Time) -> DrainInfo<'_> {
     DrainInfo {
         id: &request.id,
         name: &request.name,
         trigger: &request.trigger,
         started,
+        found_drained,
         deadline: request.deadline,
         now,
         own_pod: request.settings.own_pod.as_ref().map(|pod| &pod.uid),

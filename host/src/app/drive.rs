@@ -187,10 +187,10 @@ impl Drive {
         let Command { id, task } = command;
         match task {
             Task::Plan { policy, draft } => {
-                let (request, view, started) = self.snapshot();
+                let (request, view, started, found_drained) = self.snapshot();
                 let policies = Arc::clone(&self.policies);
                 let planning = async move {
-                    let info = calls::info(&request, started, now);
+                    let info = calls::info(&request, started, found_drained, now);
                     let answer =
                         calls::plan(&policies, info, &view, &request.settings, (&policy, &draft)).await;
                     (id, Answer::Plan(answer))
@@ -198,10 +198,10 @@ impl Drive {
                 self.running.spawn(planning.in_current_span());
             }
             Task::Step { step, state_version } => {
-                let (request, view, started) = self.snapshot();
+                let (request, view, started, found_drained) = self.snapshot();
                 let policies = Arc::clone(&self.policies);
                 let stepping = async move {
-                    let info = calls::info(&request, started, now);
+                    let info = calls::info(&request, started, found_drained, now);
                     let step = (&step, state_version);
                     (id, calls::step(&policies, info, &view, step).await)
                 };
@@ -216,11 +216,12 @@ impl Drive {
     }
 
     /// What a call of a policy takes with it.
-    fn snapshot(&self) -> (Request, Arc<View>, Time) {
+    fn snapshot(&self) -> (Request, Arc<View>, Time, bool) {
         (
             self.drain.request().clone(),
             Arc::clone(&self.view),
             self.reporter.started(),
+            self.drain.found_drained(),
         )
     }
 }

@@ -156,7 +156,7 @@ async fn dry_run(
             Some(command) => match &command.task {
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
-                    let info = calls::info(drain.request(), now, now);
+                    let info = calls::info(drain.request(), now, drain.found_drained(), now);
                     let answer =
                         calls::plan(policies, info, &view, &drain.request().settings, (policy, draft)).await;
                     Event::Answer(command.id, Answer::Plan(answer))

@@ -60,6 +60,8 @@ struct Wire {
     own_cordon: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     inherited: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    drained: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cancelled: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -123,6 +125,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         deadline: checkpoint.deadline.map(Time::as_millis),
         own_cordon: checkpoint.own_cordon,
         inherited: checkpoint.inherited,
+        drained: checkpoint.drained,
         cancelled: checkpoint.cancelled.clone(),
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
@@ -161,6 +164,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         deadline: wire.deadline.map(Time::from_millis),
         own_cordon: wire.own_cordon,
         inherited: wire.inherited,
+        drained: wire.drained,
         cancelled: wire.cancelled,
         hooks: wire
             .hooks

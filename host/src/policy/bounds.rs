@@ -63,7 +63,7 @@ impl Bounds {
         match AssertUnwindSafe(timeout(self.wall, counted)).catch_unwind().await {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(error))) => Err(CallFault::of(&error, self)),
-            Ok(Err(_elapsed)) => Err(CallFault::Wall(self.wall)),
+            Ok(Err(_elapsed)) => Err(CallFault::late(self.wall, self.counters.waited())),
             Err(_panic) => Err(CallFault::Panic),
         }
     }

@@ -13,6 +13,8 @@ pub struct DrainInfo<'a> {
     pub trigger: &'a str,
     /// When it began.
     pub started: Time,
+    /// An earlier drain of ours had drained the node already.
+    pub found_drained: bool,
     /// When it must have ended.
     pub deadline: Option<Time>,
     /// The moment of the call; a policy has no other clock.

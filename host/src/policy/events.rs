@@ -119,7 +119,8 @@ impl Caller {
             reason,
             note,
         };
-        match household.cluster.emit(&event).await {
+        let asked = household.cluster.emit(&event);
+        match self.meter.counters.waiting(asked).await {
             Ok(()) => {
                 self.meter.counters.event();
                 Ok(EmitResult::Emitted)

@@ -55,6 +55,13 @@ pub enum CallFault {
     /// It did not come back.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     Wall(Duration),
+    /// It did not come back, and has waited for others most of the time: for the API server, or for the servers that
+    /// it asked. That is not its fault.
+    #[error(
+        "it did not answer within {} s, most of which it waited for the API server or for servers that it asked",
+        .0.as_secs_f32()
+    )]
+    Waited(Duration),
     /// Its answer is too long to be looked at.
     #[error("one answer or one call of the host carried more than {} MiB", .0 >> 20)]
     TooMuchData(usize),
@@ -112,6 +119,20 @@ impl CallFault {
         Self::Other(one_line(&text, DETAIL_BYTES))
     }
 
+    /// Its time on the wall is over. Whoever waited for others for most of it is not to blame for that.
+    pub(super) fn late(wall: Duration, waited: Duration) -> Self {
+        if waited >= wall / 2 {
+            Self::Waited(wall)
+        } else {
+            Self::Wall(wall)
+        }
+    }
+
+    /// The policy is to blame: the driver did not fail, nor somebody that the policy waited for.
+    pub const fn is_the_policys(&self) -> bool {
+        !matches!(self, Self::Panic | Self::Waited(_))
+    }
+
     /// The same in one word.
     pub const fn result(&self) -> CallResult {
         match self {
@@ -119,7 +140,7 @@ impl CallFault {
             Self::Overrun(Overrun::Tables(_)) => CallResult::Tables,
             Self::Overrun(Overrun::Handles(_)) => CallResult::Handles,
             Self::Overrun(Overrun::Cpu(_)) => CallResult::Cpu,
-            Self::Wall(_) => CallResult::Wall,
+            Self::Wall(_) | Self::Waited(_) => CallResult::Wall,
             Self::TooMuchData(_) => CallResult::Data,
             Self::Exit(_) => CallResult::Exit,
             Self::Trap { .. } => CallResult::Trap,

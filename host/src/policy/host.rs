@@ -247,11 +247,8 @@ impl Caller {
         }
         self.tell_write(Capability::NodeAnnotations, key, value);
         let node = &self.reach()?.node;
-        self.household
-            .cluster
-            .annotate_node(node, key, value)
-            .await
-            .map_err(refusal)
+        let asked = self.household.cluster.annotate_node(node, key, value);
+        self.meter.counters.waiting(asked).await.map_err(refusal)
     }
 
     async fn annotate_pod(&mut self, uid: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
@@ -259,11 +256,8 @@ impl Caller {
         let pod = self.reach()?.pods.iter().find(|pod| pod.uid.0 == uid);
         let pod = pod.ok_or_else(|| Error::NotFound(format!("no pod on the node has the UID {uid}")))?;
         self.tell_write(Capability::PodAnnotations, key, value);
-        self.household
-            .cluster
-            .annotate_pod(pod, key, value)
-            .await
-            .map_err(refusal)
+        let asked = self.household.cluster.annotate_pod(pod, key, value);
+        self.meter.counters.waiting(asked).await.map_err(refusal)
     }
 }
 
@@ -305,18 +299,15 @@ impl config::Host for Caller {
 
 impl cluster::Host for Caller {
     async fn get_node(&mut self) -> Result<NodeResult, Error> {
-        let node = self
-            .household
-            .cluster
-            .node(&self.reach()?.node)
-            .await
-            .map_err(refusal)?;
+        let asked = self.household.cluster.node(&self.reach()?.node);
+        let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
         Ok(owned::node(node))
     }
 
     async fn list_pods(&mut self) -> Result<Vec<PodResult>, Error> {
         let reach = self.reach()?;
-        let pods = self.household.cluster.pods(&reach.node).await.map_err(refusal)?;
+        let asked = self.household.cluster.pods(&reach.node);
+        let pods = self.meter.counters.waiting(asked).await.map_err(refusal)?;
         Ok(pods
             .into_iter()
             .map(|pod| owned::pod(pod, reach.own_pod.as_ref()))

@@ -1,9 +1,10 @@
 //! What calls of a policy used, how they ended, and how the most of it stands to the limits.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Limits;
 
@@ -230,9 +231,46 @@ pub(super) struct Counters {
     events: AtomicU64,
     requests: AtomicU64,
     response_bytes: AtomicU64,
+    waits: Mutex<Waits>,
+}
+
+/// How long a call has waited for the API server and for servers that it asked.
+#[derive(Debug, Default)]
+struct Waits {
+    since: Option<Instant>,
+    before: Duration,
+}
+
+impl Waits {
+    fn total(&self) -> Duration {
+        let now = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.before.saturating_add(now)
+    }
 }
 
 impl Counters {
+    /// Waits for something outside of the driver.
+    pub(super) async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        self.waits().since = Some(Instant::now());
+        let done = work.await;
+        let mut waits = self.waits();
+        *waits = Waits {
+            since: None,
+            before: waits.total(),
+        };
+        done
+    }
+
+    /// How long it has waited so far for what is outside of the driver, the wait that goes on included.
+    pub(super) fn waited(&self) -> Duration {
+        self.waits().total()
+    }
+
+    /// It is two plain values: a panic cannot leave them half written.
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Its memories have so many bytes now.
     pub(super) fn memory(&self, bytes: usize) {
         self.memory.fetch_max(bytes as u64, Ordering::Relaxed);

@@ -189,6 +189,7 @@ pub(super) fn drain<'a>(drain: &DrainInfo<'a>) -> types::Drain<'a> {
         name: drain.name,
         trigger: drain.trigger,
         started: drain.started.as_millis(),
+        found_drained: drain.found_drained,
         deadline: drain.deadline.map(|deadline| deadline.as_millis()),
         now: drain.now.as_millis(),
     }

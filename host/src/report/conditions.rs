@@ -3,12 +3,12 @@
 //! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
 //! met, so the message says what they were.
 
-use scupper_engine::{Notice, Outcome, Request};
+use scupper_engine::{Node, Notice, Outcome, Request};
 
 use super::words::{count, one_line, stayed_words};
 
-/// The reason of `Drained=True`.
-pub(super) const COMPLETED: &str = "DrainCompleted";
+/// The reason of `Drained=True`, by which the engine knows it again.
+pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
 /// The reason of `DrainInProgress=True`.
 pub(super) const STARTED: &str = "DrainStarted";
 

@@ -18,6 +18,7 @@ pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         deadline: None,
         own_cordon: true,
         inherited: false,
+        drained: false,
         cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),

@@ -21,6 +21,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             policy,
             phase,
             subject,
+            since,
             progress,
             waiting_for,
         } => {
@@ -30,7 +31,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
                 .collect();
             let fields = json!({
                 "policy": policy, "phase": phase.to_string(), "subject": subject_to_json(subject),
-                "progress": progress, "waitingFor": waiting,
+                "since": since.as_millis(), "progress": progress, "waitingFor": waiting,
             });
             ("hookWaiting", fields)
         }

@@ -99,10 +99,12 @@ impl Progress {
                 policy,
                 phase,
                 subject,
+                since,
                 progress,
                 waiting_for,
             } => {
-                return self.hook_waits(now, policy, *phase, subject, progress, waiting_for);
+                let hook = (policy.clone(), *phase, subject.clone());
+                return self.hook_waits(now, hook, *since, progress, waiting_for);
             }
             Notice::HookDone {
                 policy,
@@ -209,9 +211,8 @@ impl Progress {
     fn hook_waits(
         &mut self,
         now: Time,
-        policy: &str,
-        phase: HookPhase,
-        subject: &Subject,
+        hook: (String, HookPhase, Subject),
+        since: Time,
         progress: &str,
         waiting_for: &[WaitingOn],
     ) -> Vec<String> {
@@ -223,27 +224,23 @@ impl Progress {
                 one_line(&waiting.detail)
             ));
         }
-        let key = (policy.to_owned(), phase, subject.clone());
-        let known = self.hooks.get(&key);
+        let (policy, phase, subject) = &hook;
+        let known = self.hooks.get(&hook);
         if known.is_some_and(|line| line.text == text && now.since(line.told) < REMIND) {
             return Vec::new();
         }
-        let first = known.map_or(now, |line| line.first);
-        self.hooks.insert(
-            key,
-            Told {
-                first,
-                told: now,
-                text,
-            },
-        );
         let on = self.subject(subject);
-        let since = for_so_long(now.since(first));
+        let so_long = for_so_long(now.since(since));
         let head = format!(
-            "{policy} holds the drain in {}{on}{since}: {}",
-            phase,
+            "{policy} holds the drain in {phase}{on}{so_long}: {}",
             one_line(progress)
         );
+        let told = Told {
+            first: since,
+            told: now,
+            text,
+        };
+        self.hooks.insert(hook, told);
         let mut lines = vec![self.line(now, "hook", &head)];
         for waiting in waiting_for {
             let since = waiting

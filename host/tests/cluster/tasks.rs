@@ -21,6 +21,7 @@ fn checkpoint() -> Checkpoint {
         deadline: None,
         own_cordon: true,
         inherited: false,
+        drained: false,
         cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),

@@ -151,6 +151,7 @@ fn the_drain() {
     assert_eq!(drain.force, Some(true));
     assert_eq!(drain.delete_emptydir_data, Some(false));
     assert_eq!(drain.ignore_daemonsets, Some(false));
+    assert_eq!(drain.returning_pod_evictions, Some(3));
     assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
     assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
     assert_eq!(good("policies: []\n").drain.sla, None);

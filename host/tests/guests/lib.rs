@@ -89,7 +89,7 @@ macro_rules! hooks {
 
 /// An edition of one policy, for tests of reloading: each answer names the version that was built in, twice, and the
 /// configuration. Where the configuration says `trap`, its steps trap; `refuse` it does not like; with `state` it says
-/// which state it was given.
+/// which state it was given; with `look` its steps ask for the node first.
 #[macro_export]
 macro_rules! edition {
     ($version:literal, $state_version:literal) => {
@@ -109,6 +109,9 @@ macro_rules! edition {
         fn step(call: &$crate::Call) -> $crate::Outcome {
             if $crate::config::get("trap").is_some() {
                 panic!("as configured");
+            }
+            if $crate::config::get("look").is_some() {
+                let _whatever = $crate::cluster::get_node();
             }
             let note = match $crate::config::get("state") {
                 Some(_) => format!("after {}", String::from_utf8_lossy(&call.state)),

@@ -86,6 +86,7 @@ impl Drain {
             name: "maintenance",
             trigger: "test",
             started: self.started,
+            found_drained: false,
             deadline: None,
             now: now(),
             own_pod: None,

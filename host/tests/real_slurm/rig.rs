@@ -125,6 +125,7 @@ impl Rig {
             name: "maintenance",
             trigger: "test",
             started: now,
+            found_drained: false,
             deadline: self.deadline,
             now,
             own_pod: None,

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, pending};
 use scupper::clock::Clock;
 use scupper::policy::{
-    Catalogue, DrainInfo, Network, NoCluster, PolicySource, PolicySpec, ReloadNotice, ReloadOptions,
-    ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError, StepCall,
-    WatchOptions,
+    AccessError, Catalogue, ClusterAccess, DrainInfo, Network, PolicyEvent, PolicySource, PolicySpec,
+    ReloadNotice, ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session,
+    SlotStatus, StartError, StepCall, WatchOptions,
 };
-use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
+use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -121,6 +123,42 @@ pub(crate) async fn start(
     start_on(runtime(clock), source, options).await
 }
 
+/// An API server that never answers.
+struct SilentCluster;
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, AccessError>>;
+
+impl ClusterAccess for SilentCluster {
+    fn node<'a>(&'a self, _node: &'a str) -> Answer<'a, Node> {
+        pending().boxed()
+    }
+
+    fn pods<'a>(&'a self, _node: &'a str) -> Answer<'a, Vec<Pod>> {
+        pending().boxed()
+    }
+
+    fn annotate_node<'a>(&'a self, _node: &'a str, _key: &'a str, _value: Option<&'a str>) -> Answer<'a, ()> {
+        pending().boxed()
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        _pod: &'a PodRef,
+        _key: &'a str,
+        _value: Option<&'a str>,
+    ) -> Answer<'a, ()> {
+        pending().boxed()
+    }
+
+    fn emit<'a>(&'a self, _event: &'a PolicyEvent<'a>) -> Answer<'a, ()> {
+        pending().boxed()
+    }
+
+    fn secret<'a>(&'a self, _namespace: &'a str, _name: &'a str, _key: &'a str) -> Answer<'a, Vec<u8>> {
+        pending().boxed()
+    }
+}
+
 /// Starts on a runtime of its own.
 async fn start_on(
     runtime: Arc<Runtime>,
@@ -128,7 +166,7 @@ async fn start_on(
     options: ReloadOptions,
 ) -> Result<(Arc<Catalogue>, Reloader, mpsc::UnboundedReceiver<ReloadNotice>), StartError> {
     let (sender, notices) = mpsc::unbounded_channel();
-    let cluster = Arc::new(NoCluster("there is no cluster"));
+    let cluster = Arc::new(SilentCluster);
     let (catalogue, reloader) = Reloader::start(runtime, cluster, source, options, sender).await?;
     Ok((catalogue, reloader, notices))
 }
@@ -289,6 +327,7 @@ pub(crate) async fn step_after(
         name: "maintenance",
         trigger: "LifecycleEvent",
         started: Time::from_millis(1),
+        found_drained: false,
         deadline: None,
         now: Time::from_millis(2),
         own_pod: None,

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use scupper::policy::{ReloadNotice, ReloadOptions, ReloadRules, SlotState};
+use scupper::policy::{Limits, PolicySpec, ReloadNotice, ReloadOptions, ReloadRules, SlotState};
 
-use crate::rig::{LIMIT, Rig, step, still};
+use crate::rig::{LIMIT, Rig, named, step, still};
 
 fn rolled_back(told: &[ReloadNotice]) -> Option<&ReloadNotice> {
     let is = |notice: &&ReloadNotice| matches!(notice, ReloadNotice::RolledBack { .. });
@@ -168,5 +168,37 @@ async fn by_hand_it_stays_away_until_there_is_another() {
     assert_eq!(
         (rig.version(), rig.slot().state),
         ("1".to_owned(), SlotState::Active)
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_no_fault_of_the_edition() {
+    let mut rig = Rig::of("edition_1", still()).await;
+    let looking = PolicySpec {
+        limits: Limits {
+            step_wall: Duration::from_secs(2),
+            ..Limits::default()
+        },
+        ..named("p", &rig.file(), &[("look", "yes")])
+    };
+    rig.say(Ok(vec![looking]));
+    rig.put("edition_2");
+    rig.look().await;
+    rig.told();
+    let good = rig.slot();
+    assert!(good.previous.is_some());
+    let session = rig.catalogue.session();
+    for _ in 0..3 {
+        let message = step(&session).await;
+        assert!(
+            message.contains("most of which it waited for the API server"),
+            "{message}"
+        );
+    }
+    let told = settled(&mut rig).await;
+    assert_eq!(rolled_back(&told), None);
+    assert_eq!(
+        (rig.slot().generation, rig.slot().state),
+        (good.generation, SlotState::Active)
     );
 }

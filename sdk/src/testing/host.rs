@@ -82,8 +82,14 @@ impl Host {
         state::with(|state| {
             name.clone_into(&mut state.drain.name);
             state.drain.id = format!("uid-of-{name}");
+            state.drain.found_drained = false;
             state.hooks.clear();
         });
+    }
+
+    /// An earlier drain of the driver had drained the node, and it has been cordoned since.
+    pub fn found_drained(&self) {
+        state::with(|state| state.drain.found_drained = true);
     }
 
     /// The drain must have ended so long from now.

@@ -55,6 +55,7 @@ impl Default for State {
                 name: "maintenance".to_owned(),
                 trigger: "test".to_owned(),
                 started: BEGINNING,
+                found_drained: false,
                 deadline: None,
                 now: BEGINNING,
             },

@@ -36,6 +36,7 @@ pub extern "C" fn resume(now: u64) {
         deadline: None,
         own_cordon: false,
         inherited: false,
+        drained: false,
         cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),

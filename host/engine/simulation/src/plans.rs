@@ -99,6 +99,7 @@ impl Plans {
                 None => {
                     if let Some(pod) = pod {
                         kubectl_would(pod, decision.verdict, settings)?;
+                        self.stays_rightly(now, pod, decision.verdict, settings)?;
                     }
                     self.verdicts.insert(decision.pod.clone(), decision.verdict);
                 }
@@ -133,6 +134,17 @@ impl Plans {
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
         let returned = self.returned.get(&owner).copied().unwrap_or(0);
         asked.saturating_add(returned) >= settings.returning_pod_evictions
+    }
+
+    /// Where no planner says so, a pod that kubectl would make leave stays only if it may. What is told of a DaemonSet
+    /// or of an end may have come after the plan.
+    fn stays_rightly(&self, now: u64, pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
+        let leaves = kubectl_would(pod, way(settings), settings).is_ok();
+        let is_sure = !pod.is_daemon() && !pod.is_finished() && !is_left_behind(now, pod, settings);
+        if verdict == Verdict::Keep && leaves && is_sure && !self.may_stay(pod, way(settings), settings) {
+            return broken(3, format!("pod {} stays although it is to leave", pod.id.uid));
+        }
+        Ok(())
     }
 
     pub(crate) fn overdue(&mut self, wave: &str) {
@@ -203,17 +215,22 @@ fn is_left_behind(now: u64, pod: &Pod, settings: &Settings) -> bool {
     timeout > 0 && at.is_some_and(|at| now >= at + timeout + 1000)
 }
 
+/// How pods leave.
+const fn way(settings: &Settings) -> Verdict {
+    if settings.filters.disable_eviction {
+        Verdict::Delete
+    } else {
+        Verdict::Evict
+    }
+}
+
 /// By a pod's nature alone, whether `kubectl drain` could have come to this verdict.
 fn kubectl_would(pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
     if !verdict.leaves() {
         return Ok(());
     }
     let uid = &pod.id.uid;
-    let way = if settings.filters.disable_eviction {
-        Verdict::Delete
-    } else {
-        Verdict::Evict
-    };
+    let way = way(settings);
     if verdict != way {
         return broken(
             1,

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::Drain;
-use crate::{Budget, Duration, Pod, PodPhase, Reason, Time, UnhealthyPods};
+use crate::{Budget, Duration, Guard, Pod, Reason, Time};
 
 /// How long a budget without room is believed.
 const BELIEVED: Duration = Duration::from_secs(15);
@@ -19,17 +19,6 @@ const BELIEVED: Duration = Duration::from_secs(15);
 pub(super) struct BudgetKey {
     namespace: String,
     name: String,
-}
-
-/// Which budget pays for a pod's eviction.
-#[derive(Debug, PartialEq, Eq)]
-enum Charge {
-    /// None: the API server does not look at budgets for this pod.
-    Free,
-    /// This one.
-    One(BudgetKey),
-    /// Several select it, and the API server refuses to weigh them.
-    Several,
 }
 
 /// What became of an ask.
@@ -180,9 +169,7 @@ impl Allowances {
 impl Drain {
     /// Why the pod's budget does not let it go now, as far as the watch tells.
     pub(super) fn budget_holds(&mut self, pod: &Pod) -> Option<Reason> {
-        let Charge::One(key) = self.charge(pod) else {
-            return None;
-        };
+        let key = self.charge(pod)?;
         let budget = self.world.budget(&key)?;
         if self.allowances.allows(budget, self.now) {
             return None;
@@ -203,9 +190,7 @@ impl Drain {
 
     /// Books the ask of a pod under its budget.
     pub(super) fn book(&mut self, pod: &Pod) -> Option<BudgetKey> {
-        let Charge::One(key) = self.charge(pod) else {
-            return None;
-        };
+        let key = self.charge(pod)?;
         self.allowances.ask(self.world.budget(&key)?, self.now);
         Some(key)
     }
@@ -217,26 +202,12 @@ impl Drain {
         }
     }
 
-    fn charge(&self, pod: &Pod) -> Charge {
-        if pod.phase == PodPhase::Pending || pod.is_finished() || pod.deletion.is_some() {
-            return Charge::Free;
-        }
-        let mut budgets = self.world.budgets_of(pod);
-        match (budgets.next(), budgets.next()) {
-            (None, _) => Charge::Free,
-            (Some(_), Some(_)) => Charge::Several,
-            (Some(budget), None) if !pod.ready && spares_unready(budget) => Charge::Free,
-            (Some(budget), None) => Charge::One(BudgetKey::of(budget)),
-        }
-    }
-}
-
-/// A pod that is not ready may go without being counted.
-fn spares_unready(budget: &Budget) -> bool {
-    match budget.unhealthy_pods {
-        UnhealthyPods::AlwaysAllow => true,
-        UnhealthyPods::IfHealthyBudget => {
-            budget.desired_healthy > 0 && budget.current_healthy >= budget.desired_healthy
+    /// The budget that pays for the pod's eviction, if one does.
+    fn charge(&self, pod: &Pod) -> Option<BudgetKey> {
+        match Guard::of(pod, self.world.budgets_around(pod)) {
+            Guard::One(budget) => Some(BudgetKey::of(budget)),
+            // Several are the API server's business.
+            Guard::None | Guard::Several(..) => None,
         }
     }
 }

@@ -82,7 +82,6 @@ impl Drain {
     }
 
     fn accepted(&mut self, uid: &Uid) {
-        let now = self.now;
         let Some(target) = self.roster.target_mut(uid) else {
             return;
         };
@@ -90,9 +89,7 @@ impl Drain {
         target.refusal = None;
         target.tries = 0;
         let pod = target.pod.clone();
-        if let Some(since) = target.budget_since.take() {
-            self.summary.budget_wait = now.since(since);
-        }
+        target.budget_since = None;
         self.outbox.tell(Notice::PodLeaving { pod });
         self.watch(uid, Why::Accepted, SILENCE);
     }
@@ -131,6 +128,8 @@ impl Drain {
             Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. }
         ) {
             target.budget_since.get_or_insert(now);
+        } else if !matches!(reason, Reason::Unreachable { .. } | Reason::Throttled { .. }) {
+            target.budget_since = None;
         }
         target.refusal = Some(reason);
         target.state = State::Waiting;

@@ -175,14 +175,7 @@ impl Drain {
         self.summary.stayed = self.stayed();
         self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
         self.summary.ended = self.now;
-        if let Some(since) = self
-            .roster
-            .targets()
-            .filter_map(|(_, target)| target.budget_since)
-            .min()
-        {
-            self.summary.budget_wait = self.now.since(since);
-        }
+        self.sum_up_waits();
         if let Some(outcome) = self.outcome.clone() {
             let summary = self.summary.clone();
             self.outbox.tell(Notice::Finished { outcome, summary });

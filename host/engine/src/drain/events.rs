@@ -7,7 +7,9 @@ use super::Drain;
 use super::allowance::BudgetKey;
 use super::outbox::Job;
 use super::sight::NodeNews;
-use crate::{Answer, Budget, CommandId, Event, EvictAnswer, Node, Outcome, Phase, PolicyInfo, StepOutcome};
+use crate::{
+    Answer, Budget, CommandId, Event, EvictAnswer, Intent, Node, Outcome, Phase, PolicyInfo, StepOutcome,
+};
 
 impl Drain {
     pub(super) fn apply(&mut self, event: Event) {
@@ -38,6 +40,7 @@ impl Drain {
         let news = self.world.sight.apply(node);
         if first {
             self.select_policies();
+            self.find_drained();
         }
         match news {
             NodeNews::Old => {}
@@ -62,6 +65,14 @@ impl Drain {
         let begun: BTreeSet<String> = hooks.map(|key| key.policy.clone()).collect();
         let takes_part = |policy: &PolicyInfo| policy.is_for(node) || begun.contains(&policy.name);
         self.request.policies.retain(takes_part);
+    }
+
+    /// What earlier drains have left is looked at before this one changes anything; a process before this one has told
+    /// of it in the mark.
+    fn find_drained(&mut self) {
+        if self.resumed.is_none() && self.request.intent == Intent::Drain {
+            self.memory.found_drained = self.world.node().is_some_and(Node::is_drained_by_us);
+        }
     }
 
     /// Whoever lifted it, a cordon that comes back later is not ours.

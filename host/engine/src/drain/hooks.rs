@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Duration, HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
+use crate::{HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 /// Tells a hook from every other one of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,19 +173,6 @@ impl Drain {
         };
         self.hooks.retain(|key, _| stands(&key.subject));
         self.memory.done.retain(|key, _| stands(&key.subject));
-    }
-
-    /// Adds up how long hooks were under way.
-    pub(super) fn measure_hooks(&mut self) {
-        match self.hooks_since {
-            None if !self.hooks.is_empty() => self.hooks_since = Some(self.now),
-            Some(since) if self.hooks.is_empty() => {
-                self.hooks_since = None;
-                let sum = self.summary.hook_wait.as_millis() + self.now.since(since).as_millis();
-                self.summary.hook_wait = Duration::from_millis(sum);
-            }
-            _ => {}
-        }
     }
 
     fn policies_with(&self, phase: HookPhase) -> impl Iterator<Item = &String> {

@@ -24,6 +24,8 @@ pub(super) struct Memory {
     pub(super) own_cordon: bool,
     /// It is ours from an earlier drain: giving this one up does not lift it.
     pub(super) inherited: bool,
+    /// An earlier drain of ours had drained the node when this one found it.
+    pub(super) found_drained: bool,
     /// Hooks that are through, and the revision that says so.
     pub(super) done: BTreeMap<HookKey, u64>,
     /// How often pods were put back, by namespace and controller.
@@ -138,6 +140,7 @@ impl Drain {
             deadline: self.request.deadline,
             own_cordon,
             inherited: own_cordon && self.memory.inherited,
+            drained: self.memory.found_drained,
             cancelled: self.cancelled_by(phase),
             hooks: hooks.collect(),
             done: done.collect(),
@@ -159,7 +162,10 @@ impl Drain {
     pub(super) fn last_checkpoint(&self) -> Checkpoint {
         let checkpoint = self.checkpoint(Phase::Finished, self.memory.own_cordon);
         match &self.outcome {
-            Some(outcome) if outcome.is_success() => checkpoint,
+            Some(outcome) if outcome.is_success() => Checkpoint {
+                drained: true,
+                ..checkpoint
+            },
             _ => Checkpoint {
                 hooks: Vec::new(),
                 done: Vec::new(),
@@ -177,6 +183,7 @@ impl Drain {
         self.summary.started = checkpoint.started;
         self.memory.own_cordon = checkpoint.own_cordon;
         self.memory.inherited = checkpoint.inherited;
+        self.memory.found_drained = checkpoint.drained;
         self.memory.on_node = true;
         self.memory.returns = checkpoint.returns;
         self.memory.stays = checkpoint.stays;

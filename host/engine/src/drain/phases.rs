@@ -70,7 +70,7 @@ impl Drain {
             }
         }
         self.save();
-        self.measure_hooks();
+        self.measure();
         self.tell_reasons();
     }
 

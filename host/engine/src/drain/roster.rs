@@ -255,9 +255,6 @@ impl Drain {
             let Some(Standing::Leaves(target)) = self.roster.standings.remove(&uid) else {
                 continue;
             };
-            if let Some(since) = target.budget_since {
-                self.summary.budget_wait = self.now.since(since);
-            }
             if target.evicted {
                 self.roster.departed.insert(target.owner);
             }

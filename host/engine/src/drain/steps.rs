@@ -90,6 +90,7 @@ impl Drain {
             return;
         }
         hook.told = Some(news.clone());
+        let since = hook.started;
         let HookKey {
             phase,
             subject,
@@ -100,6 +101,7 @@ impl Drain {
             policy,
             phase,
             subject,
+            since,
             progress,
             waiting_for,
         });

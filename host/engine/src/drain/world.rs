@@ -69,12 +69,11 @@ impl World {
         self.budgets.get(key)
     }
 
-    pub(super) fn budgets_of(&self, pod: &Pod) -> impl Iterator<Item = &Budget> {
+    /// The budgets of its namespace.
+    pub(super) fn budgets_around(&self, pod: &Pod) -> impl Iterator<Item = &Budget> {
         let first = BudgetKey::new(&pod.id.namespace, "");
         let of_namespace = self.budgets.range(first..).map(|(_, budget)| budget);
-        of_namespace
-            .take_while(|budget| budget.namespace == pod.id.namespace)
-            .filter(|budget| budget.selects(pod))
+        of_namespace.take_while(|budget| budget.namespace == pod.id.namespace)
     }
 
     /// What has been heard up to now, to be handed to [`apply_list`](Self::apply_list).

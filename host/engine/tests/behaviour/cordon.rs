@@ -1,7 +1,7 @@
 //! Whose the cordon is, through late events, other people's hands and an uncordon.
 
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
-use scupper_engine::{Answer, Checkpoint, Event, HookPhase, Node, Outcome, Request, StepOutcome};
+use scupper_engine::{Answer, Checkpoint, Condition, Event, HookPhase, Node, Outcome, Request, StepOutcome};
 
 fn at(version: &str, unschedulable: bool) -> Event {
     Event::Node(Some(Node {
@@ -356,4 +356,111 @@ fn a_cordon_of_a_process_that_died_right_after_it_is_lifted_by_a_cancel() {
             reason: String::new(),
         })
         .does("uncordon at 100");
+}
+
+/// The node as a drain that came to its end has left it.
+fn drained(cordon: Node) -> Node {
+    let mut host = Host::new(Request {
+        id: "first".to_owned(),
+        ..request()
+    });
+    host.begin_with(cordon, &[], &[]);
+    for write in ["cordon", "save"] {
+        if host.asks(write) {
+            host.written(write);
+        }
+    }
+    host.skip().listed(&[]).skip();
+    let ours = host.asks("save finished, ours");
+    Node {
+        unschedulable: true,
+        checkpoint: ours.then(|| host.last_checkpoint()),
+        conditions: vec![Condition {
+            kind: "Drained".to_owned(),
+            status: "True".to_owned(),
+            reason: Node::DRAINED_BY_US.to_owned(),
+            message: String::new(),
+            since: None,
+        }],
+        resource_version: "200".to_owned(),
+        ..node()
+    }
+}
+
+fn second() -> Request {
+    Request {
+        id: "second".to_owned(),
+        policies: vec![hooks("slurm", &[HookPhase::BeforeDrain])],
+        ..request()
+    }
+}
+
+#[test]
+fn a_drain_of_a_drained_node_knows_and_hands_it_on_however_it_ends() {
+    let foreign = Node {
+        unschedulable: true,
+        ..node()
+    };
+    let without_condition = Node {
+        conditions: Vec::new(),
+        ..drained(node())
+    };
+    for found in [drained(node()), without_condition, drained(foreign)] {
+        let mut host = Host::new(second());
+        host.begin_with(found.clone(), &[pod("a")], &[]);
+        assert!(host.drain.found_drained());
+        host.written("save");
+        let saved = host.last_checkpoint();
+        // The conditions say by now that it is being drained.
+        let again = Node {
+            conditions: Vec::new(),
+            checkpoint: Some(saved.clone()),
+            resource_version: "210".to_owned(),
+            ..found
+        };
+        let mut host = Host::resume(second(), saved);
+        host.begin_with(again.clone(), &[pod("a")], &[]);
+        assert!(host.drain.found_drained(), "after a restart");
+        host.hear(Event::Cancel {
+            reason: String::new(),
+        });
+        if host.asks("save finished") {
+            let third = Node {
+                checkpoint: Some(host.last_checkpoint()),
+                ..again
+            };
+            assert!(third.is_drained_by_us(), "the next one is told as well");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_takes_pods_or_whose_drain_failed_is_not_drained() {
+    let lifted = Node {
+        unschedulable: false,
+        ..drained(node())
+    };
+    assert!(!lifted.is_drained_by_us());
+    let mut host = Host::new(request());
+    host.begin(&[pod("a")]).written("cordon");
+    host.hear(Event::Lost {
+        reason: String::new(),
+    })
+    .skip();
+    let failed = Node {
+        unschedulable: true,
+        checkpoint: Some(host.last_checkpoint()),
+        ..node()
+    };
+    assert!(!failed.is_drained_by_us());
+    let theirs = Condition {
+        reason: "KubectlDrainCompleted".to_owned(),
+        ..drained(node()).conditions.remove(0)
+    };
+    let by_kubectl = Node {
+        unschedulable: true,
+        conditions: vec![theirs],
+        ..node()
+    };
+    assert!(!by_kubectl.is_drained_by_us());
 }

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use scupper_engine::{
     Answer, Budget, Checkpoint, Command, CommandId, Deletion, Drain, Duration, Event, EvictAnswer, HookPhase,
     Intent, Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings, StepOutcome,
-    Subject, Task, Time, Uid, UnhealthyPods,
+    Subject, Summary, Task, Time, Uid, UnhealthyPods,
 };
 
 pub(crate) use scupper_engine::{Controller, PodPhase, PodRef};
@@ -247,19 +247,15 @@ impl Host {
         self
     }
 
-    /// Pods that came and stay, by the end's summary.
-    pub(crate) fn stayed(&mut self) -> Vec<String> {
-        let mut stayed = Vec::new();
+    /// What the end says that it did and cost.
+    pub(crate) fn summary(&mut self) -> Summary {
+        let mut last = None;
         while let Some(notice) = self.drain.poll_notice() {
             if let Notice::Finished { summary, .. } = notice {
-                let told = summary
-                    .stayed
-                    .iter()
-                    .map(|(pod, reason)| format!("{pod}: {reason}"));
-                stayed = told.collect();
+                last = Some(summary);
             }
         }
-        stayed
+        last.unwrap()
     }
 
     /// The checkpoint of the last write.
@@ -349,6 +345,13 @@ fn told(now: Time, notice: &Notice) -> String {
             message,
             again,
         } => format!("planner {policy} waits {}: {message}", again.since(now)),
+        Notice::HookWaiting {
+            policy,
+            phase,
+            since,
+            progress,
+            ..
+        } if *since < now => format!("hook {policy} {phase} for {}: {progress}", now.since(*since)),
         Notice::HookWaiting {
             policy,
             phase,

@@ -6,6 +6,7 @@ mod draft;
 mod drain;
 mod ending;
 mod eviction;
+mod figures;
 mod forbidden;
 mod harness;
 mod hooks;

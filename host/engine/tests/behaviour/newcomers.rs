@@ -162,7 +162,8 @@ fn a_pod_that_tolerates_the_cordon_and_comes_back_is_evicted_once_and_then_stays
     host.written("save").listed(&[tolerating(db(1))]);
     host.listed(&[tolerating(db(1))]).written("save finished");
     assert_eq!(host.drain.outcome(), Some(&Outcome::Drained));
-    let stayed = host.stayed();
+    let stayed = host.summary().stayed.into_iter();
+    let stayed: Vec<_> = stayed.map(|(pod, reason)| format!("{pod}: {reason}")).collect();
     assert_eq!(stayed, [format!("ns/db-0: {STAYS}")]);
 }
 

@@ -159,7 +159,12 @@ impl Play {
 
     /// Takes one step of a hook, whatever the drain is about just now.
     pub(super) async fn step(&self, step: &HookStep) -> StepOutcome {
-        let info = calls::info(&self.request, self.started, self.now());
+        let info = calls::info(
+            &self.request,
+            self.started,
+            self.drain.found_drained(),
+            self.now(),
+        );
         let step = (step, self.policies.state_version(&step.policy));
         match calls::step(&self.policies, info, &self.view, step).await {
             Answer::Step { outcome, .. } => outcome,
@@ -175,7 +180,12 @@ impl Play {
 
     /// Asks a planner once.
     pub(super) async fn plan_once(&self, policy: &str, draft: &Plan) -> PlanAnswer {
-        let info = calls::info(&self.request, self.started, self.now());
+        let info = calls::info(
+            &self.request,
+            self.started,
+            self.drain.found_drained(),
+            self.now(),
+        );
         let settings = &self.request.settings;
         calls::plan(&self.policies, info, &self.view, settings, (policy, draft)).await
     }
@@ -259,7 +269,12 @@ impl Play {
     /// `true`: a hook has answered.
     async fn carry_out(&mut self, command: Command) -> bool {
         let Command { id, task } = command;
-        let info = calls::info(&self.request, self.started, self.now());
+        let info = calls::info(
+            &self.request,
+            self.started,
+            self.drain.found_drained(),
+            self.now(),
+        );
         let answer = match &task {
             Task::Plan { policy, draft } => Answer::Plan(
                 calls::plan(

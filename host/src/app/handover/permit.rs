@@ -10,7 +10,8 @@ use crate::triggers::Flags;
 
 /// The flags as the driver obeys them.
 ///
-/// A selector of pods and the time after which a pod that is ending is left out leave more pods alone, so they pass. What
+/// A selector of pods and the time after which a pod that is ending is left out leave more pods alone, so they pass. How
+/// often a pod is evicted that comes back passes, too: it is one that leaves anyway, within its budget. What
 /// was not given is as the driver's configuration says. A timeout beyond the driver's own limit is not refused: the limit
 /// ends the drain, as it does where a kubelet claims the event.
 ///
@@ -105,6 +106,7 @@ mod tests {
             },
             grace_seconds: None,
             grace_only_longer: false,
+            returning_pod_evictions: None,
             eviction_timeout: Duration::from_secs(30),
             timeout: None,
         }

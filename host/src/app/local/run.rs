@@ -239,6 +239,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         deadline: None,
         own_cordon: false,
         inherited: false,
+        drained: false,
         cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),

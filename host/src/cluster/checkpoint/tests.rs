@@ -80,6 +80,7 @@ impl Numbers {
             deadline: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
             own_cordon: self.below(2) == 0,
             inherited: self.below(2) == 0,
+            drained: self.below(2) == 0,
             cancelled: (self.below(2) == 0).then(|| self.text()),
             hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
             done: (0..self.below(30))
@@ -123,6 +124,7 @@ fn plain() -> Checkpoint {
         deadline: Some(Time::from_millis(1_790_000_300_000)),
         own_cordon: true,
         inherited: false,
+        drained: false,
         cancelled: None,
         hooks: Vec::new(),
         done: Vec::new(),

@@ -25,7 +25,8 @@ const WORDS: usize = 512;
 impl Host for Caller {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
         let requests = self.may_send()?;
-        let told = requests.send(&request).await;
+        let counters = Arc::clone(&self.meter.counters);
+        let told = counters.waiting(requests.send(&request)).await;
         self.has_sent(told.as_ref().ok());
         told
     }

@@ -96,6 +96,7 @@ impl Loader {
                 name: "",
                 trigger: "",
                 started: Time::default(),
+                found_drained: false,
                 deadline: None,
                 now: self.runtime.options.clock.now(),
                 own_pod: None,
@@ -133,7 +134,7 @@ pub(super) const fn may_pass(fault: &LoadFault) -> bool {
             | LoadFault::Secret { .. }
             // On a machine that is busy enough.
             | LoadFault::Call(CallError {
-                fault: CallFault::Wall(_) | CallFault::Panic,
+                fault: CallFault::Wall(_) | CallFault::Waited(_) | CallFault::Panic,
                 ..
             })
             | LoadFault::Native(_)

@@ -12,8 +12,8 @@ use super::look::SourceText;
 use super::notice::ReloadNotice;
 use super::session::Session;
 use super::status::SlotStatus;
+use crate::policy::CallError;
 use crate::policy::loaded::Loaded;
-use crate::policy::{CallError, CallFault};
 
 /// Orders that may wait for the reloader. A fault that finds no room is one of very many.
 pub(super) const ORDERS: usize = 256;
@@ -245,9 +245,10 @@ impl Catalogue {
         self.slots.store(Arc::new(slots));
     }
 
-    /// A call failed. A failure of the driver itself is not the policy's.
+    /// A call failed. A failure of the driver itself is not the policy's, nor that of a server that the policy waited
+    /// for: to go back to the edition before would not help.
     pub(super) fn failed(&self, member: &Member, error: &CallError) {
-        if matches!(error.fault, CallFault::Panic) {
+        if !error.fault.is_the_policys() {
             return;
         }
         let fault = Order::Fault {

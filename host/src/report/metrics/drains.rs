@@ -64,8 +64,9 @@ impl DrainMeter {
                 policy,
                 phase,
                 subject,
+                since,
                 ..
-            } => self.hook_waits(now, policy, *phase, subject),
+            } => self.hook_waits((*since).min(now), policy, *phase, subject),
             Notice::HookDone {
                 policy,
                 phase,
@@ -90,11 +91,11 @@ impl DrainMeter {
         }
     }
 
-    fn hook_waits(&mut self, now: Time, policy: &str, phase: HookPhase, subject: &Subject) {
+    fn hook_waits(&mut self, since: Time, policy: &str, phase: HookPhase, subject: &Subject) {
         let waiting = self.hooks.entry((policy.to_owned(), phase)).or_default();
         if waiting.is_empty() {
-            let since = &self.metrics.hook_since;
-            since.get_or_create(&hook(policy, phase)).set(seconds(now));
+            let gauge = &self.metrics.hook_since;
+            gauge.get_or_create(&hook(policy, phase)).set(seconds(since));
         }
         waiting.insert(subject.clone());
     }

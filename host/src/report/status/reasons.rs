@@ -1,6 +1,6 @@
 //! Why a pod is still there, as far as it shows from outside.
 
-use scupper_engine::{Budget, Checkpoint, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
+use scupper_engine::{Budget, Checkpoint, Guard, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
 
 /// `None`: nothing that the API server shows holds it.
 pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
@@ -38,14 +38,14 @@ fn hook<'a>(mark: &'a Checkpoint, pod: &Pod) -> Option<&'a SavedHook> {
 
 /// What the API server would say to its eviction.
 fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
-    // Budgets do not protect what does not run.
-    if pod.is_finished() {
-        return None;
-    }
-    let budget = budgets.iter().find(|budget| budget.selects(pod))?;
-    if let Some(message) = names_of_budgets(pod, budgets) {
-        return Some(Reason::MoreThanOneBudget { message });
-    }
+    let budget = match Guard::of(pod, budgets) {
+        Guard::None => return None,
+        Guard::One(budget) => budget,
+        Guard::Several(..) => {
+            let message = names_of_budgets(pod, budgets).unwrap_or_default();
+            return Some(Reason::MoreThanOneBudget { message });
+        }
+    };
     if !budget.observed {
         let message = format!("{} is still being processed", budget.name);
         return Some(Reason::BudgetNotObserved { message });

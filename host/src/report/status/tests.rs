@@ -319,3 +319,40 @@ fn heartbeats_are_no_news() {
     next.driver.as_mut().unwrap().pods.pop();
     assert_ne!(status.without_heartbeats(), next.without_heartbeats());
 }
+
+#[test]
+fn no_budget_is_blamed_for_a_pod_that_the_api_server_would_evict() {
+    let pending = Pod {
+        phase: scupper_engine::PodPhase::Pending,
+        ..pod("pending")
+    };
+    let unready = |name: &str| Pod {
+        ready: false,
+        ..pod(name)
+    };
+    let always = Budget {
+        unhealthy_pods: UnhealthyPods::AlwaysAllow,
+        ..budget("always", "always", 0, true)
+    };
+    let unmet = Budget {
+        current_healthy: 1,
+        ..budget("unmet", "unmet", 0, true)
+    };
+    let status = NodeStatus {
+        pods: vec![unready("always"), unready("met"), pending, unready("unmet")],
+        budgets: vec![
+            always,
+            budget("met", "met", 0, true),
+            budget("pending", "pending", 0, true),
+            unmet,
+        ],
+        ..fixture::status(mark(Phase::Evicting, Vec::new()))
+    };
+    let expected = [
+        ("always", "-"),
+        ("met", "-"),
+        ("pending", "-"),
+        ("unmet", "BudgetExhausted"),
+    ];
+    assert_eq!(named(&status), expected);
+}

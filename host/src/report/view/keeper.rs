@@ -63,16 +63,17 @@ impl ViewKeeper {
                 policy,
                 phase,
                 subject,
+                since,
                 progress,
                 waiting_for,
             } => {
                 let key = (policy.clone(), *phase, subject.clone());
-                let since = self.hooks.get(&key).map_or(now, |known| known.since);
                 let hook = HookView {
                     policy: policy.clone(),
                     phase: *phase,
                     subject: subject.clone(),
-                    since,
+                    // Another process began it, whose clock may be ahead.
+                    since: (*since).min(now),
                     progress: progress.clone(),
                     waiting_for: waiting_for.clone(),
                 };

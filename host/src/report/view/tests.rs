@@ -83,6 +83,7 @@ fn waiting(subject: Subject, count: usize) -> Notice {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
         subject,
+        since: Time::from_millis(2_000),
         progress: "1 of 3 Slurm nodes drained".into(),
         waiting_for: (0..count).map(on).collect(),
     }

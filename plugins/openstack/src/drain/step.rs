@@ -72,6 +72,14 @@ fn disable(
         tell();
         return Ok(());
     }
+    if !service.is_enabled() && call.drain.found_drained {
+        // By its mark a cancel of this drain knows that there is nothing to put back.
+        log::debug!(
+            "{} has been disabled since an earlier drain: {reason}",
+            service.host
+        );
+        return Ok(());
+    }
     let body = ask::disable(mark.text());
     let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
     if answer.is_success() {

@@ -151,3 +151,44 @@ fn cancelling_what_never_began_is_nothing() {
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
     assert_eq!(cloud.count("PUT"), 0);
 }
+
+#[test]
+fn a_second_drain_of_a_drained_host_that_is_cancelled_leaves_it_disabled() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    let first = "scupper: node=node-1 drain=uid-of-first";
+    disabled_by(&cloud, first);
+    host.drain_named("second");
+    host.found_drained();
+    cloud.server("s1", "active");
+    pending(&host);
+    assert_eq!(cloud.service(HOST)["disabled_reason"], json!(first));
+    // What this drain began is taken back all the same.
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(
+        (cloud.service(HOST)["status"].clone(), cloud.count("PUT")),
+        (json!("disabled"), 0)
+    );
+    host.drain_named("maintenance-complete");
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn what_somebody_enabled_since_is_disabled_again_and_put_back_by_a_cancel() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.drain_named("second");
+    host.found_drained();
+    cloud.server("s1", "active");
+    pending(&host);
+    assert_eq!(
+        cloud.service(HOST)["disabled_reason"],
+        json!("scupper: node=node-1 drain=uid-of-second")
+    );
+    cloud.end_all("completed");
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}

@@ -139,11 +139,14 @@ fn close(
     Ok(Some(each(waits, "to take no more jobs").into()))
 }
 
-/// It is to be drained by us: it takes jobs, or an earlier drain of ours left it. What somebody else drains, and why,
-/// stays as it is.
+/// It is to be drained by us: it takes jobs, or an earlier drain of ours left it that did not come to its end. What
+/// somebody else drains, and why, stays as it is, and so does what a drain of ours did that has drained the node: by the
+/// reason that drain gave, a cancel of this one knows that it has nothing to put back.
 fn is_open(call: &Call, node: &SlurmNode) -> bool {
     if node.is_draining() {
-        return reason::is_of_this_node(call, node) && !reason::is_of_this_drain(call, node);
+        return !call.drain.found_drained
+            && reason::is_of_this_node(call, node)
+            && !reason::is_of_this_drain(call, node);
     }
     !node.is_out_of_service()
 }

@@ -5,11 +5,13 @@ use scupper_engine::{Duration, Phase, Uid};
 use super::*;
 use crate::report::fixture::{pod, request};
 
+/// A hook of a pod that began at the first minute.
 fn waiting(policy: &str, pod: &str) -> Notice {
     Notice::HookWaiting {
         policy: policy.into(),
         phase: HookPhase::BeforeEvict,
         subject: Subject::Pod(Uid(pod.into())),
+        since: MINUTE,
         progress: String::new(),
         waiting_for: Vec::new(),
     }

@@ -147,6 +147,7 @@ fn who_goes_on_with_a_drain_finds_the_numbers_that_the_first_one_used() {
         deadline: None,
         own_cordon: true,
         inherited: false,
+        drained: false,
         cancelled: None,
         hooks: vec![SavedHook {
             policy: "slurm".into(),

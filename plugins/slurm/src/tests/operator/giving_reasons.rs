@@ -179,3 +179,19 @@ fn when_the_api_server_is_away_the_step_is_tried_again() {
     assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
     assert_eq!(reason(&host).as_deref(), Some(OURS));
 }
+
+#[test]
+fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_the_reason() {
+    let host = busy_host();
+    step(&host, Phase::BeforeCordon);
+    host.cordon(true);
+    // A command gives each of its drains the same name.
+    host.drain_named("maintenance");
+    host.found_drained();
+    step(&host, Phase::BeforeDrain);
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(reason(&host).as_deref(), Some(OURS));
+    host.drain_named("maintenance-complete");
+    step(&host, Phase::AfterUncordon);
+    assert_eq!(reason(&host), None);
+}

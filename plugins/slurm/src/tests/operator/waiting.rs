@@ -160,6 +160,7 @@ fn state_from_nowhere_is_no_harm() {
             name: String::new(),
             trigger: String::new(),
             started: 0,
+            found_drained: false,
             deadline: None,
             now: host.now(),
         },

@@ -104,3 +104,32 @@ fn when_slurm_is_away_it_is_tried_again() {
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE"]);
 }
+
+#[test]
+fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_it_drained() {
+    let first = "scupper: node=node-1 drain=uid-of-first: first";
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], first);
+    fake.host.drain_named("second");
+    fake.host.found_drained();
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.reason(NODE), first, "the mark stays the first one's");
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
+    fake.host.drain_named("maintenance-complete");
+    fake.host.uncordon();
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}
+
+#[test]
+fn what_somebody_resumed_since_is_drained_again_and_undrained_by_a_cancel() {
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE"], "");
+    fake.host.drain_named("second");
+    fake.host.found_drained();
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}

@@ -1,0 +1,53 @@
+//! How long hooks and disruption budgets have held the drain up: the time for which at least one did, each moment
+//! counted once.
+
+use super::Drain;
+use crate::{Duration, HookPhase, Time};
+
+/// Adds up the time for which something holds.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    since: Option<Time>,
+    before: Duration,
+}
+
+impl Held {
+    /// What holds now, and since when; `None`: nothing does.
+    fn holds(&mut self, now: Time, since: Option<Time>) {
+        match (self.since, since) {
+            (None, Some(_)) => self.since = since,
+            (Some(_), None) => {
+                self.before = self.total(now);
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn total(&self, now: Time) -> Duration {
+        let goes_on = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        Duration::from_millis(self.before.as_millis().saturating_add(goes_on.as_millis()))
+    }
+}
+
+impl Drain {
+    /// Looks what holds the drain up now. A hook that an earlier process has begun has held it up since then.
+    pub(super) fn measure(&mut self) {
+        let puts_back = self.outcome.is_some();
+        let hooks = self.hooks.iter();
+        let hooks = hooks.filter(|(key, _)| (key.phase == HookPhase::OnCancel) == puts_back);
+        let since = hooks.map(|(_, hook)| hook.started).min();
+        self.hook_wait.holds(self.now, since);
+        let targets = self.roster.targets();
+        let since = targets.filter_map(|(_, target)| target.budget_since).min();
+        let since = since.filter(|_| self.outcome.is_none());
+        self.budget_wait.holds(self.now, since);
+    }
+
+    /// Takes what was measured into the summary: something may hold the drain up until its very end.
+    pub(super) fn sum_up_waits(&mut self) {
+        self.measure();
+        self.summary.hook_wait = self.hook_wait.total(self.now);
+        self.summary.budget_wait = self.budget_wait.total(self.now);
+    }
+}
