@@ -43,9 +43,12 @@ impl Policy for Slurm {
 
 impl Planner for Slurm {
     /// Slurm pods leave last, all else is as the policies before have it: what jobs may lean on (a sidecar service,
-    /// storage) does not leave before them.
+    /// storage) does not leave before them. What looks like a Slurm pod and is none by the configuration may not leave.
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read().map_err(first_message)?;
+        if settings.way == Way::Operator {
+            operator::stray::refuse(&settings, draft);
+        }
         for pod in draft.leaving() {
             if settings.covers(pod) {
                 draft.move_to_wave(pod, WAVE);

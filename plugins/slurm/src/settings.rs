@@ -6,7 +6,15 @@ use scupper_sdk::{Pod, Problem, config};
 
 use crate::slurmrestd::settings::{KEYS as SLURMRESTD, Slurmrestd};
 
-const KEYS: [&str; 6] = ["hold", "label", "namespace", "poll-seconds", "reason", "way"];
+const KEYS: [&str; 7] = [
+    "hold",
+    "label",
+    "namespace",
+    "poll-seconds",
+    "reason",
+    "unmatched-slurm-pods",
+    "way",
+];
 
 /// How the operator configured the policy.
 pub(crate) struct Settings {
@@ -14,6 +22,7 @@ pub(crate) struct Settings {
     /// What that way needs besides; of the other way nothing is meant by it.
     pub(crate) slurmrestd: Slurmrestd,
     pub(crate) hold: Hold,
+    pub(crate) unmatched: Unmatched,
     pub(crate) poll: Duration,
     /// What Slurm is told besides the name of the drain.
     pub(crate) reason: Option<String>,
@@ -40,6 +49,15 @@ pub(crate) enum Hold {
     SlurmPods,
 }
 
+/// What becomes of pods that look like slurm-operator's workers and that `label` and `namespace` do not select.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unmatched {
+    /// The drain is refused.
+    Refuse,
+    /// They are pods like any other.
+    Ignore,
+}
+
 impl Settings {
     /// Reads the configuration, or says everything that is wrong with it.
     pub(crate) fn read() -> Result<Self, Vec<Problem>> {
@@ -61,6 +79,10 @@ impl Settings {
             problems.push(problem);
             Hold::Node
         });
+        let unmatched = unmatched().unwrap_or_else(|problem| {
+            problems.push(problem);
+            Unmatched::Refuse
+        });
         let poll = poll().unwrap_or_else(|problem| {
             problems.push(problem);
             Duration::ZERO
@@ -76,6 +98,7 @@ impl Settings {
                 way,
                 slurmrestd,
                 hold,
+                unmatched,
                 poll,
                 reason,
                 labels,
@@ -94,6 +117,18 @@ impl Settings {
                 .labels
                 .iter()
                 .all(|(key, value)| pod.label(key) == Some(value))
+    }
+
+    /// Why a pod that runs is no Slurm pod by this configuration.
+    pub(crate) fn misfit(&self, pod: &Pod) -> String {
+        let missing = self
+            .labels
+            .iter()
+            .find(|(key, value)| pod.label(key) != Some(value));
+        match missing {
+            Some((key, value)) => format!("has no label {key}={value} (`label`)"),
+            None => format!("is not in a namespace of `namespace`: {}", pod.namespace),
+        }
     }
 }
 
@@ -125,6 +160,18 @@ fn hold() -> Result<Hold, Problem> {
                 format!("`{other}`: write `node` to hold every pod until the jobs are over, or `slurm-pods`");
             Err(Problem::new("hold", message))
         }
+    }
+}
+
+fn unmatched() -> Result<Unmatched, Problem> {
+    const KEY: &str = "unmatched-slurm-pods";
+    match config::get(KEY).as_deref() {
+        None | Some("refuse") => Ok(Unmatched::Refuse),
+        Some("ignore") => Ok(Unmatched::Ignore),
+        Some(other) => Err(Problem::new(
+            KEY,
+            format!("`{other}`: write `refuse` or `ignore`"),
+        )),
     }
 }
 

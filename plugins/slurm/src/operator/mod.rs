@@ -3,6 +3,7 @@
 //! conditions. It talks to Kubernetes only and needs no Slurm credential.
 
 mod reason;
+pub(crate) mod stray;
 mod worker;
 
 use scupper_sdk::{Call, Grant, Outcome, Phase, Pod, Subject, Timestamp};
@@ -25,6 +26,9 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         Phase::BeforeDrain if !workers.is_empty() && call.state.is_empty() => {
             reason::give_late(call, settings)
         }
+        // The reason is that of the drain before, which has the same name as this one where a command asked for both,
+        // and the node stays cordoned as that one left it.
+        Phase::OnCancel if call.drain.found_drained => Ok(()),
         Phase::OnCancel => reason::take_back(call),
         Phase::BeforeUncordon | Phase::AfterUncordon => reason::clear(call),
         _ => Ok(()),

@@ -1,5 +1,6 @@
 //! The plan: Slurm pods last, all else as it was.
 
+use scupper_sdk::Verdict;
 use scupper_sdk::testing::{Host, pod};
 
 use super::slurmd;
@@ -51,4 +52,77 @@ fn without_slurm_pods_the_draft_is_the_plan() {
     let host = Host::new();
     host.pods([pod("shop/cart"), pod("shop/db")]);
     assert_eq!(host.plan::<Slurm>().unwrap().plan(), host.draft().plan());
+}
+
+#[test]
+fn what_looks_like_a_slurm_pod_and_is_none_by_the_configuration_may_not_leave() {
+    let host = Host::new();
+    let other_label = |name: &str| pod(name).with_label("app.kubernetes.io/name", "worker");
+    let mut owned = other_label("slurm/owned");
+    if let Some(owner) = &mut owned.controller {
+        "slinky.slurm.net/v1beta1".clone_into(&mut owner.api_version);
+        "NodeSet".clone_into(&mut owner.kind);
+    }
+    host.pods([
+        slurmd("worker-0", &["Idle"]),
+        pod("shop/cart"),
+        owned,
+        other_label("slurm/labelled").with_label("nodeset.slinky.slurm.net/pod-index", "3"),
+        other_label("slurm/mirrored").with_condition("SlurmNodeStateAllocated", "True"),
+    ]);
+    let reasons = |host: &Host| {
+        let plan = host.plan::<Slurm>().unwrap();
+        let refused = plan.plan().decisions.iter();
+        let refused = refused.filter(|decision| decision.verdict == Verdict::Refuse);
+        refused
+            .map(|decision| decision.reason.clone())
+            .collect::<Vec<_>>()
+    };
+    let refused = reasons(&host);
+    for sign in [
+        "a pod of a NodeSet",
+        "label nodeset.slinky.slurm.net/pod-index",
+        "condition SlurmNodeStateAllocated",
+    ] {
+        let says =
+            format!("looks like a Slurm worker ({sign}), but has no label app.kubernetes.io/name=slurmd");
+        assert!(
+            refused.iter().any(|reason| reason.starts_with(&says)),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert!(refused.iter().all(|reason| reason.len() <= 256), "{refused:?}");
+    host.config("unmatched-slurm-pods", "ignore");
+    assert!(reasons(&host).is_empty());
+}
+
+#[test]
+fn a_slurm_pod_of_another_namespace_may_not_leave() {
+    let host = Host::new();
+    host.config("namespace", "slinky");
+    host.pods([slurmd("worker-0", &["Allocated"]), pod("shop/cart")]);
+    let plan = host.plan::<Slurm>().unwrap();
+    let refused: Vec<_> = plan
+        .plan()
+        .decisions
+        .iter()
+        .filter(|decision| decision.verdict == Verdict::Refuse)
+        .collect();
+    let [decision] = refused.as_slice() else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        decision
+            .reason
+            .contains("is not in a namespace of `namespace`: slurm"),
+        "{}",
+        decision.reason
+    );
+    host.config("way", "slurmrestd");
+    host.config("url", "http://127.0.0.1:6820");
+    assert_eq!(
+        host.plan::<Slurm>().unwrap().waves(),
+        ["all: slurm/worker-0 shop/cart"]
+    );
 }
