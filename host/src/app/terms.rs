@@ -102,7 +102,7 @@ pub(crate) fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filter
         uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
         returning_pod_evictions: drain
             .returning_pod_evictions
-            .unwrap_or(Settings::default().returning_pod_evictions),
+            .unwrap_or_else(|| Settings::default().returning_pod_evictions),
         ..Settings::default()
     }
 }

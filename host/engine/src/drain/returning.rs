@@ -57,13 +57,15 @@ impl Drain {
         }
     }
 
-    /// Counts a pod that came back after we had evicted one of its controller's.
+    /// Counts a pod that came back after we had evicted one of its controller's. The next one counts after the next
+    /// eviction: those that left together come back together, and one that somebody else deleted was not evicted.
     fn returns_too_often(&mut self, pod: &Pod, despite_the_cordon: bool) -> bool {
         let owner = owner_of(pod);
-        if !self.roster.departed.contains(&owner) && !self.memory.returns.contains_key(&owner) {
-            return false;
-        }
-        let returns = self.memory.count_return(owner);
+        let returns = if self.roster.departed.remove(&owner) {
+            self.memory.count_return(owner)
+        } else {
+            self.memory.returns.get(&owner).copied().unwrap_or(0)
+        };
         let allowed = self.request.settings.returning_pod_evictions.max(1);
         let evictions = if despite_the_cordon {
             allowed

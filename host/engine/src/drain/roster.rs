@@ -94,7 +94,7 @@ pub(super) struct Roster {
     pub(super) plan: Plan,
     pub(super) standings: BTreeMap<Uid, Standing>,
     pub(super) waves: Vec<WaveRun>,
-    /// Controllers of pods that we have evicted.
+    /// Controllers of pods that we have evicted since one of theirs came back.
     pub(super) departed: BTreeSet<String>,
 }
 

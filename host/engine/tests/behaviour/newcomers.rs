@@ -184,6 +184,31 @@ fn a_pod_that_comes_back_is_evicted_as_often_as_the_settings_say() {
 }
 
 #[test]
+fn pods_of_one_controller_are_each_evicted_as_often() {
+    let mut request = request();
+    request.settings.returning_pod_evictions = 2;
+    let mut host = Host::new(request);
+    let two = |round: u64| {
+        ["a", "b"].map(|name| Pod {
+            controller: Some(controller("StatefulSet", "db")),
+            ..tolerating(again(name, &format!("{name}{round}"), round))
+        })
+    };
+    host.begin(&two(0)).written("cordon").skip();
+    for round in 0..2 {
+        for name in ["a", "b"] {
+            host.accepted(&format!("evict {name}{round}"));
+        }
+        host.gone(&[&format!("a{round}"), &format!("b{round}")]);
+        for pod in two(round + 1) {
+            host.hear(Event::PodApplied(pod));
+        }
+        host.wait(1_000).written("save");
+    }
+    host.waits("ns/a KeepsComingBack\nns/b KeepsComingBack");
+}
+
+#[test]
 fn a_pod_that_a_late_scheduler_put_here_is_evicted_some_more_times() {
     let mut host = draining(&[db(0)]);
     for round in 0..4 {
