@@ -217,7 +217,8 @@ impl Caller {
     /// not what was written since the driver started.
     async fn fits(&self, key: &str, value: &str) -> Result<(), Error> {
         let node = &self.reach()?.node;
-        let node = self.household.cluster.node(node).await.map_err(refusal)?;
+        let asked = self.household.cluster.node(node);
+        let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
         let own = |other: &str| grants::allows(&self.household.grants, Capability::NodeAnnotations, other);
         let others = node.annotations.iter();
         let others = others.filter(|(other, _)| *other != key && own(other));
