@@ -129,7 +129,6 @@ fn cause(pod: &PodRef, reason: &Reason) -> Option<String> {
         Reason::EvictionRefused { code, .. } => format!("evictions that are refused with {code}"),
         Reason::Forbidden { .. } => "the right to evict".to_owned(),
         Reason::NamespaceTerminating => format!("namespace {namespace} to be deleted"),
-        Reason::KeepsComingBack => "pods whose controller keeps putting them back on the node".to_owned(),
         Reason::AwaitingCompletion => "pods that run to completion".to_owned(),
         Reason::Throttled { .. } | Reason::Unreachable { .. } => "the API server".to_owned(),
         Reason::NodeUncordoned => "the node to be cordoned again".to_owned(),
@@ -235,6 +234,7 @@ mod tests {
             policy: policy.clone(),
             phase,
             subject: subject.clone(),
+            since: at(0),
             progress: "1 of 2".into(),
             waiting_for: Vec::new(),
         });
