@@ -1,4 +1,4 @@
-//! Characters that nobody sees: what moves a cursor, ends a line, turns the direction of writing, or only formats what is
+//! Invisible characters: what moves a cursor, ends a line, turns the direction of writing, or only formats what is
 //! around it. The host escapes or refuses them.
 
 /// General category Cf, Zl or Zp, or default-ignorable, as of Unicode 16; a test compares.
@@ -30,7 +30,7 @@ const UNSEEN: [(char, char); 25] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Whether nobody sees it.
+/// Whether it is invisible.
 pub(crate) fn is_unseen(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();

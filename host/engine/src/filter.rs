@@ -180,7 +180,7 @@ fn unreplicated(pod: &Pod, filters: &Filters) -> Filter {
     }
 }
 
-/// Not one of kubectl's: whoever asks for the drain may not cut the pod's grace period short.
+/// Not one of kubectl's: the requester of the drain may not shorten the pod's grace period.
 fn shortened(pod: &Pod, settings: &Settings) -> Filter {
     let wanted = settings.grace_seconds.filter(|_| settings.grace_only_longer);
     let ends_anyway = pod.is_finished() || pod.deletion.is_some();

@@ -1,5 +1,5 @@
 //! Looks up what a person asks about pods that something blocks: their workload, and whose budget it is. Only `scupper
-//! status` does so, with the rights of whoever types it.
+//! status` does so, with the caller's rights.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -49,7 +49,7 @@ pub(crate) struct Drive {
     running: JoinSet<(CommandId, Answer)>,
     /// The node has told us that it is cancelled.
     cancelled: bool,
-    /// What the engine was last told of how many evictions the API server bears at once.
+    /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
 }
 

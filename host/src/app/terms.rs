@@ -26,7 +26,7 @@ pub(crate) struct Begun {
     pub(crate) eviction_timeout: Duration,
     /// How long it may take. It is published with the transitions, so the driver's first word counts.
     pub(crate) sla: Option<Duration>,
-    /// Flags of a wish that may widen what is said here.
+    /// Flags of a request that may widen these settings.
     pub(crate) allowed: Vec<Override>,
 }
 

@@ -25,7 +25,7 @@ impl Cluster {
         let path = format!("/api/v1/nodes/{}", escaped(node));
         let annotations = match self.get::<MetaOnly>(&path).await {
             Ok(found) => found.metadata.annotations,
-            // It is said without names then.
+            // The message then has no names.
             Err(_unread) => Texts::new(),
         };
         words(node, checkpoint, annotations)

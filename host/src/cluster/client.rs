@@ -34,7 +34,7 @@ pub struct ConnectOptions {
     pub page_size: u32,
     /// Who counts the requests.
     pub observer: Option<RequestObserver>,
-    /// The user as whom pods are evicted, such as `system:node:worker-1`; `None`: as whoever connects.
+    /// The user as whom pods are evicted, such as `system:node:worker-1`; `None`: as the connected user.
     pub evict_as: Option<String>,
 }
 

@@ -174,7 +174,7 @@ mod tests {
         assert!(in_flight.limit() > 8, "{in_flight:?}");
     }
 
-    /// A webhook that takes two seconds for each is no server under load.
+    /// A webhook that takes two seconds for each does not mean that the server is under load.
     #[test]
     fn an_answer_that_always_takes_long_is_not_late() {
         let mut in_flight = InFlight::default();

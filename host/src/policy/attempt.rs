@@ -3,7 +3,7 @@
 //! The mark is locked while its driver lives, and the kernel gives the lock back whatever it dies of. A mark that is
 //! there and not locked is the mark of a dead driver: that component is not compiled again by itself. It is, when
 //! something has changed: the pod is another one, the machine was started again, the container has another memory
-//! limit, the component or the engine is another one (the mark's name has both), or somebody deleted the mark.
+//! limit, the component or the engine is another one (the mark's name has both), or the mark was deleted.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

@@ -1,6 +1,6 @@
 //! The compiler's child: reads wasm from standard input, writes native code to standard output, opens nothing.
 //!
-//! Scanning and compiling somebody else's wasm may take any amount of memory and time, and the compiler may have bugs. So
+//! Scanning and compiling third-party wasm may take any amount of memory and time, and the compiler may have bugs. So
 //! it happens in a process that limits itself and gives up everything else before it reads the first byte, that ends
 //! with its driver, and that the driver can kill.
 
@@ -39,7 +39,7 @@ pub struct CompileTask {
     pub limits: CompileLimits,
     /// Bytes of memory besides those of the program itself, where the container leaves less than the limits say.
     pub memory: Option<u64>,
-    /// The process that ends it by ending; `None`: whoever started it.
+    /// The process that ends it by ending; `None`: its parent.
     pub parent: Option<i32>,
 }
 
@@ -84,7 +84,7 @@ pub fn compile_child(task: &CompileTask) -> ExitCode {
     }
 }
 
-/// The parent makes its own error of this; when it is gone, nobody is left to tell.
+/// The parent makes its own error of this; when the parent has ended, no process reads it.
 fn say(line: &str) {
     let _told = writeln!(io::stderr(), "{line}").is_ok();
 }
@@ -94,7 +94,7 @@ fn say(line: &str) {
 fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
     let parent = task.parent.and_then(Pid::from_raw);
     confine::end_with_parent(parent).map_err(ChildError::Parent)?;
-    // Where the kernel looks for a process to kill: this one. It is no protection, and it may be forbidden.
+    // Where the kernel looks for a process to kill: this one. It protects nothing, and it may be forbidden.
     let _first = fs::write("/proc/self/oom_score_adj", "1000").is_ok();
     end_after(task.limits.wall).map_err(ChildError::Time)?;
     limit_self(&task.limits, address_space(task))?;

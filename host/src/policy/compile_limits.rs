@@ -125,7 +125,7 @@ impl CompileLimit {
 }
 
 impl Allotment {
-    /// As the child is told it.
+    /// As the child reads it.
     pub(super) fn arguments(&self) -> Vec<String> {
         let limits = self.limits;
         let wall = limits.wall.saturating_add(LATER).as_secs();

@@ -221,7 +221,7 @@ async fn begin(mark: &Mark<'_>, room: Option<MemoryRoom>) -> Result<Option<Attem
 /// Says it once.
 fn lacks(lacking: String) {
     if LACKING.set(lacking.clone()).is_ok() {
-        tracing::warn!(target: "scupper::policy", "this kernel does not shut the compiler of policies in as it should: it lacks {lacking}; policies are compiled all the same");
+        tracing::warn!(target: "scupper::policy", "this kernel cannot fully sandbox the policy compiler: it lacks {lacking}; policies are compiled anyway");
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::SourceError;
 use super::text::one_line;
 
-/// Bytes of what is told of a kernel.
+/// Longest description of a kernel, in bytes.
 const LACKING_BYTES: usize = 512;
 
 /// Bytes of what it says that are read; its texts have less.

@@ -195,7 +195,7 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let pid = Pid::from_child(&other);
-        // As if they had come from whoever started the driver.
+        // As if the driver had inherited them.
         let mut inherited = fs::OpenOptions::new()
             .read(true)
             .write(true)

@@ -98,7 +98,7 @@ impl Given {
                 spec.grants.iter().any(|grant| grants::covers(grant, want))
             }
             Capability::Http => Want::parse(&want.target).is_ok_and(|want| want.is_granted(&self.http)),
-            // One that is granted and wrong is told as wrong, not as missing.
+            // A grant that is wrong is reported as wrong, not as missing.
             Capability::Secret => spec.secrets.iter().any(|secret| secret.name == want.target),
         }
     }

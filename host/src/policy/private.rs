@@ -116,7 +116,7 @@ impl PrivateDir {
         self.place(name, bytes, mode, false).map(drop)
     }
 
-    /// The same, locked for as long as the answer lives: nobody finds it unlocked before.
+    /// The same, locked for as long as the answer lives: no process finds it unlocked before.
     pub(super) fn write_locked(&self, name: &str, bytes: impl Read) -> io::Result<File> {
         self.place(name, bytes, Mode::RUSR | Mode::WUSR, true)
     }

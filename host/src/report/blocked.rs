@@ -203,7 +203,7 @@ mod tests {
     fn what_blocks_it_is_named_and_taken_back() {
         let told = story(400, |second| match second {
             10..100 => vec![budget("cart-1", 1), budget("cart-2", 2)],
-            // The server's words move, and a pod more or less is told a minute later at the earliest.
+            // The server's words move, and another number of pods is reported a minute later at the earliest.
             100..200 => vec![budget("cart-1", second as u32)],
             _ => Vec::new(),
         });

@@ -30,7 +30,7 @@ type BudgetKey = (String, String);
 /// An Event that is due about a budget: the budget's name, a pod that it blocks, and what is to be said.
 pub type BudgetEvent = (String, PodRef, NodeEvent, Repeated);
 
-/// Remembers what was told of one drain.
+/// Remembers what was reported of one drain.
 #[derive(Debug, Default)]
 pub struct StuckPods {
     pods: Holds<Stuck>,
@@ -39,7 +39,7 @@ pub struct StuckPods {
     examples: BTreeMap<BudgetKey, PodRef>,
 }
 
-/// What holds a drain up, and what was told of it.
+/// What blocks a drain, and what was reported of it.
 #[derive(Debug)]
 struct Holds<K> {
     held: BTreeMap<K, Hold>,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_told_once_for_all_of_its_pods() {
+    fn a_budget_gets_one_event_for_all_of_its_pods() {
         let mut stuck = StuckPods::default();
         let mut told = Vec::new();
         for second in 0..100 {

@@ -39,7 +39,7 @@ async fn a_finished_event_stays_as_long_as_the_operator_says() {
     let _driver = node.claimer(&["--keep-finished", "1h"]).await;
     node.event("drain", DRIVER);
     node.becomes("drain", "Succeeded").await;
-    node.until("nobody holds it", || {
+    node.until("no finalizer holds it", || {
         node.get_event("drain")
             .is_some_and(|it| finalizers(&it).is_empty())
     })

@@ -255,7 +255,7 @@ fn plan_shows_which_budgets_cover_the_pods_and_whether_they_allow_it_now() {
 
 /// The terminal that follows a drain mentions each pod that was still there when it failed.
 #[test]
-fn whoever_follows_a_drain_that_fails_reads_of_every_pod_that_made_it_fail() {
+fn a_follower_of_a_failed_drain_reads_of_every_pod_that_made_it_fail() {
     for slm in [true, false] {
         let rig = Rig::new();
         let _agent = Agent::start(&rig, slm);
@@ -273,7 +273,7 @@ fn whoever_follows_a_drain_that_fails_reads_of_every_pod_that_made_it_fail() {
 
 /// Its grace ends while nothing changes that a watch could show.
 #[test]
-fn whoever_follows_a_drain_reads_when_a_pod_outlives_its_grace() {
+fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     let rig = Rig::new();
     let agent = Agent::start(&rig, false);
     rig.apply(rig.pod("held", "worker-1").grace(1).finalizer("example.com/hold"));

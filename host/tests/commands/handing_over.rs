@@ -275,7 +275,7 @@ fn flags_that_make_no_sense_fail_the_event_and_change_nothing() {
             events.is_empty() || events[0]["status"]["claimStatus"] == "Failed"
         };
         until("the event has failed", over);
-        until("it is told why", || told() == 1);
+        until("an Event says why", || told() == 1);
         assert_eq!(rig.pods(), ["web"]);
         assert!(!rig.is_cordoned("worker-1"));
     }

@@ -284,7 +284,7 @@ async fn a_policy_has_its_part_of_the_nodes_annotations_and_no_more() {
     let annotations = [
         ("drain.example.com/a", 20_000),
         ("drain.example.com/b", 30_000),
-        // Somebody else's do not count for it.
+        // Those of others do not count.
         ("other.example.com/c", 100_000),
     ];
     let cluster = Arc::new(FakeCluster {

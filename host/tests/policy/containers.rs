@@ -146,7 +146,7 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 fn lives(pid: Pid) -> bool {
-    // A process that nobody has waited for yet is dead all the same.
+    // A process is dead before its parent has waited for it.
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap_or_default();
     !(status.is_empty() || status.contains("State:\tZ") || status.contains("State:\tX"))
 }
@@ -178,7 +178,7 @@ async fn a_policy_that_the_driver_died_of_is_not_compiled_again_by_itself() {
         "{log}"
     );
 
-    // Somebody wants it to be tried again; and a driver that is told to stop did not die of it.
+    // A person asks to try it again; and a driver that stops in order did not die of it.
     fs::remove_file(&mark).unwrap();
     let mut third = node.driver(None);
     third.compiler();

@@ -78,7 +78,7 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
         assert_eq!(answer, code, "{user:?} {pod}: {said}");
         assert!(message.contains(words), "{user:?} {pod}: {message}");
     }
-    // As nobody but for evictions.
+    // As no other user but for evictions.
     let (code, said) = ask_as(
         &driver,
         Some("system:node:node-0"),

@@ -113,7 +113,7 @@ async fn a_transition_that_the_server_refuses_is_told_to_people() {
         ..Forbidden::default()
     });
     let driver = rig.spawn(&[]);
-    rig.until("people are told", || rig.told("TransitionNotPublished"))
+    rig.until("an Event says so", || rig.told("TransitionNotPublished"))
         .await;
     let told = rig.list("events.events.k8s.io");
     let told = told

@@ -123,7 +123,7 @@ impl Policy<'_> {
                 networks: networks(&node.texts_of("networks")),
                 ca: ca.map(|ca| self.path(ca)),
             };
-            // What is wrong with a single field was told with that field.
+            // Errors in a single field have been reported with that field.
             if let Some(ca) = ca
                 && let Err(error @ HttpGrantError::CaWithoutTls) = grant.check()
             {

@@ -330,7 +330,7 @@ static DRAIN: Object = Object {
                 of: &Shape::OneOf(overrides::NAMES),
                 most: overrides::NAMES.len(),
             },
-            "Flags of `scupper drain` that the driver obeys although they widen what this file allows. Whoever may \
+            "Flags of `scupper drain` that the driver obeys although they widen what this file allows. Anyone who may \
              create LifecycleEvents may give them. What narrows is always obeyed: a longer grace period, a shorter \
              timeout, a selector of pods. Default: none.",
         ),

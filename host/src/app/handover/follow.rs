@@ -147,7 +147,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The pods that are there although they were to leave, each with its reason, unless it was told before.
+    /// Reports the pods that were not evicted, each with its reason, unless that was reported before.
     fn tell_remaining(&self) {
         let now = self.hands.options.clock.now();
         let remaining = self.last.iter().flat_map(|last| last.remaining(now));

@@ -34,7 +34,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// It was told that this pod waits, and it does so still.
+    /// A line has reported that this pod waits, and it still does.
     pub(super) fn is_waiting(&self, pod: &PodRef) -> bool {
         self.waits.contains_key(&pod.uid)
     }

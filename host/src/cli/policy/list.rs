@@ -69,7 +69,7 @@ fn table(answer: &Value) -> String {
 fn warning(answer: &Value) -> Option<String> {
     let lacks = answer.get("compilerLacks").and_then(Value::as_str)?;
     Some(format!(
-        "warning: the node's kernel does not shut the compiler of policies in as it should: it lacks {}",
+        "warning: the node's kernel cannot fully sandbox the policy compiler: it lacks {}",
         one_line(lacks, WARNING_BYTES)
     ))
 }

@@ -112,7 +112,7 @@ impl Control {
 }
 
 /// How the policies of a running driver stand: `{"generation": 3, "policies": [...], "compilerLacks": null}`. The last
-/// says what the node's kernel lacks of what shuts the compiler in.
+/// says what the node's kernel lacks to sandbox the compiler.
 pub async fn ask_list(state: &Path) -> Result<Value, ControlError> {
     ask(state, &json!({ "ask": "list" })).await
 }

@@ -70,7 +70,7 @@ pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &Held<'_>) -> Option<&'
 }
 
 impl Group<'_> {
-    /// What is said of all of its pods at once, the next command to type last.
+    /// The lines about all of its pods together, the next command to type last.
     pub(super) fn head_lines(&self, status: &NodeStatus, now: Time) -> Vec<String> {
         let Some(blocking) = &self.budget else {
             return Vec::new();

@@ -55,7 +55,7 @@ struct Part {
     tail: Vec<String>,
 }
 
-/// A pod, or what is said of all pods of a group.
+/// A pod, or the lines about all pods of a group.
 struct PodPart {
     lines: Vec<String>,
     is_pod: bool,

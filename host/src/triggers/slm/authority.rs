@@ -3,7 +3,7 @@
 //!
 //! Who dials a socket by its path makes that path the `:authority` of every request: a kubelet and all of gRPC's C core
 //! (Python, C++, Ruby) percent-encoded, Java's as it is. Our library takes neither, nor an empty one, and resets the
-//! stream. So all headers on their way in are read and written anew, with `localhost` as `:authority`; all else passes
+//! stream. So all headers on their way in are read and rewritten, with `localhost` as `:authority`; all else passes
 //! as it is. It must not know what the requests are about.
 
 mod frames;

@@ -27,7 +27,7 @@ pub(super) async fn keep(
     mut situation: watch::Receiver<Situation>,
 ) {
     let mut registrations = 0;
-    // What an API server refused was told once.
+    // The refusal of an API server is reported once.
     let mut refused = String::new();
     loop {
         let Situation {

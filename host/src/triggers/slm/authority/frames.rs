@@ -1,4 +1,4 @@
-//! HTTP/2 frames on their way in: those with headers are held until their block is whole, and written anew.
+//! HTTP/2 frames on their way in: those with headers are held until their block is whole, and rewritten.
 
 use std::collections::VecDeque;
 

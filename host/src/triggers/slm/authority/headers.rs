@@ -1,4 +1,4 @@
-//! Blocks of HPACK headers, read and written anew with another `:authority`.
+//! Blocks of HPACK headers, read and rewritten with another `:authority`.
 //!
 //! What is written refers to nothing that was sent before, so the receiver's table stays empty and cannot differ from
 //! the sender's, whichever way the sender writes its fields and however long they are.

@@ -133,7 +133,7 @@ impl Own {
     }
 
     /// A failed event must not leave a condition that says that it has begun: the next reader would take the node for one
-    /// that is under way. This comes after the event's end is written, so that no restart begins it anew.
+    /// that is under way. This comes after the event's end is written, so that a restart does not begin it again.
     fn clean_up_failed(&self, seen: &Claimable, sight: &Sight, strange: bool) -> Move {
         let is_ours = seen.event.driver.as_ref() == Some(&self.driver) && seen.is_held() && !strange;
         let transition = sight.transition.as_ref().filter(|_| is_ours);

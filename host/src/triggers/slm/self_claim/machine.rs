@@ -117,7 +117,7 @@ impl Machine {
     }
 
     /// The same, but that a finished event is kept for so long before it is deleted, and the newest ten at most. A new
-    /// process counts the time anew.
+    /// process starts counting again.
     pub(in crate::triggers::slm) fn keeping(self, keep: Duration) -> Self {
         Self { keep, ..self }
     }

@@ -446,7 +446,7 @@ fn a_finished_event_is_kept_for_its_time_and_not_held() {
         Some(Action::Write(_, Change::Finish { .. }))
     ));
     machine.handle_done(Done::Written(Ok(claimable(&over, true))), START);
-    // Whoever deletes it need not wait for us.
+    // Its deletion need not wait for us.
     assert!(matches!(
         machine.poll_action(START),
         Some(Action::Write(_, Change::Finalizers(_)))
