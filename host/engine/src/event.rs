@@ -73,7 +73,7 @@ pub enum Answer {
         /// Why.
         message: String,
     },
-    /// To the writes of the node: 401 or 403. The API server answers so for a moment after a restart, too, or while
+    /// To the writes of the node: 401 or 403. The API server answers so for a moment also after a restart, or while
     /// keys rotate, so the write is tried again for [`Settings::forbidden_timeout`](crate::Settings).
     Forbidden {
         /// The server's words.

@@ -96,7 +96,7 @@ pub(super) async fn step(
     }
 }
 
-/// What a policy is told of the drain. `found_drained`: by an earlier drain of ours.
+/// What a policy learns of the drain. `found_drained`: by an earlier drain of ours.
 pub(super) fn info(request: &Request, started: Time, found_drained: bool, now: Time) -> DrainInfo<'_> {
     DrainInfo {
         id: &request.id,

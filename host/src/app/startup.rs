@@ -17,7 +17,7 @@ const REMIND: Duration = Duration::from_secs(60);
 /// How long something may keep the driver from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
-    /// As long as it takes: somebody or something is about to mend it.
+    /// As long as it takes: a person or a controller is about to provide it.
     Endless,
     /// For [`scupper_engine::Settings::forbidden_timeout`].
     Forbidden,

@@ -17,7 +17,7 @@ use crate::app::{self, AppError, CleanupOptions, HandOverError, Output, Plugin};
 use crate::report::{Format, Screen};
 use crate::text::spaced_line;
 
-/// How long a driver that has ended waits for whoever reads its last lines.
+/// How long a driver that has ended waits for the reader of its last lines.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Runs what the command line asks for.
@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
     runtime.block_on(async {
         let is_driver = matches!(args.command, Command::KubeletPlugin(_));
         let code = run(args, &screen).await;
-        // Somebody who called a command reads what it says, if slowly; nobody need read a log.
+        // The caller of a command reads what it prints, if slowly; a log may have no reader.
         let limit = if is_driver { LAST_WORDS } else { Duration::MAX };
         tokio::select! {
             () = screen.written() => {}

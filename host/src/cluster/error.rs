@@ -75,7 +75,7 @@ pub enum WriteError {
 }
 
 impl ReadError {
-    /// 401, 403: the API server answers so for a moment after a restart, too, or while keys rotate.
+    /// 401, 403: the API server answers so for a moment also after a restart, or while keys rotate.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Unauthorized { .. } | Self::Forbidden { .. })
     }
@@ -87,7 +87,7 @@ impl WriteError {
         matches!(self, Self::Rejected { code: 404, .. })
     }
 
-    /// 401, 403: the API server answers so for a moment after a restart, too, or while keys rotate.
+    /// 401, 403: the API server answers so for a moment also after a restart, or while keys rotate.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Rejected { code: 401 | 403, .. })
     }

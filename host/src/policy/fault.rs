@@ -119,7 +119,7 @@ impl CallFault {
         Self::Other(one_line(&text, DETAIL_BYTES))
     }
 
-    /// Its time on the wall is over. Whoever waited for others for most of it is not to blame for that.
+    /// Its wall-clock limit is over. A policy that waited for others for most of it is not to blame for that.
     pub(super) fn late(wall: Duration, waited: Duration) -> Self {
         if waited >= wall / 2 {
             Self::Waited(wall)
@@ -128,7 +128,7 @@ impl CallFault {
         }
     }
 
-    /// The policy is to blame: the driver did not fail, nor somebody that the policy waited for.
+    /// The policy is to blame: neither the driver failed nor a server that the policy waited for.
     pub const fn is_the_policys(&self) -> bool {
         !matches!(self, Self::Panic | Self::Waited(_))
     }

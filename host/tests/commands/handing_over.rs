@@ -405,7 +405,7 @@ fn nobody_answers_for_what_was_killed() {
     );
 }
 
-/// Only the first one has a driver that takes it up.
+/// Only the first one has a driver that claims it.
 #[test]
 fn any_node_that_has_ended_makes_place_for_the_next_one_that_is_handed_over() {
     let rig = Rig::new();

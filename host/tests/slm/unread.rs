@@ -1,4 +1,4 @@
-//! A driver whose output nobody reads: it drains all the same.
+//! A driver whose output has no reader drains all the same.
 
 use std::process::{Command, Stdio};
 
@@ -38,7 +38,7 @@ async fn a_log_that_nobody_reads_stops_no_drain() {
     rig.delete_budget();
     assert_eq!(rig.end_of("drain").await, "Succeeded");
     assert!(rig.pod_names().is_empty());
-    // It ends as well when it is told to.
+    // A signal ends it as well.
     kill_process(Pid::from_child(&driver), Signal::TERM).unwrap();
     let begun = std::time::Instant::now();
     let status = loop {

@@ -17,7 +17,7 @@ pub(crate) struct Plans {
     /// The first plan: its waves are in order.
     first: Option<Plan>,
     overdue: BTreeSet<String>,
-    /// They came to the cordoned node and stay: nobody waits for them.
+    /// They came to the cordoned node and stay: no drain waits for them.
     stay: BTreeSet<Uid>,
     /// The same, from what an earlier process saved.
     stayed: BTreeSet<Uid>,

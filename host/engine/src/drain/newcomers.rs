@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Pods that no plan names.
 #[derive(Debug, Default)]
 pub(super) struct Newcomers {
-    /// Those that were told of, and whether the cordon was there long before they came.
+    /// Those that were reported, and whether the cordon was there long before they came.
     told: BTreeMap<Uid, bool>,
     pub(super) cordoned: Cordoned,
     first: Option<Time>,

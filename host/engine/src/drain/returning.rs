@@ -58,7 +58,7 @@ impl Drain {
     }
 
     /// Counts a pod that came back after we had evicted one of its controller's. The next one counts after the next
-    /// eviction: those that left together come back together, and one that somebody else deleted was not evicted.
+    /// eviction: those that left together come back together, and one that another client deleted was not evicted.
     fn returns_too_often(&mut self, pod: &Pod, despite_the_cordon: bool) -> bool {
         let owner = owner_of(pod);
         let returns = if self.roster.departed.remove(&owner) {

@@ -48,7 +48,7 @@ impl Writer {
         self.retry_at
     }
 
-    /// The API server refuses us; how long it has done so. Other failures in between neither count nor start anew.
+    /// The API server refuses us; how long it has done so. Other failures in between neither count nor restart it.
     fn count_refusal(&mut self, now: Time) -> Duration {
         if let Some(last) = self.forbidden_at.replace(now) {
             self.forbidden = self.forbidden + now.since(last);

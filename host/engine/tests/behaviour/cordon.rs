@@ -429,7 +429,7 @@ fn a_drain_of_a_drained_node_knows_and_hands_it_on_however_it_ends() {
                 checkpoint: Some(host.last_checkpoint()),
                 ..again
             };
-            assert!(third.is_drained_by_us(), "the next one is told as well");
+            assert!(third.is_drained_by_us(), "the next one knows it as well");
         }
     }
 }

@@ -51,7 +51,7 @@ pub async fn run(
         tell: &tell,
         left: &left,
     };
-    // Whichever has ended, the next node takes its place; they are told in the order in which they were named.
+    // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
     let handed = stream::iter(names.into_iter().enumerate())
         .map(async |(place, name)| (place, hands.one(name).await))
         .buffer_unordered(options.parallel.max(1))

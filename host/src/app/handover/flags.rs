@@ -176,7 +176,7 @@ mod tests {
         };
         assert!(
             !write(&endless).unwrap().contains("returning"),
-            "drivers of before read it, too"
+            "older drivers read it as well"
         );
         let flags = read(&write(&endless).unwrap()).unwrap();
         assert_eq!((flags.timeout, flags.grace_seconds), (None, None));

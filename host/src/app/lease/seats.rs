@@ -33,7 +33,7 @@ enum LeaseError {
 }
 
 impl LeaseError {
-    /// The API server answers so for a moment after a restart, too.
+    /// The API server answers so for a moment after a restart as well.
     const fn is_forbidden(&self) -> bool {
         match self {
             Self::Look(error) => error.is_forbidden(),

@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
 use crate::report::{Format, Health, Metrics, Prefixed, Traces};
 
-/// A person waits no longer than this for a lease that is refused: whoever may use `kubectl drain` has often no right to
+/// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
 /// leases.
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
 /// Orders that may wait for a drive.
@@ -69,7 +69,7 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
         options,
         traces,
     };
-    // Whichever has ended, the next node takes its place; they are told in the order in which they were named.
+    // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
     let ended = stream::iter(names.into_iter().enumerate())
         .map(async |(place, name)| (place, runner.one(name).await))
         .buffer_unordered(runner.options.parallel.max(1))

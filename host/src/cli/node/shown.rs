@@ -23,7 +23,7 @@ impl Shown {
         }
     }
 
-    /// Waits until whoever reads it has all of it, or until a second signal.
+    /// Waits until its reader has all of it, or until a second signal.
     pub(super) async fn written(&self, signals: &Signals) {
         tokio::select! {
             () = self.screen.written() => {}

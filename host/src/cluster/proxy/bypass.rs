@@ -49,7 +49,7 @@ fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool 
     if let Ok(single) = name.parse::<IpAddr>() {
         return address == Some(single);
     }
-    // `*.example.com` is `.example.com`: what is below it. `example.com` is itself, too.
+    // `*.example.com` is `.example.com`: what is below it. `example.com` is itself as well.
     let name = name.strip_prefix('*').unwrap_or(name);
     match name.strip_prefix('.') {
         Some(domain) => is_below(host, domain),

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, fstat};
 
 /// So much may wait for its reader, of each stream: some ten thousand lines.
 const MOST_BYTES: usize = 1 << 20;
-/// How often it is looked whether all is written. Only whoever is about to end waits for that.
+/// How often it is looked whether all is written. Only a process that is about to end waits for that.
 const LOOK: Duration = Duration::from_millis(5);
 
 type WriteOut = dyn Fn(&[u8]) -> io::Result<()> + Send + Sync;
@@ -37,7 +37,7 @@ struct Waiting {
     lines: VecDeque<Vec<u8>>,
     /// Of `lines`, and of what is being written.
     bytes: usize,
-    /// Since the log was told of any.
+    /// Since the log last reported any.
     dropped: u64,
 }
 
@@ -64,7 +64,7 @@ impl OutputQueue {
         Self { shared, is_direct }
     }
 
-    /// Whole lines. A reader that has gone away, as `head` does, is no error.
+    /// Whole lines. A reader that has gone away, as `head` does, does not count as an error.
     pub(super) fn push(&self, lines: &[u8]) {
         if self.is_direct {
             (self.shared.write)(lines).unwrap_or_default();
@@ -171,7 +171,7 @@ mod tests {
         open.send(()).unwrap();
         queue.written().await;
         assert!(kept.lock().unwrap().ends_with(b"later\n"));
-        assert_eq!(queue.shared.waiting().dropped, 0, "the log was told");
+        assert_eq!(queue.shared.waiting().dropped, 0, "the log has reported it");
     }
 
     #[tokio::test]

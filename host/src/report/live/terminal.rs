@@ -28,7 +28,7 @@ pub(super) struct Terminal {
     term: Term,
     /// Something can be drawn in place.
     is_terminal: bool,
-    /// The log goes there, too.
+    /// The log goes there as well.
     has_log: bool,
     shown: Mutex<Shown>,
 }

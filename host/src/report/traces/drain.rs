@@ -155,7 +155,7 @@ impl DrainTrace {
                 pod,
                 reason: Reason::NotPlanned | Reason::PlannerFailed { .. },
             } if !self.pods.contains_key(&pod.uid) => {}
-            // It is no pod of the drain.
+            // It does not belong to the drain.
             Notice::PodWaits { pod, reason } if reason.stays() && !self.pods.contains_key(&pod.uid) => {}
             Notice::PodWaits { pod, reason } => {
                 let before = self.pod(now, pod).waits(now, reason);

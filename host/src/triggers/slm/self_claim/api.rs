@@ -102,7 +102,7 @@ pub enum ClaimError {
     /// The object has changed since it was looked at.
     #[error("{0}")]
     Conflict(String),
-    /// 401, 403. It answers so for a moment after a restart, too, or while keys rotate.
+    /// 401, 403. It answers so for a moment also after a restart, or while keys rotate.
     #[error("{0}")]
     Forbidden(String),
     /// It will not do it, however often it is asked.
