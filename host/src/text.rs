@@ -65,7 +65,8 @@ pub(crate) fn without_unseen(text: &str) -> Cow<'_, str> {
     Cow::Owned(seen)
 }
 
-fn is_plain(text: &str) -> bool {
+/// Whether it stands on one line and nothing in it must be escaped.
+pub(crate) fn is_plain(text: &str) -> bool {
     text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_control())
         || !told_apart(text).any(|(_, is_unseen)| is_unseen)
 }

@@ -1,5 +1,7 @@
 //! Reading pods and nodes, and making the records that `about` answers with.
 
+use std::fmt;
+
 use crate::{Condition, Description, Entry, Grant, Node, Pod, PodPhase, Problem, Uid, Verdict, Wave};
 
 impl Pod {
@@ -155,6 +157,22 @@ impl Problem {
             key: key.into(),
             message: message.into(),
         }
+    }
+}
+
+/// For a planner that refuses, or a hook that fails, because of its configuration: the key and what is wrong.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key.as_str() {
+            "" => write!(f, "configuration: {}", self.message),
+            key => write!(f, "configuration `{key}`: {}", self.message),
+        }
+    }
+}
+
+impl From<Problem> for String {
+    fn from(problem: Problem) -> Self {
+        problem.to_string()
     }
 }
 

@@ -1,6 +1,8 @@
 //! What every plan must satisfy, whoever made it: the host's promises that no policy can take back.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use crate::{Plan, PlanFault, Pod, Settings, Uid, Verdict, Wave};
@@ -88,30 +90,55 @@ fn check_own_pod(
     }
 }
 
-impl fmt::Display for PlanFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl PlanFault {
+    /// What is wrong, with the name of the pod where it is one of these.
+    pub fn told<'a>(&self, pods: impl IntoIterator<Item = &'a Pod>) -> String {
+        let mut pods = pods.into_iter();
+        let mut name = |uid: &Uid| match pods.find(|pod| pod.id.uid == *uid) {
+            Some(pod) => format!("{} (UID {uid})", pod.id),
+            None => uid.to_string(),
+        };
         match self {
-            Self::Undecided(uid) => write!(f, "pod {uid} has no decision: every pod needs one"),
-            Self::DecidedTwice(uid) => write!(f, "pod {uid} has two decisions: every pod needs exactly one"),
-            Self::Unknown(uid) => write!(f, "pod {uid} is not on the node: name only pods that were given"),
-            Self::InNoWave(uid) => write!(f, "pod {uid} is to leave and stands in no wave: put it in one"),
-            Self::InTwoWaves(uid) => write!(f, "pod {uid} stands in two waves: put it in one"),
-            Self::StaysInWave(uid) => write!(f, "pod {uid} stays and stands in a wave: take it out"),
-            Self::MirrorLeaves(uid) => {
-                write!(f, "pod {uid} is the mirror of a static pod: it can only be kept")
+            Self::Undecided(uid) => format!("pod {} has no decision: every pod needs one", name(uid)),
+            Self::DecidedTwice(uid) => {
+                format!("pod {} has two decisions: every pod needs exactly one", name(uid))
             }
-            Self::OwnPodNotLast(uid) => {
-                write!(
-                    f,
-                    "pod {uid} is the driver itself: keep it, or put it alone in the last wave"
+            Self::Unknown(uid) => {
+                format!(
+                    "pod {} is not on the node: name only pods that were given",
+                    name(uid)
                 )
             }
-            Self::WaveName(name) if name.is_empty() => f.write_str("a wave has no name: give it one"),
-            Self::WaveName(name) => write!(f, "two waves are called {name}: names must be unique"),
+            Self::InNoWave(uid) => {
+                format!(
+                    "pod {} is to leave and stands in no wave: put it in one",
+                    name(uid)
+                )
+            }
+            Self::InTwoWaves(uid) => format!("pod {} stands in two waves: put it in one", name(uid)),
+            Self::StaysInWave(uid) => format!("pod {} stays and stands in a wave: take it out", name(uid)),
+            Self::MirrorLeaves(uid) => {
+                format!(
+                    "pod {} is the mirror of a static pod: it can only be kept",
+                    name(uid)
+                )
+            }
+            Self::OwnPodNotLast(uid) => format!(
+                "pod {} is the driver itself: keep it, or put it alone in the last wave",
+                name(uid)
+            ),
+            Self::WaveName(name) if name.is_empty() => String::from("a wave has no name: give it one"),
+            Self::WaveName(name) => format!("two waves are called {name}: names must be unique"),
             Self::NoParallelism(name) => {
-                write!(f, "wave {name} lets no pod leave: max-parallel must not be 0")
+                format!("wave {name} lets no pod leave: max-parallel must not be 0")
             }
         }
+    }
+}
+
+impl fmt::Display for PlanFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told([]))
     }
 }
 

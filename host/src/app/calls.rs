@@ -42,7 +42,10 @@ pub(super) async fn plan(
     match answer {
         PlanAnswer::Plan(plan) => match holds(&plan, draft, &pods, settings) {
             Ok(()) => PlanAnswer::Plan(plan),
-            Err(fault) => policies.unsound(policy, format!("its plan does not hold: {fault}"), draft),
+            Err(fault) => {
+                let fault = fault.told(pods.iter().copied());
+                policies.unsound(policy, format!("its plan does not hold: {fault}"), draft)
+            }
         },
         other => other,
     }

@@ -6,6 +6,7 @@ use scupper_engine::{
 
 use super::bindings::exports::scupper::drain::hooks;
 use super::bindings::scupper::drain::types;
+use super::flaws::is_blank;
 use super::text::into_line;
 
 /// Bytes of a decision's reason, as `wit/` says.
@@ -20,6 +21,10 @@ const MESSAGE_BYTES: usize = 1024;
 const PROGRESS_BYTES: usize = 512;
 /// Bytes of what a hook waits for, and of what it awaits of it.
 const WAITING_BYTES: usize = 256;
+/// What stands where a policy has left a text empty.
+const NO_PROGRESS: &str = "the policy does not say where it stands";
+const NO_DETAIL: &str = "the policy does not say what it awaits";
+const NO_MESSAGE: &str = "the policy does not say why";
 /// How many things a hook may wait for by name; the rest is counted.
 const WAITING_FOR: usize = 100;
 /// Bytes of a hook's state: all states of a drain share one annotation.
@@ -97,7 +102,7 @@ pub(super) fn outcome(outcome: hooks::Outcome) -> Result<StepOutcome, String> {
     match outcome {
         hooks::Outcome::Done => Ok(StepOutcome::Done),
         hooks::Outcome::Failed(failure) => Ok(StepOutcome::Failed {
-            message: message(failure.message),
+            message: message(or(failure.message, NO_MESSAGE)),
             retry_after: failure.retry_after.map(Duration::from_millis),
         }),
         hooks::Outcome::Pending(pending) if pending.state.len() > STATE_BYTES => Err(format!(
@@ -107,17 +112,23 @@ pub(super) fn outcome(outcome: hooks::Outcome) -> Result<StepOutcome, String> {
         hooks::Outcome::Pending(pending) => Ok(StepOutcome::Pending {
             state: pending.state,
             again_after: Duration::from_millis(pending.again_after),
-            progress: into_line(pending.progress, PROGRESS_BYTES),
+            progress: into_line(or(pending.progress, NO_PROGRESS), PROGRESS_BYTES),
             waiting_for: waiting_for(pending.waiting_for),
         }),
     }
 }
 
-fn waiting_for(list: Vec<hooks::WaitingOn>) -> Vec<WaitingOn> {
+fn or(text: String, instead: &str) -> String {
+    if is_blank(&text) { instead.to_owned() } else { text }
+}
+
+/// Of what has no name nobody can be told.
+fn waiting_for(mut list: Vec<hooks::WaitingOn>) -> Vec<WaitingOn> {
+    list.retain(|item| !is_blank(&item.what));
     let more = list.len().saturating_sub(WAITING_FOR);
     let item = |item: hooks::WaitingOn| WaitingOn {
         what: into_line(item.what, WAITING_BYTES),
-        detail: into_line(item.detail, WAITING_BYTES),
+        detail: into_line(or(item.detail, NO_DETAIL), WAITING_BYTES),
         since: item.since.map(Time::from_millis),
     };
     let mut waiting: Vec<WaitingOn> = list.into_iter().take(WAITING_FOR).map(item).collect();

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::cache::CacheError;
 use super::compiler::CompileError;
 use super::fault::CallError;
+use super::flaws::Flaw;
 use super::grants::PrefixError;
 use super::http::Want;
 use super::name::NameError;
@@ -128,6 +129,9 @@ pub enum LoadFault {
     /// It does not like its configuration.
     #[error("its configuration is wrong: {}", problems(.0))]
     Config(Vec<ConfigProblem>),
+    /// It says something that cannot be. A driver loads it all the same and passes none of that on.
+    #[error("it says what cannot be: {}", flaws(.0))]
+    Flawed(Vec<Flaw>),
     /// The task that loaded it died.
     #[error("loading it was broken off")]
     BrokenOff,
@@ -155,6 +159,7 @@ impl LoadFault {
             Self::Call(error) => error.function,
             Self::Want { .. } | Self::TooManyWants { .. } | Self::NotGranted(_) => "grants",
             Self::Config(_) => "check-config",
+            Self::Flawed(_) => "describe",
             Self::BrokenOff => "broken-off",
         }
     }
@@ -260,6 +265,10 @@ impl MissingGrant {
         };
         entries.into_iter().map(line).collect()
     }
+}
+
+fn flaws(flaws: &[Flaw]) -> String {
+    flaws.iter().map(Flaw::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn problems(problems: &[ConfigProblem]) -> String {

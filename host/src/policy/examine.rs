@@ -3,11 +3,16 @@
 
 use std::sync::Arc;
 
+use scupper_engine::{HookPhase, HookStep, Subject};
+
 use super::compiled::{self, Compiled};
 use super::error::LoadFault;
+use super::flaws;
 use super::given::Wants;
+use super::guest::Guest;
 use super::load;
-use super::{ClusterAccess, Description, PolicySpec, PolicyUsage, Runtime};
+use super::reload::nowhere;
+use super::{ClusterAccess, Description, DrainInfo, Flaw, PolicySpec, PolicyUsage, Runtime, StepCall};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -39,13 +44,8 @@ async fn through(
 ) -> Result<(), LoadFault> {
     let wasm = compiled::read(&spec.file).await?;
     examined.bytes = wasm.bytes().length();
-    let given = match load::given(spec).await {
-        Ok(given) => given,
-        Err(fault) => {
-            examined.faults.push(fault);
-            load::given(&PolicySpec::default()).await?
-        }
-    };
+    let (given, faults) = load::sound(spec).await?;
+    examined.faults.extend(faults);
     let Compiled { component, digest } = compiled::compile(runtime, spec, wasm).await?;
     load::check_needs(&component, &spec.limits)?;
     let mut guest = load::link(runtime, spec, cluster, &given, &component, &digest)?;
@@ -53,6 +53,7 @@ async fn through(
         .describe()
         .await?
         .map_err(|error| load::types("exports", &error))?;
+    let mut flaws = flaws::of_description(&about);
     let wants = Wants::of(&about).unwrap_or_else(|fault| {
         examined.faults.push(fault);
         Wants::default()
@@ -70,6 +71,12 @@ async fn through(
         examined.faults.push(fault);
         Vec::new()
     });
+    for phase in &phases {
+        flaws.extend(try_phase(&guest, *phase).await);
+    }
+    if !flaws.is_empty() {
+        examined.faults.push(LoadFault::Flawed(flaws));
+    }
     examined.description = Some(load::description(
         about,
         spec,
@@ -80,4 +87,41 @@ async fn through(
     ));
     examined.usage = Some(guest.usage());
     Ok(())
+}
+
+/// Has a hook take its first step on a node without pods. That it fails there says nothing of it.
+async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
+    let subject = match phase {
+        HookPhase::BeforeWave => Subject::Wave("all".to_owned()),
+        // There is no pod.
+        HookPhase::BeforeEvict => return Vec::new(),
+        _ => Subject::Node,
+    };
+    let step = HookStep {
+        policy: guest.household.policy.clone(),
+        phase,
+        subject,
+        state: Vec::new(),
+    };
+    let now = guest.household.clock.now();
+    let call = StepCall {
+        step: &step,
+        drain: DrainInfo {
+            id: "check",
+            name: "check",
+            trigger: "command",
+            started: now,
+            deadline: None,
+            now,
+            own_pod: None,
+        },
+        node: &nowhere(),
+        pods: &[],
+    };
+    let flaws = guest.try_step(&call).await.unwrap_or_default();
+    let named = |flaw: Flaw| Flaw {
+        field: format!("{phase}: {}", flaw.field),
+        ..flaw
+    };
+    flaws.into_iter().map(named).collect()
 }

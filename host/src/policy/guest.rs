@@ -8,8 +8,10 @@ use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
 use super::bindings::exports::scupper::drain::{about, hooks, planner};
+use super::bindings::scupper::drain::log::Level;
 use super::bounds::Bounds;
 use super::fault::{CallError, CallFault};
+use super::flaws::{self, Flaw};
 use super::host::{Caller, Household, Reach};
 use super::meter::Meter;
 use super::ticker::Ticker;
@@ -151,8 +153,33 @@ impl Guest {
         self.run(FUNCTION, bounds, work, judge).await
     }
 
-    /// Takes one step of a hook.
+    /// Takes one step of a hook. What of its answer cannot be shown goes into the policy's log.
     pub(super) async fn step(&self, call: &StepCall<'_>) -> Result<StepOutcome, CallError> {
+        let judge = |outcome| {
+            for flaw in flaws::of_answer(&outcome) {
+                let line = format!("its answer to {} is not whole: {flaw}", call.step.phase);
+                self.household.log(Level::Warn, &line);
+            }
+            match answer::outcome(outcome) {
+                Ok(failed @ StepOutcome::Failed { .. }) => Ok((failed, CallResult::Failed)),
+                Ok(outcome) => Ok((outcome, CallResult::Ok)),
+                Err(broken) => Err(CallFault::Answer(broken)),
+            }
+        };
+        self.step_judged(call, judge).await
+    }
+
+    /// The same for the policy's author: only what of its answer cannot be shown.
+    pub(super) async fn try_step(&self, call: &StepCall<'_>) -> Result<Vec<Flaw>, CallError> {
+        let judge = |outcome| Ok((flaws::of_answer(&outcome), CallResult::Ok));
+        self.step_judged(call, judge).await
+    }
+
+    async fn step_judged<T>(
+        &self,
+        call: &StepCall<'_>,
+        judge: impl FnOnce(hooks::Outcome) -> Result<(T, CallResult), CallFault>,
+    ) -> Result<T, CallError> {
         const FUNCTION: &str = "step";
         let Some(hooks) = &self.exports.hooks else {
             return Err(self.absent(FUNCTION));
@@ -174,11 +201,6 @@ impl Guest {
                 state: &call.step.state,
             };
             hooks.call_step(&mut store, call).await
-        };
-        let judge = |outcome| match answer::outcome(outcome) {
-            Ok(failed @ StepOutcome::Failed { .. }) => Ok((failed, CallResult::Failed)),
-            Ok(outcome) => Ok((outcome, CallResult::Ok)),
-            Err(broken) => Err(CallFault::Answer(broken)),
         };
         self.run(FUNCTION, &bounds, work, judge).await
     }

@@ -9,6 +9,7 @@ use super::bindings::exports::scupper::drain::about;
 use super::compiled::{Compiled, check_pin, compile, read};
 use super::error::{ConfigProblem, LoadFault};
 use super::events::Emitted;
+use super::flaws::{is_name, is_schema};
 use super::given::Given;
 use super::guest::{Exports, Guest};
 use super::host::Household;
@@ -19,10 +20,8 @@ use super::names::check_system;
 use super::text::{into_line, one_line};
 use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime};
 
-/// Bytes of a policy's own name, version and summary.
+/// Bytes of a policy's own version and summary.
 const ABOUT_BYTES: usize = 256;
-/// Bytes of its configuration's schema.
-const SCHEMA_BYTES: usize = 64 * 1024;
 /// Bytes of a problem's message, and how many problems are told.
 const PROBLEM_BYTES: usize = 512;
 const PROBLEMS: usize = 50;
@@ -80,7 +79,10 @@ pub(super) fn description(
 ) -> Description {
     Description {
         name: spec.name.clone(),
-        title: into_line(about.name, ABOUT_BYTES),
+        // What cannot be a name is not passed on as one.
+        title: Some(about.name)
+            .filter(|name| is_name(name))
+            .unwrap_or_else(|| spec.name.clone()),
         version: into_line(about.version, ABOUT_BYTES),
         summary: into_line(about.summary, ABOUT_BYTES),
         state_version: about.state_version,
@@ -90,7 +92,7 @@ pub(super) fn description(
         node_selector: spec.node_selector.clone(),
         planner: guest.exports.planner.is_some(),
         config_schema: Some(about.config_schema)
-            .filter(|schema| schema.len() <= SCHEMA_BYTES)
+            .filter(|schema| is_schema(schema))
             .unwrap_or_default(),
     }
 }
@@ -127,6 +129,12 @@ pub(super) fn check_needs(component: &Component, limits: &Limits) -> Result<(), 
         }),
         None => Ok(()),
     }
+}
+
+/// The same for the policy's author: what of it holds, and everything that is wrong with the rest.
+pub(super) async fn sound(spec: &PolicySpec) -> Result<(Given, Vec<LoadFault>), LoadFault> {
+    let spec = spec.clone();
+    blocking(move || Ok(Given::sound(&spec))).await
 }
 
 pub(super) fn link(

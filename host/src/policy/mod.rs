@@ -33,6 +33,7 @@ mod error;
 mod events;
 mod examine;
 mod fault;
+mod flaws;
 mod given;
 mod grants;
 mod guest;
@@ -56,6 +57,7 @@ mod reload;
 mod remedy;
 mod runtime;
 mod scan;
+mod schema;
 mod sealed;
 mod secret;
 mod source;
@@ -77,6 +79,7 @@ pub use compiler::{CompileError, compiler_lacks};
 pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
 pub use examine::{Examined, examine};
 pub use fault::{CallError, CallFault, Overrun};
+pub use flaws::Flaw;
 pub use grants::{PrefixError, check_prefix};
 pub use http::{
     Endpoint, HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpWantError, Network, Networks,

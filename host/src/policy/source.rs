@@ -15,6 +15,11 @@ use super::names::VERSION;
 use super::sealed::Sealed;
 use super::text::into_line;
 
+/// How a policy is built so that it imports nothing of WASI.
+const WITHOUT_WASI: &str = "build it without WASI (Rust: --target wasm32-unknown-unknown, as `scupper policy build` does; \
+                            TinyGo: -target=wasm-unknown; jco componentize: --disable all; \
+                            componentize-py: --stub-wasi)";
+
 /// Bytes of the words that an error is told in.
 const WORDS: usize = 1024;
 
@@ -74,8 +79,9 @@ pub enum SourceError {
     Idle,
     /// It wants the harmless part of the system, and was not granted it.
     #[error(
-        "it imports {imports}, and policies have no system interfaces: build it for wasm32-unknown-unknown instead of a \
-         wasi target, or add `wasi: true` to its grants in the configuration file"
+        "it imports {imports}, and policies have no system interfaces: {}, or add `wasi: true` to its grants \
+         in the configuration file",
+        WITHOUT_WASI
     )]
     Wasi {
         /// The imports.
@@ -83,8 +89,9 @@ pub enum SourceError {
     },
     /// It wants from the system what no policy gets.
     #[error(
-        "it imports {imports}, which no policy gets: with the grant `wasi` there are the clocks, random numbers and \
-         standard output of WASI 0.2, and an empty environment"
+        "it imports {imports}, which no policy gets: {}; with the grant `wasi` there are the clocks, random \
+         numbers and standard output of WASI 0.2, and an empty environment",
+        WITHOUT_WASI
     )]
     System {
         /// The imports.

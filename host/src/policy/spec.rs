@@ -130,6 +130,12 @@ pub enum GrantError {
     /// There is no colon in it.
     #[error("`{0}` is no grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
     Form(String),
+    /// It is granted without a target, and not here.
+    #[error(
+        "`wasi` cannot be given with --grant: add `wasi: true` to the policy's grants in scupper.yaml, and name that file \
+         with --config"
+    )]
+    Wasi,
     /// Nobody knows the capability.
     #[error(
         "there is no capability `{0}`; there are node-annotations, pod-annotations, events, http and secret"
@@ -176,6 +182,9 @@ impl FromStr for Grant {
 
     /// `CAPABILITY:TARGET`
     fn from_str(text: &str) -> Result<Self, GrantError> {
+        if text == "wasi" || text.starts_with("wasi:") {
+            return Err(GrantError::Wasi);
+        }
         let (capability, target) = text
             .split_once(':')
             .ok_or_else(|| GrantError::Form(one_line(text, SHOWN_BYTES)))?;

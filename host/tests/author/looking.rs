@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::guests::guest;
+use crate::guests::{guest, wasi_guest};
 use crate::program::{policy, repository};
 
 const SNAPSHOT: &str = "examples/clusters/small.yaml";
@@ -59,6 +59,124 @@ fn check_reads_what_the_operator_says() {
     )
     .ends(3);
     assert!(told.contains("it has jobs"), "{told}");
+}
+
+/// A policy that wants two things of `http`.
+const WANTS: &str = "wants=http GET https://a.example.com/\nhttp POST https://b.example.com/jobs/";
+
+#[test]
+fn a_grant_that_is_wrong_is_blamed_and_not_the_others() {
+    let fetches = guest("fetches");
+    let check = |grants: &[&str]| {
+        let mut args = vec!["check", path(&fetches), "--set", WANTS];
+        args.extend(["--grant", "node-annotations:seen.example.com/"]);
+        args.extend(grants.iter().flat_map(|grant| ["--grant", grant]));
+        policy(&repository(), &args)
+    };
+    let good = [
+        "http:GET https://a.example.com/",
+        "http:POST https://B.example.com/jobs/",
+    ];
+    check(&good).good();
+    for (wrong, words) in [
+        ("http:GET https://a.example.com:10250/", "port 10250"),
+        ("node-annotations:kubernetes.io/", "steer the cluster"),
+        ("secret:token", "a secret needs a source"),
+    ] {
+        let told = check(&[good[0], wrong, good[1]]).ends(3);
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains(words), "{told}");
+    }
+    let told = check(&["wasi"]).ends(3);
+    assert!(
+        told.contains("`wasi: true`") && told.contains("scupper.yaml"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_description_that_cannot_be_is_refused_with_its_field() {
+    let vague = guest("vague");
+    let check = |settings: &[&str]| {
+        let mut args = vec!["check", path(&vague)];
+        args.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        policy(&repository(), &args)
+    };
+    let said = [
+        "name=vague",
+        "version=0.1.0",
+        "summary=s",
+        "progress=p",
+        "what=w",
+        "detail=d",
+    ];
+    assert!(check(&said).good().contains("would load it: vague 0.1.0"));
+    for (setting, words) in [
+        ("name=../../x", "`name`: must be"),
+        (
+            "name=a\u{1b}[2J",
+            r"`name`: must be 1 to 63 letters, digits, '-', '_' and '.', with a letter or a digit first and last, not `a\u{1b}[2J`",
+        ),
+        ("version=", "`version`: must be"),
+        ("summary=two\nlines", "`summary`: must be"),
+        ("schema=nonsense", "`config-schema`: is no JSON"),
+        (
+            "schema={\"type\": \"text\"}",
+            "`config-schema`: is no JSON schema: /type must be",
+        ),
+        ("progress= ", "`before-drain: pending.progress`: is empty"),
+        ("what=", "`before-drain: pending.waiting-for[0].what`: is empty"),
+        (
+            "detail=",
+            "`before-drain: pending.waiting-for[1].detail`: is empty",
+        ),
+    ] {
+        let told = check(&[&said[..], &[setting]].concat()).ends(3);
+        assert!(told.contains(words), "{setting:?}: {told}");
+        assert!(!told.contains('\u{1b}'), "{told:?}");
+    }
+    // Nor is it passed on to people.
+    let told = policy(&repository(), &["run", path(&vague), "--on", SNAPSHOT, "--drain"]).ends(0);
+    for words in [
+        "the policy does not say where it stands",
+        "waits for job-2: the policy does not say what it awaits",
+        "`pending.progress`: is empty",
+    ] {
+        assert!(told.contains(words), "no `{words}` in {told}");
+    }
+    assert!(!told.contains("waits for :"), "{told}");
+}
+
+#[test]
+fn a_plan_that_does_not_hold_is_told_with_the_pods_name() {
+    let told = policy(
+        &repository(),
+        &["run", path(&guest("decides_twice")), "--on", SNAPSHOT],
+    )
+    .ends(7);
+    assert!(
+        told.contains("(UID ") && told.contains("has two decisions"),
+        "{told}"
+    );
+    assert!(
+        told.contains("pod shop/") || told.contains("pod kube-system/"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_imports_wasi_is_told_how_to_build_it_without() {
+    for name in ["wasi_polite", "wasi_rude"] {
+        let told = policy(&repository(), &["check", path(&wasi_guest(name))]).ends(3);
+        for words in [
+            "--target wasm32-unknown-unknown",
+            "-target=wasm-unknown",
+            "--disable all",
+            "`wasi: true`",
+        ] {
+            assert!(told.contains(words), "{name}: no `{words}` in {told}");
+        }
+    }
 }
 
 #[test]

@@ -128,9 +128,7 @@ fn in_words(trouble: Trouble) -> Outcome {
 
 fn first_message(problems: Vec<Problem>) -> String {
     let first = problems.into_iter().next();
-    first.map_or_else(String::new, |problem| {
-        format!("configuration `{}`: {}", problem.key, problem.message)
-    })
+    first.map_or_else(String::new, String::from)
 }
 
 #[cfg(test)]

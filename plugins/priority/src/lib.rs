@@ -33,7 +33,7 @@ impl Policy for Priority {
 impl Planner for Priority {
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         // Checked when the policy was loaded; a policy still never panics on what it is given.
-        let groups = groups().map_err(|problem| problem.message)?;
+        let groups = groups()?;
         // A wave begins when the one before has ended, so lowest first is the order of the waves.
         for group in &groups {
             // Only those that leave anyway: who leaves is for other policies to say, this one only sorts.

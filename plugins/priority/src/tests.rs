@@ -127,7 +127,11 @@ fn a_wrong_configuration_is_told_with_an_example() {
             "{text}: {}",
             problems[0].message
         );
-        assert!(host.plan::<Priority>().is_err(), "{text}");
+        let refused = host.plan::<Priority>().unwrap_err();
+        assert!(
+            refused.starts_with("configuration `groups`: "),
+            "{text}: {refused}"
+        );
     }
 }
 

@@ -109,7 +109,10 @@ impl Drain {
                     chain.draft = signed(plan, &chain.draft, &policy);
                     return;
                 }
-                Err(fault) => (format!("its plan does not hold: {fault}"), None),
+                Err(fault) => (
+                    format!("its plan does not hold: {}", fault.told(&chain.pods)),
+                    None,
+                ),
             },
             Answer::Plan(PlanAnswer::Refused { message }) => (format!("refused the drain: {message}"), None),
             Answer::Plan(PlanAnswer::Failed { message, retry_after }) => (message, retry_after),

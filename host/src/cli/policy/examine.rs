@@ -82,6 +82,10 @@ fn problems(examined: &Examined) -> Vec<String> {
             .iter()
             .map(|problem| format!("its configuration: {problem}"))
             .collect(),
+        LoadFault::Flawed(flaws) => flaws
+            .iter()
+            .map(|flaw| format!("it says what cannot be: {flaw}"))
+            .collect(),
         LoadFault::NotGranted(missing) => MissingGrant::yaml(missing)
             .iter()
             .map(|line| {

@@ -110,7 +110,8 @@ impl Loader {
     }
 }
 
-fn nowhere() -> Node {
+/// A node of which nothing is known.
+pub(in crate::policy) fn nowhere() -> Node {
     Node {
         name: String::new(),
         uid: Uid(String::new()),

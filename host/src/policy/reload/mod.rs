@@ -31,6 +31,7 @@ mod telling;
 mod watch;
 mod words;
 
+pub(super) use candidate::nowhere;
 pub use catalogue::{Catalogue, Straggler};
 pub use control::{Control, ControlError, ask_list, ask_rollback};
 pub use look::{PolicySource, ReadWanted, SourceText, Understand, Wanted};
