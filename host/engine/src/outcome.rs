@@ -145,7 +145,8 @@ impl fmt::Display for Blocker {
 
 fn write_remaining(f: &mut fmt::Formatter<'_>, remaining: &[PodRef]) -> fmt::Result {
     match remaining {
-        [] => f.write_str("the deadline passed; no pod was left"),
+        // All are gone and a hook was still at work; or it passed before the pods were seen.
+        [] => f.write_str("the deadline passed"),
         [one] => write!(f, "the deadline passed with one pod still there: {one}"),
         [first, ..] => write!(
             f,

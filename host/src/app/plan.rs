@@ -17,6 +17,7 @@ use super::{AppError, Nodes, PoliciesOptions, nodes, policies};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
+use crate::report::not_ready;
 
 /// What to plan.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub struct Planned {
     pub result: Result<Plan, Outcome>,
     /// The disruption budgets that there are; `None`: they are not known.
     pub budgets: Option<Vec<Budget>>,
+    /// The node is not ready, and why.
+    pub not_ready: Option<String>,
     /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
     pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
 }
@@ -149,6 +152,7 @@ async fn dry_run(
                 pods: view.pods().cloned().collect(),
                 result,
                 budgets,
+                not_ready: view.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
             });
         }

@@ -175,6 +175,7 @@ impl Reporter {
         if let Event::Node(Some(node)) = event {
             self.in_progress |= is_in_progress(node);
             self.blocked.heard(node);
+            self.sink.node(now, node);
         }
         match event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),

@@ -17,6 +17,7 @@ use super::{AppError, Nodes, nodes};
 use crate::clock::Clock;
 use crate::cluster::{Change, Cluster, ConnectOptions, LifecycleEvent};
 use crate::report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
+use crate::triggers::slm::ClaimStatus;
 
 /// While nothing changes, whoever drains is looked for this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -206,7 +207,10 @@ fn wish(event: &LifecycleEvent) -> NodeWish {
         name: event.name.clone(),
         transition: event.transition_name.clone(),
         state: state.to_owned(),
-        deadline: event.sla,
+        // What is over ends at no time to come.
+        deadline: event
+            .sla
+            .filter(|_| !ClaimStatus::parse(&event.claim_status).is_terminal()),
         deleting: event.deleting,
     }
 }

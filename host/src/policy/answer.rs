@@ -24,7 +24,6 @@ const WAITING_BYTES: usize = 256;
 /// What stands where a policy has left a text empty.
 const NO_PROGRESS: &str = "the policy does not say where it stands";
 const NO_DETAIL: &str = "the policy does not say what it awaits";
-const NO_MESSAGE: &str = "the policy does not say why";
 /// How many things a hook may wait for by name; the rest is counted.
 const WAITING_FOR: usize = 100;
 /// Bytes of a hook's state: all states of a drain share one annotation.
@@ -102,7 +101,7 @@ pub(super) fn outcome(outcome: hooks::Outcome) -> Result<StepOutcome, String> {
     match outcome {
         hooks::Outcome::Done => Ok(StepOutcome::Done),
         hooks::Outcome::Failed(failure) => Ok(StepOutcome::Failed {
-            message: message(or(failure.message, NO_MESSAGE)),
+            message: message(failure.message),
             retry_after: failure.retry_after.map(Duration::from_millis),
         }),
         hooks::Outcome::Pending(pending) if pending.state.len() > STATE_BYTES => Err(format!(

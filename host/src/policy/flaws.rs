@@ -70,12 +70,7 @@ pub(super) fn of_description(about: &about::Description) -> Vec<Flaw> {
 pub(super) fn of_answer(outcome: &hooks::Outcome) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     match outcome {
-        hooks::Outcome::Done => {}
-        hooks::Outcome::Failed(failure) => {
-            if is_blank(&failure.message) {
-                flaws.push(Flaw::new("failed.message", "is empty; say what failed and why"));
-            }
-        }
+        hooks::Outcome::Done | hooks::Outcome::Failed(_) => {}
         hooks::Outcome::Pending(pending) => {
             if is_blank(&pending.progress) {
                 flaws.push(Flaw::new("pending.progress", "is empty; say where it stands"));

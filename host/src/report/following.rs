@@ -37,6 +37,11 @@ pub enum Seen {
         /// What was given; `None`: as long as it takes.
         timeout: Option<Duration>,
     },
+    /// The node is not ready.
+    NotReady {
+        /// Since when and why.
+        words: String,
+    },
     /// A condition of the node has changed.
     Condition {
         /// `type=status`
@@ -176,6 +181,7 @@ impl Following {
                     }
                 ),
             ),
+            Seen::NotReady { words } => ("node", format!("{words}: its pods may not end")),
             Seen::Condition { condition, message } => ("node", format!("{condition}: {message}")),
             Seen::Planned { plan, .. } => ("plan", plan.head()),
             Seen::Wave { wave, pods } => {
@@ -255,6 +261,7 @@ fn fields(seen: &Seen) -> Value {
             "kind": "bounded", "transition": transition, "slaMilliseconds": sla.as_millis(),
             "timeoutMilliseconds": timeout.map(Duration::as_millis),
         }),
+        Seen::NotReady { words } => json!({ "kind": "nodeNotReady", "message": words }),
         Seen::Condition { condition, message } => {
             json!({ "kind": "condition", "condition": condition, "message": message })
         }

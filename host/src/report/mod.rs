@@ -17,6 +17,7 @@ mod metrics;
 mod plan_budgets;
 mod prefixed;
 mod progress;
+mod readiness;
 mod sink;
 mod stale;
 mod status;
@@ -37,6 +38,7 @@ pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, 
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use prefixed::Prefixed;
 pub use progress::Progress;
+pub use readiness::not_ready;
 pub use sink::{Format, Sink};
 pub use stale::{conditions_of_abandoned, conditions_of_uncordoned};
 pub use status::{

@@ -18,6 +18,8 @@ const REMIND: Duration = Duration::from_secs(15);
 pub struct Progress {
     began: Time,
     intent: Intent,
+    /// There was a plan, so that something can be said of pods.
+    planned: bool,
     pods: BTreeMap<Uid, PodRef>,
     /// Those that may come back in spite of the cordon, by name.
     returning: BTreeMap<Uid, String>,
@@ -43,6 +45,7 @@ impl Progress {
         let progress = Self {
             began: now,
             intent: request.intent,
+            planned: false,
             pods: BTreeMap::new(),
             returning: BTreeMap::new(),
             leaving: BTreeMap::new(),
@@ -77,11 +80,17 @@ impl Progress {
         }
     }
 
+    /// The line that a node is worth that is not ready.
+    pub fn not_ready(&self, now: Time, words: &str) -> String {
+        self.line(now, "node", &format!("{words}: its pods may not end"))
+    }
+
     /// The lines that a notice is worth.
     pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
         let (topic, text) = match notice {
             Notice::Phase(_) => return Vec::new(),
             Notice::Planned(plan) => {
+                self.planned = true;
                 self.planners.clear();
                 return self.plan(now, plan);
             }
@@ -284,7 +293,9 @@ impl Progress {
                 one_line(&outcome.to_string())
             ),
         )];
-        if self.intent == Intent::Drain {
+        // Nothing was counted of pods that were not seen, and nobody is to read that none is there.
+        let counted = self.planned || summary.gone + summary.kept + summary.remaining > 0;
+        if self.intent == Intent::Drain && (counted || outcome.is_success()) {
             let text = format!(
                 "{} left in {}, {} stayed, {} still here; {}, {} of them refused by a disruption budget",
                 count(summary.gone as usize, "pod"),

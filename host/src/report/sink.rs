@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use scupper_engine::{Notice, Pod, Request, Time};
+use scupper_engine::{Node, Notice, Pod, Request, Time};
+use serde_json::json;
 
-use super::{Progress, notice_to_json};
+use super::{Progress, not_ready, notice_to_json};
 
 /// How notices are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Sink {
     format: Format,
     request: Request,
     progress: Progress,
+    /// The node was not ready when it was last seen.
+    told_not_ready: bool,
     out: Box<dyn Write + Send>,
 }
 
@@ -35,6 +38,7 @@ impl Sink {
             format,
             request: request.clone(),
             progress,
+            told_not_ready: false,
             out,
         }
     }
@@ -42,6 +46,25 @@ impl Sink {
     /// Names the pods that notices will only give the UID of.
     pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
         self.progress.know(pods);
+    }
+
+    /// Learns of the node, and tells of one that is not ready once: its pods may never end.
+    pub fn node(&mut self, now: Time, node: &Node) {
+        let words = not_ready(node, now);
+        let news = words.filter(|_| !self.told_not_ready);
+        self.told_not_ready = not_ready(node, now).is_some();
+        let Some(words) = news else { return };
+        let line = match self.format {
+            Format::Human => self.progress.not_ready(now, &words),
+            Format::Json => {
+                let kind = json!({
+                    "time": now.as_millis(), "drain": self.request.name, "node": self.request.node, "kind": "nodeNotReady",
+                    "message": words,
+                });
+                kind.to_string()
+            }
+        };
+        tell(&mut self.out, &[line]);
     }
 
     /// Tells one notice.

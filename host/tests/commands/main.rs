@@ -27,3 +27,4 @@ mod status;
 mod stopping;
 mod terminal;
 mod uncordoning;
+mod words;

@@ -105,6 +105,8 @@ fn a_deadline_in_the_past_ends_at_once_and_changes_nothing() {
         ..request()
     });
     host.does("").ends(&exceeded(&[]));
+    // Nobody has seen which pods are there, so nobody says that there is none.
+    assert_eq!(exceeded(&[]).to_string(), "the deadline passed");
 }
 
 #[test]

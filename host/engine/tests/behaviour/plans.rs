@@ -298,7 +298,8 @@ fn a_plan_that_does_not_hold_ends_the_drain_and_names_the_policy() {
         .does("");
     host.ends(&Outcome::PolicyFailed {
         policy: "bad".to_owned(),
-        message: "its plan does not hold: pod a is to leave and stands in no wave: put it in one".to_owned(),
+        message: "its plan does not hold: pod ns/a (UID a) is to leave and stands in no wave: put it in one"
+            .to_owned(),
     });
 }
 

@@ -122,6 +122,7 @@ impl Rehearsal {
             pods,
             result,
             budgets: Some(budgets),
+            not_ready: None,
             answers: None,
         }
     }

@@ -2,6 +2,7 @@
 //! Kubernetes Event about the node in which it says more.
 
 use crate::cluster::Note;
+use crate::triggers::slm::ENDS;
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,28 +59,39 @@ impl Told {
 
     /// With what the driver told of it. That it succeeded is said by the LifecycleEvent alone.
     pub(super) fn with(self, event: &str, notes: &[Note]) -> Self {
-        let told = notes.iter().find_map(|note| Self::of_note(event, note));
+        // The drain's own end comes first: of the event the driver may say the same in other words, sooner or later.
+        let own = notes.iter().find_map(|note| Self::of_outcome(event, note));
+        let told = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
         match told {
             Some(told) if (told.end == End::Done) == (self.end == End::Done) => told,
             _ => self,
         }
     }
 
-    fn of_note(event: &str, note: &Note) -> Option<Self> {
-        let told = |end, outcome: &str, message| Self {
-            end,
-            outcome: outcome.to_owned(),
-            message,
-        };
-        if note.reason == "EventFailed" {
-            let why = note
-                .text
-                .strip_prefix(&format!("LifecycleEvent {event} failed: "))?;
-            return Some(told(End::Failed, "Failed", format!("Failed: {why}")));
-        }
+    /// What the driver says of a drain that ended.
+    fn of_outcome(event: &str, note: &Note) -> Option<Self> {
         let end = end_of(&note.reason)?;
         let rest = note.text.strip_prefix(&format!("{event} after "))?;
-        Some(told(end, &note.reason, format!("{} in {rest}", note.reason)))
+        Some(Self {
+            end,
+            outcome: note.reason.clone(),
+            message: format!("{} in {rest}", note.reason),
+        })
+    }
+
+    /// What the driver says of an event that failed, which may never have become a drain.
+    fn of_event(event: &str, note: &Note) -> Option<Self> {
+        let why = note
+            .text
+            .strip_prefix(&format!("LifecycleEvent {event} failed: "))
+            .filter(|_| note.reason == "EventFailed")?;
+        let known = ENDS.into_iter().find(|(begins, _)| why.starts_with(begins));
+        let outcome = known.map_or("Failed", |(_, name)| name);
+        Some(Self {
+            end: end_of(outcome).unwrap_or(End::Failed),
+            outcome: outcome.to_owned(),
+            message: format!("{outcome}: {why}"),
+        })
     }
 }
 
@@ -122,6 +134,28 @@ mod tests {
             (told.end, told.message.as_str()),
             (End::Failed, "Failed: no such flag")
         );
+        // An end has one name, whichever of the driver's words of it come first, or alone.
+        for (why, name, end) in [
+            ("cancelled: the event was deleted", "Cancelled", End::Cancelled),
+            (
+                "the deadline passed; still there: shop/db",
+                "DeadlineExceeded",
+                End::Deadline,
+            ),
+            ("policy slurm: no", "PolicyFailed", End::Policy),
+        ] {
+            let of_drain = note(name, &format!("drain-a after 2s: {why}"));
+            let of_event = note("EventFailed", &format!("LifecycleEvent drain-a failed: {why}"));
+            for notes in [
+                vec![of_drain.clone()],
+                vec![of_event.clone()],
+                vec![of_drain.clone(), of_event.clone()],
+                vec![of_event, of_drain],
+            ] {
+                let told = Told::of_state(Some("Failed")).with("drain-a", &notes);
+                assert_eq!((&told.end, told.outcome.as_str()), (&end, name), "{notes:?}");
+            }
+        }
         // Whoever may write Events may not say that a node is drained.
         let notes = [note("Drained", "drain-a after 2s: all gone")];
         for state in [Some("Failed"), Some("SlaExpired"), None] {

@@ -71,8 +71,11 @@ impl<'a> Follower<'a> {
             hands.options.clock.now(),
         );
         if let Some(first) = first {
-            // What there was before is no news.
-            news.hear(&event, &first, hands.options.clock.now());
+            // What there was before is no news, but for what will hold the pods.
+            let before = news.hear(&event, &first, hands.options.clock.now());
+            for seen in before.iter().filter(|seen| matches!(seen, Seen::NotReady { .. })) {
+                (hands.tell)(node, seen);
+            }
         }
         Self {
             hands,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scupper_engine::{Checkpoint, HookPhase, Node, Phase, PodRef, Subject, Time, Uid};
 
 use crate::cluster::LifecycleEvent;
-use crate::report::{DriverView, NodeStatus, PlanView, Seen, WaveView};
+use crate::report::{DriverView, NodeStatus, PlanView, Seen, WaveView, not_ready};
 
 /// Conditions that say something of a drain.
 const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
@@ -29,6 +29,7 @@ pub(super) struct News {
     /// The cordon was lifted by somebody else.
     lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
+    not_ready: bool,
     state: String,
     deadline: Option<Time>,
 }
@@ -45,6 +46,7 @@ impl News {
         self.names
             .extend(pods.map(|pod| (pod.id.uid.clone(), pod.id.clone())));
         let mut news: Vec<_> = self.of_event(&event.name, status).into_iter().collect();
+        news.extend(self.of_readiness(&status.node, now));
         news.extend(self.of_conditions(status));
         // What stands there of another drain is no news of this one.
         let mark = status.node.checkpoint.as_ref();
@@ -70,6 +72,13 @@ impl News {
             state: wish.state.clone(),
             deadline: wish.deadline,
         })
+    }
+
+    /// Once for each time that it is not.
+    fn of_readiness(&mut self, node: &Node, now: Time) -> Option<Seen> {
+        let words = not_ready(node, now);
+        let known = std::mem::replace(&mut self.not_ready, words.is_some());
+        words.filter(|_| !known).map(|words| Seen::NotReady { words })
     }
 
     /// What stands there from before is no news.

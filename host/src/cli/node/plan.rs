@@ -65,6 +65,9 @@ fn tell(plans: &[Planned], format: Format) -> Exit {
             Format::Human => plan_for_people(planned),
             Format::Json => {
                 let mut json = crate::report::planned_to_json(&planned.node, &planned.pods, &planned.result);
+                if let (Some(fields), Some(words)) = (json.as_object_mut(), &planned.not_ready) {
+                    fields.insert("notReady".to_owned(), words.as_str().into());
+                }
                 if let (Some(fields), Some(answers)) = (json.as_object_mut(), &planned.answers) {
                     fields.insert("answers".to_owned(), crate::report::answers_to_json(answers));
                 }
@@ -88,7 +91,10 @@ fn tell(plans: &[Planned], format: Format) -> Exit {
 }
 
 pub(crate) fn plan_for_people(planned: &Planned) -> String {
-    let node = &planned.node;
+    let node = match &planned.not_ready {
+        Some(words) => &format!("{} ({words})", planned.node),
+        None => &planned.node,
+    };
     let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
     match &planned.result {
         Ok(plan) => {

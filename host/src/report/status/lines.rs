@@ -4,6 +4,7 @@ use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
 
 use super::budgets::{blocking, groups};
 use super::{Held, NodeStatus, NodeWish, advice};
+use crate::report::not_ready;
 use crate::report::view::HookView;
 use crate::report::words::{count, one_line};
 
@@ -30,7 +31,13 @@ pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
 /// All that comes before the pods.
 pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let node = &status.node;
-    let mut lines = vec![format!("node {}: {}", node.name, cordon_words(node))];
+    let not_ready = not_ready(node, now).map(|words| format!(", {words}"));
+    let mut lines = vec![format!(
+        "node {}: {}{}",
+        node.name,
+        cordon_words(node),
+        not_ready.unwrap_or_default()
+    )];
     lines.extend(drain_lines(status, now));
     for wish in &status.wishes {
         let deleting = if wish.deleting { ", being deleted" } else { "" };

@@ -217,15 +217,29 @@ fn is_the_events(event: &LifecycleEvent) -> bool {
     event.sla.is_some() && own.is_none() && !event.deleting
 }
 
+/// How the words of an answer begin that is the end of a drain, and that end's name: whoever follows an event from afar
+/// may see these words before, or instead of, the drain's own.
+pub const ENDS: [(&str, &str); 4] = [
+    (DEADLINE, "DeadlineExceeded"),
+    (POLICY, "PolicyFailed"),
+    (CANCELLED, "Cancelled"),
+    (LOST, "Lost"),
+];
+const DEADLINE: &str = "the deadline passed";
+const POLICY: &str = "policy ";
+const CANCELLED: &str = "cancelled: ";
+const LOST: &str = "lost: ";
+
 /// We came to an end. Only success is one for the kubelet.
 fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
     match outcome {
         Outcome::Drained | Outcome::Uncordoned { .. } => Reply::Condition(call.end.clone()),
         // The kubelet writes `SlaExpired` itself; an error would make it `Failed`.
         Outcome::DeadlineExceeded { .. } if is_the_events(event) => Reply::Empty,
+        Outcome::DeadlineExceeded { remaining } if remaining.is_empty() => Reply::Error(DEADLINE.to_owned()),
         Outcome::DeadlineExceeded { remaining } => {
             let pods: Vec<_> = remaining.iter().map(ToString::to_string).collect();
-            Reply::Error(format!("the deadline passed; still there: {}", pods.join(", ")))
+            Reply::Error(format!("{DEADLINE}; still there: {}", pods.join(", ")))
         }
         Outcome::Blocked { pods } => {
             let pods: Vec<_> = pods.iter().map(ToString::to_string).collect();
@@ -234,9 +248,9 @@ fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
                 pods.join("; ")
             ))
         }
-        Outcome::PolicyFailed { policy, message } => Reply::Error(format!("policy {policy}: {message}")),
-        Outcome::Cancelled { reason } => Reply::Error(format!("cancelled: {reason}")),
-        Outcome::Lost { reason } => Reply::Error(format!("lost: {reason}")),
+        Outcome::PolicyFailed { policy, message } => Reply::Error(format!("{POLICY}{policy}: {message}")),
+        Outcome::Cancelled { reason } => Reply::Error(format!("{CANCELLED}{reason}")),
+        Outcome::Lost { reason } => Reply::Error(format!("{LOST}{reason}")),
         Outcome::Failed { message } => Reply::Error(message.clone()),
     }
 }

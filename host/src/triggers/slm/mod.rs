@@ -35,6 +35,7 @@ mod worker;
 
 pub use ask::ask_kubelet;
 pub use board::{Board, BoardError};
+pub use claim::ENDS;
 pub use error::SlmError;
 pub use lifecycle::{
     ClaimStatus, LifecycleChange, LifecycleEvent, NodeSelection, Transition, TransitionChange,
