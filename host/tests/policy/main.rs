@@ -42,6 +42,7 @@ fn every_guest_has_a_test() {
         include_str!("../reload/resuming.rs"),
         include_str!("../requests.rs"),
         include_str!("wasi.rs"),
+        include_str!("../author/looking.rs"),
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guests");
     let files: BTreeSet<String> = std::fs::read_dir(folder)
