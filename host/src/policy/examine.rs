@@ -114,6 +114,7 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
             deadline: None,
             now,
             own_pod: None,
+            found_drained: false,
         },
         node: &nowhere(),
         pods: &[],
