@@ -147,6 +147,13 @@ image: tools plugins ## The container image, as a file. PROFILE=dev builds in a 
 bench: tools plugins ## Figures: planning, hooks, loading, reloading, a drain beside kubectl, bounds of evictions, memory, the image.
 	host/benches/run
 
+DRAINS ?= 2000
+
+.PHONY: soak
+soak: tools plugins ## DRAINS=2000 in one driver process, with faults of every kind: each ends, the driver does not grow.
+	$(call say,$(DRAINS) drains in one driver process (10 to 30 minutes))
+	SCUPPER_SOAK=$(DRAINS) SCUPPER_POLICIES="$(POLICIES)" cargo test --locked -p scupper --test soak -- --nocapture
+
 .PHONY: drain
 drain: ## Ask for a drain of a node of your cluster.
 	@printf 'apiVersion: lifecycle.k8s.io/v1alpha1\nkind: LifecycleEvent\nmetadata: {generateName: drain-$(NODE)-}\nspec: {transitionName: $(DRIVER), bindingNode: $(NODE)}\n' | kubectl create -f -

@@ -1,41 +1,180 @@
 //! What time it is. The rest of the driver asks here, so that a test can turn the hands.
+//!
+//! Everything that is timed uses [`Clock::now`], which no setting of the wall clock moves. What others read or write
+//! elsewhere is a wall time: [`Clock::wall`] for the present, [`Clock::wall_at`] and [`Clock::moment_of_wall`] for other moments.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use scupper_engine::Time;
+use scupper_engine::{Duration, Reading, Time, Timeline};
 use tokio::time::Instant;
 
-/// The clock of the driver. Sleeping is tokio's business, whose clock tests pause and advance; this one follows it.
+/// The clock of the driver. Sleeping is tokio's business, whose clock tests pause and advance; a test's clock follows it.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
-    /// The machine's.
+    /// The machine's, on one time line for the whole process.
     System,
+    /// The machine's, on a time line that began later: see [`Clock::anchored`].
+    Anchored(Timeline),
     /// Starts at a moment and goes as tokio's goes.
-    Test {
-        /// The moment it started at.
-        origin: Time,
-        /// When that was by tokio's clock.
-        started: Instant,
-    },
+    Test(Timeline, TestHands),
+}
+
+/// The hands of a test's clock. Copies of it show the same time.
+#[derive(Clone, Copy, Debug)]
+pub struct TestHands {
+    origin: Time,
+    /// When that was by tokio's clock.
+    started: Instant,
+    /// By how many milliseconds the wall clock was set.
+    offset: &'static AtomicI64,
 }
 
 impl Clock {
     /// A clock that shows `origin` now and goes as tokio's goes.
     pub fn starting_at(origin: Time) -> Self {
-        Self::Test {
+        let hands = TestHands {
             origin,
             started: Instant::now(),
+            // Tests make few clocks, and a clock must be easy to copy.
+            offset: Box::leak(Box::default()),
+        };
+        Self::Test(Timeline::starting(hands.reading()), hands)
+    }
+
+    /// The moment it is. Never goes back, and does not jump when somebody sets the wall clock.
+    pub fn now(&self) -> Time {
+        self.line().now(self.reading())
+    }
+
+    /// What the wall clock shows: for whoever reads it elsewhere, never for a timer.
+    pub fn wall(&self) -> Time {
+        self.reading().wall
+    }
+
+    /// The same clock on a time line that begins now at what the wall clock shows now. What begins long after the process
+    /// shall not be off by how the wall clock was set before; moments of other time lines go through [`Clock::moment_of`].
+    #[must_use]
+    pub fn anchored(&self) -> Self {
+        let line = Timeline::starting(self.reading());
+        match self {
+            Self::System | Self::Anchored(_) => Self::Anchored(line),
+            Self::Test(_, hands) => Self::Test(line, *hands),
         }
     }
 
-    /// The moment it is.
-    pub fn now(&self) -> Time {
-        match self {
-            Self::System => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Time::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-            }
-            Self::Test { origin, started } => *origin + started.elapsed().into(),
+    /// The moment that a wall time means, as the wall clock is set now. To be done once for each deadline.
+    pub fn moment_of_wall(&self, wall: Time) -> Time {
+        self.line().moment_of_wall(wall, self.reading())
+    }
+
+    /// What the wall clock shows at a moment, as it is set now.
+    pub fn wall_at(&self, moment: Time) -> Time {
+        self.line().wall_at(moment, self.reading())
+    }
+
+    /// The same moment as `moment` of another clock of this machine.
+    pub fn moment_of(&self, other: &Self, moment: Time) -> Time {
+        self.line().moment_of_line(moment, other.line(), self.reading())
+    }
+
+    /// Sets a test's wall clock by so many milliseconds. The machine's is not ours to set: then nothing happens.
+    pub fn step_wall(&self, millis: i64) {
+        if let Self::Test(_, hands) = self {
+            hands.offset.fetch_add(millis, Ordering::Relaxed);
         }
+    }
+
+    fn reading(&self) -> Reading {
+        match self {
+            Self::System | Self::Anchored(_) => machine(),
+            Self::Test(_, hands) => hands.reading(),
+        }
+    }
+
+    fn line(&self) -> Timeline {
+        static PROCESS: OnceLock<Timeline> = OnceLock::new();
+        match self {
+            Self::System => *PROCESS.get_or_init(|| Timeline::starting(machine())),
+            Self::Anchored(line) | Self::Test(line, _) => *line,
+        }
+    }
+}
+
+impl TestHands {
+    fn reading(self) -> Reading {
+        let steady: Duration = self.started.elapsed().into();
+        let wall = (self.origin + steady).as_millis();
+        Reading {
+            wall: Time::from_millis(wall.saturating_add_signed(self.offset.load(Ordering::Relaxed))),
+            steady,
+        }
+    }
+}
+
+/// Both clocks of the machine. The steady one stands still while the machine is suspended, as timers do.
+fn machine() -> Reading {
+    static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
+    let steady = BEGUN.get_or_init(std::time::Instant::now).elapsed();
+    let wall: Duration = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .into();
+    Reading {
+        wall: Time::from_millis(wall.as_millis()),
+        steady: steady.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn at(secs: u64) -> Time {
+        Time::from_millis(secs * 1000)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn setting_the_wall_clock_moves_no_timer() {
+        let clock = Clock::starting_at(at(100_000));
+        for step in [HOUR, -3 * HOUR, 2 * HOUR] {
+            let before = clock.now();
+            clock.step_wall(step);
+            assert_eq!(clock.now(), before, "set by {step} ms");
+            tokio::time::advance(std::time::Duration::from_secs(5)).await;
+            assert_eq!(clock.now(), before + Duration::from_secs(5), "set by {step} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_read_is_a_wall_time() {
+        let clock = Clock::starting_at(at(100_000));
+        clock.step_wall(-HOUR);
+        assert_eq!(clock.wall(), at(96_400));
+        assert_eq!(clock.wall_at(at(100_060)), at(96_460));
+        assert_eq!(clock.moment_of_wall(at(96_460)), at(100_060));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_later_time_line_begins_at_the_wall_and_knows_the_moments_of_the_first() {
+        let first = Clock::starting_at(at(100_000));
+        first.step_wall(HOUR);
+        let second = first.anchored();
+        assert_eq!(second.now(), at(103_600));
+        assert_eq!(second.moment_of(&first, at(100_060)), at(103_660));
+        first.step_wall(-HOUR);
+        assert_eq!(second.now(), at(103_600), "it is not moved either");
+        assert_eq!(second.wall(), at(100_000));
+    }
+
+    #[test]
+    fn the_machines_clock_shows_the_wall_time_at_first() {
+        let (now, wall) = (Clock::System.now(), Clock::System.wall());
+        let apart = now.since(wall).max(wall.since(now));
+        assert!(apart < Duration::from_secs(60), "{now:?} and {wall:?}");
+        assert!(Clock::System.now() >= now);
     }
 }

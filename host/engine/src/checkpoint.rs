@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{HookPhase, Intent, Outcome, Subject, Time, Uid};
+use crate::{HookPhase, Intent, Node, Outcome, Subject, Time, Uid};
 
 /// Where a drain stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +97,22 @@ impl Checkpoint {
                 reason: String::from("the driver restarted while rolling back"),
             }),
             _ => None,
+        }
+    }
+
+    /// Where a process goes on that has just been given the right to work at the node. `node` was read after that and is
+    /// the only truth about this request; `None`: there is no such node. `remembered` was read before, while another process
+    /// may still have been at work: it only counts when the node that it was written for is not there any more, so that the
+    /// request is not begun anew at another node of the same name.
+    pub fn to_go_on_from(request: &str, remembered: Option<Self>, node: Option<&Node>) -> Option<Self> {
+        let of_request = |mark: &Self| mark.id == request;
+        let remembered = remembered.filter(of_request);
+        let written_for = remembered.as_ref().and_then(|mark| mark.node.clone());
+        match node {
+            Some(node) if written_for.is_none_or(|uid| uid == node.uid) => {
+                node.checkpoint.clone().filter(of_request)
+            }
+            _ => remembered,
         }
     }
 

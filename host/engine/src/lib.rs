@@ -34,6 +34,7 @@ mod pod;
 mod reason;
 mod request;
 mod time;
+mod timeline;
 
 pub use authors::signed;
 pub use budget::{Budget, Guard, Operator, Requirement, Selector, UnhealthyPods};
@@ -52,3 +53,4 @@ pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Ui
 pub use reason::Reason;
 pub use request::{Filters, Intent, LEAST_RACES, PolicyInfo, Request, Settings};
 pub use time::{Duration, Time};
+pub use timeline::{Reading, Timeline};

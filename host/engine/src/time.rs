@@ -52,7 +52,8 @@ impl Duration {
         self.0 / 1000
     }
 
-    /// This span without `other`; zero where `other` is the longer one.
+    /// What is left of the span after `other`; zero when that is longer.
+    #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

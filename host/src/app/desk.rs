@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Event, Outcome, Phase, Request};
+use scupper_engine::{Checkpoint, Event, Outcome, Phase, Request, Time};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
@@ -17,6 +17,7 @@ use super::lease::{Guard, Seats};
 use super::opening::Opening;
 use super::reporter::Output;
 use super::terms::Terms;
+use crate::clock::Clock;
 use crate::policy::Catalogue;
 use crate::report::{Format, Metrics};
 use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
@@ -43,6 +44,8 @@ pub(crate) struct Desk {
 
 struct Current {
     id: String,
+    /// The drain's own: what the doors say is translated.
+    clock: Clock,
     orders: mpsc::Sender<Event>,
     drive: JoinHandle<Option<Outcome>>,
 }
@@ -93,7 +96,10 @@ impl Desk {
 
     /// What a former process was at for the cordon door.
     pub(crate) fn left_by_cordon(&self) -> Option<cordon::Left> {
-        self.checkpoint.as_ref().and_then(super::cordon::left)
+        let left = self.checkpoint.as_ref().and_then(super::cordon::left)?;
+        let deadline = left.deadline;
+        let deadline = deadline.map(|deadline| self.tools.clock.moment_of_wall(deadline));
+        Some(cordon::Left { deadline, ..left })
     }
 
     /// What a former process was at for LifecycleEvents.
@@ -208,7 +214,9 @@ impl Desk {
                 name: checkpoint.name.clone(),
                 trigger: checkpoint.trigger.clone(),
                 intent: checkpoint.intent(),
-                deadline: checkpoint.deadline,
+                deadline: checkpoint
+                    .deadline
+                    .map(|deadline| self.tools.clock.moment_of_wall(deadline)),
                 flags: None,
             };
             self.start(&wish, Some(checkpoint));
@@ -220,8 +228,17 @@ impl Desk {
         let Some(current) = self.current.as_ref().filter(|current| current.id == id) else {
             return;
         };
+        let order = match order {
+            Event::Deadline(deadline) => Event::Deadline(self.on_line_of(&current.clock, deadline)),
+            order => order,
+        };
         // A drive that is over takes no orders; its end is on its way to us.
         current.orders.send(order).await.unwrap_or_default();
+    }
+
+    /// A door's deadline by the clock of a drain.
+    fn on_line_of(&self, clock: &Clock, deadline: Option<Time>) -> Option<Time> {
+        deadline.map(|deadline| clock.moment_of(&self.tools.clock, deadline))
     }
 
     fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
@@ -230,18 +247,20 @@ impl Desk {
             forbidden_timeout: begun.settings.forbidden_timeout.into(),
             ..self.seats.clone()
         };
+        let clock = self.tools.clock.anchored();
         let request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
             trigger: wish.trigger.clone(),
             intent: wish.intent,
             node: self.node.clone(),
-            deadline: wish.deadline,
+            deadline: self.on_line_of(&clock, wish.deadline),
             settings: begun.settings,
             policies: Vec::new(),
         };
         let (orders, inbox) = mpsc::channel(ORDERS);
         let mut tools = self.tools.clone();
+        tools.clock = clock;
         tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
         let guard = Guard {
             seats,
@@ -271,6 +290,7 @@ impl Desk {
             .send_replace(Standing::Working { id: wish.id.clone() });
         self.current = Some(Current {
             id: wish.id.clone(),
+            clock,
             orders,
             drive,
         });

@@ -188,6 +188,8 @@ impl Drive {
         match task {
             Task::Plan { policy, draft } => {
                 let (request, view, started, found_drained) = self.snapshot();
+                // What the engine drafted for: the watch may show other pods by now.
+                let view = view.with_pods(self.drain.pods_to_plan());
                 let policies = Arc::clone(&self.policies);
                 let planning = async move {
                     let info = calls::info(&request, started, found_drained, now);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Answer, Event, Node, Plan, Pod, Uid};
+use scupper_engine::{Event, Node, Plan, Pod, Uid};
 
 /// The node and its pods as last heard.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,8 @@ impl View {
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
             Event::Node(node) => self.node.clone_from(node),
-            Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => {
+            // An answered list is left to the engine: it may be older than what the watch has told since.
+            Event::Pods(pods) => {
                 self.pods = pods.iter().map(|pod| (pod.id.uid.clone(), pod.clone())).collect();
             }
             Event::PodApplied(pod) => {
@@ -35,6 +36,14 @@ impl View {
 
     pub(crate) fn pods(&self) -> impl Iterator<Item = &Pod> {
         self.pods.values()
+    }
+
+    /// The same node with exactly these pods: those that a planner is to decide on.
+    pub(crate) fn with_pods(&self, pods: &[Pod]) -> Self {
+        Self {
+            node: self.node.clone(),
+            pods: pods.iter().map(|pod| (pod.id.uid.clone(), pod.clone())).collect(),
+        }
     }
 
     /// The pods that a draft is about: a planner must be shown those and no others.

@@ -167,8 +167,9 @@ impl Cluster {
         &self.shared.told
     }
 
+    /// What is written for others to read.
     pub(super) fn now(&self) -> Time {
-        self.shared.clock.now()
+        self.shared.clock.wall()
     }
 
     /// The API group of the lifecycle objects.

@@ -7,6 +7,7 @@
 )]
 
 mod agent;
+mod clock_steps;
 mod conditions;
 mod diagnosing;
 mod displaying;

@@ -166,14 +166,17 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "BudgetDeleted",
             "Crash",
             "Forbidden",
+            "ClockStep",
         ],
     ),
+    ("clock", &["set back", "set forward"]),
     (
         "ending",
         &[
             "resumed",
             "resumed after a cancel",
             "begun anew",
+            "taken over with a stale copy",
             "uncordon after a drain",
             "drain after a drain",
             "own pod evicted",

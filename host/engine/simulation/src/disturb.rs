@@ -39,10 +39,17 @@ impl World {
                 }
             }
             Disturbance::Crash => self.kill("a crash"),
+            Disturbance::ClockStep(millis) => self.set_clock(millis),
             Disturbance::Break(stream) => self.break_watch(stream),
             other => self.interfere(other),
         }
         Ok(())
+    }
+
+    fn set_clock(&mut self, millis: i64) {
+        let way = if millis < 0 { "set back" } else { "set forward" };
+        self.coverage.count("clock", way);
+        self.clock.step(millis);
     }
 
     fn interfere(&mut self, disturbance: Disturbance) {
@@ -139,6 +146,7 @@ impl Disturbance {
             Self::BudgetDeleted(_) => "BudgetDeleted",
             Self::Crash => "Crash",
             Self::Forbidden(_) => "Forbidden",
+            Self::ClockStep(_) => "ClockStep",
             Self::Order(..) => "Order",
         }
     }

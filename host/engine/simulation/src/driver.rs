@@ -32,6 +32,7 @@ impl World {
         self.requests = 0;
         self.stop = None;
         self.referee.begin_episode();
+        self.copies.begin_episode();
         let at = self.now + self.scenario.patience;
         self.queue.push(
             at,
@@ -45,13 +46,12 @@ impl World {
     /// A process begins: it reads the node's annotation and goes on from there, or begins anew.
     pub(crate) fn start(&mut self) -> Checked {
         self.incarnation += 1;
-        let now = Time::from_millis(self.now);
-        let node = self.cluster.node.as_ref();
-        let mark = node.and_then(|node| node.checkpoint.clone());
-        let mark = mark.filter(|mark| mark.id == self.request.id);
-        self.referee.restart(self.now, &self.request, mark.as_ref());
+        self.clock.begin_process(self.now);
+        let now = self.process_now();
+        let (request, truth) = self.requests_of_process();
+        let (mark, standing) = self.left_behind();
+        self.referee.restart(self.now, &truth, standing.as_ref());
         self.note(|| format!("process starts, checkpoint {mark:?}"));
-        let request = self.request.clone();
         self.drain = Some(match mark {
             Some(checkpoint) => {
                 self.coverage.count("ending", "resumed");
@@ -109,9 +109,10 @@ impl World {
     /// Takes everything out of the engine that it has, and holds it against the invariants.
     pub(crate) fn settle(&mut self) -> Checked {
         let counted = self.referee.finished;
+        self.referee.process_now = self.process_now();
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    tells {notice:?}"));
-            self.referee.notice(self.now, &notice, &self.request)?;
+            self.referee.notice(&notice, &self.request)?;
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));
@@ -125,6 +126,12 @@ impl World {
             Referee::saves_the_cancel(&task, outcome)?;
             self.referee
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
+            if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {
+                let first = self.request.policies.iter().find(|policy| policy.planner);
+                let is_first = first.is_some_and(|first| first.name == *policy);
+                self.referee
+                    .shows_the_draft(draft, drain.pods_to_plan(), is_first)?;
+            }
             if !matches!(task, Task::Plan { .. } | Task::Step { .. }) {
                 self.requests += 1;
             }
@@ -292,6 +299,8 @@ impl World {
         asked: Option<&(CommandId, Task)>,
         snapshot: Option<u64>,
     ) -> Checked {
+        let (event, truth) = self.orders_of_process(event);
+        let now = self.process_now();
         let Some(drain) = &mut self.drain else {
             return Ok(());
         };
@@ -299,16 +308,17 @@ impl World {
             .note(self.now - crate::world::START, || format!("{event:?}"));
         let own = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
         self.referee
-            .hear(self.now, &event, asked, snapshot, &self.cluster, own);
-        drain.handle_event(Time::from_millis(self.now), event);
+            .hear(self.now, &truth, asked, snapshot, &self.cluster, own);
+        drain.handle_event(now, event);
         self.settle()
     }
 
     pub(crate) fn timeout(&mut self) -> Checked {
+        let now = self.process_now();
         if let Some(drain) = &mut self.drain {
             self.trace
                 .note(self.now - crate::world::START, || String::from("timeout"));
-            drain.handle_timeout(Time::from_millis(self.now));
+            drain.handle_timeout(now);
         }
         self.settle()
     }

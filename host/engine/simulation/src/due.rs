@@ -94,6 +94,8 @@ pub(crate) enum Disturbance {
     Crash,
     /// For so many milliseconds the API server refuses whatever it is asked to write, as after a restart.
     Forbidden(u64),
+    /// Somebody sets the wall clock of the driver's machine, forward or backward by so many milliseconds.
+    ClockStep(i64),
     /// An order that found no process, given again, in the episode of that number.
     Order(u32, Box<Event>),
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-use scupper_engine::{
-    CommandId, Drain, HookPhase, Intent, Outcome, Reason, Request, Task, Time, Uid, Verdict,
-};
+use scupper_engine::{CommandId, Drain, HookPhase, Intent, Outcome, Reason, Request, Task, Uid, Verdict};
 
 use crate::cluster::{Cluster, Owner};
 use crate::coverage::Coverage;
@@ -38,7 +36,7 @@ impl Referee {
         self.ends_in_time(now, drain)?;
         if !self.finished {
             self.waiting(drain, request, coverage)?;
-            self.no_silence(now, drain, outstanding)?;
+            self.no_silence(drain, outstanding)?;
         }
         Ok(())
     }
@@ -189,15 +187,11 @@ impl Referee {
     }
 
     /// Invariant 7: whoever waits has asked for something or set a timer.
-    fn no_silence(&self, now: u64, drain: &Drain, outstanding: &BTreeMap<CommandId, Task>) -> Checked {
+    fn no_silence(&self, drain: &Drain, outstanding: &BTreeMap<CommandId, Task>) -> Checked {
         if self.knowledge.paused.is_some() || !self.knowledge.is_complete() {
             return Ok(());
         }
-        if !outstanding.is_empty()
-            || drain
-                .poll_timeout()
-                .is_some_and(|timer| timer > Time::from_millis(now))
-        {
+        if !outstanding.is_empty() || drain.poll_timeout().is_some_and(|timer| timer > self.process_now) {
             return Ok(());
         }
         if self.decided.is_some() {

@@ -213,9 +213,17 @@ impl Knowledge {
         }
         self.heard += 1;
         self.told_at.insert(uid.clone(), self.heard);
-        // A pod does not come back to life: such news is old.
+        // A pod does not come back to life, and no deletion is ever taken back: such news is old.
         if !self.finished.contains(uid) || pod.is_finished() {
-            self.there.insert(uid.clone(), pod.clone());
+            let told = self.there.get(uid).and_then(|known| known.deletion);
+            let deletion = pod.deletion.or(told);
+            self.there.insert(
+                uid.clone(),
+                Pod {
+                    deletion,
+                    ..pod.clone()
+                },
+            );
         }
     }
 

@@ -17,6 +17,7 @@
 
 mod budgets;
 mod cast;
+mod clock;
 mod cluster;
 mod coverage;
 mod disturb;
@@ -35,11 +36,12 @@ mod rng;
 mod run;
 mod scenario;
 mod server;
+mod takeover;
 mod trace;
 mod violation;
 mod watch;
 mod world;
 
 pub use coverage::{Coverage, EXPECTED};
-pub use run::{Report, Stop, Tally, narrate, run, run_many};
+pub use run::{Faults, Report, Stop, Tally, narrate, run, run_many};
 pub use violation::{INVARIANTS, Violation};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Checkpoint, Plan, Pod, Settings, Uid, Verdict};
+use scupper_engine::{Checkpoint, Plan, Pod, Settings, Time, Uid, Verdict};
 
 use crate::violation::{Checked, broken};
 
@@ -57,7 +57,7 @@ impl Plans {
     /// The engine says which plan it carries out.
     pub(crate) fn adopted(
         &mut self,
-        now: u64,
+        now: Time,
         plan: &Plan,
         planners: bool,
         settings: &Settings,
@@ -209,10 +209,10 @@ fn controller(pod: &Pod) -> String {
 }
 
 /// It has been ending for longer than the settings wait for, in whole seconds.
-fn is_left_behind(now: u64, pod: &Pod, settings: &Settings) -> bool {
+fn is_left_behind(now: Time, pod: &Pod, settings: &Settings) -> bool {
     let timeout = settings.filters.skip_wait_for_delete_timeout.as_millis();
-    let at = pod.deletion.map(|deletion| deletion.at.as_millis());
-    timeout > 0 && at.is_some_and(|at| now >= at + timeout + 1000)
+    let at = pod.deletion.map(|deletion| deletion.at);
+    timeout > 0 && at.is_some_and(|at| now.since(at).as_millis() >= timeout + 1000)
 }
 
 /// How pods leave.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::mem::Discriminant;
 
 use scupper_engine::{
-    Answer, Checkpoint, CommandId, Event, EvictAnswer, HookPhase, HookStep, Intent, Notice, Outcome, Phase,
-    PlanAnswer, PodRef, Reason, Request, StepOutcome, Subject, Task, Uid, Verdict,
+    Answer, Checkpoint, CommandId, Decision, Event, EvictAnswer, HookPhase, HookStep, Intent, Notice,
+    Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Reason, Request, StepOutcome, Subject, Task, Time, Uid,
+    Verdict,
 };
 
 use crate::cluster::{Cluster, NODE};
@@ -28,6 +29,8 @@ pub(crate) struct Referee {
     pub(crate) finished: bool,
     /// When an outcome was first seen.
     pub(crate) decided: Option<u64>,
+    /// What this process takes for now.
+    pub(crate) process_now: Time,
     /// When this process began.
     pub(crate) since: u64,
     /// An event since then cannot have been looked at.
@@ -189,6 +192,25 @@ impl Referee {
                 format!("it ends as {outcome:?} and saves as cancelled: {saved:?}"),
             )
         }
+    }
+
+    /// Invariant 1: a planner is shown every pod of its draft. A chain plans for the pods as they were when it began, so
+    /// only the first planner must see the latest deletions.
+    pub(crate) fn shows_the_draft(&self, draft: &Plan, pods: &[Pod], is_first: bool) -> Checked {
+        let shown = |uid: &Uid| pods.iter().find(|pod| pod.id.uid == *uid);
+        for Decision { pod: uid, .. } in &draft.decisions {
+            let Some(pod) = shown(uid) else {
+                return broken(
+                    1,
+                    format!("a planner has to decide on {uid}, which it is not shown"),
+                );
+            };
+            let told = self.knowledge.there.get(uid).and_then(|known| known.deletion);
+            if is_first && told.is_some() && pod.deletion.is_none() {
+                return broken(1, format!("a planner is shown {uid} without its deletion"));
+            }
+        }
+        Ok(())
     }
 
     fn removal(
@@ -360,15 +382,20 @@ impl Referee {
     }
 
     /// The engine tells something.
-    pub(crate) fn notice(&mut self, now: u64, notice: &Notice, request: &Request) -> Checked {
+    pub(crate) fn notice(&mut self, notice: &Notice, request: &Request) -> Checked {
         if self.finished {
             return broken(6, format!("tells something after it has finished: {notice:?}"));
         }
         match notice {
             Notice::Planned(plan) => {
                 let planners = request.policies.iter().any(|policy| policy.planner);
-                self.plans
-                    .adopted(now, plan, planners, &request.settings, &self.knowledge.there)
+                self.plans.adopted(
+                    self.process_now,
+                    plan,
+                    planners,
+                    &request.settings,
+                    &self.knowledge.there,
+                )
             }
             Notice::WaveOverdue { name } => {
                 self.plans.overdue(name);

@@ -241,6 +241,12 @@ impl World {
             _ => node.checkpoint = None,
         });
         self.coverage.count("node write", "written");
+        let mark = self
+            .cluster
+            .node
+            .as_ref()
+            .and_then(|node| node.checkpoint.as_ref());
+        self.copies.written(mark);
         let version = version.map(|version| version.to_string()).unwrap_or_default();
         Ok(Answer::Written { version })
     }

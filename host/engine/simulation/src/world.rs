@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{CommandId, Drain, Event, Intent, Request, Settings, Task};
 
+use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::coverage::Coverage;
 use crate::due::{Due, Stream};
 use crate::queue::Queue;
 use crate::referee::Referee;
 use crate::rng::Rng;
+use crate::run::Faults;
 use crate::scenario::{Mood, Scenario};
+use crate::takeover::Copies;
 use crate::trace::Trace;
 use crate::violation::{Broken, Checked, broken};
 
@@ -23,6 +26,8 @@ const STEPS: u64 = 60_000;
 /// See the module.
 pub(crate) struct World {
     pub(crate) now: u64,
+    pub(crate) clock: Clock,
+    pub(crate) copies: Copies,
     pub(crate) rng: Rng,
     pub(crate) scenario: Scenario,
     pub(crate) cluster: Cluster,
@@ -74,9 +79,12 @@ pub(crate) struct Channel {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, traced: bool) -> Self {
+    pub(crate) fn new(seed: u64, traced: bool, faults: Faults) -> Self {
         let mut rng = Rng::new(seed);
-        let scenario = Scenario::new(&mut rng);
+        let mut scenario = Scenario::new(&mut rng);
+        if faults == Faults::First {
+            scenario.leave_out_later_faults();
+        }
         let settings = scenario.settings.clone();
         let request = Request {
             id: String::new(),
@@ -94,6 +102,8 @@ impl World {
         };
         let mut world = Self {
             now: START,
+            clock: Clock::new(),
+            copies: Copies::new(Rng::new(!seed), scenario.faults.waits_for_its_turn),
             rng,
             cluster: Cluster::new(scenario.cordon),
             queue: Queue::default(),
@@ -172,11 +182,7 @@ impl World {
     }
 
     fn tick(&mut self) -> Checked {
-        let timer = self
-            .drain
-            .as_ref()
-            .and_then(Drain::poll_timeout)
-            .map(scupper_engine::Time::as_millis);
+        let timer = self.timer();
         let next = self.queue.next_at();
         if self.drain.is_some() && self.rng.chance(self.scenario.faults.early_timer) {
             self.coverage.count("watch", "early timer");

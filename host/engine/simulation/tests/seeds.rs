@@ -1,12 +1,22 @@
 //! A hundred thousand worlds keep every promise, every fault was met in them, and a seed always tells the same story.
+//! Besides those, each day has worlds of its own.
 
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 
-use scupper_engine_simulation::{Stop, run, run_many};
+use std::io::Write as _;
+use std::time::{Duration, SystemTime};
+
+use scupper_engine_simulation::{Faults, Stop, run, run_many};
 
 /// So many worlds are run by every `cargo test`; the `simulate` binary runs any number.
 const WORLDS: u64 = 100_000;
+/// So many more are run that no other day has.
+const WORLDS_OF_A_DAY: u64 = 25_000;
+/// The worlds of days begin far behind those that are run on every day.
+const FIRST_OF_DAYS: u64 = 1_000_000_000;
+/// Repeats the worlds of that day.
+const DAY: &str = "SCUPPER_SIMULATION_DAY";
 /// The machine that the time budget is reckoned for has two cores.
 const THREADS: usize = 2;
 
@@ -25,6 +35,37 @@ fn every_promise_holds_in_a_hundred_thousand_worlds_that_meet_every_fault() {
 }
 
 #[test]
+fn every_promise_holds_in_the_worlds_of_the_day() {
+    if skip::left_out("simulation") {
+        return;
+    }
+    let day = match std::env::var(DAY) {
+        Ok(day) => day.parse().unwrap_or_else(|error| panic!("{DAY}={day}: {error}")),
+        Err(_) => days_since_1970(),
+    };
+    let first = FIRST_OF_DAYS + day * WORLDS_OF_A_DAY;
+    // Not by a macro: those are hidden while a test passes.
+    writeln!(
+        std::io::stderr(),
+        "simulation: day {day}, worlds {first} to {}; repeat them with {DAY}={day}",
+        first + WORLDS_OF_A_DAY - 1
+    )
+    .unwrap();
+    let tally = run_many(first..first + WORLDS_OF_A_DAY, THREADS, Stop::AtFirst);
+    if let Some(violation) = tally.violations.first() {
+        panic!("day {day}: {violation}\nadd the seed to regressions.txt once it is mended");
+    }
+    assert_eq!(tally.worlds, WORLDS_OF_A_DAY);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the day chooses the worlds")]
+fn days_since_1970() -> u64 {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs() / DAY.as_secs())
+}
+
+#[test]
 fn seeds_that_once_broke_a_promise_keep_it() {
     let list = include_str!("../regressions.txt");
     let seeds: Vec<u64> = list
@@ -34,8 +75,10 @@ fn seeds_that_once_broke_a_promise_keep_it() {
         .collect();
     assert!(!seeds.is_empty(), "regressions.txt names no seed");
     for seed in seeds {
-        if let Err(violation) = run(seed) {
-            panic!("{violation}");
+        for faults in [Faults::First, Faults::All] {
+            if let Err(violation) = run(seed, faults) {
+                panic!("{faults:?} faults: {violation}");
+            }
         }
     }
 }
@@ -43,8 +86,8 @@ fn seeds_that_once_broke_a_promise_keep_it() {
 #[test]
 fn a_seed_gives_the_same_commands_every_time() {
     for seed in 0..300 {
-        let first = run(seed).map(|report| (report.hash, report.took, report.requests));
-        let second = run(seed).map(|report| (report.hash, report.took, report.requests));
+        let first = run(seed, Faults::All).map(|report| (report.hash, report.took, report.requests));
+        let second = run(seed, Faults::All).map(|report| (report.hash, report.took, report.requests));
         assert_eq!(first.ok(), second.ok(), "seed {seed}");
     }
 }

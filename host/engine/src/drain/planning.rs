@@ -36,6 +36,12 @@ pub(super) enum Planned {
 }
 
 impl Drain {
+    /// The pods that the planner under way decides on, as they were when the chain began; none while no planner works.
+    /// They are what its draft is for: other sources may be older or newer.
+    pub fn pods_to_plan(&self) -> &[Pod] {
+        self.chain.as_ref().map_or(&[], |chain| &chain.pods)
+    }
+
     /// Plans the drain once the node, its pods and their budgets are known. Nothing has been changed before.
     pub(super) fn plan_first(&mut self) {
         if self.request.intent == Intent::Uncordon {

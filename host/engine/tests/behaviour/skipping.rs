@@ -1,7 +1,9 @@
 //! `--skip-wait-for-delete-timeout` in the middle of a drain: a pod that has been ending for too long is left behind.
 
 use crate::harness::{Host, ending, planner, pod, request};
-use scupper_engine::{Duration, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave};
+use scupper_engine::{
+    Duration, Event, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave,
+};
 
 /// A drain that waits for no pod that has been ending for more than ten seconds.
 fn impatient(policies: Vec<PolicyInfo>) -> Host {
@@ -70,4 +72,23 @@ fn whoever_did_not_ask_for_it_waits() {
         matches!(&waiting[..], [(_, Reason::TerminatingPastGrace { .. })]),
         "{waiting:?}"
     );
+}
+
+#[test]
+fn late_news_does_not_take_a_deletion_back() {
+    let mut host = impatient(Vec::new());
+    let web = pod("web");
+    // Its grace ends after 30 seconds.
+    let deleted = ending(web.clone());
+    host.begin(std::slice::from_ref(&web))
+        .written("cordon")
+        .accepted("evict web")
+        .hear(Event::PodApplied(deleted))
+        .hear(Event::PodApplied(web.clone()));
+    host.wait(38_000);
+    host.waits("ns/web TerminatingPastGrace");
+    // A list that was asked for long ago.
+    host.hear(Event::Pods(vec![web]));
+    host.wait(3_000).does("list-pods");
+    host.waits("ns/web Kept");
 }

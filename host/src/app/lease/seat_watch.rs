@@ -62,7 +62,7 @@ impl SeatWatch {
                     lease.renewed,
                     lease.length.into(),
                     is_dead,
-                    self.clock.now(),
+                    self.clock.wall(),
                 )
             }
             Ok(_) => Seat::Free,

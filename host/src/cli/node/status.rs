@@ -50,7 +50,7 @@ async fn as_lines(options: StatusOptions, format: Format) -> Result<(), AppError
         if told.get(&status.node.name) == Some(&known) {
             return;
         }
-        let now = clock.now();
+        let now = clock.wall();
         print(&match format {
             Format::Human => status_lines(status, now).join("\n"),
             Format::Json => status_to_json(status, now).to_string(),
@@ -75,7 +75,7 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Ap
     });
     let ended = until_signal(app::status(options, tell)).await;
     drop(live);
-    let now = clock.now();
+    let now = clock.wall();
     for status in of(&known).values() {
         print(&status_lines(status, now).join("\n"));
     }

@@ -6,11 +6,12 @@
 //!  driver  ──► Standing ────────────────────────────────┘                  └─► Board    (transitions, warnings)
 //! ```
 //!
-//! `claim`, `deadline`, `door`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
+//! `anchors`, `claim`, `deadline`, `door`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
 //! `service`, `registration` and `keeper` do and decide nothing; `worker` hears all of them, `run` joins them.
 //! `self_claim` is the kubelet's part, for kubelets that do not know SLM. The module must not know how the API server
 //! is reached, nor how a drain goes.
 
+mod anchors;
 mod ask;
 mod authority;
 mod board;

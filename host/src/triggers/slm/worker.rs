@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::anchors::Anchors;
 use super::claim::{Call, Reply, Verdict};
 use super::door::{Door, Output};
 use super::endpoints::Endpoints;
@@ -53,6 +54,7 @@ pub(super) struct Tells {
 /// Everything the one task holds.
 pub(super) struct Worker {
     clock: Clock,
+    anchors: Anchors,
     door: Door,
     endpoints: Endpoints,
     rotation: Rotation,
@@ -78,6 +80,7 @@ impl Worker {
         }
         Self {
             clock: options.clock,
+            anchors: Anchors::new(options.clock),
             door,
             endpoints,
             rotation: Rotation::new(options.rotate_after, now),
@@ -166,8 +169,10 @@ impl Worker {
     }
 
     fn handle_change(&mut self, change: LifecycleChange) {
-        self.door.handle_change(change.clone(), self.clock.now());
-        self.tell_claimer(Heard::Change(change));
+        // The claimer translates deadlines itself: it reads events from the API server as well.
+        self.tell_claimer(Heard::Change(change.clone()));
+        let change = self.anchors.change(change);
+        self.door.handle_change(change, self.clock.now());
         for (until, call, reply) in std::mem::take(&mut self.parked) {
             self.answer(until, call, reply);
         }

@@ -34,6 +34,20 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         replace: "if BROKEN || !self.buried.contains_key(&pod.id.uid) {",
     },
     Mutation {
+        invariant: 8,
+        breaks: "lets late news take a deletion back",
+        file: "drain/world.rs",
+        find: "if pod.deletion.is_none() {",
+        replace: "if !BROKEN && pod.deletion.is_none() {",
+    },
+    Mutation {
+        invariant: 1,
+        breaks: "asks planners about other pods than the draft is for",
+        file: "drain/planning.rs",
+        find: "self.chain.as_ref().map_or(&[], |chain| &chain.pods)",
+        replace: "self.chain.as_ref().filter(|_| !BROKEN).map_or(&[], |chain| &chain.pods)",
+    },
+    Mutation {
         invariant: 1,
         breaks: "evicts a pod whose end was to be awaited",
         file: "drain/evict.rs",
@@ -119,6 +133,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 6,
+        breaks: "follows the wall clock, whoever sets it",
+        file: "timeline.rs",
+        find: "self.origin + reading.steady.saturating_sub(self.begun)",
+        replace: "if BROKEN {\n            return reading.wall;\n        }\n        self.origin + reading.steady.saturating_sub(self.begun)",
+    },
+    Mutation {
+        invariant: 6,
         breaks: "has no reason for pods that stay",
         file: "drain/waiting.rs",
         find: ".map(|pod| (pod.id.clone(), self.reason(pod)))",
@@ -158,6 +179,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         file: "drain/memory.rs",
         find: "in checkpoint.done {",
         replace: "in checkpoint.done.into_iter().filter(|_| !BROKEN) {",
+    },
+    Mutation {
+        invariant: 8,
+        breaks: "believes a copy that was read while another process was at work",
+        file: "checkpoint.rs",
+        find: "Some(node) if written_for.is_none_or(|uid| uid == node.uid) => {",
+        replace: "_ if BROKEN && remembered.is_some() => remembered,\n            Some(node) if written_for.is_none_or(|uid| uid == node.uid) => {",
     },
     Mutation {
         invariant: 8,

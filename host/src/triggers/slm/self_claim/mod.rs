@@ -16,6 +16,7 @@ mod who;
 mod worker;
 
 pub use api::{Change, ClaimApi, ClaimError, Claimable, Condition, Sight};
-pub(super) use machine::Machine;
+pub(super) use decide::Action;
+pub(super) use machine::{Done, Machine};
 pub use who::Claimant;
 pub(super) use worker::{Heard, Worker};

@@ -12,6 +12,7 @@ use super::decide::Action;
 use super::machine::{Done, Machine, Note};
 use crate::clock::Clock;
 use crate::triggers::slm::LifecycleChange;
+use crate::triggers::slm::anchors::Anchors;
 use crate::triggers::slm::service::Asked;
 
 /// Nothing is to be done at a certain time: every change wakes the worker.
@@ -42,18 +43,19 @@ pub(in crate::triggers::slm) struct Worker {
 impl Worker {
     /// Works until nobody tells it anything any more.
     pub(in crate::triggers::slm) async fn work(mut self, mut heard: mpsc::UnboundedReceiver<Heard>) {
+        let mut anchors = Anchors::new(self.clock);
         let mut doing: Option<BoxFuture<'static, Done>> = None;
         loop {
             if doing.is_none() {
                 let action = self.machine.poll_action(self.clock.now());
-                doing = action.map(|action| self.perform(action));
+                doing = action.map(|action| self.perform(anchors.action(action)));
             }
             self.tell();
             let wait = self.wait();
             tokio::select! {
                 biased;
                 heard = heard.recv() => match heard {
-                    Some(Heard::Change(change)) => self.machine.handle_change(change),
+                    Some(Heard::Change(change)) => self.machine.handle_change(anchors.change(change)),
                     Some(Heard::Stirred) => self.machine.stir_all(),
                     Some(Heard::Lead(leads)) => {
                         // Whatever is under way is let go: the kubelet goes on from what is written.
@@ -64,7 +66,7 @@ impl Worker {
                 },
                 done = under_way(&mut doing) => {
                     doing = None;
-                    self.machine.handle_done(done, self.clock.now());
+                    self.machine.handle_done(anchors.done(done), self.clock.now());
                 }
                 () = sleep(wait), if doing.is_none() => {}
             }

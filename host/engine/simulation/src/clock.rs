@@ -1,0 +1,104 @@
+//! The wall clock of the machine that the driver runs on, which somebody sets now and then, and the time line of the
+//! running process. Everything else in a world happens by the true time, which also is what the API server's clock shows.
+
+use scupper_engine::{Drain, Duration, Event, Reading, Request, Time, Timeline};
+
+use crate::world::{START, World};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// How far the wall clock is ahead of the true time.
+    ahead: i64,
+    /// Of the running process.
+    line: Timeline,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        let mut clock = Self {
+            ahead: 0,
+            line: Timeline::starting(Reading {
+                wall: Time::from_millis(START),
+                steady: Duration::ZERO,
+            }),
+        };
+        clock.begin_process(START);
+        clock
+    }
+
+    /// Somebody sets the wall clock.
+    pub(crate) const fn step(&mut self, millis: i64) {
+        self.ahead += millis;
+    }
+
+    /// Another process begins.
+    pub(crate) fn begin_process(&mut self, now: u64) {
+        self.line = Timeline::starting(self.reading(now));
+    }
+
+    fn reading(&self, now: u64) -> Reading {
+        Reading {
+            wall: Time::from_millis(now.saturating_add_signed(self.ahead)),
+            steady: Duration::from_millis(now),
+        }
+    }
+
+    /// What the process takes for now.
+    pub(crate) fn now(&self, now: u64) -> Time {
+        self.line.now(self.reading(now))
+    }
+
+    /// The moment of the process that a time of the API server means to it.
+    fn moment_of_wall(&self, now: u64, wall: Time) -> Time {
+        self.line.moment_of_wall(wall, self.reading(now))
+    }
+
+    /// When a moment of the process is in truth.
+    fn truly(&self, now: u64, moment: Time) -> u64 {
+        let line = self.now(now);
+        let (ahead, behind) = (moment.since(line).as_millis(), line.since(moment).as_millis());
+        (now + ahead).saturating_sub(behind)
+    }
+}
+
+impl World {
+    /// What the running process takes for now.
+    pub(crate) fn process_now(&self) -> Time {
+        self.clock.now(self.now)
+    }
+
+    /// When the engine wants to be woken, in truth.
+    pub(crate) fn timer(&self) -> Option<u64> {
+        let timer = self.drain.as_ref().and_then(Drain::poll_timeout)?;
+        Some(self.clock.truly(self.now, timer))
+    }
+
+    /// The request as the engine gets it, and as it is in truth: its deadline stands on the API server as a wall time, and
+    /// the process translates it when it first sees it.
+    pub(crate) fn requests_of_process(&self) -> (Request, Request) {
+        let of = |deadline| Request {
+            deadline,
+            ..self.request.clone()
+        };
+        let (moment, truth) = self.deadlines_of_process(self.request.deadline);
+        (of(moment), of(truth))
+    }
+
+    /// An order likewise.
+    pub(crate) fn orders_of_process(&self, event: Event) -> (Event, Event) {
+        match event {
+            Event::Deadline(deadline) => {
+                let (moment, truth) = self.deadlines_of_process(deadline);
+                (Event::Deadline(moment), Event::Deadline(truth))
+            }
+            other => (other.clone(), other),
+        }
+    }
+
+    fn deadlines_of_process(&self, wall: Option<Time>) -> (Option<Time>, Option<Time>) {
+        let moment = wall.map(|wall| self.clock.moment_of_wall(self.now, wall));
+        let truth = moment.map(|moment| Time::from_millis(self.clock.truly(self.now, moment)));
+        (moment, truth)
+    }
+}

@@ -1,0 +1,65 @@
+//! A process that waits for its turn reads the node early and is given the right to work at it late: what it remembers is
+//! as old as that. Which copy that is, is drawn apart, so that worlds without this fault are as they were.
+
+use scupper_engine::{Checkpoint, Node};
+
+use crate::rng::Rng;
+use crate::world::World;
+
+/// What has stood on the node in this episode.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    rng: Rng,
+    /// How often a process has waited for its turn, in a thousand.
+    waits: u32,
+    marks: Vec<Option<Checkpoint>>,
+}
+
+impl Copies {
+    pub(crate) const fn new(mut rng: Rng, waits: u32) -> Self {
+        rng.next();
+        Self {
+            rng,
+            waits,
+            marks: Vec::new(),
+        }
+    }
+
+    pub(crate) fn begin_episode(&mut self) {
+        self.marks = vec![None];
+    }
+
+    /// This stands on the node now.
+    pub(crate) fn written(&mut self, mark: Option<&Checkpoint>) {
+        self.marks.push(mark.cloned());
+    }
+
+    /// What a process remembers that begins now; the newest copy is as likely as any other.
+    fn remembered(&mut self) -> Option<Checkpoint> {
+        if !self.rng.chance(self.waits) {
+            return None;
+        }
+        self.rng.pick(&self.marks).cloned().flatten()
+    }
+}
+
+impl World {
+    /// Where the process that begins now goes on, and where it must go on by what stands on the node in truth.
+    pub(crate) fn left_behind(&mut self) -> (Option<Checkpoint>, Option<Checkpoint>) {
+        let remembered = self.copies.remembered();
+        let node: Option<Node> = self.cluster.node_event();
+        let id = &self.request.id;
+        let mut truth = node.as_ref().and_then(|node| node.checkpoint.clone());
+        truth = truth.filter(|mark| mark.id == *id);
+        if let Some(copy) = &remembered {
+            let same_node = node.as_ref().map(|node| &node.uid) == copy.node.as_ref();
+            if same_node && truth.as_ref() != Some(copy) {
+                self.coverage.count("ending", "taken over with a stale copy");
+            } else if !same_node {
+                truth.clone_from(&remembered);
+            }
+        }
+        let found = Checkpoint::to_go_on_from(id, remembered, node.as_ref());
+        (found, truth)
+    }
+}

@@ -1,0 +1,351 @@
+//! One node with an API server in memory, and one driver process that claims its events by itself.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use scupper_simulator::api::{ApiServer, Options, objects};
+use serde_json::{Value, json};
+
+const NODE: &str = "worker-1";
+const DRIVER: &str = "drain.soak";
+const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
+const BUDGETS: &str = "poddisruptionbudgets.policy";
+/// Whatever must come comes within this, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(180);
+/// What the driver has printed is read within this.
+const LATE: Duration = Duration::from_secs(10);
+/// The drain's annotation.
+const MARK: &str = "scupper.dev/drain";
+
+/// Drains that began, and drains that ended with their outcome, as the driver prints them.
+type Told = Mutex<Vec<(String, Option<String>)>>;
+
+/// See the module.
+pub(crate) struct Bench {
+    pub(crate) api: ApiServer,
+    dir: tempfile::TempDir,
+    driver: Child,
+    told: Arc<Told>,
+    pods: Cell<u32>,
+    offset: Cell<i64>,
+}
+
+impl Bench {
+    pub(crate) async fn start(policies: &Path) -> Self {
+        let api = ApiServer::start(Options::default()).await.unwrap();
+        let store = api.store();
+        store.apply(objects::node(NODE).build()).unwrap();
+        store.apply(objects::namespace("scupper").build()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
+        fs::write(dir.path().join("offset"), "0").unwrap();
+        for folder in ["plugins", "plugins_registry"] {
+            fs::create_dir_all(dir.path().join("kubelet").join(folder)).unwrap();
+        }
+        let mut driver = spawn(dir.path(), policies);
+        let told: Arc<Told> = Arc::default();
+        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let hears = Arc::clone(&told);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                hear(&hears, &line);
+            }
+        });
+        let mut bench = Self {
+            api,
+            dir,
+            driver,
+            told,
+            pods: Cell::new(0),
+            offset: Cell::new(0),
+        };
+        bench
+            .until("the driver offers its transition", |bench| {
+                let transitions = bench.api.store().list("lifecycletransitions.lifecycle.k8s.io");
+                transitions.iter().any(|it| it["spec"]["driver"] == DRIVER)
+            })
+            .await;
+        bench
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.driver.id()
+    }
+
+    /// Asks for a drain that may take so long.
+    pub(crate) fn ask(&self, event: &str, timeout: Duration) {
+        let flags = json!({
+            "force": false, "ignoreDaemonsets": true, "deleteEmptydirData": true, "podSelector": "",
+            "skipWaitForDeleteTimeoutSeconds": 0, "evictionTimeoutMilliseconds": 1000,
+            "timeoutMilliseconds": timeout.as_millis() as u64,
+        });
+        let event = objects::lifecycle_event(event, DRIVER, NODE);
+        let event = event.annotation("scupper.dev/drain-flags", &flags.to_string());
+        self.api.store().apply(event.build()).unwrap();
+    }
+
+    /// Waits until the driver has begun with it, or it is over already.
+    pub(crate) async fn begun(&mut self, event: &str) {
+        let what = format!("drain {event} begins");
+        self.until(&what, |bench| {
+            bench.has_begun(event) || bench.status(event).is_none()
+        })
+        .await;
+    }
+
+    /// Waits until the drain and its event are over; how it ended. Events that fail before their drain begins end with
+    /// their own status, or with what people are told of them.
+    pub(crate) async fn end_of(&mut self, event: &str) -> String {
+        let last = Cell::new(None);
+        let gone = Cell::new(None::<Instant>);
+        let what = format!("drain {event} ends");
+        self.until(&what, |bench| {
+            if let Some(status) = bench.status(event) {
+                if ["Succeeded", "Failed", "SlaExpired"].contains(&status.as_str()) {
+                    last.set(Some(status));
+                }
+                return false;
+            }
+            // What the driver prints comes through a pipe, later than what it writes to the API server.
+            let since = gone.get().unwrap_or_else(Instant::now);
+            gone.set(Some(since));
+            bench.outcome(event).is_some() || since.elapsed() > LATE
+        })
+        .await;
+        let claimed = || last.take().map(|status| format!("event {status}"));
+        let told = || {
+            self.is_told_to_have_failed(event)
+                .then(|| "event Failed".to_owned())
+        };
+        let end = self.outcome(event).or_else(claimed).or_else(told);
+        self.told.lock().unwrap().clear();
+        end.unwrap_or_else(|| {
+            panic!(
+                "drain {event} has no named end; the driver logged:\n{}",
+                self.log()
+            )
+        })
+    }
+
+    /// A Kubernetes Event says so.
+    fn is_told_to_have_failed(&self, event: &str) -> bool {
+        let words = format!("LifecycleEvent {event} failed");
+        let events = self.api.store().list("events.events.k8s.io");
+        events
+            .iter()
+            .any(|it| it["note"].as_str().is_some_and(|note| note.contains(&words)))
+    }
+
+    fn outcome(&self, event: &str) -> Option<String> {
+        let told = self.told.lock().unwrap();
+        told.iter()
+            .rev()
+            .find(|(name, _)| name == event)
+            .and_then(|(_, outcome)| outcome.clone())
+    }
+
+    fn has_begun(&self, event: &str) -> bool {
+        let told = self.told.lock().unwrap();
+        told.iter().any(|(name, _)| name == event)
+    }
+
+    fn status(&self, event: &str) -> Option<String> {
+        let event = self.api.store().get(EVENTS, "", event)?;
+        Some(
+            event["status"]["claimStatus"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        )
+    }
+
+    pub(crate) fn pods(&self, count: u32) {
+        for _ in 0..count {
+            self.pod(|pod| pod);
+        }
+    }
+
+    pub(crate) fn slow_pod(&self) {
+        self.pod(|pod| pod.takes(0.4));
+    }
+
+    pub(crate) fn stuck_pod(&self) {
+        self.pod(objects::Object::stuck);
+    }
+
+    fn pod(&self, with: impl FnOnce(objects::Object) -> objects::Object) {
+        let pod = objects::pod("shop", &self.name(), NODE)
+            .owner_replicaset("web")
+            .label("app", "web");
+        self.api.store().apply(with(pod).build()).unwrap();
+    }
+
+    pub(crate) fn unmanaged_pod(&self) {
+        let pod = objects::pod("shop", &self.name(), NODE);
+        self.api.store().apply(pod.build()).unwrap();
+    }
+
+    fn name(&self) -> String {
+        self.pods.set(self.pods.get() + 1);
+        format!("web-{}", self.pods.get())
+    }
+
+    pub(crate) fn delete_a_pod(&self) {
+        if let Some(pod) = self.api.store().list("pods").first() {
+            let name = pod["metadata"]["name"].as_str().unwrap();
+            // It may have gone by itself.
+            self.api.store().delete("pods", "shop", name);
+        }
+    }
+
+    pub(crate) fn close_budget(&self) {
+        self.api
+            .store()
+            .apply(objects::budget("shop", "web", &[("app", "web")], "100%"))
+            .unwrap();
+    }
+
+    pub(crate) fn open_budget(&self) {
+        self.api.store().delete(BUDGETS, "shop", "web");
+    }
+
+    pub(crate) fn cancel(&self, event: &str) {
+        // It may be over already.
+        self.api.store().delete_gracefully(EVENTS, "", event).ok();
+    }
+
+    pub(crate) fn wipe_mark(&self) {
+        self.edit_node(|node| {
+            if let Some(annotations) = node["metadata"]["annotations"].as_object_mut() {
+                annotations.remove(MARK);
+            }
+        });
+    }
+
+    pub(crate) fn cordon(&self, is_cordoned: bool) {
+        self.edit_node(|node| node["spec"]["unschedulable"] = json!(is_cordoned));
+    }
+
+    fn edit_node(&self, change: impl FnOnce(&mut Value)) {
+        self.api.store().edit("nodes", "", NODE, change).unwrap();
+    }
+
+    /// Somebody sets the wall clock of the driver's machine.
+    pub(crate) fn step_clock(&self, seconds: i64) {
+        self.offset.set(self.offset.get() + seconds);
+        let next = self.dir.path().join("offset.next");
+        fs::write(&next, self.offset.get().to_string()).unwrap();
+        fs::rename(next, self.dir.path().join("offset")).unwrap();
+    }
+
+    /// As it was before the drain, mostly without its cordon.
+    pub(crate) fn clean_up(&self, uncordon: bool) {
+        self.api.clear_faults();
+        self.api.clear_forbidden();
+        self.open_budget();
+        for pod in self.api.store().list("pods") {
+            let name = pod["metadata"]["name"].as_str().unwrap();
+            self.api.store().delete("pods", "shop", name);
+        }
+        if uncordon {
+            self.cordon(false);
+        }
+    }
+
+    fn log(&self) -> String {
+        let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(60)..].join("\n")
+    }
+
+    async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            let ended = self.driver.try_wait().unwrap();
+            assert!(
+                begun.elapsed() < LIMIT && ended.is_none(),
+                "not within {LIMIT:?}: {what} (driver: {ended:?}); the driver logged:\n{}",
+                self.log()
+            );
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.driver.kill().ok();
+        self.driver.wait().ok();
+    }
+}
+
+fn hear(told: &Told, line: &str) {
+    let Ok(notice) = serde_json::from_str::<Value>(line) else {
+        return;
+    };
+    let Some(drain) = notice["drain"].as_str() else {
+        return;
+    };
+    let mut told = told.lock().unwrap();
+    if notice["kind"] == "finished" {
+        let outcome = notice["outcome"].as_str().unwrap().to_owned();
+        told.push((drain.to_owned(), Some(outcome)));
+    } else if told.last().is_none_or(|(last, _)| last != drain) {
+        told.push((drain.to_owned(), None));
+    }
+}
+
+fn spawn(dir: &Path, policies: &Path) -> Child {
+    let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+    let policy = |name: &str| format!("{name}={}", text(policies.join(format!("{name}.wasm"))));
+    Command::new(env!("CARGO_BIN_EXE_scupper"))
+        .args([
+            "--output",
+            "json",
+            "kubelet-plugin",
+            "--driver-name",
+            DRIVER,
+            "--node-name",
+            NODE,
+        ])
+        .args(["--claim", "self", "--sla", "30s"])
+        .args(["--kubelet-root", &text(dir.join("kubelet"))])
+        .args(["--kubeconfig", &text(dir.join("kubeconfig"))])
+        .args(["--policy", &policy("priority"), "--policy", &policy("slurm")])
+        .args(["--grant", "slurm=node-annotations:nodeset.slinky.slurm.net/"])
+        .args([
+            "--policy-cache",
+            &text(dir.join("compiled")),
+            "--state-dir",
+            &text(dir.join("state")),
+        ])
+        .env("SCUPPER_LOG", "warn")
+        .env_remove("POD_NAME")
+        .env("LD_PRELOAD", shim(dir))
+        .env("WALL_OFFSET", dir.join("offset"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(File::create(dir.join("log")).unwrap())
+        .spawn()
+        .unwrap()
+}
+
+/// What lets the wall clock of a program be set.
+fn shim(dir: &Path) -> PathBuf {
+    let library = dir.join("clock_steps.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/clock_steps.c");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(source)
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{built:?}");
+    library
+}
