@@ -138,7 +138,7 @@ impl Plans {
 
     /// Where no planner says so, a pod that kubectl would make leave stays only if it may. What is told of a DaemonSet
     /// or of an end may have come after the plan.
-    fn stays_rightly(&self, now: u64, pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
+    fn stays_rightly(&self, now: Time, pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
         let leaves = kubectl_would(pod, way(settings), settings).is_ok();
         let is_sure = !pod.is_daemon() && !pod.is_finished() && !is_left_behind(now, pod, settings);
         if verdict == Verdict::Keep && leaves && is_sure && !self.may_stay(pod, way(settings), settings) {
