@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{HookPhase, Intent, Node, Outcome, Subject, Time, Uid};
+use crate::{Duration, HookPhase, Intent, Node, Outcome, Subject, Time, Uid};
 
 /// Where a drain stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +66,33 @@ pub struct Checkpoint {
     pub returns: BTreeMap<String, u32>,
     /// Pods that came to the cordoned node and stay. Bounded.
     pub stays: BTreeSet<Uid>,
+    /// This drain has ended well before: whoever takes it up again never rolls it back.
+    pub ended_well: bool,
+    /// What had been counted when it was saved.
+    pub counts: Counts,
+}
+
+/// What a drain had done when it was saved. A process that takes it up counts on from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// When it was counted; zero: an older build saved it.
+    pub at: Time,
+    /// Pods that were to leave and were still there: those of them that are gone later have left meanwhile.
+    pub leaving: u32,
+    /// Pods that had left.
+    pub gone: u32,
+    /// Waves that were over.
+    pub waves: u32,
+    /// Evictions and deletions asked for, each try counted.
+    pub evictions: u32,
+    /// Tries that a disruption budget refused.
+    pub budget_refusals: u32,
+    /// Hook steps taken.
+    pub hook_steps: u32,
+    /// How long hooks held the drain up.
+    pub hook_wait: Duration,
+    /// How long disruption budgets held pods up.
+    pub budget_wait: Duration,
 }
 
 /// A hook that is under way.

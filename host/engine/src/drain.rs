@@ -14,6 +14,7 @@ mod allowance;
 mod answers;
 mod backoff;
 mod cordon;
+mod counts;
 mod ending;
 mod events;
 mod evict;
@@ -55,6 +56,8 @@ pub struct Drain {
     phase: Phase,
     /// Where an earlier process left it.
     resumed: Option<Phase>,
+    /// When an earlier process last counted the pods that were to leave, and how many those were.
+    recalled: Option<(Time, u32)>,
     outcome: Option<Outcome>,
     /// When the outcome was fixed that is not success.
     stopped: Time,
@@ -195,6 +198,7 @@ impl Drain {
             started: now,
             phase: Phase::Planning,
             resumed: None,
+            recalled: None,
             outcome: None,
             stopped: now,
             closing: None,

@@ -39,7 +39,7 @@ mod timeline;
 pub use authors::signed;
 pub use budget::{Budget, Guard, Operator, Requirement, Selector, UnhealthyPods};
 pub use check::check;
-pub use checkpoint::{Checkpoint, Phase, SavedHook};
+pub use checkpoint::{Checkpoint, Counts, Phase, SavedHook};
 pub use command::{Command, CommandId, Task};
 pub use drain::Drain;
 pub use event::{Answer, Event, EvictAnswer, PlanAnswer};

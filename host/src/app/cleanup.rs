@@ -6,7 +6,7 @@ use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
 use super::AppError;
-use super::reporter::set_conditions;
+use super::writer::set_conditions;
 use crate::cluster::{Change, Cluster, ConnectOptions, Scope, WriteError};
 use crate::report::conditions_of_abandoned;
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Event, Outcome, Phase, Request, Time};
+use scupper_engine::{Event, Intent, Outcome, Request, Time};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use super::terms::Terms;
 use crate::clock::Clock;
 use crate::policy::Catalogue;
 use crate::report::{Format, Metrics};
-use crate::triggers::{Demand, Resume, Standing, Wish, cordon};
+use crate::triggers::{Demand, Standing, Wish};
 
 /// How long a drain may take to let go when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -35,9 +35,10 @@ pub(crate) struct Desk {
     output: Output,
     metrics: Metrics,
     standing: watch::Sender<Standing>,
-    checkpoint: Option<Checkpoint>,
     seats: Seats,
     current: Option<Current>,
+    /// The last drain that came to an end here: whatever is said of it later comes too late.
+    ended: Option<String>,
     waiting: VecDeque<Wish>,
     stopping: bool,
 }
@@ -59,7 +60,6 @@ pub(crate) struct DeskOptions {
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
     pub(crate) standing: watch::Sender<Standing>,
-    pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) seats: Seats,
 }
 
@@ -73,7 +73,6 @@ impl Desk {
             output,
             metrics,
             standing,
-            checkpoint,
             seats,
         } = options;
         Self {
@@ -85,33 +84,12 @@ impl Desk {
             output,
             metrics,
             standing,
-            // A drain that somebody runs in a terminal is not ours to end.
-            checkpoint: checkpoint.filter(|checkpoint| checkpoint.trigger != super::local::TRIGGER),
             seats,
             current: None,
+            ended: None,
             waiting: VecDeque::new(),
             stopping: false,
         }
-    }
-
-    /// What a former process was at for the cordon door.
-    pub(crate) fn left_by_cordon(&self) -> Option<cordon::Left> {
-        let left = self.checkpoint.as_ref().and_then(super::cordon::left)?;
-        let deadline = left.deadline;
-        let deadline = deadline.map(|deadline| self.tools.clock.moment_of_wall(deadline));
-        Some(cordon::Left { deadline, ..left })
-    }
-
-    /// What a former process was at for LifecycleEvents.
-    pub(crate) fn resume(&self) -> Option<Resume> {
-        let checkpoint = self.checkpoint.as_ref();
-        let checkpoint = checkpoint.filter(|checkpoint| checkpoint.trigger != cordon::TRIGGER);
-        checkpoint.map(|checkpoint| Resume {
-            id: checkpoint.id.clone(),
-            name: checkpoint.name.clone(),
-            intent: checkpoint.intent(),
-            finished: checkpoint.phase == Phase::Finished,
-        })
     }
 
     /// Somebody demands something.
@@ -140,7 +118,7 @@ impl Desk {
         let Some(current) = self.current.take() else {
             return;
         };
-        self.checkpoint = None;
+        self.ended = Some(current.id.clone());
         match outcome {
             Some(outcome) => {
                 let ended = Standing::Ended {
@@ -193,35 +171,27 @@ impl Desk {
                     self.waiting.push_back(wish);
                 }
             }
-            None => {
-                let resume = self.checkpoint.take_if(|checkpoint| checkpoint.id == wish.id);
-                self.start(&wish, resume);
-            }
+            None => self.start(&wish, None),
         }
     }
 
-    /// The wish is over without us. Where only a checkpoint is left of it, the drain is taken up for its end alone.
+    /// The wish is over without us. Where only what another process has left on the node is there of it, that is brought
+    /// to its end: nobody here knows more of it than its id until the lease is ours.
     async fn lost(&mut self, id: String, reason: String) {
         self.waiting.retain(|wish| wish.id != id);
-        if self.current.is_none() {
-            let unfinished =
-                |checkpoint: &mut Checkpoint| checkpoint.id == id && checkpoint.phase != Phase::Finished;
-            let Some(checkpoint) = self.checkpoint.take_if(unfinished) else {
-                return;
-            };
+        if self.current.is_none() && self.ended.as_ref() != Some(&id) {
             let wish = Wish {
-                id: checkpoint.id.clone(),
-                name: checkpoint.name.clone(),
-                trigger: checkpoint.trigger.clone(),
-                intent: checkpoint.intent(),
-                deadline: checkpoint
-                    .deadline
-                    .map(|deadline| self.tools.clock.moment_of_wall(deadline)),
+                name: id.clone(),
+                id,
+                trigger: String::new(),
+                intent: Intent::Drain,
+                deadline: None,
                 flags: None,
             };
-            self.start(&wish, Some(checkpoint));
+            self.start(&wish, Some(Event::Lost { reason }));
+        } else {
+            self.order(&id, Event::Lost { reason }).await;
         }
-        self.order(&id, Event::Lost { reason }).await;
     }
 
     async fn order(&self, id: &str, order: Event) {
@@ -241,7 +211,8 @@ impl Desk {
         deadline.map(|deadline| clock.moment_of(&self.tools.clock, deadline))
     }
 
-    fn start(&mut self, wish: &Wish, resume: Option<Checkpoint>) {
+    /// `end`: the wish is over already, and what stands on the node of it is to be ended like this.
+    fn start(&mut self, wish: &Wish, end: Option<Event>) {
         let begun = self.terms.now().with(wish.flags.as_deref());
         let seats = Seats {
             forbidden_timeout: begun.settings.forbidden_timeout.into(),
@@ -269,12 +240,14 @@ impl Desk {
                 tools,
                 catalogue: Arc::clone(&self.catalogue),
                 request,
-                resume,
+                since: clock.now(),
+                only_end: end.is_some(),
                 format: self.format,
                 output: Arc::clone(&self.output),
                 metrics: self.metrics.clone(),
                 followed: wish.flags.is_some(),
             },
+            orders: end.into_iter().collect(),
         };
         let drive = tokio::spawn(async move {
             match guard.run(inbox).await {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
-use scupper_engine::{Answer, Checkpoint, Command, CommandId, Drain, Event, Outcome, Request, Task, Time};
+use scupper_engine::{
+    Answer, Checkpoint, Command, CommandId, Drain, Event, Node, Outcome, Request, Task, Time,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -47,6 +49,8 @@ pub(crate) struct Drive {
     view: Arc<View>,
     reporter: Reporter,
     running: JoinSet<(CommandId, Answer)>,
+    /// The node as it was read for this drive: what the watch shows first may be older.
+    first: Option<Node>,
     /// The node has told us that it is cancelled.
     cancelled: bool,
     /// The limit of concurrent evictions that the engine knows.
@@ -73,9 +77,16 @@ impl Drive {
             view: Arc::default(),
             reporter,
             running: JoinSet::new(),
+            first: None,
             cancelled: false,
             eviction_limit: 0,
         }
+    }
+
+    /// Begins with the node as it was read.
+    pub(crate) fn and_node(mut self, node: Option<Node>) -> Self {
+        self.first = node;
+        self
     }
 
     /// Runs until the drain has ended, or until nobody holds `control` any more. Whatever is logged meanwhile says which
@@ -94,6 +105,9 @@ impl Drive {
         };
         let pulse = self.tools.health.pulse("drain");
         let mut ended = None;
+        if let Some(node) = self.first.take() {
+            self.hear(Event::Node(Some(node)));
+        }
         loop {
             pulse.beat();
             self.tell_limit();
@@ -103,20 +117,9 @@ impl Drive {
                 self.reporter.end(self.tools.clock.now(), &self.drain).await;
                 return ended;
             }
-            let heard = self.next(&mut watch, &mut control).await;
-            let now = self.tools.clock.now();
-            match heard {
-                Next::Heard(event) => {
-                    Arc::make_mut(&mut self.view).apply(&event);
-                    self.reporter.heard(now, &event);
-                    let cancelled = self.is_cancelled_by(&event);
-                    self.drain.handle_event(now, event);
-                    if cancelled {
-                        let reason = "cancelled by scupper cancel".to_owned();
-                        self.drain.handle_event(now, Event::Cancel { reason });
-                    }
-                }
-                Next::Timeout => self.drain.handle_timeout(now),
+            match self.next(&mut watch, &mut control).await {
+                Next::Heard(event) => self.hear(event),
+                Next::Timeout => self.drain.handle_timeout(self.tools.clock.now()),
                 Next::Abandoned => return ended,
             }
         }
@@ -128,6 +131,18 @@ impl Drive {
         if std::mem::replace(&mut self.eviction_limit, limit) != limit {
             let event = Event::EvictionLimit(limit);
             self.drain.handle_event(self.tools.clock.now(), event);
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        let now = self.tools.clock.now();
+        Arc::make_mut(&mut self.view).apply(&event);
+        self.reporter.heard(now, &event);
+        let cancelled = self.is_cancelled_by(&event);
+        self.drain.handle_event(now, event);
+        if cancelled {
+            let reason = "cancelled by scupper cancel".to_owned();
+            self.drain.handle_event(now, Event::Cancel { reason });
         }
     }
 

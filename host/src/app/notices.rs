@@ -2,10 +2,13 @@
 //! active. The policy edge says it, the cluster edge writes it, and neither knows the other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::metrics;
+use super::tries::{Limits, Tries};
 use crate::cluster::{Cluster, KubernetesEvent, Severity};
 use crate::policy::{Catalogue, ReloadNotice};
 use crate::report::Metrics;
@@ -16,8 +19,11 @@ const ANNOTATION: &str = "scupper.dev/policies";
 /// Digits of a digest that people compare.
 const DIGITS: usize = 8;
 
-/// How often one write is tried. What was missed is written with the next change.
-const TRIES: u32 = 3;
+/// How long one write is tried. What was missed is written with the next change.
+const LIMITS: Limits = Limits {
+    refusals: 8,
+    patience: Some(Duration::from_secs(600)),
+};
 
 /// Tells until nobody has anything to tell any more.
 pub(super) async fn tell(
@@ -36,7 +42,9 @@ pub(super) async fn tell(
         if news && let Some(event) = event(&node, &notice) {
             emit(&cluster, &event).await;
         }
-        if written.as_ref() != Some(&active) && annotate(&cluster, &node, &active).await {
+        if written.as_ref() != Some(&active)
+            && let Some(active) = annotate(&cluster, &node, &catalogue).await
+        {
             written = Some(active);
         }
     }
@@ -80,21 +88,32 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
     })
 }
 
+/// Until it is written, or too old to be of use.
 async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
-    for attempt in 1..=TRIES {
-        match cluster.emit(event).await {
-            Ok(()) => return,
-            Err(error) => tracing::debug!(%error, attempt, "could not emit an Event about a policy"),
-        }
+    let mut tries = Tries::new(LIMITS);
+    while let Err(error) = cluster.emit(event).await {
+        let Some(pause) = tries.failed(&error) else {
+            tracing::warn!(%error, "an Event about a policy could not be written");
+            return;
+        };
+        tracing::debug!(%error, "an Event about a policy could not be written yet");
+        sleep(pause).await;
     }
 }
 
-async fn annotate(cluster: &Cluster, node: &str, value: &str) -> bool {
-    for attempt in 1..=TRIES {
-        match cluster.set_node_annotation(node, ANNOTATION, value).await {
-            Ok(()) => return true,
-            Err(error) => tracing::debug!(%error, attempt, "could not name the active policies on the node"),
-        }
+/// Until what is active at that time is written; what it is then. `None`: it could not be written.
+async fn annotate(cluster: &Cluster, node: &str, catalogue: &Catalogue) -> Option<String> {
+    let mut tries = Tries::new(LIMITS);
+    loop {
+        let active = annotation(catalogue);
+        let Err(error) = cluster.set_node_annotation(node, ANNOTATION, &active).await else {
+            return Some(active);
+        };
+        let Some(pause) = tries.failed(&error) else {
+            tracing::warn!(%error, "the node could not be told which policies are active");
+            return None;
+        };
+        tracing::debug!(%error, "the node could not be told yet which policies are active");
+        sleep(pause).await;
     }
-    false
 }

@@ -43,9 +43,9 @@ pub(super) fn watch_node(
 }
 
 impl OwnNode {
-    /// As it was seen last.
-    pub(crate) fn newest(&self) -> Option<Node> {
-        self.0.borrow().clone().flatten()
+    /// As it was seen last: not yet, not there, or this.
+    pub(crate) fn newest(&self) -> Option<Option<Node>> {
+        self.0.borrow().clone()
     }
 
     /// The node as it is, and as it becomes.

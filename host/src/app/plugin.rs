@@ -15,7 +15,7 @@ use super::lease::{Holder, Seats};
 use super::own_node::watch_node;
 use super::reporter::Output;
 use super::terms::Terms;
-use super::{AppError, PluginOptions, board, cordon, metrics, policies, probes, startup};
+use super::{AppError, PluginOptions, board, cordon, left, metrics, policies, probes, startup};
 use crate::cluster::ConnectOptions;
 use crate::report::{Health, Metrics, MetricsServer, Traces};
 use crate::triggers::slm::{self, Registration, SlmOptions, Wires};
@@ -75,9 +75,6 @@ impl Plugin {
             &metrics,
         )
         .await?;
-        let unseen = AppError::of_node(&node);
-        let look = || async { cluster.node(&node).await.map_err(&unseen) };
-        let known = startup::wait_for(&health, patience, look).await?;
         let (standing, stands) = watch::channel(Standing::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
         let terms = Arc::new(Terms::new(&options, Arc::clone(&kept.catalogue)));
@@ -104,7 +101,6 @@ impl Plugin {
             output,
             metrics: metrics.clone(),
             standing,
-            checkpoint: known.and_then(|node| node.checkpoint),
             seats: seats.clone(),
         };
         let desk = Desk::new(tools, desk);
@@ -116,7 +112,6 @@ impl Plugin {
             demands: demands.clone(),
             standing: stands.clone(),
             alone: is_alone,
-            left: desk.left_by_cordon(),
             seats,
         };
         let cordons = cordon::open(&cluster, &options, cordons);
@@ -128,7 +123,7 @@ impl Plugin {
             registration,
             alone,
             turned: probes::pulse(&health, "door"),
-            resume: desk.resume(),
+            look_back: left::look_back(&cluster, &node),
             claims: Arc::new(Claims {
                 cluster: cluster.clone(),
                 node: node.clone(),

@@ -6,25 +6,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join_all;
-use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, PodRef, Request, Time};
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use super::publisher::Publisher;
 use super::trace;
+use super::writer::{Entry, Writer};
 use crate::clock::Clock;
-use crate::cluster::{Cluster, KubernetesEvent, NodeCondition, Series, Severity, WriteError};
+use crate::cluster::{Cluster, KubernetesEvent, Series, Severity};
 use crate::report::{
     BlockedCondition, Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent,
-    Repeated, Sink, StuckPods, Tallies, Traces, VIEW_ANNOTATION, conditions_for, conditions_of_begun,
-    event_for,
+    Repeated, Sink, StuckPods, Tallies, Traces, conditions_for, conditions_of_begun, event_for,
 };
 
-/// How long the last conditions may take once the drain is over.
+/// How long the end of a drain waits for its last writes. They go on behind it.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
-/// How often one write is tried.
-const TRIES: usize = 3;
+/// How long it waits where nobody would go on, for an API server that does not answer.
+const LAST_FAREWELL: std::time::Duration = std::time::Duration::from_secs(60);
+/// How often a refused write is tried: some half a minute, which outlasts an API server that has just begun.
+const REFUSALS: u32 = 8;
+/// The same where somebody at a terminal waits for it.
+const FEW_REFUSALS: u32 = 3;
 
 /// How often it is looked at what every pod waits for.
 const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
@@ -53,19 +57,15 @@ pub(crate) struct Reporter {
     told: Tallies<(String, String)>,
     /// The node says already that it is being drained.
     in_progress: bool,
+    /// The node had been drained by this drain before, and none of its pods has been asked to leave since.
+    was_drained: bool,
     /// A view is on its way to the node; the next one waits.
     publishing: Arc<AtomicBool>,
+    /// The API server does not answer writes of the node.
+    is_away: Arc<AtomicBool>,
+    /// The process ends with the drain, and unwritten words with it.
+    is_last: bool,
     looked: Time,
-}
-
-enum Entry {
-    Conditions(Vec<ConditionChange>),
-    Event(KubernetesEvent),
-    PodEvent(PodRef, KubernetesEvent),
-    /// About a budget of this name, which blocks the pod.
-    BudgetEvent(String, PodRef, KubernetesEvent),
-    /// The drain's own view of itself; `None`: not any more.
-    View(Option<String>),
 }
 
 impl Reporter {
@@ -91,9 +91,18 @@ impl Reporter {
             blocked: BlockedCondition::default(),
             told: Tallies::default(),
             in_progress: false,
+            was_drained: false,
             publishing: Arc::default(),
+            is_away: Arc::default(),
+            is_last: false,
             looked: Time::default(),
         }
+    }
+
+    /// Goes on from what another process has left.
+    pub(crate) fn and_left(mut self, left: Option<&Checkpoint>) -> Self {
+        self.was_drained = left.is_some_and(|left| left.ended_well);
+        self
     }
 
     /// Counts it, too.
@@ -141,16 +150,33 @@ impl Reporter {
         self
     }
 
+    /// Nobody goes on with what is unwritten at the end. To be said before [`Self::and_cluster`].
+    pub(crate) const fn and_last(mut self) -> Self {
+        self.is_last = true;
+        self
+    }
+
     /// Writes conditions and Events, too.
     pub(crate) fn and_cluster(mut self, cluster: Cluster, request: &Request) -> Self {
-        for writes in [&mut self.writes, &mut self.events] {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            *writes = Some(sender);
-            let (node, publishing) = (request.node.clone(), Arc::clone(&self.publishing));
-            let writing = write_all(cluster.clone(), node, receiver, publishing);
-            let writer = tokio::spawn(writing.instrument(trace::span(request)));
-            self.writers.push(writer);
-        }
+        let writer = Writer {
+            cluster,
+            node: request.node.clone(),
+            drain: request.id.clone(),
+            began: self.started,
+            refusals: if self.is_last { FEW_REFUSALS } else { REFUSALS },
+            is_away: Arc::clone(&self.is_away),
+            publishing: Arc::clone(&self.publishing),
+        };
+        let (states, entries) = mpsc::unbounded_channel();
+        self.writes = Some(states);
+        let writing = writer.clone().states(entries);
+        self.writers
+            .push(tokio::spawn(writing.instrument(trace::span(request))));
+        let (events, entries) = mpsc::unbounded_channel();
+        self.events = Some(events);
+        let writing = writer.events(entries);
+        self.writers
+            .push(tokio::spawn(writing.instrument(trace::span(request))));
         self
     }
 
@@ -224,6 +250,11 @@ impl Reporter {
     /// A drain that is taken up again may have been called over meanwhile, or never have been told of.
     fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
         let begins = match notice {
+            Notice::WaveStarted { .. } if self.was_drained => {
+                self.was_drained = false;
+                true
+            }
+            Notice::Cordoned { .. } | Notice::Phase(Phase::Holding) if self.was_drained => return None,
             Notice::Cordoned { .. } => true,
             Notice::Phase(Phase::Holding) => !self.in_progress,
             _ => return conditions_for(request, notice),
@@ -285,41 +316,20 @@ impl Reporter {
             self.write(Entry::View(last));
         }
         (self.writes, self.events) = (None, None);
-        let written = join_all(std::mem::take(&mut self.writers));
-        if tokio::time::timeout(FAREWELL, written).await.is_err() {
+        let mut written = join_all(std::mem::take(&mut self.writers));
+        if tokio::time::timeout(FAREWELL, &mut written).await.is_ok() {
+            return;
+        }
+        if !self.is_last {
+            tracing::warn!(
+                "the last conditions or Events of the drain are not written yet; trying on behind it"
+            );
+            return;
+        }
+        let longer = LAST_FAREWELL.saturating_sub(FAREWELL);
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        if !is_away || tokio::time::timeout(longer, written).await.is_err() {
             tracing::warn!("the last conditions or Events of the drain could not be written in time");
-        }
-    }
-}
-
-async fn write_all(
-    cluster: Cluster,
-    node: String,
-    mut writes: mpsc::UnboundedReceiver<Entry>,
-    publishing: Arc<AtomicBool>,
-) {
-    while let Some(write) = writes.recv().await {
-        write_one(&cluster, &node, &write).await;
-        if matches!(write, Entry::View(_)) {
-            publishing.store(false, Ordering::Relaxed);
-        }
-    }
-}
-
-async fn write_one(cluster: &Cluster, node: &str, write: &Entry) {
-    for attempt in 1..=TRIES {
-        let written = match write {
-            Entry::Conditions(changes) => set_conditions(cluster, node, changes).await,
-            Entry::Event(event) => cluster.emit(event).await,
-            Entry::PodEvent(pod, event) => cluster.emit_about_pod(event, pod).await,
-            Entry::BudgetEvent(budget, pod, event) => cluster.emit_about_budget(event, budget, pod).await,
-            Entry::View(Some(text)) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
-            Entry::View(None) => cluster.remove_node_annotation(node, VIEW_ANNOTATION).await,
-        };
-        match written {
-            Ok(_) => return,
-            Err(error) if attempt == TRIES => tracing::warn!(node, %error, "could not tell the API server"),
-            Err(error) => tracing::debug!(node, %error, attempt, "could not tell the API server yet"),
         }
     }
 }
@@ -329,26 +339,12 @@ fn is_in_progress(node: &Node) -> bool {
     node.conditions.iter().any(says)
 }
 
-/// All of them in one write, as a pair must be.
-pub(super) async fn set_conditions(
-    cluster: &Cluster,
-    node: &str,
-    changes: &[ConditionChange],
-) -> Result<(), WriteError> {
-    let conditions: Vec<_> = changes.iter().map(condition).collect();
-    cluster.set_node_conditions(node, &conditions).await
-}
-
-fn condition(change: &ConditionChange) -> NodeCondition {
-    NodeCondition {
-        kind: change.kind.to_owned(),
-        status: change.status.to_owned(),
-        reason: change.reason.clone(),
-        message: change.message.clone(),
-    }
-}
-
-fn kubernetes_event(request: &Request, event: NodeEvent, repeated: Repeated, key: String) -> KubernetesEvent {
+pub(super) fn kubernetes_event(
+    request: &Request,
+    event: NodeEvent,
+    repeated: Repeated,
+    key: String,
+) -> KubernetesEvent {
     KubernetesEvent {
         node: request.node.clone(),
         severity: Severity::of(event.warning),

@@ -10,11 +10,11 @@ use tokio::time::sleep;
 
 use super::lease::{Onlooker, Seats};
 use super::local;
-use super::reporter::set_conditions;
+use super::writer::set_conditions;
 use crate::report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
 use crate::triggers::Standing;
 
-/// How often it is looked whether a terminal that drains this node is still there.
+/// How often it is looked whether a terminal that drains this node is still there, and a failed write tried again.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Begins to; ends when nobody shows the node any more.
@@ -30,7 +30,7 @@ pub(super) fn take_back(
             let node = nodes.borrow_and_update().clone();
             // What a drain or an uncordon of ours leads to is told at its end.
             let is_idle = !matches!(*standing.borrow(), Standing::Working { .. });
-            let mut of_terminal = false;
+            let (mut of_terminal, mut failed) = (false, false);
             if let Some(node) = node.filter(|_| is_idle) {
                 let changes = conditions_of_uncordoned(&node);
                 let left = conditions_left_by_terminal(&node).filter(|_| changes.is_none());
@@ -42,7 +42,7 @@ pub(super) fn take_back(
                 if let Some(changes) = changes.or(left)
                     && let Err(error) = set_conditions(&cluster, &node.name, &changes).await
                 {
-                    // The next change of the node, its heartbeat for one, brings us here again.
+                    failed = true;
                     tracing::warn!(node = node.name, %error, "could not take a condition of ours back");
                 }
             }
@@ -50,7 +50,7 @@ pub(super) fn take_back(
                 changed = nodes.changed() => if changed.is_err() {
                     return;
                 },
-                () = sleep(LOOK), if of_terminal => {}
+                () = sleep(LOOK), if of_terminal || failed => {}
             }
         }
     });

@@ -112,6 +112,10 @@ struct Known {
     wishes: Option<Vec<LifecycleEvent>>,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once, never stored"
+)]
 enum News {
     Cluster(Event),
     Wish(Change<LifecycleEvent>),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use scupper_engine::{Checkpoint, HookPhase, Phase, SavedHook, Subject, Time, Uid};
+use scupper_engine::{Checkpoint, Counts, Duration, HookPhase, Phase, SavedHook, Subject, Time, Uid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -75,6 +75,25 @@ struct Wire {
     stays: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stays_others: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    ended_well: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counts: Option<WireCounts>,
+}
+
+/// Times in milliseconds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct WireCounts {
+    at: u64,
+    leaving: u32,
+    gone: u32,
+    waves: u32,
+    evictions: u32,
+    refusals: u32,
+    steps: u32,
+    hook_wait: u64,
+    budget_wait: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -132,6 +151,8 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         returns: checkpoint.returns.clone(),
         stays,
         stays_others,
+        ended_well: checkpoint.ended_well,
+        counts: (checkpoint.counts != Counts::default()).then(|| counts_to_wire(&checkpoint.counts)),
     };
     let text =
         serde_json::to_string(&wire).map_err(|error| CheckpointFault::Unreadable(error.to_string()))?;
@@ -154,12 +175,13 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
     for group in wire.done {
         done_from_wire(group, &mut done)?;
     }
+    let phase = phase_from_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?;
     Ok(Checkpoint {
         node: wire.node.map(Uid),
         id: wire.id,
         name: wire.name,
         trigger: wire.by,
-        phase: phase_from_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?,
+        phase,
         started: Time::from_millis(wire.started),
         deadline: wire.deadline.map(Time::from_millis),
         own_cordon: wire.own_cordon,
@@ -171,10 +193,41 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
             .into_iter()
             .map(hook_from_wire)
             .collect::<Result<_, _>>()?,
+        // A build that did not write it kept what was done only at a good end.
+        ended_well: wire.ended_well || (phase == Phase::Finished && !done.is_empty()),
         done,
         returns: wire.returns,
         stays: uids_from_wire(&wire.stays, wire.stays_others)?.map(Uid).collect(),
+        counts: wire.counts.map(counts_from_wire).unwrap_or_default(),
     })
+}
+
+const fn counts_to_wire(counts: &Counts) -> WireCounts {
+    WireCounts {
+        at: counts.at.as_millis(),
+        leaving: counts.leaving,
+        gone: counts.gone,
+        waves: counts.waves,
+        evictions: counts.evictions,
+        refusals: counts.budget_refusals,
+        steps: counts.hook_steps,
+        hook_wait: counts.hook_wait.as_millis(),
+        budget_wait: counts.budget_wait.as_millis(),
+    }
+}
+
+const fn counts_from_wire(wire: WireCounts) -> Counts {
+    Counts {
+        at: Time::from_millis(wire.at),
+        leaving: wire.leaving,
+        gone: wire.gone,
+        waves: wire.waves,
+        evictions: wire.evictions,
+        budget_refusals: wire.refusals,
+        hook_steps: wire.steps,
+        hook_wait: Duration::from_millis(wire.hook_wait),
+        budget_wait: Duration::from_millis(wire.budget_wait),
+    }
 }
 
 fn hook_to_wire(hook: &SavedHook) -> WireHook {

@@ -3,7 +3,7 @@
 //! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
 //! met, so the message says what they were.
 
-use scupper_engine::{Node, Notice, Outcome, Request};
+use scupper_engine::{Intent, Node, Notice, Outcome, Request};
 
 use super::words::{count, one_line, stayed_words};
 
@@ -76,6 +76,8 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             outcome: Outcome::Blocked { .. },
             ..
         } => None,
+        // Whatever the node was before, an uncordon that fails leaves it so: drained, as a rule.
+        Notice::Finished { .. } if request.intent == Intent::Uncordon => None,
         Notice::Finished { outcome, .. } => {
             let message = format!("drain {}: {}", request.name, one_line(&outcome.to_string()));
             Some(pair(
@@ -187,6 +189,23 @@ mod tests {
     #[test]
     fn a_drain_that_was_refused_leaves_the_conditions_alone() {
         assert_eq!(statuses(Outcome::Blocked { pods: Vec::new() }), None);
+    }
+
+    #[test]
+    fn an_uncordon_that_fails_leaves_what_is_said_of_the_node() {
+        let uncordon = Request {
+            intent: Intent::Uncordon,
+            ..request()
+        };
+        let failed = |outcome| {
+            let summary = Summary::default();
+            conditions_for(&uncordon, &Notice::Finished { outcome, summary })
+        };
+        let remaining = Vec::new();
+        assert_eq!(failed(Outcome::DeadlineExceeded { remaining }), None);
+        let message = String::new();
+        assert_eq!(failed(Outcome::Failed { message }), None);
+        assert!(failed(Outcome::Uncordoned { cordon_kept: false }).is_some());
     }
 
     #[test]

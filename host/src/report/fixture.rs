@@ -24,6 +24,8 @@ pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         done: Vec::new(),
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: scupper_engine::Counts::default(),
     }
 }
 
@@ -63,7 +65,7 @@ pub(super) fn pod(name: &str) -> PodRef {
 }
 
 /// It is running there, and has its name as its label.
-pub(super) fn running(name: &str) -> Pod {
+pub(crate) fn running(name: &str) -> Pod {
     Pod {
         id: pod(name),
         node: "worker-1".into(),

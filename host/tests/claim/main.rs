@@ -19,6 +19,8 @@ mod flow;
 #[path = "../support/gate.rs"]
 mod gate;
 mod groups;
+#[path = "../support/guests.rs"]
+mod guests;
 mod handover;
 #[path = "../support/limit.rs"]
 mod limit;
@@ -31,3 +33,4 @@ mod racing;
 #[path = "../slm/rig.rs"]
 mod rig;
 mod rolling;
+mod takeover;

@@ -27,6 +27,8 @@ fn checkpoint() -> Checkpoint {
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: scupper_engine::Counts::default(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Two who want to drain one node: one does it, the other stands by until the lease of the node is free.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use scupper_simulator::api::{Action, Fault, Forbidden};
 use serde_json::{Value, json};
 
-use crate::agent::until;
+use crate::agent::{Agent, asks, until};
 use crate::rig::{Rig, Running};
 
 const LEASES: &str = "leases.coordination.k8s.io";
@@ -226,4 +228,45 @@ fn where_it_cannot_be_had_that_is_said() {
         run.stderr.contains("there is no namespace nowhere for it"),
         "{run:#?}"
     );
+}
+
+/// The time that was given is kept there, too.
+#[test]
+fn one_that_stands_by_ends_at_its_deadline() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    give_away(&rig);
+    let drain = rig.start(&["drain", "worker-1", "--timeout", "3s"]);
+    let begun = Instant::now();
+    let run = drain.ended();
+    let took = begun.elapsed();
+    assert_eq!(run.code, Some(6), "{run:#?}");
+    assert!(run.stderr.contains("the deadline passed while"), "{run:#?}");
+    assert!(
+        (Duration::from_secs(3)..Duration::from_secs(20)).contains(&took),
+        "{took:?}: {run:#?}"
+    );
+    // Nothing was begun: the lease is the other one's, and the node is as it was.
+    assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], "somebody");
+    assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
+}
+
+#[test]
+fn a_driver_that_stands_by_ends_the_drain_at_its_deadline() {
+    let rig = Rig::new();
+    let agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("web", "worker-1"));
+    give_away(&rig);
+    let begun = Instant::now();
+    let run = rig.run(&asks("drain", &["--timeout", "3s"]));
+    let took = begun.elapsed();
+    assert_eq!(run.code, Some(6), "{run:#?}");
+    assert!(took < Duration::from_secs(25), "{took:?}: {run:#?}");
+    let log = agent.driver.stderr();
+    assert!(log.contains("the deadline passed while"), "{log}{run:#?}");
+    assert!(
+        run.stdout.contains("with one pod still there: shop/web"),
+        "{run:#?}"
+    );
+    assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
 }

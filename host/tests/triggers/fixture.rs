@@ -186,7 +186,7 @@ impl Door {
             standing: stands,
             registration: registered,
             alone: watch::channel(false).0,
-            resume,
+            look_back: Arc::new(move || std::future::ready(resume.clone()).boxed()),
             claims: Arc::new(NoClaims),
         };
         let task = tokio::spawn(run(

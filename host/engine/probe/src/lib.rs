@@ -42,6 +42,8 @@ pub extern "C" fn resume(now: u64) {
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: scupper_engine::Counts::default(),
     };
     *drain = Some(Drain::resume(Time::from_millis(now), old.request().clone(), checkpoint));
 }

@@ -31,7 +31,11 @@ impl Referee {
             && let Some(outcome) = drain.outcome()
         {
             self.decided = Some(now);
-            self.decision(outcome, request, truth)?;
+            // What an earlier process had seen drained is not looked at again for an order that comes too late.
+            let stands = self.ended_well && *outcome == Outcome::Drained && self.knowledge.is_over(now);
+            if !stands {
+                self.decision(outcome, request, truth)?;
+            }
         }
         self.ends_in_time(now, drain)?;
         if !self.finished {
@@ -252,7 +256,11 @@ impl Referee {
                 broken(5, "an uncordon leaves our cordon")
             }
             Some(Outcome::Cancelled { .. })
-                if ours && mark_stands && writes_work && request.intent == Intent::Drain =>
+                if ours
+                    && mark_stands
+                    && writes_work
+                    && !self.ended_well
+                    && request.intent == Intent::Drain =>
             {
                 broken(5, "a drain that was taken back leaves our cordon")
             }

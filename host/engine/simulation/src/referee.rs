@@ -41,6 +41,8 @@ pub(crate) struct Referee {
     pub(crate) rolls_back: bool,
     /// An earlier process was rolling back because it was told to, in these words.
     pub(crate) cancelled: Option<String>,
+    /// An earlier process had ended this drain well.
+    pub(crate) ended_well: bool,
     /// Reasons that were seen.
     pub(crate) reasons: Vec<Discriminant<Reason>>,
 }
@@ -62,6 +64,7 @@ impl Referee {
         self.planners_rest = now;
         self.rolls_back = checkpoint.is_some_and(|checkpoint| checkpoint.phase == Phase::RollingBack);
         self.cancelled = checkpoint.and_then(|checkpoint| checkpoint.cancelled.clone());
+        self.ended_well = checkpoint.is_some_and(|checkpoint| checkpoint.ended_well);
     }
 
     pub(crate) fn hear(
@@ -340,6 +343,9 @@ impl Referee {
             );
         }
         let puts_back = step.phase == HookPhase::OnCancel;
+        if puts_back && self.ended_well {
+            return broken(8, "a drain that had ended well is rolled back");
+        }
         if (self.knowledge.is_over(now) || self.decided.is_some()) && !puts_back {
             return broken(4, format!("{:?} is called although it is over", step.phase));
         }
@@ -353,6 +359,9 @@ impl Referee {
     fn uncordon(&mut self, now: u64, request: &Request) -> Checked {
         if request.intent == Intent::Uncordon {
             return self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node);
+        }
+        if self.ended_well {
+            return broken(8, "lifts the cordon of a drain that had ended well");
         }
         let cancelled = self.knowledge.stopped.is_some() || self.cancelled.is_some();
         if !cancelled && !request.settings.uncordon_on_failure {

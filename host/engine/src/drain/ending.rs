@@ -23,7 +23,7 @@ impl Drain {
         if self.outcome.is_some() {
             return;
         }
-        self.outcome = Some(outcome);
+        self.outcome = Some(self.unless_ended_well(outcome));
         self.stopped = self.now;
         for (_, job) in self.outbox.take_back(|_| true) {
             self.took_back(job);
@@ -32,13 +32,37 @@ impl Drain {
         self.put_back();
     }
 
+    /// A drain that had ended well, and of which nothing was done again, is not called off any more: its end stands.
+    fn unless_ended_well(&self, outcome: Outcome) -> Outcome {
+        let is_from_outside = matches!(
+            outcome,
+            Outcome::Cancelled { .. } | Outcome::Lost { .. } | Outcome::DeadlineExceeded { .. }
+        );
+        if is_from_outside
+            && self.memory.ended_well
+            && self.phase == Phase::Planning
+            && !self.memory.node_gone
+        {
+            Outcome::Drained
+        } else {
+            outcome
+        }
+    }
+
+    /// An earlier process had ended this drain. What ended well is never put back; what did not was put back by then,
+    /// unless this process has begun again.
+    fn was_over(&self) -> bool {
+        let untouched = self.phase == Phase::Planning;
+        self.memory.ended_well || (untouched && self.resumed == Some(Phase::Finished))
+    }
+
     /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
     /// cordon, which nobody had seen by then: only the node tells.
     pub(super) fn put_back(&mut self) {
         if self.may_succeed_another() {
             self.recognize_cordon();
         }
-        if self.request.intent == Intent::Uncordon || !self.has_changed_anything() {
+        if self.request.intent == Intent::Uncordon || self.was_over() || !self.has_changed_anything() {
             return;
         }
         self.enter(Phase::RollingBack);

@@ -32,6 +32,8 @@ pub(super) struct Memory {
     pub(super) returns: BTreeMap<String, u32>,
     /// Pods that came to the cordoned node and stay.
     pub(super) stays: BTreeSet<Uid>,
+    /// An earlier process had ended this drain well: it is never rolled back.
+    pub(super) ended_well: bool,
     /// A checkpoint of this drain is on the node.
     pub(super) on_node: bool,
     /// There is no node any more to save anything on.
@@ -146,7 +148,13 @@ impl Drain {
             done: done.collect(),
             returns: self.memory.returns.clone(),
             stays: self.memory.stays.clone(),
+            ended_well: self.memory.ended_well || self.ends_well(phase),
+            counts: self.counts(),
         }
+    }
+
+    fn ends_well(&self, phase: Phase) -> bool {
+        phase == Phase::Finished && matches!(self.outcome, Some(Outcome::Drained))
     }
 
     /// Whoever takes a roll-back up must know that it was asked for: only then the cordon goes, too.
@@ -166,6 +174,7 @@ impl Drain {
                 drained: true,
                 ..checkpoint
             },
+            Some(_) if self.memory.ended_well => checkpoint,
             _ => Checkpoint {
                 hooks: Vec::new(),
                 done: Vec::new(),
@@ -187,6 +196,8 @@ impl Drain {
         self.memory.on_node = true;
         self.memory.returns = checkpoint.returns;
         self.memory.stays = checkpoint.stays;
+        self.memory.ended_well = checkpoint.ended_well;
+        self.recall_counts(checkpoint.counts);
         for (policy, phase, subject) in checkpoint.done {
             self.memory.done.insert(
                 HookKey {

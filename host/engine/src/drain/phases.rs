@@ -29,8 +29,15 @@ const MOVES: &[(Phase, &[Phase])] = &[
             Phase::Finished,
         ],
     ),
-    (Phase::Holding, &[Phase::Evicting, Phase::RollingBack]),
-    (Phase::Evicting, &[Phase::Verifying, Phase::RollingBack]),
+    // What had ended well before is over without being rolled back.
+    (
+        Phase::Holding,
+        &[Phase::Evicting, Phase::RollingBack, Phase::Finished],
+    ),
+    (
+        Phase::Evicting,
+        &[Phase::Verifying, Phase::RollingBack, Phase::Finished],
+    ),
     (
         Phase::Verifying,
         &[Phase::Evicting, Phase::RollingBack, Phase::Finished],

@@ -194,6 +194,7 @@ impl Drain {
 
     /// To where the drain begins, or to where an earlier process left it.
     fn leave_planning(&mut self) {
+        self.count_departed();
         match self.resumed {
             None | Some(Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Uncordoning) => {
                 let begun = !self.hooks.is_empty();

@@ -169,6 +169,100 @@ fn rolling_back_goes_on() {
     host.does("save finished, ours").written("save").ends(&lost);
 }
 
+/// What a drain leaves behind that ended well, its hooks included.
+fn drained() -> Checkpoint {
+    use HookPhase::{AfterDrain, BeforeCordon, BeforeDrain};
+    Checkpoint {
+        drained: true,
+        ..done(
+            left(Phase::Finished, true),
+            &[BeforeCordon, BeforeDrain, AfterDrain],
+        )
+    }
+}
+
+fn orders() -> [Event; 3] {
+    let reason = "the event is over".to_owned();
+    [
+        Event::Lost {
+            reason: reason.clone(),
+        },
+        Event::Cancel { reason },
+        Event::Deadline(Some(crate::harness::START)),
+    ]
+}
+
+#[test]
+fn what_had_ended_well_is_not_rolled_back_whatever_comes() {
+    for order in orders() {
+        // Whether the order or the node is heard first.
+        for first in [true, false] {
+            let mut host = Host::resume(with_hooks(), drained());
+            if first {
+                host.hear(order.clone());
+            }
+            host.hear(Event::Node(Some(cordoned(&drained()))));
+            if !first {
+                host.hear(order.clone());
+            }
+            host.does("save finished, ours").written("save");
+            assert_eq!(host.last_checkpoint().done, drained().done, "{order:?}");
+            host.ends(&Outcome::Drained);
+        }
+    }
+}
+
+/// Pods have come since, so that it does not call itself drained; what it had done stays all the same.
+#[test]
+fn what_had_ended_well_and_goes_on_is_not_rolled_back_either() {
+    for order in orders() {
+        let mut host = taken_up(with_hooks(), &drained(), &[pod("a")]);
+        host.does("evict a").hear(order.clone());
+        let text = format!("{order:?}");
+        host.does("save finished, ours").written("save");
+        let saved = host.last_checkpoint();
+        assert!(saved.ended_well && saved.own_cordon, "{text}");
+        assert_eq!(saved.done, drained().done, "{text}");
+        assert_eq!(host.drain.phase(), Phase::Finished, "{text}");
+        assert_ne!(host.drain.outcome(), Some(&Outcome::Drained), "{text}");
+    }
+}
+
+#[test]
+fn what_had_failed_and_was_put_back_is_not_put_back_again() {
+    let reason = "the event is over".to_owned();
+    let failed = left(Phase::Finished, true);
+    let mut host = Host::resume(with_hooks(), failed.clone());
+    host.hear(Event::Lost {
+        reason: reason.clone(),
+    })
+    .hear(Event::Node(Some(cordoned(&failed))))
+    .does("save finished, ours")
+    .written("save")
+    .ends(&Outcome::Lost { reason });
+}
+
+#[test]
+fn pods_that_left_under_an_earlier_process_count() {
+    let pods = ["a", "b", "c"].map(pod);
+    let mut first = Host::new(request());
+    first.begin(&pods).written("cordon").skip();
+    let saved = first.last_checkpoint();
+    assert_eq!((saved.counts.leaving, saved.counts.gone), (3, 0));
+    // Two have left without a write, the last one goes under the next process, and one that came later is its own.
+    let late = Pod {
+        created: first.now + scupper_engine::Duration::from_secs(60),
+        ..pod("late")
+    };
+    let mut host = taken_up(request(), &saved, &[pod("c"), late]);
+    host.skip().gone(&["c", "late"]).listed(&[]).written("save");
+    let finished = std::iter::from_fn(|| host.drain.poll_notice()).last();
+    let Some(scupper_engine::Notice::Finished { outcome, summary }) = finished else {
+        panic!("it has not ended: {finished:?}")
+    };
+    assert_eq!((outcome, summary.gone), (Outcome::Drained, 4));
+}
+
 /// What a process leaves behind that dies while it puts back what it was told to stop.
 fn left_by_a_cancel(reason: &str) -> Checkpoint {
     let holding = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);

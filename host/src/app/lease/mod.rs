@@ -14,7 +14,7 @@ mod onlooker;
 mod seat_watch;
 mod seats;
 
-pub(super) use guard::{Begin, Guard};
+pub(super) use guard::{Begin, Begun, Guard, called_off};
 pub(super) use holder::Holder;
 pub(super) use onlooker::Onlooker;
 pub(super) use seat_watch::SeatWatch;

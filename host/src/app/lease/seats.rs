@@ -72,8 +72,6 @@ pub(in crate::app) struct Seats {
 
 /// A node's lease, held.
 pub(super) struct Seat {
-    /// Somebody else had it, so that the node may have changed meanwhile.
-    pub(super) waited: bool,
     held: Option<Held>,
 }
 
@@ -88,7 +86,7 @@ impl Seats {
     /// The node's lease, as soon as nobody else has it. `stands_by` is told for whom.
     pub(super) async fn take(&self, node: &str, stands_by: impl Fn(&str)) -> Seat {
         let mut judge = Judge::new(self.own.clone());
-        let (mut waited, mut told) = (false, None);
+        let mut told = None;
         let mut forbidden_since = None;
         // As a rule there is none: one write is enough then.
         let mut make = true;
@@ -103,7 +101,7 @@ impl Seats {
                 forbidden_since = None;
             }
             match tried {
-                Ok(Tried::Ours(lease)) => return self.hold(lease, asked, waited),
+                Ok(Tried::Ours(lease)) => return self.hold(lease, asked),
                 Ok(Tried::Exists) => {
                     make = false;
                     continue;
@@ -113,7 +111,6 @@ impl Seats {
                     continue;
                 }
                 Ok(Tried::Theirs(holder)) => {
-                    waited = true;
                     if told.as_ref() != Some(&holder) {
                         stands_by(&holder.words());
                         told = Some(holder);
@@ -133,7 +130,7 @@ impl Seats {
                         %error,
                         "going on without the lease of the node, so that another scupper there would not be noticed; {remedy}"
                     );
-                    return Seat { waited, held: None };
+                    return Seat { held: None };
                 }
             }
             sleep(RETRY).await;
@@ -195,7 +192,7 @@ impl Seats {
         }
     }
 
-    fn hold(&self, lease: Lease, asked: Instant, waited: bool) -> Seat {
+    fn hold(&self, lease: Lease, asked: Instant) -> Seat {
         let (sender, kept) = watch::channel((lease, asked + GIVE_UP));
         let keeper = tokio::spawn(keep(self.cluster.clone(), sender));
         let cluster = self.cluster.clone();
@@ -204,10 +201,7 @@ impl Seats {
             kept,
             keeper,
         };
-        Seat {
-            waited,
-            held: Some(held),
-        }
+        Seat { held: Some(held) }
     }
 }
 

@@ -1,30 +1,44 @@
 //! What is found on a node before anything is begun there: whether another process is at it, and whose its cordon is.
 
+use std::time::Duration;
+
 use scupper_engine::{Answer, Checkpoint, Intent, Node, Phase, Task};
+
+use tokio::time::sleep;
 
 use super::{LocalError, LocalOptions, TRIGGER};
 use crate::app::AppError;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ReadError};
+
+/// A node that could not be read is read again after so long.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// A node to be dealt with.
 pub(super) struct Job {
     pub(super) node: String,
     /// Where another process has left it.
     pub(super) resume: Option<Checkpoint>,
+    /// The node as it was looked at.
+    pub(super) seen: Option<Node>,
     /// Its cordon is to be made ours first.
     adopt: Option<Node>,
 }
 
 /// Looks at a node, and says why it cannot be begun.
 pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) -> Result<Job, AppError> {
-    let unseen = AppError::of_node(name);
+    let found = cluster.node(name).await.map_err(AppError::of_node(name))?;
+    job_of(options, name, found)
+}
+
+fn job_of(options: &LocalOptions, name: &str, found: Option<Node>) -> Result<Job, AppError> {
     let mut job = Job {
         node: name.to_owned(),
         resume: None,
+        seen: found.clone(),
         adopt: None,
     };
     // A node that has gone meanwhile is told by the drain itself.
-    let Some(node) = cluster.node(name).await.map_err(unseen)? else {
+    let Some(node) = found else {
         return Ok(job);
     };
     let mark = node.checkpoint.clone();
@@ -42,27 +56,39 @@ pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) 
             }
             .into());
         }
+        // It is written to before the drive begins.
+        job.seen = None;
         job.adopt = Some(node);
     }
     Ok(job)
 }
 
-/// Looks at a node once more, because somebody may have been at it meanwhile. `own`: what we had begun there.
+/// Looks at a node once the lease is ours: what stands there now is what counts. `own`: what we had begun there.
 pub(super) async fn look_again(
     cluster: &Cluster,
     options: &LocalOptions,
     name: &str,
     own: Option<&str>,
 ) -> Result<Job, AppError> {
-    let found = cluster.node(name).await.map_err(AppError::of_node(name))?;
-    let mark = found.and_then(|node| node.checkpoint);
+    let found = loop {
+        match cluster.node(name).await {
+            Ok(found) => break found,
+            Err(error @ ReadError::Unavailable { .. }) => {
+                tracing::warn!(%error, "the node could not be read; trying again");
+            }
+            Err(error) => return Err(AppError::of_node(name)(error)),
+        }
+        sleep(RETRY).await;
+    };
+    let mark = found.as_ref().and_then(|node| node.checkpoint.clone());
     match mark.filter(|mark| own == Some(mark.id.as_str())) {
         Some(mark) => Ok(Job {
             node: name.to_owned(),
             resume: Some(mark),
+            seen: found,
             adopt: None,
         }),
-        None => look(cluster, options, name).await,
+        None => job_of(options, name, found),
     }
 }
 

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Event, Intent, Outcome, Phase, Request, Time};
+use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, Request, Time};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, Job};
 use super::{LocalOptions, TRIGGER};
 use crate::app::drive::{Drive, Tools};
-use crate::app::lease::{Begin, Guard, Holder, Seats};
+use crate::app::lease::{Begin, Begun, Guard, Holder, Seats};
 use crate::app::reporter::{Output, Reporter};
+use crate::app::too_late::end_of_waiting;
 use crate::app::{AppError, nodes, policies};
+use crate::clock::Clock;
 use crate::cluster::{Cluster, ConnectOptions};
 use crate::policy::Session;
 use crate::report::{Format, Health, Metrics, Prefixed, Traces};
@@ -24,6 +26,9 @@ use crate::report::{Format, Health, Metrics, Prefixed, Traces};
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
 /// Orders that may wait for a drive.
 const ORDERS: usize = 4;
+
+/// How long after its deadline a drain whose lease was lost waits for it, to put back what it changed.
+const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
 
 /// What became of a node.
 #[derive(Debug)]
@@ -113,7 +118,8 @@ impl Runner {
             return Ok(None);
         }
         let job = begin::look(&self.cluster, &self.options, node).await?;
-        let request = self.request(self.options.clock.now(), &job);
+        let since = self.options.clock.now();
+        let request = self.request(since, &job);
         let guard = Guard {
             seats: self.seats.clone(),
             node: node.to_owned(),
@@ -121,8 +127,10 @@ impl Runner {
                 runner: self,
                 job,
                 request,
+                since,
                 begun: false,
             },
+            orders: Vec::new(),
         };
         let (orders, inbox) = mpsc::channel(ORDERS);
         let guard = guard.run(inbox);
@@ -177,11 +185,13 @@ struct Opening<'a> {
     runner: &'a Runner,
     job: Job,
     request: Request,
+    /// When it was asked for.
+    since: Time,
     begun: bool,
 }
 
 impl Begin for Opening<'_> {
-    async fn begin(&mut self, again: bool) -> Result<Drive, AppError> {
+    async fn begin(&mut self, _: &[Event]) -> Result<Begun, AppError> {
         let Runner {
             cluster,
             options,
@@ -189,9 +199,14 @@ impl Begin for Opening<'_> {
             traces,
             ..
         } = self.runner;
-        if again {
-            let own = self.begun.then_some(self.request.id.as_str());
-            self.job = begin::look_again(cluster, options, &self.job.node, own).await?;
+        // Whoever had the lease until now has written to the node.
+        let own = self.begun.then_some(self.request.id.as_str());
+        self.job = begin::look_again(cluster, options, &self.job.node, own).await?;
+        if !self.begun {
+            // Which drain it goes on with is only known now; its time runs since it was asked for.
+            let deadline = self.request.deadline;
+            let request = self.runner.request(options.clock.now(), &self.job);
+            self.request = Request { deadline, ..request };
         }
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
@@ -200,6 +215,7 @@ impl Begin for Opening<'_> {
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let output = self.runner.output(&request.node);
         let reporter = Reporter::lines(options.format, &output, now, started, &request)
+            .and_last()
             .and_cluster(cluster.clone(), &request)
             .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref())
             .and_board(options.board.clone(), now, &request);
@@ -210,11 +226,44 @@ impl Begin for Opening<'_> {
             own_node: None,
             traces: traces.clone(),
         };
-        Ok(Drive::new(tools, Arc::clone(session), request, resume, reporter))
+        let drive = Drive::new(tools, Arc::clone(session), request, resume, reporter);
+        Ok(Begun::Drive(Box::new(drive.and_node(self.job.seen.take()))))
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
+    }
+
+    fn clock(&self) -> Clock {
+        self.runner.options.clock
     }
 
     fn has_begun(&self) -> bool {
         self.begun || self.job.resume.is_some()
+    }
+
+    /// What another process is at is that one's; our own is put back where the lease comes back in time.
+    fn patience(&self) -> Option<Duration> {
+        Some(if self.begun {
+            PUT_BACK_WITHIN
+        } else {
+            Duration::ZERO
+        })
+    }
+
+    async fn too_late(&self) -> Outcome {
+        let Runner { cluster, options, .. } = self.runner;
+        let (node, request) = (&self.request.node, &self.request);
+        tracing::warn!("node {node}: the deadline passed while another process was at work there");
+        let (outcome, summary) = end_of_waiting(cluster, options.clock, request, self.since).await;
+        let (now, output) = (summary.ended, self.runner.output(node));
+        let mut reporter = Reporter::lines(options.format, &output, now, self.since, request);
+        let notice = Notice::Finished {
+            outcome: outcome.clone(),
+            summary,
+        };
+        reporter.notice(now, request, &notice);
+        outcome
     }
 
     fn stands_by(&self, holder: &str) {
@@ -245,5 +294,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         done: Vec::new(),
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: Counts::default(),
     }
 }

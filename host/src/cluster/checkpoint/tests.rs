@@ -58,6 +58,21 @@ impl Numbers {
         }
     }
 
+    fn counts(&mut self) -> Counts {
+        let mut count = || u32::try_from(self.below(2)).unwrap();
+        Counts {
+            leaving: count(),
+            gone: count(),
+            waves: count(),
+            evictions: count(),
+            budget_refusals: count(),
+            hook_steps: count(),
+            at: Time::from_millis(self.below(3)),
+            hook_wait: Duration::from_millis(self.below(3)),
+            budget_wait: Duration::from_millis(self.below(3)),
+        }
+    }
+
     fn checkpoint(&mut self) -> Checkpoint {
         let hook = |numbers: &mut Self| SavedHook {
             state_version: (numbers.below(2) == 0).then(|| u32::try_from(numbers.below(9)).unwrap()),
@@ -70,12 +85,13 @@ impl Numbers {
             started: Time::from_millis(numbers.next()),
         };
         let policies = [self.text(), self.text()];
+        let phase = self.one(&PHASES);
         Checkpoint {
             node: (self.below(2) == 0).then(|| self.uid()),
             id: self.text(),
             name: self.text(),
             trigger: self.text(),
-            phase: self.one(&PHASES),
+            phase,
             started: Time::from_millis(self.next()),
             deadline: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
             own_cordon: self.below(2) == 0,
@@ -90,6 +106,8 @@ impl Numbers {
                 .map(|_| (self.text(), u32::try_from(self.below(9)).unwrap()))
                 .collect(),
             stays: (0..self.below(4)).map(|_| self.uid()).collect(),
+            ended_well: phase == Phase::Finished || self.below(9) == 0,
+            counts: self.counts(),
         }
     }
 }
@@ -130,6 +148,8 @@ fn plain() -> Checkpoint {
         done: Vec::new(),
         returns: BTreeMap::new(),
         stays: BTreeSet::new(),
+        ended_well: false,
+        counts: Counts::default(),
     }
 }
 
@@ -223,6 +243,26 @@ fn an_older_one_that_names_no_node_is_read() {
             ..plain()
         })
     );
+}
+
+/// A build that did not say whether a drain had ended well kept what its hooks had done only in that case.
+#[test]
+fn of_an_older_one_the_hooks_tell_whether_it_ended_well() {
+    let done = vec![("slurm".to_owned(), HookPhase::BeforeDrain, Subject::Node)];
+    for (phase, done, ended_well) in [
+        (Phase::Finished, done.clone(), true),
+        (Phase::Finished, Vec::new(), false),
+        (Phase::Evicting, done, false),
+    ] {
+        let older = Checkpoint {
+            phase,
+            done,
+            ..plain()
+        };
+        let text = encode(&older).unwrap();
+        assert!(!text.contains("ended_well") && !text.contains("counts"), "{text}");
+        assert_eq!(decode(&text).unwrap().ended_well, ended_well, "{text}");
+    }
 }
 
 #[test]

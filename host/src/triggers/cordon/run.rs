@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::watch::{Left, Limits, NodeView, Watch};
+use super::watch::{Limits, NodeView, Watch};
 use crate::clock::Clock;
 use crate::triggers::{Demand, Standing};
 
@@ -43,8 +43,6 @@ pub struct CordonWires<N> {
     pub standing: watch::Receiver<Standing>,
     /// No other instance of this driver is at work, and this one does not stop.
     pub alone: watch::Receiver<bool>,
-    /// What a former process was at.
-    pub left: Option<Left>,
 }
 
 /// Serves until the rest of the driver is gone.
@@ -58,13 +56,12 @@ where
         demands,
         mut standing,
         mut alone,
-        left,
     } = wires;
     let limits = Limits {
         drain: options.sla,
         uncordon: options.uncordon_sla,
     };
-    let mut door = Watch::new(&options.node, limits, left);
+    let mut door = Watch::new(&options.node, limits);
     let mut node: Option<NodeView> = None;
     loop {
         let wanted = *alone.borrow_and_update() && node.as_ref().is_some_and(|node| door.wants(node));

@@ -26,6 +26,8 @@ pub struct NodeView {
     pub own_cordon: bool,
     /// Its condition says that it is drained.
     pub drained: bool,
+    /// What of a wish of this door stands on it and is not over.
+    pub left: Option<Left>,
 }
 
 impl NodeView {
@@ -35,7 +37,7 @@ impl NodeView {
     }
 }
 
-/// What a former process of the driver was at for this door.
+/// What another process of the driver was at for this door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The wish.
@@ -80,7 +82,8 @@ pub(super) struct Watch {
     limits: Limits,
     standing: Standing,
     active: Option<Active>,
-    left: Option<Left>,
+    /// What another process has left was looked for, after it had ended.
+    looked_back: bool,
     /// This cordon has been dealt with: it is no wish any more.
     dealt_with: bool,
     /// A drain of this node has ended well since it was given back.
@@ -91,13 +94,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(node: &str, limits: Limits, left: Option<Left>) -> Self {
+    pub(super) fn new(node: &str, limits: Limits) -> Self {
         Self {
             name: node.to_owned(),
             limits,
             standing: Standing::Idle,
             active: None,
-            left,
+            looked_back: false,
             dealt_with: false,
             drained: false,
             given_back: false,
@@ -181,7 +184,7 @@ impl Watch {
 
     /// Something is to be begun, if the node is like this.
     pub(super) fn wants(&self, node: &NodeView) -> bool {
-        self.left.is_some() || self.wish(node).is_some()
+        !self.looked_back || self.wish(node).is_some()
     }
 
     fn wish(&self, node: &NodeView) -> Option<Intent> {
@@ -201,7 +204,8 @@ impl Watch {
 
     /// Begins what is to be begun. The node was looked at just now, since the driver showed what it is at.
     pub(super) fn begin(&mut self, node: &NodeView, now: Time) {
-        if let Some(left) = self.left.take() {
+        let looked_back = std::mem::replace(&mut self.looked_back, true);
+        if let Some(left) = node.left.clone().filter(|_| !looked_back) {
             self.resume(left, node);
             return;
         }
@@ -222,7 +226,7 @@ impl Watch {
         });
     }
 
-    /// What a former process was at goes on if the node still asks for it.
+    /// What another process was at goes on if the node still asks for it.
     fn resume(&mut self, left: Left, node: &NodeView) {
         let Left {
             id,

@@ -45,6 +45,8 @@ pub(super) struct Door {
     resume: Option<Resume>,
     /// Another instance of this driver may still be at work, so that nothing is begun yet.
     held: bool,
+    /// There is, or was a moment ago, another instance that the kubelet calls.
+    beside: bool,
     stopping: bool,
     outputs: VecDeque<Output>,
 }
@@ -70,11 +72,7 @@ struct Active {
 }
 
 impl Door {
-    pub(super) fn new(
-        identity: Identity,
-        lengths: BTreeMap<String, Duration>,
-        resume: Option<Resume>,
-    ) -> Self {
+    pub(super) fn new(identity: Identity, lengths: BTreeMap<String, Duration>) -> Self {
         Self {
             identity,
             lengths,
@@ -82,8 +80,9 @@ impl Door {
             listed: false,
             active: None,
             standing: Standing::Idle,
-            resume,
+            resume: None,
             held: false,
+            beside: false,
             stopping: false,
             outputs: VecDeque::new(),
         }
@@ -223,7 +222,8 @@ impl Door {
         let known = Known {
             event,
             claimed,
-            called: called || remembered,
+            // As long as there is another one, the kubelet calls that.
+            called: called || remembered || self.beside,
             outcome,
         };
         self.notice_stale_end(&known, was_alive);

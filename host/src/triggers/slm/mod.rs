@@ -43,5 +43,5 @@ pub use lifecycle::{
 };
 pub use options::{OptionsError, Scope, SlmOptions, unique_instance};
 pub use registration::Registration;
-pub use run::{Wires, run};
+pub use run::{LookBack, Wires, run};
 pub use self_claim::{Change, ClaimApi, ClaimError, Claimable, Claimant, Condition, Sight};

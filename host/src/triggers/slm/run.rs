@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
+use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,9 @@ const WARNED_WITHIN: Duration = Duration::from_secs(2);
 /// Below this most drains end `SlaExpired`.
 const SHORTEST_SENSIBLE_SLA: Duration = Duration::from_secs(60);
 
+/// Looks what another process of this driver was at, once that has ended; waits for whoever must be asked.
+pub type LookBack = Arc<dyn Fn() -> BoxFuture<'static, Option<Resume>> + Send + Sync>;
+
 /// What connects the door with the rest of the driver.
 pub struct Wires<E, T> {
     /// The LifecycleEvents of this node.
@@ -43,8 +47,8 @@ pub struct Wires<E, T> {
     pub alone: watch::Sender<bool>,
     /// Called whenever the door's loop turns, which is once a second at least.
     pub turned: Arc<dyn Fn() + Send + Sync>,
-    /// What a former process was at.
-    pub resume: Option<Resume>,
+    /// Looks what another process has left.
+    pub look_back: LookBack,
     /// How events are claimed where the kubelet does not do it.
     pub claims: Arc<dyn ClaimApi>,
 }
@@ -75,7 +79,7 @@ where
         registration,
         alone,
         turned,
-        resume,
+        look_back,
         claims,
     } = wires;
     let (calls, inbox) = mpsc::channel(CALLS);
@@ -108,11 +112,7 @@ where
     let warning = tokio::spawn(keeper::warn_people(board, warned));
     let claiming = tokio::spawn(claim.work(claiming));
 
-    let door = Door::new(
-        transitions::identity(&options),
-        transitions::lengths(&options),
-        resume,
-    );
+    let door = Door::new(transitions::identity(&options), transitions::lengths(&options));
     let tells = Tells {
         demands,
         warnings,
@@ -121,6 +121,7 @@ where
         alone,
         turned,
         claimer,
+        look_back,
     };
     let hears = Hears {
         events,

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -20,9 +21,9 @@ use super::rotate::{Rotation, Traffic};
 use super::self_claim::{Claimant, Heard};
 use super::service::Asked;
 use super::stop::{Step, Stopping};
-use super::{LifecycleChange, SlmError, SlmOptions};
+use super::{LifecycleChange, LookBack, SlmError, SlmOptions};
 use crate::clock::Clock;
-use crate::triggers::{Demand, Standing};
+use crate::triggers::{Demand, Resume, Standing};
 
 /// How long a call waits for its event to come into view.
 const IN_VIEW_WITHIN: Duration = Duration::from_secs(1);
@@ -49,6 +50,16 @@ pub(super) struct Tells {
     pub(super) alone: watch::Sender<bool>,
     pub(super) turned: Arc<dyn Fn() + Send + Sync>,
     pub(super) claimer: mpsc::UnboundedSender<Heard>,
+    pub(super) look_back: LookBack,
+}
+
+/// What the door waits for before it begins anything.
+enum Waits {
+    /// Another instance to end, and until when.
+    Predecessor(Instant),
+    /// What others have left to be looked at.
+    LookBack(BoxFuture<'static, Option<Resume>>),
+    Nothing,
 }
 
 /// Everything the one task holds.
@@ -64,8 +75,7 @@ pub(super) struct Worker {
     outbox: VecDeque<Demand>,
     tells: Tells,
     stopping: Stopping,
-    /// Until when a predecessor that is still alive is waited for.
-    held: Option<Instant>,
+    waits: Waits,
     claimant: Claimant,
     /// It is our part to claim events.
     leads: bool,
@@ -74,10 +84,12 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(options: &SlmOptions, mut door: Door, endpoints: Endpoints, tells: Tells) -> Self {
         let now = Instant::now();
-        let held = endpoints.has_predecessor().then(|| now + PREDECESSOR_GONE_WITHIN);
-        if held.is_some() {
-            door.hold();
-        }
+        door.hold(endpoints.has_predecessor());
+        let waits = if endpoints.has_predecessor() {
+            Waits::Predecessor(now + PREDECESSOR_GONE_WITHIN)
+        } else {
+            Waits::LookBack((tells.look_back)())
+        };
         Self {
             clock: options.clock,
             anchors: Anchors::new(options.clock),
@@ -88,7 +100,7 @@ impl Worker {
             outbox: VecDeque::new(),
             tells,
             stopping: Stopping::new(options.stop_grace),
-            held,
+            waits,
             claimant: options.claimant,
             leads: false,
         }
@@ -136,6 +148,7 @@ impl Worker {
                     },
                     Err(_) => return self.broken("driver's list of demands").await,
                 },
+                left = self.waits.left() => self.release(left),
                 () = at(until) => self.give_up_waiting(),
                 () = stop.cancelled(), if !self.stopping.is_asked() => {
                     self.handle_stop();
@@ -251,7 +264,7 @@ impl Worker {
 
     /// A rolling update starts us before it stops our predecessor: two must not work at one drain.
     async fn await_predecessor(&mut self, now: Instant) {
-        let Some(until) = self.held else {
+        let Waits::Predecessor(until) = self.waits else {
             return;
         };
         if self.endpoints.has_sibling().await {
@@ -260,8 +273,13 @@ impl Worker {
             }
             tracing::warn!("another instance of this driver has not stopped; going on beside it");
         }
-        self.held = None;
-        self.door.release();
+        self.waits = Waits::LookBack((self.tells.look_back)());
+    }
+
+    fn release(&mut self, left: Option<Resume>) {
+        self.waits = Waits::Nothing;
+        self.door.release(left);
+        self.tell_claimer(Heard::Stirred);
     }
 
     /// Hands on what the last thing brought about.
@@ -302,7 +320,7 @@ impl Worker {
 
     /// Whether it is our part to claim. Never two of us: a predecessor ends first.
     fn lead(&mut self) {
-        let alone = self.held.is_none() && !self.stopping.is_asked();
+        let alone = matches!(self.waits, Waits::Nothing) && !self.stopping.is_asked();
         self.tells
             .alone
             .send_if_modified(|shown| std::mem::replace(shown, alone) != alone);
@@ -336,6 +354,16 @@ fn send(call: &Call, reply: oneshot::Sender<Reply>, answer: Reply) {
     }
     if reply.send(answer).is_err() {
         tracing::warn!(event = call.event, "the kubelet did not wait for its answer");
+    }
+}
+
+impl Waits {
+    /// What others have left, as soon as it is known.
+    async fn left(&mut self) -> Option<Resume> {
+        match self {
+            Self::LookBack(look) => look.await,
+            Self::Predecessor(_) | Self::Nothing => std::future::pending().await,
+        }
     }
 }
 

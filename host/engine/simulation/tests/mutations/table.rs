@@ -201,4 +201,11 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         find: "cancelled: self.cancelled_by(phase),",
         replace: "cancelled: self.cancelled_by(phase).filter(|_| !BROKEN),",
     },
+    Mutation {
+        invariant: 8,
+        breaks: "rolls a drain back that had ended well",
+        file: "drain/ending.rs",
+        find: "self.memory.ended_well || (untouched",
+        replace: "(!BROKEN && self.memory.ended_well) || (untouched",
+    },
 ];

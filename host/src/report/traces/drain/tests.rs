@@ -160,6 +160,8 @@ fn who_goes_on_with_a_drain_finds_the_numbers_that_the_first_one_used() {
         done: Vec::new(),
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: scupper_engine::Counts::default(),
     };
     let (mut next, mut queue) = trace(Some(&left));
     next.asked(at(60), &step(1));

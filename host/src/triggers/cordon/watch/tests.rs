@@ -9,7 +9,7 @@ fn door() -> Watch {
         drain: Some(Duration::from_secs(60)),
         uncordon: Duration::from_secs(30),
     };
-    Watch::new("worker-1", limits, None)
+    Watch::new("worker-1", limits)
 }
 
 fn node() -> NodeView {
@@ -19,6 +19,7 @@ fn node() -> NodeView {
         cordoned: false,
         own_cordon: false,
         drained: false,
+        left: None,
     }
 }
 
@@ -203,33 +204,55 @@ fn an_event_that_failed_leaves_the_wish_of_the_cordon_standing() {
     begins(&mut door, &cordoned(), Intent::Drain);
 }
 
-#[test]
-fn what_a_former_process_was_at_goes_on_while_it_is_asked_for() {
-    let left = |intent| {
-        let mut door = door();
-        door.left = Some(Left {
-            id: "old".to_owned(),
-            name: "cordon-worker-1".to_owned(),
-            intent,
-            deadline: Some(NOW),
-        });
-        door
+/// The node as it is looked at once no other process is at work any more.
+fn left(intent: Intent, node: NodeView) -> NodeView {
+    let left = Left {
+        id: "old".to_owned(),
+        name: "cordon-worker-1".to_owned(),
+        intent,
+        deadline: Some(NOW),
     };
-    assert_eq!(
-        begins(&mut left(Intent::Drain), &cordoned(), Intent::Drain),
-        "old"
-    );
-    assert_eq!(
-        begins(&mut left(Intent::Uncordon), &node(), Intent::Uncordon),
-        "old"
-    );
+    NodeView {
+        left: Some(left),
+        ..node
+    }
+}
+
+#[test]
+fn what_another_process_was_at_goes_on_while_it_is_asked_for() {
+    for (intent, asking) in [(Intent::Drain, cordoned()), (Intent::Uncordon, node())] {
+        assert_eq!(begins(&mut door(), &left(intent, asking), intent), "old");
+    }
     for (intent, changed) in [(Intent::Drain, node()), (Intent::Uncordon, cordoned())] {
-        let demands = demands(&mut left(intent), &changed);
+        let demands = demands(&mut door(), &left(intent, changed));
         assert!(
             matches!(&demands[..], [Demand::Lost { id, .. }] if id == "old"),
             "{demands:?}"
         );
     }
+}
+
+#[test]
+fn what_stands_there_is_of_another_process_only_the_first_time() {
+    let mut door = door();
+    quiet(&mut door, &node());
+    // Of our own by now: it has its wish already.
+    let drain = begins(&mut door, &cordoned(), Intent::Drain);
+    ends(&mut door, &drain, expired());
+    quiet(&mut door, &left(Intent::Drain, cordoned()));
+}
+
+#[test]
+fn what_another_process_has_drained_meanwhile_is_not_drained_again() {
+    let mut door = door();
+    // As the watch still shows it, and as it is.
+    door.handle_node(&left(Intent::Drain, cordoned()));
+    let drained = NodeView {
+        drained: true,
+        ..cordoned()
+    };
+    quiet(&mut door, &drained);
+    quiet(&mut door, &drained);
 }
 
 #[test]

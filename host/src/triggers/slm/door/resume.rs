@@ -1,18 +1,22 @@
-//! What a former process of the driver was at: goes on if its event is still there, and else is lost.
+//! What another process of the driver was at: goes on if its event is still there, and else is lost. It is looked for
+//! when that process has ended, and not before: until then it goes on itself.
 
 use super::{Door, Output};
 use crate::triggers::slm::lifecycle::ClaimStatus;
 use crate::triggers::{Demand, Resume};
 
 impl Door {
-    /// Nothing is begun until released.
-    pub(in crate::triggers::slm) fn hold(&mut self) {
+    /// Nothing is begun until released. `beside`: there is another instance of this driver.
+    pub(in crate::triggers::slm) fn hold(&mut self, beside: bool) {
         self.held = true;
+        self.beside = beside;
     }
 
-    /// Nobody else is at work any more: what a former process was at goes on.
-    pub(in crate::triggers::slm) fn release(&mut self) {
+    /// Nobody else is at work any more: what another process has left goes on.
+    pub(in crate::triggers::slm) fn release(&mut self, left: Option<Resume>) {
         self.held = false;
+        self.beside = false;
+        self.resume = left;
         if let Some(uid) = self.resume.as_ref().map(|resume| resume.id.clone()) {
             self.resume_from(&uid);
             self.follow(&uid);
@@ -20,14 +24,14 @@ impl Door {
         }
     }
 
-    /// What a former process was at goes on, if its event is still there; else it is lost.
+    /// What another process was at goes on, if its event is still there; else it is lost.
     pub(super) fn resume_from(&mut self, uid: &str) {
         let Some(resume) = self.resume.take_if(|resume| resume.id == uid) else {
             return;
         };
         let claim = self.events.get(uid).map(|known| known.event.claim.clone());
         match claim {
-            Some(ClaimStatus::Claimed) if self.held || self.stopping => self.resume = Some(resume),
+            Some(ClaimStatus::Claimed) if self.stopping => self.resume = Some(resume),
             Some(ClaimStatus::Claimed) if !resume.finished => self.begin(uid, resume.intent),
             Some(ClaimStatus::Claimed) => {}
             Some(claim) if claim.is_terminal() => {
@@ -39,7 +43,7 @@ impl Door {
         }
     }
 
-    /// The list is complete, and what a former process was at is not in it.
+    /// The list is complete, and what another process was at is not in it.
     pub(super) fn resume_from_nothing(&mut self) {
         if !self.listed || self.held {
             return;

@@ -12,11 +12,9 @@ fn door(resume: Option<Resume>) -> Door {
         node: "worker-1".to_owned(),
         intents: intents.map(|(name, intent)| (name.to_owned(), intent)).into(),
     };
-    Door::new(
-        identity,
-        [("drain".to_owned(), Duration::from_secs(300))].into(),
-        resume,
-    )
+    let mut door = Door::new(identity, [("drain".to_owned(), Duration::from_secs(300))].into());
+    door.release(resume);
+    door
 }
 
 fn claimed(uid: &str, name: &str) -> LifecycleEvent {
@@ -371,23 +369,38 @@ fn a_held_door_begins_nothing_until_it_is_released() {
         (vec![], &["lost u1"]),
     ];
     for (events, expected) in rows {
-        let mut door = door(resume(false));
-        door.hold();
+        let mut door = door(None);
+        door.hold(true);
         door.handle_change(LifecycleChange::Listed(events.clone()), NOW);
         if !events.is_empty() {
             assert_eq!(end(&mut door, "e"), Verdict::Answer(Reply::Empty, None));
         }
         assert_eq!(outputs(&mut door), Vec::<String>::new());
-        door.release();
+        door.release(resume(false));
         assert_eq!(outputs(&mut door), expected);
     }
     // Released before the watch has shown anything.
-    let mut door = door(resume(false));
-    door.hold();
-    door.release();
+    let mut door = door(None);
+    door.hold(true);
+    door.release(resume(false));
     assert_eq!(outputs(&mut door), Vec::<String>::new());
     door.handle_change(LifecycleChange::Listed(vec![claimed("u1", "e")]), NOW);
     assert_eq!(outputs(&mut door), ["begin u1"]);
+}
+
+/// The kubelet calls another one as long as there is one.
+#[test]
+fn a_held_door_does_not_wonder_at_an_end_that_another_one_brought_about() {
+    let mut door = door(None);
+    door.hold(true);
+    apply(&mut door, claimed("u1", "e"));
+    let succeeded = LifecycleEvent {
+        claim: ClaimStatus::Succeeded,
+        ..claimed("u1", "e")
+    };
+    apply(&mut door, succeeded);
+    door.release(resume(true));
+    assert_eq!(outputs(&mut door), Vec::<String>::new());
 }
 
 #[test]
