@@ -28,6 +28,11 @@ pub enum Seen {
         /// Its deadline.
         deadline: Option<Time>,
     },
+    /// Something else is done at the node first.
+    Queued {
+        /// What: `LifecycleEvent drain-worker-1-x7d2p`.
+        behind: String,
+    },
     /// Whoever claimed it keeps to the transition's limit, which ends it before the time that was given is over.
     Bounded {
         /// The transition.
@@ -165,6 +170,10 @@ impl Following {
                     None => state.clone(),
                 },
             ),
+            Seen::Queued { behind } => (
+                "queued",
+                format!("behind {behind}: it begins when that has ended"),
+            ),
             Seen::Bounded {
                 transition,
                 sla,
@@ -253,6 +262,7 @@ fn fields(seen: &Seen) -> Value {
         Seen::State { state, deadline } => {
             json!({ "kind": "state", "state": state, "deadline": deadline.map(Time::as_millis) })
         }
+        Seen::Queued { behind } => json!({ "kind": "queued", "behind": behind }),
         Seen::Bounded {
             transition,
             sla,

@@ -1,8 +1,10 @@
 //! Where a driver runs on the node the drain is its business: it is asked, followed, and asked to stop.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use rustix::process::Signal;
-use scupper_simulator::api::objects;
+use scupper_simulator::api::{Action, Fault, objects};
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, DRIVER, EVENTS, asks, until};
@@ -440,4 +442,52 @@ fn where_nobody_takes_it_up_nothing_stays_behind() {
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));
     assert!(!rig.is_cordoned("worker-1"));
     assert_eq!(rig.pods(), ["web"]);
+}
+
+/// The second one is queued by whoever claims, says behind whom, and tells nothing of the first one's.
+#[test]
+fn of_two_that_ask_at_once_the_second_says_behind_whom_it_is_queued() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    // Neither is claimed before both are there.
+    let fault = Fault::new(Action::Status(503, None))
+        .method("PATCH")
+        .path("*/lifecycleevents/*");
+    rig.api.faults([fault]);
+    let mut first = rig.start(&asks("drain", &["--taken-within", "5s"]));
+    first.says("handed over to the driver");
+    let mut second = rig.start(&asks("drain", &["--taken-within", "5s"]));
+    second.says("handed over to the driver");
+    rig.api.clear_faults();
+    until("one of them holds the pod", || {
+        [&first, &second]
+            .iter()
+            .any(|drain| drain.stdout().contains("waits    shop/db"))
+    });
+    if second.stdout().contains("waits    shop/db") {
+        std::mem::swap(&mut first, &mut second);
+    }
+    second.says("queued   behind LifecycleEvent drain-worker-1-");
+    // For longer than it may wait where nobody is there.
+    std::thread::sleep(Duration::from_secs(6));
+    let told = second.stdout();
+    for others in ["waits", "plan ", "wave ", "gone", "node     ", "cancel"] {
+        assert!(
+            !told
+                .lines()
+                .any(|line| line.get(12..).is_some_and(|line| line.starts_with(others))),
+            "{told}"
+        );
+    }
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
+        .unwrap();
+    for drain in [first, second] {
+        let run = drain.ended();
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(run.stdout.contains("Drained in"), "{run:#?}");
+    }
 }

@@ -174,6 +174,7 @@ fn drained() -> Checkpoint {
     use HookPhase::{AfterDrain, BeforeCordon, BeforeDrain};
     Checkpoint {
         drained: true,
+        ended_well: true,
         ..done(
             left(Phase::Finished, true),
             &[BeforeCordon, BeforeDrain, AfterDrain],

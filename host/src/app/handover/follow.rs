@@ -27,7 +27,7 @@ const LATE: Duration = Duration::from_secs(60);
 const LINGER: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(150);
 /// How often the driver's words about the end are looked for.
-const TRIES: usize = 10;
+const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Where it stands.
@@ -72,7 +72,7 @@ impl<'a> Follower<'a> {
         );
         if let Some(first) = first {
             // What there was before is no news, but for what will hold the pods.
-            let before = news.hear(&event, &first, hands.options.clock.now());
+            let before = news.begin(&event, &first, hands.options.clock.now());
             for seen in before.iter().filter(|seen| matches!(seen, Seen::NotReady { .. })) {
                 (hands.tell)(node, seen);
             }
@@ -170,7 +170,11 @@ impl<'a> Follower<'a> {
 
     /// What it was last, when it is over; that is nothing when it was not seen to end.
     fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
+        let was_queued = self.news.is_queued();
         self.tell_news(status);
+        if was_queued && !self.news.is_queued() && self.stage == Stage::Asked {
+            self.timer = Some(Instant::now() + self.hands.options.taken_within);
+        }
         if let Some(board) = &self.hands.options.board {
             board.seen(&self.event.name, &self.event.uid, status);
         }
@@ -229,6 +233,8 @@ impl<'a> Follower<'a> {
     async fn overdue(&mut self) -> Result<Option<End>, HandOverError> {
         let within = self.hands.options.taken_within;
         match &self.stage {
+            // Its driver is there, and at something else.
+            Stage::Asked if self.news.is_queued() => self.timer = Some(Instant::now() + within),
             Stage::Asked => {
                 let why = format!(
                     "nobody has taken it up within {within:?}; is the driver {} running on {}? --local does it from here",
@@ -302,6 +308,9 @@ impl<'a> Follower<'a> {
                     if told != bare {
                         return told;
                     }
+                }
+                Err(error @ crate::cluster::ReadError::Unavailable { .. }) => {
+                    tracing::debug!(%error, "the Events that say more of the end cannot be read yet");
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the Events that say more of the end cannot be read");

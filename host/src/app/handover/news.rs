@@ -32,6 +32,8 @@ pub(super) struct News {
     not_ready: bool,
     state: String,
     deadline: Option<Time>,
+    /// What is done at the node before this one may begin.
+    behind: Option<String>,
 }
 
 impl News {
@@ -47,20 +49,51 @@ impl News {
             .extend(pods.map(|pod| (pod.id.uid.clone(), pod.id.clone())));
         let mut news: Vec<_> = self.of_event(&event.name, status).into_iter().collect();
         news.extend(self.of_readiness(&status.node, now));
-        news.extend(self.of_conditions(status));
+        let is_queued = self.of_queue(event, status, &mut news);
+        let mut of_node = self.of_conditions(status);
         // What stands there of another drain is no news of this one.
         let mark = status.node.checkpoint.as_ref();
         if let Some(mark) = mark.filter(|mark| mark.id == event.uid.0) {
             let view = status.driver.as_ref().filter(|view| view.drain == event.uid.0);
             if let Some(view) = view {
-                news.extend(self.of_view(view));
+                of_node.extend(self.of_view(view));
             }
-            news.extend(self.of_cordon(&status.node, mark));
-            news.extend(self.of_hooks(mark, view));
+            of_node.extend(self.of_cordon(&status.node, mark));
+            of_node.extend(self.of_hooks(mark, view));
         }
-        news.extend(self.of_pods(status));
-        news.extend(self.of_waits(status, now));
+        of_node.extend(self.of_pods(status));
+        of_node.extend(self.of_waits(status, now));
+        // What happens to the node until its turn has come is the other one's.
+        if !is_queued {
+            news.append(&mut of_node);
+        }
         news
+    }
+
+    /// What there was before it was asked for is no news.
+    pub(super) fn begin(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
+        let before = self.hear(event, status, now);
+        self.behind = None;
+        before
+    }
+
+    /// Something else is done at the node first.
+    pub(super) const fn is_queued(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// Whether something else is done at the node before this one may begin.
+    fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, news: &mut Vec<Seen>) -> bool {
+        let behind = ahead_of(event, status);
+        if let Some(behind) = &behind
+            && self.behind.as_ref() != Some(behind)
+        {
+            news.push(Seen::Queued {
+                behind: behind.clone(),
+            });
+        }
+        self.behind = behind;
+        self.behind.is_some()
     }
 
     fn of_event(&mut self, event: &str, status: &NodeStatus) -> Option<Seen> {
@@ -206,6 +239,21 @@ impl News {
         }
         self.waits = waits;
         news
+    }
+}
+
+/// What is under way at the node and is not this event: another one that is claimed, or a drain that stands there.
+fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
+    let mark = status.node.checkpoint.as_ref();
+    let mark = mark.filter(|mark| mark.phase != Phase::Finished);
+    if mark.is_some_and(|mark| mark.id == event.uid.0) {
+        return None;
+    }
+    let mut others = status.wishes.iter().filter(|wish| wish.name != event.name);
+    match (others.find(|wish| wish.state == "Claimed"), mark) {
+        (Some(wish), _) => Some(format!("LifecycleEvent {}", wish.name)),
+        (None, Some(mark)) => Some(format!("{} {}", mark.trigger, mark.name)),
+        (None, None) => None,
     }
 }
 

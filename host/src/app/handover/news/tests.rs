@@ -79,9 +79,48 @@ fn the_plan_and_the_waves_are_told_once_each() {
 fn another_drains_story_is_not_told_as_this_ones() {
     let mut news = News::default();
     for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
-        let told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
+        let mut told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
+        // That there is another one is said, and once.
+        told.retain(|line| !line.starts_with("queued "));
         assert_eq!(told, [""; 0], "{of_mark} {of_view}");
     }
+}
+
+#[test]
+fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
+    let wish = |name: &str, state: &str| crate::report::NodeWish {
+        name: name.into(),
+        transition: "drain".into(),
+        state: state.into(),
+        deadline: None,
+        deleting: false,
+    };
+    let own = event().name;
+    let mut news = News::default();
+    let mut now = status(mark("other"), Some(view("other")));
+    now.pods.push(fixture::running("a"));
+    now.wishes = vec![wish("first", "Claimed"), wish(&own, "Pending")];
+    let mut begun = News::default();
+    begun.begin(&event(), &now, NOW);
+    let queued = ["queued   behind LifecycleEvent first: it begins when that has ended"];
+    assert_eq!(
+        told(&mut begun, &now),
+        queued,
+        "it was not told before it was asked for"
+    );
+    assert_eq!(told(&mut news, &now), queued);
+    now.pods.clear();
+    assert_eq!(told(&mut news, &now), [""; 0], "the pod left for the other one");
+    now.wishes = vec![wish(&own, "Pending")];
+    let queued = ["queued   behind LifecycleEvent drain-worker-1: it begins when that has ended"];
+    assert_eq!(told(&mut news, &now), queued);
+    now.node.checkpoint = None;
+    assert_eq!(told(&mut news, &now), [""; 0]);
+    assert!(!news.is_queued());
+    now.pods.push(fixture::running("b"));
+    told(&mut news, &now);
+    now.pods.clear();
+    assert_eq!(told(&mut news, &now).len(), 1, "now they are its own");
 }
 
 #[test]
