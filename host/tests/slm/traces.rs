@@ -284,7 +284,7 @@ async fn a_collector_over_tls_is_believed_by_the_certificate_that_is_named_and_b
 #[tokio::test]
 async fn a_file_without_a_certificate_that_works_is_one_clear_error() {
     let rig = Rig::start().await;
-    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----LIMIT CERTIFICATE-----\n";
+    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for text in ["", "hello", garbled] {
         let output = secure_drain(&rig, "https://127.0.0.1:4318", "http/protobuf", text).await;
         assert_eq!(output.status.code(), Some(3), "{output:?}");
