@@ -105,9 +105,6 @@ impl Drive {
         };
         let pulse = self.tools.health.pulse("drain");
         let mut ended = None;
-        if let Some(node) = self.first.take() {
-            self.hear(Event::Node(Some(node)));
-        }
         loop {
             pulse.beat();
             self.tell_limit();
@@ -118,7 +115,14 @@ impl Drive {
                 return ended;
             }
             match self.next(&mut watch, &mut control).await {
-                Next::Heard(event) => self.hear(event),
+                Next::Heard(event) => {
+                    // Only when the node is watched as well: a drain that hears neither an uncordon nor a cancel does
+                    // not begin.
+                    if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
+                        self.hear(Event::Node(Some(node)));
+                    }
+                    self.hear(event);
+                }
                 Next::Timeout => self.drain.handle_timeout(self.tools.clock.now()),
                 Next::Abandoned => return ended,
             }
