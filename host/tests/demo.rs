@@ -27,8 +27,14 @@ fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_
     let (_, status) = text.split_once("$ scupper status worker-1 worker-2\n").unwrap();
     let (status, after) = status.split_once("\nThe three next commands").unwrap();
     let (one, two) = status.split_once("node worker-2: ").unwrap();
-    // The budget: its name, what it needs and has, and where to look.
+    // The budget: its name, what it needs and has, which pods it blocks, and where to look.
     facts(
+        one,
+        "budget shop/cart blocks 1 pod",
+        &["0 evictions allowed now", "1 healthy pod needed, 1 healthy"],
+        "kubectl -n shop describe pdb cart",
+    );
+    line(
         one,
         "shop/cart-1",
         &[
@@ -36,7 +42,6 @@ fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_
             "disruption budget cart",
             "needs 1 healthy pods and has 1",
         ],
-        "kubectl -n shop describe pdb cart",
     );
     // The finalizer: which, since when.
     facts(
@@ -73,12 +78,19 @@ fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_
 /// One line has all the facts, and one of the next few says what to type.
 #[track_caller]
 fn facts(status: &str, of: &str, facts: &[&str], next: &str) {
-    let lines: Vec<_> = status.lines().collect();
-    let at = lines.iter().position(|line| line.contains(of));
-    let at = at.unwrap_or_else(|| panic!("{of} is not told of in\n{status}"));
-    for fact in facts {
-        assert!(lines[at].contains(fact), "{fact} is missing in {}", lines[at]);
-    }
-    let told = lines[at..].iter().take(4).any(|line| line.contains(next));
+    let at = line(status, of, facts);
+    let told = status.lines().skip(at).take(4).any(|line| line.contains(next));
     assert!(told, "{next} is not what to type next in\n{status}");
+}
+
+/// The number of the line about it, which has all the facts.
+#[track_caller]
+fn line(status: &str, of: &str, facts: &[&str]) -> usize {
+    let mut lines = status.lines().enumerate();
+    let found = lines.find(|(_, line)| line.contains(of));
+    let (at, line) = found.unwrap_or_else(|| panic!("{of} is missing in\n{status}"));
+    for fact in facts {
+        assert!(line.contains(fact), "{fact} is missing in {line}");
+    }
+    at
 }
