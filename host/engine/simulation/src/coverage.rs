@@ -177,6 +177,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "resumed after a cancel",
             "begun anew",
             "taken over with a stale copy",
+            "died at its end",
             "uncordon after a drain",
             "drain after a drain",
             "own pod evicted",

@@ -165,6 +165,12 @@ impl World {
             &self.outstanding,
             &mut self.coverage,
         )?;
+        if self.referee.finished && self.outstanding.is_empty() && self.dies_at_its_end() {
+            return Ok(());
+        }
+        let Some(drain) = &self.drain else {
+            return Ok(());
+        };
         if self.referee.finished && self.outstanding.is_empty() {
             let faults = &self.scenario.faults;
             let smooth = faults.write_unavailable == 0

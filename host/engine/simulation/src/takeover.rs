@@ -1,9 +1,10 @@
 //! A process that waits for its turn reads the node early and is given the right to work at it late: what it remembers is
 //! as old as that. Which copy that is, is drawn apart, so that worlds without this fault are as they were.
 
-use scupper_engine::{Checkpoint, Node};
+use scupper_engine::{Checkpoint, Event, Intent, Node, Outcome};
 
 use crate::rng::Rng;
+use crate::scenario::Mood;
 use crate::world::World;
 
 /// What has stood on the node in this episode.
@@ -34,6 +35,11 @@ impl Copies {
         self.marks.push(mark.cloned());
     }
 
+    /// A process dies between the last write of its drain and the moment at which it says so.
+    fn dies_at_its_end(&mut self) -> bool {
+        self.rng.chance(self.waits / 4)
+    }
+
     /// What a process remembers that begins now; the newest copy is as likely as any other.
     fn remembered(&mut self) -> Option<Checkpoint> {
         if !self.rng.chance(self.waits) {
@@ -44,6 +50,23 @@ impl Copies {
 }
 
 impl World {
+    /// The drain has ended well, and its process dies before anybody hears of it. The next one is told that the request is
+    /// over: what has ended well must stay so.
+    pub(crate) fn dies_at_its_end(&mut self) -> bool {
+        let outcome = self.drain.as_ref().and_then(scupper_engine::Drain::outcome);
+        let is_drained = self.request.intent == Intent::Drain && outcome == Some(&Outcome::Drained);
+        let may_die = is_drained && self.scenario.mood == Mood::Wild && self.stop.is_none();
+        if !may_die || !self.copies.dies_at_its_end() {
+            return false;
+        }
+        self.coverage.count("ending", "died at its end");
+        self.stop = Some(Event::Lost {
+            reason: String::from("the request is over"),
+        });
+        self.kill("at its end");
+        true
+    }
+
     /// Where the process that begins now goes on, and where it must go on by what stands on the node in truth.
     pub(crate) fn left_behind(&mut self) -> (Option<Checkpoint>, Option<Checkpoint>) {
         let remembered = self.copies.remembered();
