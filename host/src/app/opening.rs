@@ -34,8 +34,8 @@ pub(super) struct Opening {
 impl Begin for Opening {
     async fn begin(&mut self, orders: &[Event]) -> Result<Begun, AppError> {
         let node = left::node_now(&self.tools.cluster, &self.request.node).await;
-        let mark = node.as_ref().and_then(|node| node.checkpoint.as_ref());
-        let mark = mark.filter(|mark| mark.id == self.request.id).cloned();
+        // Nothing is remembered from before the lease was ours.
+        let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());
         if let Some(over) = self.is_over(node.as_ref(), mark.as_ref(), orders) {
             return Ok(Begun::Over(over));
         }

@@ -52,8 +52,13 @@ impl Drain {
     /// An earlier process had ended this drain. What ended well is never put back; what did not was put back by then,
     /// unless this process has begun again.
     fn was_over(&self) -> bool {
+        self.memory.ended_well || self.was_put_back()
+    }
+
+    /// An earlier process had put back what its hooks did, and nothing was done since. Its cordon may stand all the same.
+    fn was_put_back(&self) -> bool {
         let untouched = self.phase == Phase::Planning;
-        self.memory.ended_well || (untouched && self.resumed == Some(Phase::Finished))
+        untouched && self.resumed == Some(Phase::Finished) && !self.memory.ended_well
     }
 
     /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
@@ -162,7 +167,8 @@ impl Drain {
     fn lifts_cordon(&self) -> bool {
         let node = self.world.node().and_then(|node| node.checkpoint.as_ref());
         let is_marked = node.is_some_and(|mark| mark.own_cordon);
-        self.asks_for_the_cordon() && is_marked && !self.memory.inherited && self.phase == Phase::RollingBack
+        let puts_back = self.phase == Phase::RollingBack || self.was_put_back();
+        self.asks_for_the_cordon() && is_marked && !self.memory.inherited && puts_back
     }
 
     /// A drain that ends like this takes its cordon back.

@@ -243,6 +243,21 @@ fn what_had_failed_and_was_put_back_is_not_put_back_again() {
     .ends(&Outcome::Lost { reason });
 }
 
+/// Its hooks have put back what they did; a cancel asks for the cordon as well.
+#[test]
+fn a_cancel_of_what_had_failed_lifts_the_cordon_that_it_had_left() {
+    let reason = "cancelled by scupper cancel".to_owned();
+    let failed = left(Phase::Finished, true);
+    let mut host = Host::resume(with_hooks(), failed.clone());
+    host.hear(Event::Cancel {
+        reason: reason.clone(),
+    })
+    .hear(Event::Node(Some(cordoned(&failed))))
+    .does("uncordon")
+    .written("uncordon")
+    .ends(&Outcome::Cancelled { reason });
+}
+
 #[test]
 fn pods_that_left_under_an_earlier_process_count() {
     let pods = ["a", "b", "c"].map(pod);
