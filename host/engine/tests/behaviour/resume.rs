@@ -253,7 +253,7 @@ fn a_cancel_of_what_had_failed_lifts_the_cordon_that_it_had_left() {
         reason: reason.clone(),
     })
     .hear(Event::Node(Some(cordoned(&failed))))
-    .does("uncordon")
+    .does("uncordon at 100")
     .written("uncordon")
     .ends(&Outcome::Cancelled { reason });
 }

@@ -205,7 +205,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 8,
         breaks: "rolls a drain back that had ended well",
         file: "drain/ending.rs",
-        find: "self.memory.ended_well || (untouched",
-        replace: "(!BROKEN && self.memory.ended_well) || (untouched",
+        find: "self.memory.ended_well || self.was_put_back()",
+        replace: "(!BROKEN && self.memory.ended_well) || self.was_put_back()",
     },
 ];
