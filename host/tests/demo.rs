@@ -1,5 +1,5 @@
 //! `make demo-stuck`, as it is printed: would it tell an engineer at night what to do?
-#![expect(clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+#![expect(clippy::panic, reason = "helpers of tests")]
 
 use std::process::Command;
 use std::time::{Duration, Instant};
