@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Instant;
 
 use crate::rig::{LIMIT, Rig, Run, Running};
@@ -16,15 +15,7 @@ struct Stepped<'a> {
 
 impl<'a> Stepped<'a> {
     fn new(rig: &'a Rig) -> Self {
-        let library = rig.dir.path().join("clock_steps.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/clock_steps.c");
-        let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&library)
-            .arg(source)
-            .output()
-            .unwrap();
-        assert!(built.status.success(), "{built:?}");
+        let library = crate::clock_library::library(rig.dir.path());
         let offset = rig.dir.path().join("wall-offset");
         let stepped = Self { rig, library, offset };
         stepped.set(0);

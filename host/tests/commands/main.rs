@@ -7,6 +7,8 @@
 )]
 
 mod agent;
+#[path = "../support/clock_steps.rs"]
+mod clock_library;
 mod clock_steps;
 mod conditions;
 mod diagnosing;

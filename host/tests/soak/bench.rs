@@ -327,25 +327,11 @@ fn spawn(dir: &Path, policies: &Path) -> Child {
         ])
         .env("SCUPPER_LOG", "warn")
         .env_remove("POD_NAME")
-        .env("LD_PRELOAD", shim(dir))
+        .env("LD_PRELOAD", crate::clock_library::library(dir))
         .env("WALL_OFFSET", dir.join("offset"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(File::create(dir.join("log")).unwrap())
         .spawn()
         .unwrap()
-}
-
-/// What lets the wall clock of a program be set.
-fn shim(dir: &Path) -> PathBuf {
-    let library = dir.join("clock_steps.so");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/clock_steps.c");
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .arg(source)
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{built:?}");
-    library
 }

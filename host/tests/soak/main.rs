@@ -9,6 +9,8 @@
 )]
 
 mod bench;
+#[path = "../support/clock_steps.rs"]
+mod clock_library;
 mod figures;
 mod mishap;
 
