@@ -58,6 +58,7 @@ pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 mod unseen;
+mod words;
 
 /// Where the imports come from: the host, or in native tests its stand-in.
 #[cfg(target_family = "wasm")]
@@ -76,6 +77,7 @@ pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
 pub use policy::{Hooks, Planner, Policy};
+pub use words::count;
 
 /// The code in the readme is compiled and run, too.
 #[cfg(doctest)]
