@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::script::{TEN, cluster, node, not_found, pod, status};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn annotations() {
     let (cluster, mut server) = cluster();
     let db0 = PodRef {
@@ -47,7 +47,7 @@ async fn annotations() {
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn another_pod_of_that_name_is_not_annotated() {
     let (cluster, mut server) = cluster();
     let db0 = PodRef {
@@ -81,7 +81,7 @@ fn condition(kind: &str, status: &str) -> NodeCondition {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn conditions_keep_their_moment_unless_their_status_changes() {
     let (cluster, mut server) = cluster();
     let with = |status: &str| {
@@ -127,7 +127,7 @@ async fn conditions_keep_their_moment_unless_their_status_changes() {
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn events() {
     let (cluster, mut server) = cluster();
     let event = KubernetesEvent {
@@ -157,7 +157,7 @@ async fn events() {
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn events_about_a_pod_stand_in_its_namespace() {
     let (cluster, mut server) = cluster();
     let event = KubernetesEvent {
@@ -210,7 +210,7 @@ fn uncordoned(times: u32, second: u64) -> KubernetesEvent {
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_happens_again_is_counted_up_on_the_event_that_is_there() {
     let (cluster, mut server) = cluster();
     let first = uncordoned(1, 0);
@@ -251,7 +251,7 @@ async fn what_happens_again_is_counted_up_on_the_event_that_is_there() {
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_that_has_expired_is_made_anew_and_a_write_that_failed_is_tried_as_it_was() {
     let (cluster, mut server) = cluster();
     let first = uncordoned(1, 0);
@@ -291,7 +291,7 @@ async fn an_event_that_has_expired_is_made_anew_and_a_write_that_failed_is_tried
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_there_or_not() {
     let (cluster, mut server) = cluster();
     let (found, ()) = tokio::join!(cluster.node("n1"), async {
@@ -320,7 +320,7 @@ async fn a_node_that_is_there_or_not() {
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn preflight_tells_the_reasons_apart() {
     let (cluster, mut server) = cluster();
     let (checked, ()) = tokio::join!(cluster.preflight("n1"), async {
@@ -354,7 +354,7 @@ async fn preflight_tells_the_reasons_apart() {
     server.finish(cluster).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_of_a_secret() {
     let (cluster, mut server) = cluster();
     let path = "/api/v1/namespaces/slurm/secrets/auth";
