@@ -1,9 +1,9 @@
-# Everything a newcomer and CI need. `make help` lists it.
+# What newcomers and CI run. `make help` lists it.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Build results are kept outside of the clone, so that the next clone is quick.
+# Build results are kept outside the clone, so that the next clone builds quickly.
 export SCUPPER_CACHE ?= $(if $(filter 0,$(shell id -u)),/var/cache/scupper,$(HOME)/.cache/scupper)
 export CARGO_TARGET_DIR ?= $(SCUPPER_CACHE)/target
 POLICIES := $(CARGO_TARGET_DIR)/policies
@@ -14,39 +14,39 @@ comma := ,
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
-help: ## This list.
+help: ## List the targets.
 	@awk -F': .*## ' '/^[a-z-]+:.*## / {printf "  make %-34s %s\n", $$1 ($$1 == "drain" || $$1 == "maintenance-complete" ? " NODE=<node>" : ""), $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: tools plugins ## Watch a drain on a simulated cluster. Needs no Kubernetes.
-	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
 	cargo build --locked -p scupper
 	$(call say,a drain)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-stuck
-demo-stuck: tools plugins ## Watch drains that are stuck in three ways, and what tells what to do.
-	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+demo-stuck: tools plugins ## Watch three stuck drains and how scupper status explains each.
+	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
 	cargo build --locked -p scupper
-	$(call say,drains that are stuck)
+	$(call say,three stuck drains)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-slurm
 demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
 	@host/testbeds/tools slurm
-	$(call say,the real Slurm (the first time it is fetched$(comma) half a minute))
+	$(call say,the real Slurm (the first time it is downloaded$(comma) half a minute))
 	@host/testbeds/slurm/slurm-testbed fetch
-	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
 	cargo build --locked -p scupper
 	$(call say,a drain)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
 
 .PHONY: demo-openstack
-demo-openstack: tools plugins ## Watch servers leave a compute host of a real Nova. Needs no Kubernetes.
+demo-openstack: tools plugins ## Watch servers migrate off a compute host of a real Nova. Needs no Kubernetes.
 	@host/testbeds/tools openstack
-	$(call say,the real OpenStack (the first time it is fetched$(comma) two minutes))
+	$(call say,the real OpenStack (the first time it is downloaded$(comma) two minutes))
 	@host/testbeds/openstack/openstack-testbed fetch
-	$(call say,building scupper (the first time takes some minutes: it brings a WebAssembly runtime))
+	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
 	cargo build --locked -p scupper
 	$(call say,a drain)
 	"$(CARGO_TARGET_DIR)/debug/scupper" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
@@ -57,40 +57,40 @@ plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm)
 	cargo xtask policies --out "$(POLICIES)"
 
 .PHONY: test
-test: testbeds plugins ## Lint and all tests, those with the real servers included.
+test: testbeds plugins ## Lint and run all tests, with the real servers.
 	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real servers)
 	@host/tests/run
 
 .PHONY: test-engine
-test-engine: tools ## Only the engine: tables, purity, 100,000 simulated drains, mutations.
+test-engine: tools ## Test only the engine: tables, purity, 100,000 simulated drains, mutations.
 	cargo test --locked -p scupper-engine -p scupper-engine-simulation
 
 .PHONY: test-unit
-test-unit: tools plugins ## Everything but the engine and the real servers.
+test-unit: tools plugins ## Test everything except the engine and the real servers.
 	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm,real-openstack,grpc cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
 
 .PHONY: test-slm
-test-slm: tools plugins ## Only the SLM scenarios, by name.
+test-slm: tools plugins ## Test only the SLM scenarios.
 	cargo test --locked -p scupper --test slm
 
 .PHONY: test-real-apiserver
-test-real-apiserver: tools plugins testbeds ## Only what runs on the real API server. Needs root.
+test-real-apiserver: tools plugins testbeds ## Test only on the real API server. Needs root.
 	cargo test --locked -p scupper-simulator --test semantics_real
 	cargo test --locked -p scupper --test real_apiserver --test real_deploy
 
 .PHONY: test-real-kubelet
-test-real-kubelet: tools plugins testbeds ## Only what runs on the real kubelet.
+test-real-kubelet: tools plugins testbeds ## Test only on the real kubelet.
 	cargo test --locked -p scupper --test real_kubelet
 
 .PHONY: test-real-slurm
-test-real-slurm: tools plugins ## Only what runs on the real Slurm.
+test-real-slurm: tools plugins ## Test only on the real Slurm.
 	@host/testbeds/tools slurm
 	@host/testbeds/slurm/slurm-testbed fetch
 	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
 	cargo test --locked -p scupper --test real_slurm
 
 .PHONY: test-real-openstack
-test-real-openstack: tools plugins ## Only what runs on the real OpenStack.
+test-real-openstack: tools plugins ## Test only on the real OpenStack.
 	@host/testbeds/tools openstack
 	@host/testbeds/openstack/openstack-testbed fetch
 	cargo test --locked -p scupper --test real_openstack
@@ -103,14 +103,14 @@ testbeds:
 	@host/testbeds/tools helm promtool grpc
 	@host/testbeds/kubelet/real-kubelet fetch
 	@host/testbeds/tools openstack
-	$(call say,the real OpenStack (the first time its packages are fetched$(comma) 2 minutes))
+	$(call say,the real OpenStack (the first time its packages are downloaded$(comma) 2 minutes))
 	@host/testbeds/openstack/openstack-testbed fetch
-	$(call say,the real Slurm (from Debian's packages$(comma) which are unpacked and not installed))
+	$(call say,the real Slurm (from Debian's packages$(comma) which are unpacked but not installed))
 	@host/testbeds/slurm/slurm-testbed fetch
 	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
 
 .PHONY: lint
-lint: tools ## Formatting, clippy, docs, house rules, licences.
+lint: tools ## Check formatting, house rules, clippy, docs and licences.
 	$(call say,formatting)
 	cargo fmt --all --check
 	$(call say,house rules)
@@ -135,7 +135,7 @@ PROFILE ?= release
 IMAGE ?= $(SCUPPER_CACHE)/image/scupper.tar
 
 .PHONY: image
-image: tools plugins ## The container image, as a file. PROFILE=dev builds in a quarter of the time, and larger.
+image: tools plugins ## Build the container image, as a file. PROFILE=dev takes a quarter of the time; the image is larger.
 	@host/testbeds/tools image
 	$(call say,building scupper ($(PROFILE)))
 	cargo build --locked -p scupper --profile "$(PROFILE)"
@@ -144,20 +144,20 @@ image: tools plugins ## The container image, as a file. PROFILE=dev builds in a 
 	@deploy/image "$(CARGO_TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/scupper" "$(POLICIES)" "$(IMAGE)"
 
 .PHONY: bench
-bench: tools plugins ## Figures: planning, hooks, loading, reloading, a drain beside kubectl, bounds of evictions, memory, the image.
+bench: tools plugins ## Measure planning, hooks, loading, reloading, a drain beside kubectl, evictions, memory and the image.
 	host/benches/run
 
 DRAINS ?= 2000
 
 .PHONY: soak
-soak: tools plugins ## DRAINS=2000 in one driver process, with faults of every kind: each ends, the driver does not grow.
+soak: tools plugins ## Run DRAINS=2000 drains with all kinds of faults in one driver: each ends, and memory stays flat.
 	$(call say,$(DRAINS) drains in one driver process (10 to 30 minutes))
 	SCUPPER_SOAK=$(DRAINS) SCUPPER_POLICIES="$(POLICIES)" cargo test --locked -p scupper --test soak -- --nocapture
 
 .PHONY: drain
-drain: ## Ask for a drain of a node of your cluster.
+drain: ## Drain a node of your cluster (creates a LifecycleEvent).
 	@printf 'apiVersion: lifecycle.k8s.io/v1alpha1\nkind: LifecycleEvent\nmetadata: {generateName: drain-$(NODE)-}\nspec: {transitionName: $(DRIVER), bindingNode: $(NODE)}\n' | kubectl create -f -
 
 .PHONY: maintenance-complete
-maintenance-complete: ## Give a drained node of your cluster back.
+maintenance-complete: ## Return a drained node of your cluster to service.
 	@printf 'apiVersion: lifecycle.k8s.io/v1alpha1\nkind: LifecycleEvent\nmetadata: {generateName: uncordon-$(NODE)-}\nspec: {transitionName: $(DRIVER)-uncordon, bindingNode: $(NODE)}\n' | kubectl create -f -
