@@ -43,3 +43,14 @@ pub mod hooks {
         export_macro_name: "export_hooks",
     });
 }
+
+pub mod surroundings {
+    wit_bindgen::generate!({
+        inline: "package scupper:sdk; world surroundings { export scupper:drain/surroundings@0.1.0; }",
+        path: "../wit",
+        additional_derives: [PartialEq, Eq],
+        with: { "scupper:drain/types@0.1.0": crate::bindings::imports::scupper::drain::types },
+        pub_export_macro: true,
+        export_macro_name: "export_surroundings",
+    });
+}

@@ -16,8 +16,8 @@
 /// scupper_sdk::export!(Mine with planner, hooks);
 /// ```
 ///
-/// `with planner` and `with hooks` alone are right for a policy that implements only that. Outside of wasm it only
-/// checks that the traits are there.
+/// Name only what the policy implements: `planner`, `hooks`, `surroundings`. Outside of wasm it only checks that the
+/// traits are there.
 #[macro_export]
 macro_rules! export {
     ($policy:ident with $($interface:ident),+) => {
@@ -82,6 +82,21 @@ macro_rules! __export_interface {
         #[cfg(not(target_family = "wasm"))]
         const _: fn($crate::Call) -> $crate::Outcome = <Exported as $crate::glue::Hooks>::step;
     };
+    (surroundings $policy:ident) => {
+        impl $crate::glue::Surroundings for Exported {
+            fn check(
+                node: ::std::option::Option<$crate::Node>,
+            ) -> ::std::vec::Vec<$crate::Finding> {
+                $crate::glue::check::<$policy>(node.as_ref())
+            }
+        }
+        #[cfg(target_family = "wasm")]
+        $crate::bindings::surroundings::export_surroundings!(Exported with_types_in $crate::bindings::surroundings);
+        #[cfg(not(target_family = "wasm"))]
+        const _: fn(
+            ::std::option::Option<$crate::Node>,
+        ) -> ::std::vec::Vec<$crate::Finding> = <Exported as $crate::glue::Surroundings>::check;
+    };
 }
 
 /// What [`export!`] expands to calls of. Not for authors.
@@ -91,8 +106,9 @@ pub mod glue {
         about::exports::scupper::drain::about::Guest as About,
         hooks::exports::scupper::drain::hooks::Guest as Hooks,
         planner::exports::scupper::drain::planner::Guest as Planner,
+        surroundings::exports::scupper::drain::surroundings::Guest as Surroundings,
     };
-    use crate::{Call, Description, Draft, Drain, Node, Outcome, Phase, Plan, Pod, Problem};
+    use crate::{Call, Description, Draft, Drain, Finding, Node, Outcome, Phase, Plan, Pod, Problem};
 
     pub fn describe<P: crate::Policy>() -> Description {
         tell_panics();
@@ -124,6 +140,11 @@ pub mod glue {
     pub fn step<P: crate::Hooks>(call: &Call) -> Outcome {
         tell_panics();
         P::step(call)
+    }
+
+    pub fn check<P: crate::Surroundings>(node: Option<&Node>) -> Vec<Finding> {
+        tell_panics();
+        P::check(node)
     }
 
     /// A panic in wasm is a trap without words; this puts them into the driver's log first.

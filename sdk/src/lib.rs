@@ -2,7 +2,7 @@
 //!
 //! A policy is a crate that implements [`Policy`] and one or both of [`Planner`] (which pods leave, and in which
 //! order) and [`Hooks`] (what must happen around a drain), names what it implements in [`export!`], and is built
-//! into a WebAssembly component.
+//! into a WebAssembly component. With [`Surroundings`] it also checks what it depends on before the first drain.
 //!
 //! ```
 //! use scupper_sdk::{Description, Draft, Drain, Node, Planner, Policy, description};
@@ -73,10 +73,11 @@ pub use bindings::hooks::exports::scupper::drain::hooks::{
 pub use bindings::imports::scupper::drain::types::{
     Condition, Controller, Decision, Drain, Entry, Node, Plan, Pod, PodPhase, Timestamp, Uid, Verdict, Wave,
 };
+pub use bindings::surroundings::exports::scupper::drain::surroundings::{Finding, Severity};
 pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
-pub use policy::{Hooks, Planner, Policy};
+pub use policy::{Hooks, Planner, Policy, Surroundings};
 pub use words::count;
 
 /// The code in the readme is compiled and run, too.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Condition, Description, Entry, Grant, Node, Pod, PodPhase, Problem, Uid, Verdict, Wave};
+use crate::{
+    Condition, Description, Entry, Finding, Grant, Node, Pod, PodPhase, Problem, Severity, Uid, Verdict, Wave,
+};
 
 impl Pod {
     /// `namespace/name`
@@ -146,6 +148,37 @@ impl Grant {
         Self {
             capability: "secret".to_owned(),
             target: name.to_owned(),
+        }
+    }
+}
+
+impl Finding {
+    /// It is as it should be.
+    pub fn ok(subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Ok, subject, message, "")
+    }
+
+    /// Drains work, but not all of them, or not for long.
+    pub fn warning(subject: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, subject, message, fix)
+    }
+
+    /// No drain can succeed like this; `fix` says what to do, best as a command.
+    pub fn error(subject: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(Severity::Error, subject, message, fix)
+    }
+
+    fn new(
+        severity: Severity,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity,
+            subject: subject.into(),
+            message: message.into(),
+            fix: fix.into(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a policy author implements.
 
-use crate::{Call, Description, Draft, Drain, Node, Outcome, Phase, Problem};
+use crate::{Call, Description, Draft, Drain, Finding, Node, Outcome, Phase, Problem};
 
 /// Who a policy is. Every policy implements it.
 pub trait Policy {
@@ -36,4 +36,35 @@ pub trait Hooks: Policy {
 
     /// One step.
     fn step(call: &Call) -> Outcome;
+}
+
+/// Whether a drain could succeed: looks at what the policy depends on (a token, a right, the node's name elsewhere).
+///
+/// Optional. The driver asks when it has loaded the policy, `scupper doctor` when a person does. It is shown to people and
+/// stops no drain.
+///
+/// ```
+/// # use scupper_sdk::{*, http::{Request, Response}, testing::Host};
+/// # struct Asks;
+/// # impl Policy for Asks { fn describe() -> Description { description!("Asks").wants(Grant::http("GET", "https://jobs.example.com/")) } }
+/// impl Surroundings for Asks {
+///     fn check(_node: Option<&Node>) -> Vec<Finding> {
+///         vec![match Request::get("https://jobs.example.com/ping").send() {
+///             Ok(answer) if answer.status == 200 => Finding::ok("server", "it answers"),
+///             Ok(answer) => Finding::error("server", format!("status {}", answer.status), "renew the token"),
+///             Err(error) => Finding::error("server", error.to_string(), ""),
+///         }]
+///     }
+/// }
+/// scupper_sdk::export!(Asks with surroundings);
+///
+/// let host = Host::new();
+/// host.on_request(|_| Ok(Response::new(200, "pong")));
+/// assert_eq!(host.check::<Asks>(), [Finding::ok("server", "it answers")]);
+/// ```
+pub trait Surroundings: Policy {
+    /// Looks and changes nothing. One call, with the limits of a step; [`http`](crate::http) is open to it, but not with
+    /// PUT, PATCH or DELETE, and [`cluster`](crate::cluster) and [`events`](crate::events) are closed. Without a node only
+    /// what concerns all nodes is looked at.
+    fn check(node: Option<&Node>) -> Vec<Finding>;
 }

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Call, Condition, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
-    Subject, cluster, config, description, events, log,
+    Call, Condition, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy,
+    Problem, Severity, Subject, Surroundings, cluster, config, description, events,
+    http::{Request, Response},
+    log,
     testing::{Host, pod},
 };
 
@@ -253,6 +255,67 @@ fn what_is_known_of_nodes_pods_and_conditions() {
 }
 
 /// Says what it sees.
+struct Looks;
+
+impl Policy for Looks {
+    fn describe() -> Description {
+        description!("Looks")
+            .wants(Grant::http("GET,PUT", "https://jobs.example.com/"))
+            .wants(Grant::node_annotations("example.com/"))
+            .wants(Grant::events_of_node())
+    }
+}
+
+impl Surroundings for Looks {
+    fn check(node: Option<&Node>) -> Vec<Finding> {
+        let changed = cluster::annotate_node("example.com/looked", "");
+        let told = events::tell_of_node("Looked", "at it");
+        let put = Request::put("https://jobs.example.com/").send();
+        let got = Request::get("https://jobs.example.com/").send();
+        vec![
+            Finding::ok("node", node.map_or("none", |node| &node.name)),
+            Finding::warning("writes", format!("{changed:?} {told:?} {put:?}"), "never mind"),
+            Finding::error(
+                "server",
+                got.map_or_else(|error| error.to_string(), |got| got.text().to_string()),
+                "",
+            ),
+        ]
+    }
+}
+
+scupper_sdk::export!(Looks with surroundings);
+
+#[test]
+fn a_check_may_ask_servers_and_changes_nothing() {
+    let host = Host::new();
+    host.on_request(|_| Ok(Response::new(200, "pong")));
+    let findings = host.check::<Looks>();
+    assert_eq!(findings[0], Finding::ok("node", "node-1"));
+    assert_eq!(
+        findings[1].message.matches("NotGranted").count(),
+        3,
+        "{findings:?}"
+    );
+    assert_eq!(
+        (findings[1].severity, findings[2].severity),
+        (Severity::Warning, Severity::Error)
+    );
+    assert_eq!(findings[2].message, "pong");
+    assert_eq!(host.check_without_node::<Looks>()[0], Finding::ok("node", "none"));
+    assert_eq!(host.node_annotation("example.com/looked"), None);
+}
+
+#[test]
+fn a_hook_hears_that_the_drain_is_held() {
+    let host = Host::new();
+    assert!(!host.call(Phase::OnCancel, Subject::Node).drain.held);
+    host.held();
+    assert!(host.call(Phase::OnCancel, Subject::Node).drain.held);
+    host.drain_named("another");
+    assert!(!host.call(Phase::OnCancel, Subject::Node).drain.held);
+}
+
 struct Reader;
 
 impl Policy for Reader {

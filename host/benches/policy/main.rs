@@ -73,6 +73,7 @@ const fn drain() -> DrainInfo<'static> {
         trigger: "bench",
         started: NOW,
         found_drained: false,
+        held: false,
         deadline: None,
         now: NOW,
         own_pod: None,

@@ -58,6 +58,9 @@ pub struct Checkpoint {
     /// While rolling back: whoever asked has taken it back, and in which words. `None`: it ended otherwise, or an older
     /// build wrote it.
     pub cancelled: Option<String>,
+    /// Once it has ended without being done: whether its cordon was to stay, and with it what policies changed. `None`: it
+    /// has not, it was cancelled, or an older build wrote it.
+    pub held: Option<bool>,
     /// Hooks that are under way.
     pub hooks: Vec<SavedHook>,
     /// Hooks that are through. Bounded by the pods of the node.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use scupper_engine::{
-    Answer, Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome, Time, Uid,
-    check,
+    Answer, Drain, Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome,
+    Time, Uid, check,
 };
 
 use super::view::View;
@@ -99,16 +99,33 @@ pub(super) async fn step(
     }
 }
 
-/// What a policy learns of the drain. `found_drained`: by an earlier drain of ours.
-pub(super) fn info(request: &Request, started: Time, found_drained: bool, now: Time) -> DrainInfo<'_> {
+/// What a policy learns of the drain.
+pub(super) fn info(request: &Request, started: Time, state: DrainState, now: Time) -> DrainInfo<'_> {
     DrainInfo {
         id: &request.id,
         name: &request.name,
         trigger: &request.trigger,
         started,
-        found_drained,
+        found_drained: state.found_drained,
+        held: state.held,
         deadline: request.deadline,
         now,
         own_pod: request.settings.own_pod.as_ref().map(|pod| &pod.uid),
+    }
+}
+
+/// What only the engine knows of the drain and policies learn.
+#[derive(Clone, Copy)]
+pub(super) struct DrainState {
+    found_drained: bool,
+    held: bool,
+}
+
+impl DrainState {
+    pub(super) fn of(drain: &Drain) -> Self {
+        Self {
+            found_drained: drain.found_drained(),
+            held: drain.held(),
+        }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use super::calls;
+use super::calls::{self, DrainState};
 use super::handover;
 use super::own_node::OwnNode;
 use super::reporter::Reporter;
@@ -206,12 +206,12 @@ impl Drive {
         let Command { id, task } = command;
         match task {
             Task::Plan { policy, draft } => {
-                let (request, view, started, found_drained) = self.snapshot();
+                let (request, view, started, state) = self.snapshot();
                 // What the engine drafted for: the watch may show other pods by now.
                 let view = view.with_pods(self.drain.pods_to_plan());
                 let policies = Arc::clone(&self.policies);
                 let planning = async move {
-                    let info = calls::info(&request, started, found_drained, now);
+                    let info = calls::info(&request, started, state, now);
                     let answer =
                         calls::plan(&policies, info, &view, &request.settings, (&policy, &draft)).await;
                     (id, Answer::Plan(answer))
@@ -219,10 +219,10 @@ impl Drive {
                 self.running.spawn(planning.in_current_span());
             }
             Task::Step { step, state_version } => {
-                let (request, view, started, found_drained) = self.snapshot();
+                let (request, view, started, state) = self.snapshot();
                 let policies = Arc::clone(&self.policies);
                 let stepping = async move {
-                    let info = calls::info(&request, started, found_drained, now);
+                    let info = calls::info(&request, started, state, now);
                     let step = (&step, state_version);
                     (id, calls::step(&policies, info, &view, step).await)
                 };
@@ -237,12 +237,12 @@ impl Drive {
     }
 
     /// What a call of a policy takes with it.
-    fn snapshot(&self) -> (Request, Arc<View>, Time, bool) {
+    fn snapshot(&self) -> (Request, Arc<View>, Time, DrainState) {
         (
             self.drain.request().clone(),
             Arc::clone(&self.view),
             self.reporter.started(),
-            self.drain.found_drained(),
+            DrainState::of(&self.drain),
         )
     }
 }

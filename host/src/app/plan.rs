@@ -11,7 +11,7 @@ use scupper_engine::{
 };
 use tokio::time::timeout;
 
-use super::calls;
+use super::calls::{self, DrainState};
 use super::view::View;
 use super::{AppError, Nodes, PoliciesOptions, nodes, policies};
 use crate::clock::Clock;
@@ -160,7 +160,7 @@ async fn dry_run(
             Some(command) => match &command.task {
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
-                    let info = calls::info(drain.request(), now, drain.found_drained(), now);
+                    let info = calls::info(drain.request(), now, DrainState::of(&drain), now);
                     let answer =
                         calls::plan(policies, info, &view, &drain.request().settings, (policy, draft)).await;
                     Event::Answer(command.id, Answer::Plan(answer))

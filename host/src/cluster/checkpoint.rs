@@ -64,6 +64,8 @@ struct Wire {
     drained: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cancelled: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held: Option<bool>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<WireHook>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,6 +148,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         inherited: checkpoint.inherited,
         drained: checkpoint.drained,
         cancelled: checkpoint.cancelled.clone(),
+        held: checkpoint.held,
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
         returns: checkpoint.returns.clone(),
@@ -188,6 +191,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         inherited: wire.inherited,
         drained: wire.drained,
         cancelled: wire.cancelled,
+        held: wire.held,
         hooks: wire
             .hooks
             .into_iter()

@@ -15,6 +15,8 @@ pub struct DrainInfo<'a> {
     pub started: Time,
     /// An earlier drain of ours had drained the node already.
     pub found_drained: bool,
+    /// It ended without being done, and its cordon stays.
+    pub held: bool,
     /// When it must have ended.
     pub deadline: Option<Time>,
     /// The moment of the call; a policy has no other clock.

@@ -8,7 +8,7 @@ use scupper_engine::{Duration, PodRef, Time};
 
 use super::bindings::scupper::drain::events::{Error, Host, Kind, Regarding};
 use super::bucket::Bucket;
-use super::host::{Caller, Reach};
+use super::host::{Caller, StepReach};
 use super::observer::{EmitResult, Observation};
 use super::text::one_line;
 use super::{AccessError, Capability, PolicyEvent};
@@ -135,8 +135,8 @@ impl Caller {
         }
     }
 
-    fn may_emit(&self, regarding: &Regarding) -> Result<&Reach, Error> {
-        let Some(reach) = &self.reach else {
+    fn may_emit(&self, regarding: &Regarding) -> Result<&StepReach, Error> {
+        let Some(reach) = self.reach.of_step() else {
             let closed = "only `step` may emit; the other functions are called for their answer alone";
             return Err(Error::NotGranted(closed.to_owned()));
         };
@@ -167,7 +167,7 @@ impl Caller {
 }
 
 /// The pod it is about, which must be one that the policy was shown.
-fn pod<'a>(reach: &'a Reach, regarding: &Regarding) -> Result<Option<&'a PodRef>, Error> {
+fn pod<'a>(reach: &'a StepReach, regarding: &Regarding) -> Result<Option<&'a PodRef>, Error> {
     let Regarding::Pod(uid) = regarding else {
         return Ok(None);
     };

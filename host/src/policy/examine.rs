@@ -115,6 +115,7 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
             now,
             own_pod: None,
             found_drained: false,
+            held: false,
         },
         node: &nowhere(),
         pods: &[],

@@ -7,12 +7,12 @@ use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
-use super::bindings::exports::scupper::drain::{about, hooks, planner};
+use super::bindings::exports::scupper::drain::{about, hooks, planner, surroundings};
 use super::bindings::scupper::drain::log::Level;
 use super::bounds::Bounds;
 use super::fault::{CallError, CallFault};
 use super::flaws::{self, Flaw};
-use super::host::{Caller, Household, Reach};
+use super::host::{Caller, Household, Reach, StepReach};
 use super::meter::Meter;
 use super::ticker::Ticker;
 use super::usage::{CallResult, PolicyUsage};
@@ -37,6 +37,7 @@ pub(super) struct Exports {
     pub(super) about: about::GuestIndices,
     pub(super) planner: Option<planner::GuestIndices>,
     pub(super) hooks: Option<hooks::GuestIndices>,
+    pub(super) surroundings: Option<surroundings::GuestIndices>,
 }
 
 impl Exports {
@@ -50,6 +51,9 @@ impl Exports {
                 .transpose()?,
             hooks: has("scupper:drain/hooks@0.1.0")
                 .then(|| hooks::GuestIndices::new(pre))
+                .transpose()?,
+            surroundings: has("scupper:drain/surroundings@0.1.0")
+                .then(|| surroundings::GuestIndices::new(pre))
                 .transpose()?,
         })
     }
@@ -65,6 +69,10 @@ impl Exports {
             .as_ref()
             .map(|hooks| hooks.load(&mut *store, instance))
             .transpose()?;
+        self.surroundings
+            .as_ref()
+            .map(|surroundings| surroundings.load(&mut *store, instance))
+            .transpose()?;
         Ok(())
     }
 }
@@ -74,7 +82,7 @@ impl Guest {
     pub(super) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, None).await?;
+            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
             if let Err(error) = self.exports.check(&mut store, &instance) {
                 return Ok(Err(error));
             }
@@ -88,7 +96,7 @@ impl Guest {
     pub(super) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, None).await?;
+            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
             self.exports
                 .about
                 .load(&mut store, &instance)?
@@ -105,7 +113,7 @@ impl Guest {
         };
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, None).await?;
+            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
             hooks.load(&mut store, &instance)?.call_phases(&mut store).await
         };
         let phases = self.run("phases", &bounds, work, answered).await?;
@@ -138,7 +146,7 @@ impl Guest {
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
         let work = async {
-            let (mut store, instance) = self.open(bounds, Some(&call.drain), None).await?;
+            let (mut store, instance) = self.open(bounds, Some(&call.drain), Reach::Nothing).await?;
             let planner = planner.load(&mut store, &instance)?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
@@ -188,7 +196,7 @@ impl Guest {
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
         let work = async {
             let (mut store, instance) = self
-                .open(&bounds, Some(&call.drain), Some(self.reach(call)))
+                .open(&bounds, Some(&call.drain), Reach::Granted(self.reach(call)))
                 .await?;
             let hooks = hooks.load(&mut store, &instance)?;
             let pods = lists.pods();
@@ -216,7 +224,7 @@ impl Guest {
         account.of(policy, digest, &self.limits)
     }
 
-    fn reach(&self, call: &StepCall<'_>) -> Reach {
+    fn reach(&self, call: &StepCall<'_>) -> StepReach {
         let of_pods = |grant: &super::Grant| match grant.capability {
             Capability::PodAnnotations => true,
             Capability::Events => grant.target == "pods",
@@ -226,7 +234,7 @@ impl Guest {
             true => call.pods.iter().map(|pod| pod.id.clone()).collect(),
             false => Vec::new(),
         };
-        Reach {
+        StepReach {
             node: call.node.name.clone(),
             own_pod: call.drain.own_pod.cloned(),
             pods,
@@ -234,11 +242,11 @@ impl Guest {
     }
 
     /// A fresh instance in a fresh store. Its limits hold from its first instruction on, which a start function has.
-    async fn open(
+    pub(super) async fn open(
         &self,
         bounds: &Bounds,
         drain: Option<&DrainInfo<'_>>,
-        reach: Option<Reach>,
+        reach: Reach,
     ) -> wasmtime::Result<(Store<Caller>, Instance)> {
         let meter = Meter::new(&self.limits, bounds);
         let wasi = self.wasi.then(|| {
@@ -246,7 +254,7 @@ impl Guest {
                 household: &self.household,
                 counters: &bounds.counters,
                 drain: drain.map(|drain| (drain.id, drain.now)),
-                pure: reach.is_none(),
+                pure: reach.of_step().is_none(),
                 handles: self.limits.handles,
             })))
         });
@@ -262,7 +270,7 @@ impl Guest {
     }
 
     /// Runs a call within its bounds, has its answer judged, and keeps account of it.
-    async fn run<R, T>(
+    pub(super) async fn run<R, T>(
         &self,
         function: &'static str,
         bounds: &Bounds,
@@ -302,6 +310,6 @@ impl Guest {
 }
 
 /// Every answer will do.
-fn answered<R>(answer: R) -> Result<(R, CallResult), CallFault> {
+pub(super) fn answered<R>(answer: R) -> Result<(R, CallResult), CallFault> {
     Ok((answer, CallResult::Ok))
 }

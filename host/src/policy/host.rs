@@ -60,8 +60,7 @@ pub(super) struct Household {
 /// One call, as the store's data.
 pub(super) struct Caller {
     pub(super) household: Arc<Household>,
-    /// `None`: the function is pure, and the cluster is closed to it.
-    pub(super) reach: Option<Reach>,
+    pub(super) reach: Reach,
     pub(super) meter: Meter,
     writes: u32,
     /// Never locked: the mutex makes a caller something that futures can share.
@@ -69,14 +68,34 @@ pub(super) struct Caller {
     sent: u32,
 }
 
+/// What a call may do besides answering.
+pub(super) enum Reach {
+    /// Nothing: the function is pure.
+    Nothing,
+    /// Ask servers, and change nothing there.
+    Servers,
+    /// Everything that was granted.
+    Granted(StepReach),
+}
+
 /// What a hook step may look at and write to.
-pub(super) struct Reach {
+pub(super) struct StepReach {
     /// The node's name.
     pub(super) node: String,
     /// The driver's own pod.
     pub(super) own_pod: Option<Uid>,
     /// The pods it was shown, when it may do something to pods at all.
     pub(super) pods: Vec<PodRef>,
+}
+
+impl Reach {
+    /// What a step may; nothing else comes to the cluster.
+    pub(super) const fn of_step(&self) -> Option<&StepReach> {
+        match self {
+            Self::Granted(reach) => Some(reach),
+            Self::Nothing | Self::Servers => None,
+        }
+    }
 }
 
 impl Household {
@@ -119,7 +138,7 @@ impl Household {
 impl Caller {
     pub(super) const fn new(
         household: Arc<Household>,
-        reach: Option<Reach>,
+        reach: Reach,
         meter: Meter,
         wasi: Option<Box<Mutex<Wasi>>>,
     ) -> Self {
@@ -149,17 +168,29 @@ impl Caller {
         wasi.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reach(&self) -> Result<&Reach, Error> {
+    fn reach(&self) -> Result<&StepReach, Error> {
         let closed = "only `step` may use `cluster`; the other functions are called for their answer alone";
         self.reach
-            .as_ref()
+            .of_step()
             .ok_or_else(|| Error::NotGranted(closed.to_owned()))
     }
 
     /// One more request, if the function may send any and the step has not sent too many.
-    pub(super) fn may_send(&mut self) -> Result<Arc<Requests>, http::Error> {
-        if self.reach.is_none() {
-            let closed = "only `step` may send; the other functions are called for their answer alone";
+    pub(super) fn may_send(&mut self, method: http::Method) -> Result<Arc<Requests>, http::Error> {
+        let changes = matches!(
+            method,
+            http::Method::Put | http::Method::Patch | http::Method::Delete
+        );
+        let closed = match self.reach {
+            Reach::Nothing => {
+                "only `step` and `check` may send; the other functions are called for their answer alone"
+            }
+            Reach::Servers if changes => {
+                "`check` may look and change nothing: it sends no PUT, PATCH or DELETE"
+            }
+            Reach::Servers | Reach::Granted(_) => "",
+        };
+        if !closed.is_empty() {
             return Err(http::Error::NotGranted(closed.to_owned()));
         }
         let requests = &self.household.requests;

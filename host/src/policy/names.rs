@@ -60,8 +60,8 @@ impl<'a> Names<'a> {
         };
         about.check_version()?;
         let roles = [ours("planner"), ours("hooks")];
-        for role in roles.iter().flatten() {
-            role.check_version()?;
+        for ours in roles.iter().flatten().chain(&ours("surroundings")) {
+            ours.check_version()?;
         }
         if roles.iter().all(Option::is_none) {
             Err(SourceError::Idle)

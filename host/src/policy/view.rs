@@ -190,6 +190,7 @@ pub(super) fn drain<'a>(drain: &DrainInfo<'a>) -> types::Drain<'a> {
         trigger: drain.trigger,
         started: drain.started.as_millis(),
         found_drained: drain.found_drained,
+        held: drain.held,
         deadline: drain.deadline.map(|deadline| deadline.as_millis()),
         now: drain.now.as_millis(),
     }

@@ -20,6 +20,7 @@ pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         inherited: false,
         drained: false,
         cancelled: None,
+        held: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

@@ -23,6 +23,7 @@ fn checkpoint() -> Checkpoint {
         inherited: false,
         drained: false,
         cancelled: None,
+        held: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

@@ -6,8 +6,8 @@ pub use scupper_sdk::bindings;
 #[doc(hidden)]
 pub use scupper_sdk::glue;
 pub use scupper_sdk::{
-    Call, Decision, Description, Drain, Grant, Node, Outcome, Phase, Plan, Pod, Problem, Subject, Verdict,
-    Wave, cluster, config, http, log,
+    Call, Decision, Description, Drain, Finding, Grant, Node, Outcome, Phase, Plan, Pod, Problem, Subject,
+    Verdict, Wave, cluster, config, http, log,
 };
 
 /// A decision on a pod.
@@ -84,6 +84,20 @@ macro_rules! hooks {
             }
         }
         $crate::bindings::hooks::export_hooks!(Hooks with_types_in $crate::bindings::hooks);
+    };
+}
+
+/// Exports `surroundings` with this function.
+#[macro_export]
+macro_rules! surroundings {
+    ($check:path) => {
+        struct Surroundings;
+        impl $crate::glue::Surroundings for Surroundings {
+            fn check(node: ::std::option::Option<$crate::Node>) -> ::std::vec::Vec<$crate::Finding> {
+                $check(node)
+            }
+        }
+        $crate::bindings::surroundings::export_surroundings!(Surroundings with_types_in $crate::bindings::surroundings);
     };
 }
 

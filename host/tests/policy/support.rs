@@ -171,6 +171,7 @@ pub(crate) fn drain() -> DrainInfo<'static> {
         trigger: "LifecycleEvent",
         started: Time::from_millis(1_700_000_100_000),
         found_drained: false,
+        held: false,
         deadline: Some(Time::from_millis(1_700_000_900_000)),
         now: Time::from_millis(1_700_000_200_000),
         own_pod: None,

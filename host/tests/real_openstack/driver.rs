@@ -87,6 +87,7 @@ impl Drain {
             trigger: "test",
             started: self.started,
             found_drained: false,
+            held: false,
             deadline: None,
             now: now(),
             own_pod: None,

@@ -126,6 +126,7 @@ impl Rig {
             trigger: "test",
             started: now,
             found_drained: false,
+            held: false,
             deadline: self.deadline,
             now,
             own_pod: None,

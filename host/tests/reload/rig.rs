@@ -328,6 +328,7 @@ pub(crate) async fn step_after(
         trigger: "LifecycleEvent",
         started: Time::from_millis(1),
         found_drained: false,
+        held: false,
         deadline: None,
         now: Time::from_millis(2),
         own_pod: None,

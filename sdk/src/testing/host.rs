@@ -7,7 +7,8 @@ use super::{
     state::{self, State},
 };
 use crate::{
-    Call, Condition, Decision, Hooks, Outcome, Phase, Plan, Planner, Pod, Policy, Subject, Verdict, Wave,
+    Call, Condition, Decision, Finding, Hooks, Node, Outcome, Phase, Plan, Planner, Pod, Policy, Subject,
+    Surroundings, Verdict, Wave,
     export::glue,
     http::{Error, Request, Response},
     log::Level,
@@ -83,6 +84,7 @@ impl Host {
             name.clone_into(&mut state.drain.name);
             state.drain.id = format!("uid-of-{name}");
             state.drain.found_drained = false;
+            state.drain.held = false;
             state.hooks.clear();
         });
     }
@@ -90,6 +92,11 @@ impl Host {
     /// An earlier drain of the driver had drained the node, and it has been cordoned since.
     pub fn found_drained(&self) {
         state::with(|state| state.drain.found_drained = true);
+    }
+
+    /// The drain ended without being done and its cordon stays: what `on-cancel` hears from now on.
+    pub fn held(&self) {
+        state::with(|state| state.drain.held = true);
     }
 
     /// The drain must have ended so long from now.
@@ -266,6 +273,28 @@ impl Host {
             state::with(|state| state.hooks.push((phase, subject, kept)));
         }
         outcome
+    }
+
+    /// Asks what the policy finds in its surroundings, with the node.
+    pub fn check<P: Surroundings>(&self) -> Vec<Finding> {
+        let node = state::with(|state| state.node.clone());
+        Self::check_at::<P>(Some(&node))
+    }
+
+    /// The same where no node is named.
+    pub fn check_without_node<P: Surroundings>(&self) -> Vec<Finding> {
+        Self::check_at::<P>(None)
+    }
+
+    fn check_at<P: Surroundings>(node: Option<&Node>) -> Vec<Finding> {
+        let wants = <P as Policy>::describe().wants;
+        state::with(|state| {
+            state.grants = Some(wants);
+            state.checks = true;
+        });
+        let findings = glue::check::<P>(node);
+        state::with(|state| state.checks = false);
+        findings
     }
 
     /// The value of an annotation of the node.

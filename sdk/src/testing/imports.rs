@@ -90,6 +90,7 @@ pub(crate) mod cluster {
 
     fn call<T>(act: impl FnOnce(&mut State) -> Result<T, Error>) -> Result<T, Error> {
         state::with(|state| match (&state.grants, &state.outage) {
+            _ if state.checks => Err(Error::NotGranted("a check has no cluster".to_owned())),
             (None, _) => Err(Error::NotGranted("a planner has no cluster".to_owned())),
             (_, Some(message)) => Err(Error::Unavailable(message.clone())),
             (Some(_), None) => act(state),
@@ -109,7 +110,7 @@ pub(crate) mod events {
             Regarding::Pod(uid) => ("pods", pod(uid)?),
         };
         state::with(|state| {
-            let grants = state.grants.as_ref();
+            let grants = state.grants.as_ref().filter(|_| !state.checks);
             let grants = grants.ok_or_else(|| Error::NotGranted("only `step` may emit".to_owned()))?;
             let is_it = |grant: &&crate::Grant| grant.capability == "events" && grant.target == target;
             if !grants.iter().any(|grant| is_it(&grant)) {
@@ -147,7 +148,7 @@ pub(crate) mod events {
 pub(crate) mod http {
     use crate::{
         Grant,
-        bindings::imports::scupper::drain::http::{Error, HeaderValue, Request, Response},
+        bindings::imports::scupper::drain::http::{Error, HeaderValue, Method, Request, Response},
         testing::state,
     };
 
@@ -155,6 +156,10 @@ pub(crate) mod http {
         let grants = state::with(|state| state.grants.clone());
         let grants = grants.ok_or_else(|| Error::NotGranted("only `step` may send".to_owned()))?;
         check(request, &grants)?;
+        let changes = matches!(request.method, Method::Put | Method::Patch | Method::Delete);
+        if changes && state::with(|state| state.checks) {
+            return Err(Error::NotGranted(format!("a check sends no {}", request.method)));
+        }
         // The answer may ask the stand-in what time it is, so nothing is held while it is made.
         let server = state::with(|state| state.server.clone());
         let server =

@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) log: Vec<(Level, String)>,
     /// What the policy that is being called may do; `None`: it is a planner, which may nothing.
     pub(super) grants: Option<Vec<Grant>>,
+    /// It is being asked about its surroundings: it may look at servers and change nothing.
+    pub(super) checks: bool,
     /// What the API server answers instead of doing anything.
     pub(super) outage: Option<String>,
     /// Who answers requests; `None`: nobody.
@@ -56,11 +58,13 @@ impl Default for State {
                 trigger: "test".to_owned(),
                 started: BEGINNING,
                 found_drained: false,
+                held: false,
                 deadline: None,
                 now: BEGINNING,
             },
             log: Vec::new(),
             grants: None,
+            checks: false,
             outage: None,
             server: None,
             events: Vec::new(),

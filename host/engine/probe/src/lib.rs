@@ -38,6 +38,7 @@ pub extern "C" fn resume(now: u64) {
         inherited: false,
         drained: false,
         cancelled: None,
+        held: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

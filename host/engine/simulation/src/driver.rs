@@ -124,6 +124,8 @@ impl World {
             }
             let outcome = self.drain.as_ref().and_then(Drain::outcome);
             Referee::saves_the_cancel(&task, outcome)?;
+            let held = self.drain.as_ref().is_some_and(Drain::held);
+            Referee::says_what_is_held(&task, outcome, held, &self.request, &mut self.coverage)?;
             self.referee
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
             if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {

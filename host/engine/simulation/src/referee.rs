@@ -197,6 +197,30 @@ impl Referee {
         }
     }
 
+    /// Invariant 5: policies undo their changes when the cordon is to go, and only then.
+    pub(crate) fn says_what_is_held(
+        task: &Task,
+        outcome: Option<&Outcome>,
+        held: bool,
+        request: &Request,
+        coverage: &mut Coverage,
+    ) -> Checked {
+        if !matches!(task, Task::Step { step, .. } if step.phase == HookPhase::OnCancel) {
+            return Ok(());
+        }
+        let is_cancelled = matches!(outcome, Some(Outcome::Cancelled { .. }));
+        let stays = !is_cancelled && !request.settings.uncordon_on_failure;
+        coverage.count("held", if held { "yes" } else { "no" });
+        if held == stays {
+            Ok(())
+        } else {
+            broken(
+                5,
+                format!("it ends as {outcome:?} and tells policies that it is held: {held}"),
+            )
+        }
+    }
+
     /// Invariant 1: a planner is shown every pod of its draft. A chain plans for the pods as they were when it began, so
     /// only the first planner must see the latest deletions.
     pub(crate) fn shows_the_draft(&self, draft: &Plan, pods: &[Pod], is_first: bool) -> Checked {

@@ -61,13 +61,19 @@ impl Drain {
         untouched && self.resumed == Some(Phase::Finished) && !self.memory.ended_well
     }
 
+    /// An earlier process had ended this drain and kept the node as it was; now it is to be given back.
+    fn gives_up_what_was_held(&self) -> bool {
+        self.was_put_back() && self.memory.left_held && self.asks_for_the_cordon()
+    }
+
     /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
     /// cordon, which nobody had seen by then: only the node tells.
     pub(super) fn put_back(&mut self) {
         if self.may_succeed_another() {
             self.recognize_cordon();
         }
-        if self.request.intent == Intent::Uncordon || self.was_over() || !self.has_changed_anything() {
+        let is_over = self.was_over() && !self.gives_up_what_was_held();
+        if self.request.intent == Intent::Uncordon || is_over || !self.has_changed_anything() {
             return;
         }
         self.enter(Phase::RollingBack);
@@ -176,8 +182,19 @@ impl Drain {
         match &self.outcome {
             None | Some(Outcome::Drained | Outcome::Uncordoned { .. }) => false,
             Some(Outcome::Cancelled { .. }) => true,
-            Some(_) => self.request.settings.uncordon_on_failure,
+            Some(_) => !self.keeps_node(),
         }
+    }
+
+    /// A failure leaves the cordon.
+    pub(super) fn keeps_node(&self) -> bool {
+        let configured = !self.request.settings.uncordon_on_failure;
+        self.memory.held.unwrap_or(configured)
+    }
+
+    /// The drain ended without being done and its cordon stays: policies are to keep what they changed.
+    pub fn held(&self) -> bool {
+        self.phase == Phase::RollingBack && !self.asks_for_the_cordon()
     }
 
     /// A checkpoint is on the node that nobody needs any more.

@@ -26,6 +26,10 @@ pub(super) struct Memory {
     pub(super) inherited: bool,
     /// An earlier drain of ours had drained the node when this one found it.
     pub(super) found_drained: bool,
+    /// An earlier process had begun to roll back, and whether it was to leave the cordon.
+    pub(super) held: Option<bool>,
+    /// An earlier process had ended this drain, and left the cordon and what policies changed.
+    pub(super) left_held: bool,
     /// Hooks that are through, and the revision that says so.
     pub(super) done: BTreeMap<HookKey, u64>,
     /// How often pods were put back, by namespace and controller.
@@ -144,6 +148,7 @@ impl Drain {
             inherited: own_cordon && self.memory.inherited,
             drained: self.memory.found_drained,
             cancelled: self.cancelled_by(phase),
+            held: self.held_at(phase),
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.memory.returns.clone(),
@@ -163,6 +168,14 @@ impl Drain {
             Some(Outcome::Cancelled { reason }) if phase == Phase::RollingBack => Some(reason.clone()),
             _ => None,
         }
+    }
+
+    /// Whoever takes a roll-back up must say the same to policies, whatever its own settings are.
+    fn held_at(&self, phase: Phase) -> Option<bool> {
+        let is_over = matches!(phase, Phase::RollingBack | Phase::Finished);
+        let outcome = self.outcome.as_ref().filter(|_| is_over)?;
+        let is_failure = !outcome.is_success() && !matches!(outcome, Outcome::Cancelled { .. });
+        is_failure.then(|| self.keeps_node())
     }
 
     /// The last word: the mark of a cordon that stays. What a failed drain's hooks did has been put back, so a drain
@@ -193,6 +206,11 @@ impl Drain {
         self.memory.own_cordon = checkpoint.own_cordon;
         self.memory.inherited = checkpoint.inherited;
         self.memory.found_drained = checkpoint.drained;
+        match checkpoint.phase {
+            Phase::RollingBack => self.memory.held = checkpoint.held,
+            Phase::Finished => self.memory.left_held = checkpoint.held == Some(true),
+            _ => {}
+        }
         self.memory.on_node = true;
         self.memory.returns = checkpoint.returns;
         self.memory.stays = checkpoint.stays;

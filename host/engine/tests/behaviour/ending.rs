@@ -401,3 +401,39 @@ fn the_first_outcome_stands_and_nothing_comes_after_the_end() {
         .does("")
         .tells("");
 }
+
+/// What policies changed follows the cordon.
+#[test]
+fn policies_hear_whether_the_cordon_stays() {
+    for (uncordon_on_failure, end, held) in [
+        (false, lost(), true),
+        (true, lost(), false),
+        (false, cancel(), false),
+        (true, cancel(), false),
+    ] {
+        let settings = Settings {
+            uncordon_on_failure,
+            ..request().settings
+        };
+        let mut host = Host::new(Request {
+            settings,
+            policies: vec![hooks("slurm", &[HookPhase::OnCancel])],
+            ..request()
+        });
+        host.begin(&[pod("a")]).written("cordon").skip();
+        assert!(!host.drain.held(), "only once it has ended");
+        host.hear(end).skip();
+        assert!(host.asks("step slurm on-cancel"));
+        assert_eq!(host.drain.held(), held);
+        host.stepped("step slurm on-cancel", StepOutcome::Done).skip();
+        while host.asks("save rolling back") {
+            host.written("save rolling back");
+        }
+        host.hear(Event::Node(Some(ours(&host, 110))));
+        assert_eq!(host.asks("save finished, ours"), held);
+        assert_eq!(host.asks("uncordon"), !held);
+        if held {
+            assert_eq!(host.last_checkpoint().held, Some(true));
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
-    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, StepOutcome, Subject, Uid,
+    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, Settings, StepOutcome, Subject, Uid,
 };
 
 const PHASES: [HookPhase; 4] = [
@@ -256,6 +256,72 @@ fn a_cancel_of_what_had_failed_lifts_the_cordon_that_it_had_left() {
     .does("uncordon at 100")
     .written("uncordon")
     .ends(&Outcome::Cancelled { reason });
+}
+
+/// The watch shows the last write.
+fn shown(host: &Host) -> Event {
+    Event::Node(Some(Node {
+        resource_version: "200".to_owned(),
+        ..cordoned(&host.last_checkpoint())
+    }))
+}
+
+fn giving_back(uncordon_on_failure: bool) -> Request {
+    let settings = Settings {
+        uncordon_on_failure,
+        ..request().settings
+    };
+    Request {
+        settings,
+        ..with_hooks()
+    }
+}
+
+/// A configuration that changes in the middle of it changes neither what policies hear nor what becomes of the cordon.
+#[test]
+fn a_roll_back_that_is_taken_up_says_the_same_of_the_cordon() {
+    for (held, configured, last) in [
+        (Some(true), true, "save finished, ours"),
+        (Some(false), false, "uncordon at 200"),
+        (None, true, "uncordon at 200"),
+        (None, false, "save finished, ours"),
+    ] {
+        let failed = Checkpoint {
+            held,
+            ..left(Phase::RollingBack, true)
+        };
+        let mut host = taken_up(giving_back(configured), &failed, &[]);
+        host.does("step slurm on-cancel node");
+        assert_eq!(host.drain.held(), held.unwrap_or(!configured));
+        host.stepped("step", StepOutcome::Done)
+            .written("save rolling back");
+        host.hear(shown(&host)).does(last);
+    }
+}
+
+/// Its policies have kept what they changed; a cancel asks for that as well as for the cordon.
+#[test]
+fn a_cancel_of_what_was_held_lets_policies_undo_their_changes() {
+    let reason = "cancelled by scupper cancel".to_owned();
+    let failed = Checkpoint {
+        held: Some(true),
+        ..left(Phase::Finished, true)
+    };
+    let mut host = Host::resume(with_hooks(), failed.clone());
+    host.hear(Event::Cancel {
+        reason: reason.clone(),
+    })
+    .hear(Event::Node(Some(cordoned(&failed))))
+    .skip();
+    assert!(!host.drain.held());
+    host.stepped("step slurm on-cancel", StepOutcome::Done);
+    while host.asks("save rolling back") {
+        host.written("save rolling back");
+    }
+    host.hear(shown(&host))
+        .does("uncordon at 200")
+        .written("uncordon")
+        .ends(&Outcome::Cancelled { reason });
 }
 
 #[test]

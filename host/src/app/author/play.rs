@@ -9,7 +9,7 @@ use scupper_engine::{
 };
 
 use super::reach::Shared;
-use crate::app::calls;
+use crate::app::calls::{self, DrainState};
 use crate::app::view::View;
 use crate::policy::Session;
 use crate::report::Progress;
@@ -162,7 +162,7 @@ impl Play {
         let info = calls::info(
             &self.request,
             self.started,
-            self.drain.found_drained(),
+            DrainState::of(&self.drain),
             self.now(),
         );
         let step = (step, self.policies.state_version(&step.policy));
@@ -183,7 +183,7 @@ impl Play {
         let info = calls::info(
             &self.request,
             self.started,
-            self.drain.found_drained(),
+            DrainState::of(&self.drain),
             self.now(),
         );
         let settings = &self.request.settings;
@@ -272,7 +272,7 @@ impl Play {
         let info = calls::info(
             &self.request,
             self.started,
-            self.drain.found_drained(),
+            DrainState::of(&self.drain),
             self.now(),
         );
         let answer = match &task {

@@ -290,6 +290,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         inherited: false,
         drained: false,
         cancelled: None,
+        held: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

@@ -98,6 +98,7 @@ impl Numbers {
             inherited: self.below(2) == 0,
             drained: self.below(2) == 0,
             cancelled: (self.below(2) == 0).then(|| self.text()),
+            held: (self.below(2) == 0).then(|| self.below(2) == 0),
             hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
             done: (0..self.below(30))
                 .map(|_| (self.one(&policies), self.one(&HookPhase::ALL), self.subject()))
@@ -144,6 +145,7 @@ fn plain() -> Checkpoint {
         inherited: false,
         drained: false,
         cancelled: None,
+        held: None,
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

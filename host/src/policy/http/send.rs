@@ -24,7 +24,7 @@ const WORDS: usize = 512;
 
 impl Host for Caller {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
-        let requests = self.may_send()?;
+        let requests = self.may_send(request.method)?;
         let counters = Arc::clone(&self.meter.counters);
         let told = counters.waiting(requests.send(&request)).await;
         self.has_sent(told.as_ref().ok());

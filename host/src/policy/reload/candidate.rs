@@ -97,6 +97,7 @@ impl Loader {
                 trigger: "",
                 started: Time::default(),
                 found_drained: false,
+                held: false,
                 deadline: None,
                 now: self.runtime.options.clock.now(),
                 own_pod: None,

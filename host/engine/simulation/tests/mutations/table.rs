@@ -27,6 +27,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         replace: "let deletes = BROKEN || self.verdict_on(uid) == Some(Verdict::Delete);",
     },
     Mutation {
+        invariant: 5,
+        breaks: "has policies undo their changes although the cordon stays",
+        file: "drain/ending.rs",
+        find: "self.phase == Phase::RollingBack && !self.asks_for_the_cordon()",
+        replace: "!BROKEN && self.phase == Phase::RollingBack && !self.asks_for_the_cordon()",
+    },
+    Mutation {
         invariant: 6,
         breaks: "believes late news of a pod that was told to be gone",
         file: "drain/world.rs",

@@ -149,6 +149,7 @@ fn who_goes_on_with_a_drain_finds_the_numbers_that_the_first_one_used() {
         inherited: false,
         drained: false,
         cancelled: None,
+        held: None,
         hooks: vec![SavedHook {
             policy: "slurm".into(),
             phase: HookPhase::BeforeDrain,

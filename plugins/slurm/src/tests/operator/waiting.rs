@@ -161,6 +161,7 @@ fn state_from_nowhere_is_no_harm() {
             trigger: String::new(),
             started: 0,
             found_drained: false,
+            held: false,
             deadline: None,
             now: host.now(),
         },
