@@ -2,7 +2,10 @@
 
 use scupper_engine::HookPhase::{AfterUncordon, BeforeDrain, OnCancel};
 
-use crate::driver::{Drain, limited};
+use serde_json::json;
+
+use crate::driver::{Drain, NODE, limited};
+use crate::rig;
 use crate::testbed::{A, B, Testbed};
 
 pub(crate) async fn foreign(bed: &Testbed) {
@@ -41,4 +44,44 @@ pub(crate) async fn cancel(bed: &Testbed) {
         assert_eq!(nova.server(id)["status"], "ACTIVE");
     }
     assert_eq!(nova.service(A)["status"], "enabled");
+}
+
+/// "ticket 7" of an operator, whose it stays.
+pub(crate) async fn what_stays(bed: &Testbed) {
+    let nova = bed.nova();
+    nova.disable(A, "ticket 7");
+    let mut node = rig::node(bed, &[], json!({})).await;
+    node.start().await;
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.uncordon("uncordon-1").await, "Succeeded", "{}", node.told());
+    let told = node.told();
+    for (reason, words) in [
+        ("ComputeServiceFoundDisabled", "is disabled already: ticket 7"),
+        ("ComputeServiceStaysDisabled", "stays disabled: ticket 7"),
+    ] {
+        let notes = node.events(reason);
+        assert!(
+            notes.len() == 1 && notes[0].contains(words),
+            "{reason}: {notes:?}\n{told}"
+        );
+        assert_eq!(told.matches(words).count(), 1, "{words}: {told}");
+    }
+    assert_eq!(nova.service(A)["disabled_reason"], "ticket 7");
+}
+
+pub(crate) async fn what_stays_in_a_terminal(bed: &Testbed) {
+    let nova = bed.nova();
+    nova.disable(A, "ticket 7");
+    let mut node = rig::node(bed, &[], json!({})).await;
+    for (command, words) in [
+        ("drain", "is disabled already: ticket 7"),
+        ("uncordon", "stays disabled: ticket 7"),
+    ] {
+        let ended = node.types(&[command, NODE, "--local"]).ended().await;
+        assert_eq!(ended.code, Some(0), "{ended:#?}");
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(told.matches(words).count(), 1, "{ended:#?}");
+    }
+    assert!(!node.is_cordoned());
+    assert_eq!(nova.service(A)["disabled_reason"], "ticket 7");
 }

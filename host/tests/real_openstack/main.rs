@@ -14,6 +14,8 @@
 
 mod access;
 mod driver;
+#[path = "../support/driver_mode.rs"]
+mod driver_mode;
 mod failing;
 mod faults;
 mod giving_back;
@@ -29,7 +31,9 @@ mod nova;
 #[path = "../support/proxy.rs"]
 mod proxy;
 mod resuming;
+mod rig;
 mod searching;
+mod second;
 #[path = "../support/skip.rs"]
 mod skip;
 mod testbed;
@@ -47,7 +51,7 @@ use testbed::Testbed;
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
 /// Each begins with both compute services enabled and no server. Keystone is started anew for the last two.
-const SCENARIOS: [Scenario; 24] = [
+const SCENARIOS: [Scenario; 30] = [
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
     }),
@@ -86,6 +90,24 @@ const SCENARIOS: [Scenario; 24] = [
     }),
     ("cancel_aborts_what_is_under_way", |bed| {
         giving_back::cancel(bed).boxed()
+    }),
+    ("a_second_drain_keeps_the_old_mark", |bed| {
+        second::marked(bed).boxed()
+    }),
+    ("in_driver_mode_a_second_drain_gives_nothing_back", |bed| {
+        second::in_driver_mode(bed).boxed()
+    }),
+    ("from_a_terminal_a_second_drain_gives_nothing_back", |bed| {
+        second::in_a_terminal(bed).boxed()
+    }),
+    ("in_driver_mode_a_failed_drain_is_not_given_back", |bed| {
+        second::after_one_that_failed(bed).boxed()
+    }),
+    ("in_driver_mode_what_stays_disabled_is_named", |bed| {
+        giving_back::what_stays(bed).boxed()
+    }),
+    ("from_a_terminal_what_stays_disabled_is_named", |bed| {
+        giving_back::what_stays_in_a_terminal(bed).boxed()
     }),
     ("a_revoked_token_is_replaced_in_mid_drain", |bed| {
         access::revoked(bed).boxed()

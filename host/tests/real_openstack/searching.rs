@@ -2,44 +2,13 @@
 //! that tell what they were told.
 
 use scupper_simulator::api::objects;
-use serde_json::{Value, json};
 
-use crate::driver::{NODE, component, scratch, secret};
+use crate::driver::{NODE, scratch, secret};
 use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
-use crate::testbed::{A, B, Testbed};
+use crate::rig::policy;
+use crate::testbed::{B, Testbed};
 
 const WHO: &str = "drain-limited";
-
-/// What an operator writes.
-fn policy(bed: &Testbed, keystone: &str, nova: &str, secret: &std::path::Path) -> Value {
-    let (keystone, nova) = (keystone.trim_end_matches("/v3"), nova.trim_end_matches("/v2.1"));
-    let grant = |origin: &str, methods: &[&str]| json!({"origin": origin, "methods": methods, "networks": ["loopback"]});
-    json!({
-        "name": "openstack",
-        "module": component(),
-        "config": {
-            "auth-url": keystone,
-            "application-credential-id": bed.auth(WHO)["application_credential_id"],
-            "region-name": "RegionOne",
-            "compute-endpoint-override": format!("{nova}/v2.1"),
-            "host-table": format!("{NODE}={A}"),
-            "poll-seconds": "1",
-            "attempts": "1",
-        },
-        "grants": {
-            "events": ["node"],
-            "http": [grant(keystone, &["POST", "DELETE"]), grant(nova, &["GET", "POST", "PUT", "DELETE"])],
-            "secrets": [
-                {"name": "application-credential-secret", "file": secret, "origins": [keystone]},
-                {
-                    "name": "token",
-                    "captured-from": {"origin": keystone, "header": "X-Subject-Token"},
-                    "origins": [keystone, nova],
-                },
-            ],
-        },
-    })
-}
 
 pub(crate) async fn whole_drains(bed: &Testbed) {
     let nova = bed.nova();
@@ -52,7 +21,7 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     let pod = |name: &str| objects::pod("shop", name, NODE).owner_replicaset("cart").build();
     let setup = Setup {
         node: NODE,
-        policy: policy(bed, &keystone.url, &compute.url, &file),
+        policy: policy(bed, &keystone.url, &compute.url, &file, &[("attempts", "1")]),
         objects: vec![pod("cart-1")],
     };
     let node = Node::start(setup, captured).await;

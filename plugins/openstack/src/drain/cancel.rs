@@ -9,7 +9,7 @@ use super::look::{Picture, compute_services};
 use super::{enable, news, preflight};
 use crate::cloud::Cloud;
 use crate::ledger::Ledger;
-use crate::nova::{Kind, Mark, Migration, Server, Service, Version, shown};
+use crate::nova::{Kind, Mark, Migration, Server, Version, shown};
 use crate::settings::Settings;
 use crate::trouble::Trouble;
 
@@ -55,11 +55,13 @@ pub(crate) fn cancel(
         );
     }
     if settings.rollback {
-        // What an earlier drain has drained stays so: only what this one has disabled is enabled.
         let mark = Mark::new(&call.node.name, &call.drain.id);
-        let is_mine = |service: &&Service| !call.drain.found_drained || mark.is_of_drain(service.reason());
-        for service in ours.iter().filter(is_mine) {
-            enable::put(call, service, cloud)?;
+        for service in &ours {
+            if mark.is_of_drain(service.reason()) {
+                enable::put(call, service, cloud)?;
+            } else {
+                news::left_disabled(&service.host, service.reason());
+            }
         }
     }
     Ok(Outcome::Done)

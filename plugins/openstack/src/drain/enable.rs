@@ -12,7 +12,8 @@ use crate::trouble::Trouble;
 
 /// After the uncordon: waits until nova-compute is up, so that the first server that comes does not fail.
 pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, Trouble> {
-    let ours = ours(call, cloud)?;
+    let all = compute_services(cloud, None)?;
+    let ours = of_node(call, &all);
     if let Some(down) = ours.iter().find(|service| !service.is_up()) {
         let progress = format!(
             "waiting for nova-compute on {} to be up before it is enabled",
@@ -23,15 +24,27 @@ pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) ->
     for service in &ours {
         put(call, service, cloud)?;
     }
+    match settings.mapping.find(&call.node, &all) {
+        Ok(host) if !host.is_enabled() && ours.is_empty() => {
+            news::stays_disabled(&host.host, host.reason());
+        }
+        Ok(_) => {}
+        // What the drain disabled bears its mark, whatever the node is called by now.
+        Err(words) => log::debug!("the node's host is not looked at: {words}"),
+    }
     Ok(Outcome::Done)
 }
 
 /// The services that bear the mark of this node, whatever the node is called in Nova by now.
 pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, Trouble> {
+    let all = compute_services(cloud, None)?;
+    Ok(of_node(call, &all).into_iter().cloned().collect())
+}
+
+fn of_node<'s>(call: &Call, all: &'s [Service]) -> Vec<&'s Service> {
     let mark = Mark::new(&call.node.name, &call.drain.id);
-    let mut all = compute_services(cloud, None)?;
-    all.retain(|service| !service.is_enabled() && mark.is_of_node(service.reason()));
-    Ok(all)
+    let is_ours = |service: &&Service| !service.is_enabled() && mark.is_of_node(service.reason());
+    all.iter().filter(is_ours).collect()
 }
 
 pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {

@@ -21,6 +21,39 @@ pub(super) fn disabled(host: &str, drain: &str) -> bool {
     tell("ComputeServiceDisabled", &note)
 }
 
+/// It was disabled before the drain began, and not by a drain of this node. `false`: it is worth another try.
+pub(super) fn found_disabled(host: &str, reason: &str) -> bool {
+    let note = format!(
+        "nova-compute on {host} is disabled already: {}; the drain leaves it so, and so does the uncordon",
+        given(reason)
+    );
+    log::info!("{note}");
+    tell("ComputeServiceFoundDisabled", &note)
+}
+
+/// The node is given back, and its host is not.
+pub(super) fn stays_disabled(host: &str, reason: &str) {
+    let note = format!(
+        "nova-compute on {host} stays disabled: {}; Scupper did not disable it: `openstack compute service set --enable {host} nova-compute` enables it",
+        given(reason)
+    );
+    log::warn!("{note}");
+    warn("ComputeServiceStaysDisabled", &note);
+}
+
+/// The drain is cancelled, and its host was disabled before it.
+pub(super) fn left_disabled(host: &str, reason: &str) {
+    log::info!("nova-compute on {host} stays disabled, as this drain found it: {reason}");
+}
+
+const fn given(reason: &str) -> &str {
+    if reason.is_empty() {
+        "no reason given"
+    } else {
+        reason
+    }
+}
+
 pub(super) fn enabled(host: &str, drain: &str) {
     let note = format!("nova-compute on {host} is enabled again: {drain}");
     tell("ComputeServiceEnabled", &note);

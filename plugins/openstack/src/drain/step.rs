@@ -49,7 +49,8 @@ pub(crate) fn empty(
     fail(cloud, &host, &decision, &decision.stuck, ledger)
 }
 
-/// No new servers from here on. A service that is disabled already stays as it is, unless a drain of ours did it.
+/// No new servers from here on. A service that is disabled already stays as it is, with its reason: a cancel then
+/// leaves it so.
 fn disable(
     call: &Call,
     service: &Service,
@@ -57,40 +58,33 @@ fn disable(
     ledger: &mut Ledger,
     cloud: &mut Cloud<'_>,
 ) -> Result<(), Trouble> {
-    let mut tell = || {
-        // By what is seen as well: the answer to the request may have been lost.
-        if !ledger.announced {
-            ledger.announced = news::disabled(&service.host, &call.drain.name);
-        }
-    };
+    let host = &service.host;
     let reason = service.reason();
-    if !service.is_enabled() && !mark.is_of_node(reason) {
-        log::debug!("{} is disabled by somebody else: {reason}", service.host);
+    if service.is_enabled() {
+        let body = ask::disable(mark.text());
+        let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
+        if !answer.is_success() {
+            let words = format!(
+                "disabling nova-compute on {host}: {} {}",
+                answer.status, answer.words
+            );
+            return Err(Trouble::wait(words));
+        }
+        log::info!("disabled nova-compute on {host}");
+    }
+    if ledger.announced {
         return Ok(());
     }
-    if !service.is_enabled() && mark.is_of_drain(reason) {
-        tell();
-        return Ok(());
-    }
-    if !service.is_enabled() && call.drain.found_drained {
-        // By its mark a cancel of this drain knows that there is nothing to put back.
-        log::debug!(
-            "{} has been disabled since an earlier drain: {reason}",
-            service.host
-        );
-        return Ok(());
-    }
-    let body = ask::disable(mark.text());
-    let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
-    if answer.is_success() {
-        log::info!("disabled nova-compute on {}", service.host);
-        tell();
-        return Ok(());
-    }
-    Err(Trouble::wait(format!(
-        "disabling nova-compute on {}: {} {}",
-        service.host, answer.status, answer.words
-    )))
+    // By what is seen as well: the answer to the request may have been lost.
+    ledger.announced = if service.is_enabled() || mark.is_of_drain(reason) {
+        news::disabled(host, &call.drain.name)
+    } else if mark.is_of_node(reason) {
+        log::info!("nova-compute on {host} is disabled since an earlier drain: {reason}");
+        true
+    } else {
+        news::found_disabled(host, reason)
+    };
+    Ok(())
 }
 
 /// The list is empty: twice, with some time in between, and nothing else is on its way or left behind.

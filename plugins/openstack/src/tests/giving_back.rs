@@ -33,13 +33,54 @@ fn a_foreign_reason_and_one_of_the_hypervisor_driver_survive_untouched() {
 }
 
 #[test]
-fn the_mark_of_an_earlier_drain_of_the_node_is_taken_over() {
+fn the_mark_of_an_earlier_drain_is_kept_and_a_cancel_leaves_it_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, "scupper: node=node-1 drain=earlier");
+    let earlier = "scupper: node=node-1 drain=earlier";
+    disabled_by(&cloud, earlier);
     pending(&host);
-    let reason = cloud.service(HOST)["disabled_reason"].clone();
-    assert_eq!(reason, json!("scupper: node=node-1 drain=uid-of-maintenance"));
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["disabled_reason"], json!(earlier));
+    assert_eq!(cloud.count("PUT"), 0);
+    host.drain_named("maintenance-complete");
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn what_stays_disabled_is_named_once_by_the_drain_and_once_by_the_uncordon() {
+    for (reason, words) in [("ticket 7", "ticket 7"), ("", "no reason given")] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        disabled_by(&cloud, reason);
+        pending(&host);
+        step(&host, Phase::BeforeDrain);
+        host.drain_named("maintenance-complete");
+        step(&host, Phase::AfterUncordon);
+        let found = format!("is disabled already: {words}");
+        let stays = format!("stays disabled: {words}");
+        let lines = host.log();
+        for words in [&found, &stays] {
+            let count = lines.iter().filter(|(_, line)| line.contains(words)).count();
+            assert_eq!(count, 1, "{words}: {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn the_uncordon_names_nothing_where_the_host_is_enabled_or_unknown() {
+    for table in ["node-1=compute-a", "node-1=compute-z"] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("host-table", table);
+        cloud.with(|state| state.services[1]["status"] = json!("disabled"));
+        assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+        let lines = host.log();
+        assert!(
+            !lines.iter().any(|(_, line)| line.contains("stays disabled")),
+            "{lines:?}"
+        );
+    }
 }
 
 #[test]

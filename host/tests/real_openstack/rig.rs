@@ -1,0 +1,77 @@
+//! The program in `kubelet-plugin` mode beside a simulated API server and kubelet, the real Nova behind the node.
+
+use std::path::{Path, PathBuf};
+
+use scupper_simulator::api::objects;
+use serde_json::{Value, json};
+
+use crate::driver::{NODE, component, scratch, secret};
+use crate::driver_mode::DriverMode;
+use crate::testbed::{A, Testbed};
+
+/// The credential that may do no more than a drain needs.
+const WHO: &str = "drain-limited";
+
+/// `node-1`, a nova-compute pod and another pod on it. No driver runs there yet.
+pub(crate) async fn node(bed: &Testbed, config: &[(&str, &str)], drain: Value) -> DriverMode {
+    let compute = objects::pod("openstack", "nova-compute", NODE)
+        .owner_replicaset("nova-compute")
+        .label("application", "nova")
+        .label("component", "compute");
+    let plain = objects::pod("shop", "cart", NODE).owner_replicaset("cart");
+    let objects = vec![compute.build(), plain.build()];
+    DriverMode::new(NODE, objects, drain, policies(bed, config)).await
+}
+
+/// `policies` of `scupper.yaml`, with more configuration.
+pub(crate) fn policies(bed: &Testbed, config: &[(&str, &str)]) -> Value {
+    let file = secret_file(bed);
+    let policy = policy(bed, bed.keystone_url(), bed.nova_url(), &file, config);
+    json!([policy])
+}
+
+fn secret_file(bed: &Testbed) -> PathBuf {
+    let file = scratch().join("secret-of-the-rig");
+    std::fs::write(&file, secret(bed, WHO)).unwrap();
+    file
+}
+
+/// What an operator writes for this Keystone and this Nova.
+pub(crate) fn policy(
+    bed: &Testbed,
+    keystone: &str,
+    nova: &str,
+    secret: &Path,
+    more: &[(&str, &str)],
+) -> Value {
+    let (keystone, nova) = (keystone.trim_end_matches("/v3"), nova.trim_end_matches("/v2.1"));
+    let grant = |origin: &str, methods: &[&str]| json!({"origin": origin, "methods": methods, "networks": ["loopback"]});
+    let mut config = json!({
+        "auth-url": keystone,
+        "application-credential-id": bed.auth(WHO)["application_credential_id"],
+        "region-name": "RegionOne",
+        "compute-endpoint-override": format!("{nova}/v2.1"),
+        "host-table": format!("{NODE}={A}"),
+        "poll-seconds": "1",
+    });
+    for (key, value) in more {
+        config[*key] = json!(value);
+    }
+    json!({
+        "name": "openstack",
+        "module": component(),
+        "config": config,
+        "grants": {
+            "events": ["node"],
+            "http": [grant(keystone, &["POST", "DELETE"]), grant(nova, &["GET", "POST", "PUT", "DELETE"])],
+            "secrets": [
+                {"name": "application-credential-secret", "file": secret, "origins": [keystone]},
+                {
+                    "name": "token",
+                    "captured-from": {"origin": keystone, "header": "X-Subject-Token"},
+                    "origins": [keystone, nova],
+                },
+            ],
+        },
+    })
+}
