@@ -72,7 +72,7 @@ fn a_disabling_that_could_not_be_told_is_told_later() {
 }
 
 #[test]
-fn what_somebody_else_disabled_is_no_news() {
+fn what_was_disabled_before_is_named_and_never_enabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
@@ -82,7 +82,15 @@ fn what_somebody_else_disabled_is_no_news() {
     pending(&host);
     assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
     assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
-    assert_eq!(host.events(), [] as [String; 0]);
+    assert_eq!(
+        host.events(),
+        [
+            "Normal ComputeServiceFoundDisabled of node-1: nova-compute on compute-a is disabled already: kernel update; \
+             the drain leaves it so, and so does the uncordon",
+            "Warning ComputeServiceStaysDisabled of node-1: nova-compute on compute-a stays disabled: kernel update; \
+             Scupper did not disable it: `openstack compute service set --enable compute-a nova-compute` enables it",
+        ]
+    );
 }
 
 #[test]
