@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use scupper::app::config::read;
 
+use crate::HEAD;
 use crate::support::{policies, scupper};
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -46,6 +47,35 @@ fn they_are_read_without_a_problem() {
             file.display()
         );
     }
+}
+
+/// The YAML in the policies' readmes is what people copy first.
+#[test]
+fn the_yaml_in_the_readmes_of_policies_loads() {
+    let built = policies();
+    let mut failed = Vec::new();
+    for (policy, readme, least) in [(
+        "openstack",
+        include_str!("../../../plugins/openstack/README.md"),
+        2,
+    )] {
+        let blocks: Vec<&str> = readme
+            .split("```yaml\n")
+            .skip(1)
+            .filter_map(|rest| rest.split("```").next())
+            .collect();
+        assert!(blocks.len() >= least, "{policy}: {blocks:#?}");
+        for (number, block) in blocks.into_iter().enumerate() {
+            // Modules lie beside the file.
+            let file = built.join(format!("readme-{policy}-{number}.yaml"));
+            std::fs::write(&file, format!("{HEAD}{block}")).unwrap();
+            let run = scupper(&["config", "check", "--policies", file.to_str().unwrap()], LIMIT);
+            if run.code != Some(0) {
+                failed.push(run);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 /// As the driver would load them: compiled, described, granted what they want, content with their configuration.

@@ -1,5 +1,6 @@
 //! Who may, who may not, and where.
 
+use scupper::policy::Severity;
 use scupper_engine::HookPhase::BeforeDrain;
 
 use crate::driver::{Drain, Setup, limited};
@@ -125,6 +126,64 @@ pub(crate) async fn wrong_password(bed: &Testbed) {
     };
     let told = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
     assert!(told.contains("Keystone refuses the credential"), "{told}");
+}
+
+/// `scupper doctor` before the first drain: the least credential, and what is wrong with others.
+pub(crate) async fn checked(bed: &Testbed) {
+    bed.boot(2, &[]);
+    let good = found(bed, &limited(&[])).await;
+    let subjects: Vec<&str> = good.iter().map(|(_, subject, _)| subject.as_str()).collect();
+    assert_eq!(
+        subjects,
+        ["credential", "Nova", "rights", "host", "other hosts", "servers"]
+    );
+    assert!(
+        good.iter().all(|(severity, ..)| *severity == Severity::Ok),
+        "{good:#?}"
+    );
+    assert!(
+        good[5].2.contains("2 servers on compute-a, 2 to leave"),
+        "{good:#?}"
+    );
+
+    let alice = Setup {
+        who: "alice",
+        ..limited(&[])
+    };
+    let nobody = Setup {
+        who: "drainer",
+        ..limited(&[("username", "nobody")])
+    };
+    for (setup, subject, words) in [
+        (alice, "rights", "os_compute_api:os-services:list"),
+        (nobody, "credential", "refuses the credential"),
+        (limited(&[("region-name", "")]), "region", "RegionOne, RegionTwo"),
+        (
+            limited(&[("host-table", "node-1=compute-z")]),
+            "host",
+            "compute-z",
+        ),
+    ] {
+        let findings = found(bed, &setup).await;
+        let (severity, at, message) = findings.last().unwrap();
+        assert_eq!(
+            (*severity, at.as_str()),
+            (Severity::Error, subject),
+            "{findings:#?}"
+        );
+        assert!(message.contains(words), "{findings:#?}");
+    }
+    let nova = bed.nova();
+    assert_eq!(nova.service(A)["status"], "enabled");
+    assert_eq!(nova.servers(A).len(), 2);
+}
+
+async fn found(bed: &Testbed, setup: &Setup<'_>) -> Vec<(Severity, String, String)> {
+    let findings = Drain::new(bed, setup).await.check().await;
+    let lines = findings.into_iter();
+    lines
+        .map(|found| (found.severity, found.subject, found.message))
+        .collect()
 }
 
 pub(crate) async fn unknown_host(bed: &Testbed) {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scupper::clock::Clock;
 use scupper::policy::{
-    DrainInfo, HttpGrant, Network, Networks, NoCluster, Policies, PolicySpec, Runtime, RuntimeOptions,
-    SecretGrant, SecretSource, Secrets, StepCall,
+    DrainInfo, HttpGrant, Network, Networks, NoCluster, Policies, PolicyFinding, PolicySpec, Runtime,
+    RuntimeOptions, SecretGrant, SecretSource, Secrets, StepCall,
 };
 use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
 use xtask::policies;
@@ -108,6 +108,17 @@ impl Drain {
             self.states.insert(phase, state.clone());
         }
         outcome
+    }
+
+    /// What the policy finds before a drain.
+    pub(crate) async fn check(&self) -> Vec<PolicyFinding> {
+        let checked = self.policies.check(Some(&node())).await;
+        let findings = checked.into_iter().next().unwrap().findings;
+        assert!(
+            !format!("{findings:?}").contains(&self.secret),
+            "a secret is shown"
+        );
+        findings
     }
 
     /// Takes steps until the hook is through; an error is what it failed with.

@@ -85,3 +85,16 @@ pub(crate) async fn what_stays_in_a_terminal(bed: &Testbed) {
     assert!(!node.is_cordoned());
     assert_eq!(nova.service(A)["disabled_reason"], "ticket 7");
 }
+
+/// `kubectl uncordon` runs no hooks: what it leaves, `scupper uncordon` puts right.
+pub(crate) async fn after_kubectl_uncordon(bed: &Testbed) {
+    let nova = bed.nova();
+    let mut node = rig::node(bed, &[], json!({})).await;
+    let drain = node.types(&["drain", NODE, "--local"]).ended().await;
+    assert_eq!(drain.code, Some(0), "{drain:#?}");
+    node.kubectl_uncordon();
+    assert_eq!(nova.service(A)["status"], "disabled");
+    let uncordon = node.types(&["uncordon", NODE, "--local"]).ended().await;
+    assert_eq!(uncordon.code, Some(0), "{uncordon:#?}");
+    assert_eq!(nova.service(A)["status"], "enabled", "{uncordon:#?}");
+}

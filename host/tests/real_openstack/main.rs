@@ -51,7 +51,7 @@ use testbed::Testbed;
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
 /// Each begins with both compute services enabled and no server. Keystone is started anew for the last two.
-const SCENARIOS: [Scenario; 30] = [
+const SCENARIOS: [Scenario; 33] = [
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
     }),
@@ -102,6 +102,15 @@ const SCENARIOS: [Scenario; 30] = [
     }),
     ("in_driver_mode_a_failed_drain_is_not_given_back", |bed| {
         second::after_one_that_failed(bed).boxed()
+    }),
+    ("in_driver_mode_what_a_drain_changed_follows_the_cordon", |bed| {
+        second::follows_the_cordon(bed).boxed()
+    }),
+    ("after_kubectl_uncordon_ours_puts_it_right", |bed| {
+        giving_back::after_kubectl_uncordon(bed).boxed()
+    }),
+    ("a_check_finds_what_a_drain_would", |bed| {
+        access::checked(bed).boxed()
     }),
     ("in_driver_mode_what_stays_disabled_is_named", |bed| {
         giving_back::what_stays(bed).boxed()

@@ -21,7 +21,13 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     let pod = |name: &str| objects::pod("shop", name, NODE).owner_replicaset("cart").build();
     let setup = Setup {
         node: NODE,
-        policy: policy(bed, &keystone.url, &compute.url, &file, &[("attempts", "1")]),
+        policy: policy(
+            bed,
+            &keystone.url,
+            &compute.url,
+            &file,
+            &[("attempts", "1"), ("on-failure", "undo")],
+        ),
         objects: vec![pod("cart-1")],
     };
     let node = Node::start(setup, captured).await;
@@ -82,7 +88,7 @@ fn told_on_the_node(node: &Node) {
             1,
         ),
         (
-            "Warning ServersLeftBehind: policy openstack: 1 of 1 servers stay on compute-a: server vm-0 (",
+            "Warning ServersLeftBehind: policy openstack: 1 of 1 server stays on compute-a: server vm-0 (",
             1,
         ),
         ("Warning ServerMigrationAborted: policy openstack: ", 0),

@@ -127,8 +127,7 @@ pub(crate) async fn in_a_terminal(bed: &Testbed) {
 pub(crate) async fn after_one_that_failed(bed: &Testbed) {
     let nova = bed.nova();
     let id = bed.boot(1, &["--mode", "stuck"]).remove(0);
-    let config = [IMPATIENT[0], ("rollback", "stay-disabled")];
-    let mut node = rig::node(bed, &config, json!({})).await;
+    let mut node = rig::node(bed, &IMPATIENT, json!({})).await;
     node.start().await;
     assert_ne!(node.drain("first").await, "Succeeded", "{}", node.told());
     let mark = reason(&nova);
@@ -150,6 +149,35 @@ pub(crate) async fn after_one_that_failed(bed: &Testbed) {
         node.told()
     );
     given_back(&node, &nova).await;
+}
+
+/// A failure keeps the cordon, and nova-compute disabled; with `rollback` and after a cancel neither.
+pub(crate) async fn follows_the_cordon(bed: &Testbed) {
+    let nova = bed.nova();
+    let id = bed.boot(1, &["--mode", "stuck"]).remove(0);
+    let mut node = rig::node(bed, &IMPATIENT, json!({})).await;
+    node.start().await;
+    assert_ne!(node.drain("kept").await, "Succeeded", "{}", node.told());
+    reason(&nova);
+    assert!(node.is_cordoned(), "{}", node.told());
+    given_back(&node, &nova).await;
+
+    node.kill();
+    node.configure(json!({"on-failure": "rollback"}), rig::policies(bed, &IMPATIENT));
+    node.start().await;
+    assert_ne!(node.drain("rolled-back").await, "Succeeded", "{}", node.told());
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.told());
+    assert!(!node.is_cordoned(), "{}", node.told());
+
+    node.kill();
+    node.configure(json!({}), rig::policies(bed, &[]));
+    node.start().await;
+    node.begin_drain("cancelled");
+    let runs = |nova: &Nova| nova.migrations(&id).last().is_some_and(|last| last == "running");
+    nova.until("it moves", runs).await;
+    node.cancel("cancelled").await;
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.told());
+    assert!(!node.is_cordoned(), "{}", node.told());
 }
 
 async fn given_back(node: &DriverMode, nova: &Nova) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scupper::app::{Plugin, PluginOptions, PoliciesOptions};
+use scupper::policy::PolicySpec;
 use scupper_simulator::api::{self, ApiServer, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 
@@ -37,7 +38,7 @@ impl Write for Shared {
 }
 
 impl Whole {
-    async fn start(bed: &Testbed, sla: Option<Duration>) -> Self {
+    async fn start(bed: &Testbed, sla: Duration, more: &[(&str, &str)]) -> Self {
         let api = ApiServer::start(api::Options::default()).await.unwrap();
         let store = api.store();
         let compute = objects::pod("openstack", "nova-compute", NODE)
@@ -62,7 +63,7 @@ impl Whole {
         let output = Shared::default();
         let told = output.clone();
         let plugin = Plugin::start_with_output(
-            options_of(bed, &kubeconfig, kubelet.root(), sla),
+            options_of(spec(bed, &limited(more)), &kubeconfig, kubelet.root(), sla),
             Arc::new(move || Box::new(told.clone())),
         )
         .await
@@ -111,15 +112,15 @@ impl Whole {
     }
 }
 
-fn options_of(bed: &Testbed, kubeconfig: &Path, root: &Path, sla: Option<Duration>) -> PluginOptions {
+fn options_of(policy: PolicySpec, kubeconfig: &Path, root: &Path, sla: Duration) -> PluginOptions {
     PluginOptions {
         kubeconfig: Some(kubeconfig.to_owned()),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
         kubelet_root: root.to_owned(),
-        sla,
+        sla: Some(sla),
         policies: PoliciesOptions {
-            policies: vec![spec(bed, &limited(&[]))],
+            policies: vec![policy],
             cache: Some(scratch().join("compiled")),
             ..PoliciesOptions::default()
         },
@@ -132,7 +133,7 @@ fn options_of(bed: &Testbed, kubeconfig: &Path, root: &Path, sla: Option<Duratio
 pub(crate) async fn drain(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(2, &["--seconds", "0.5"]);
-    let whole = Whole::start(bed, Some(Duration::from_secs(300))).await;
+    let whole = Whole::start(bed, Duration::from_secs(300), &[]).await;
     assert_eq!(
         whole.transition("drain-1", DRIVER).await,
         "Succeeded",
@@ -165,7 +166,7 @@ pub(crate) async fn drain(bed: &Testbed) {
 pub(crate) async fn cancel(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(1, &["--mode", "stuck"]);
-    let whole = Whole::start(bed, Some(Duration::from_secs(8))).await;
+    let whole = Whole::start(bed, Duration::from_secs(8), &[("on-failure", "undo")]).await;
     let ended = whole.transition("drain-2", DRIVER).await;
     assert_ne!(ended, "Succeeded", "{}", whole.told());
     nova.until("compute-a is enabled again", |nova| {

@@ -219,6 +219,17 @@ impl DriverMode {
         node["spec"]["unschedulable"] == true
     }
 
+    /// What `kubectl uncordon` writes.
+    pub(crate) fn kubectl_uncordon(&self) {
+        let lift = |node: &mut Value| {
+            if let Some(spec) = node["spec"].as_object_mut() {
+                spec.remove("unschedulable");
+                spec.remove("taints");
+            }
+        };
+        self.api.store().edit("nodes", "", &self.name, lift).unwrap();
+    }
+
     /// The Events of this reason: their notes.
     pub(crate) fn events(&self, reason: &str) -> Vec<String> {
         let events = self.api.store().list("events.events.k8s.io");

@@ -50,6 +50,10 @@ pub(crate) struct Cloud<'a> {
     clock: Option<(Timestamp, Timestamp)>,
     logged_in: bool,
     requests: u32,
+    /// Bytes of the longest answer.
+    longest: usize,
+    /// What a login has come to.
+    stage: &'static str,
 }
 
 /// An answer that is not the same trouble for everybody.
@@ -74,12 +78,29 @@ impl<'a> Cloud<'a> {
             clock: None,
             logged_in: false,
             requests: 0,
+            longest: 0,
+            stage: "Keystone",
         }
     }
 
     /// Which microversion is spoken.
     pub(crate) fn version(&mut self) -> Result<Version, Trouble> {
         self.ready().map(|session| Version(session.minor))
+    }
+
+    /// Where Nova is, and the microversion that is spoken.
+    pub(crate) fn place(&mut self) -> Result<(String, u32), Trouble> {
+        self.ready().map(|session| (session.compute, session.minor))
+    }
+
+    /// How far a login came that failed: `Keystone`, `credential`, `region` or `Nova`.
+    pub(crate) const fn stage(&self) -> &'static str {
+        self.stage
+    }
+
+    /// Bytes of the longest answer so far.
+    pub(crate) const fn longest(&self) -> usize {
+        self.longest
     }
 
     /// The user that this policy is in the cloud.
@@ -185,6 +206,7 @@ impl<'a> Cloud<'a> {
     }
 
     fn login(&mut self) -> Result<(), Trouble> {
+        self.stage = "Keystone";
         let credential = &self.settings.credential;
         let request = Request::post(self.tokens_url())
             .header("Accept", "application/json")
@@ -194,6 +216,7 @@ impl<'a> Cloud<'a> {
         let response = self.send(&request).map_err(|error| trouble("Keystone", error))?;
         match response.status {
             401 => {
+                self.stage = "credential";
                 return Err(Trouble::stop(format!(
                     "Keystone refuses the credential, and is not asked again lest the account is locked: {}",
                     told(&response)
@@ -201,7 +224,7 @@ impl<'a> Cloud<'a> {
             }
             400 | 404 | 409 => {
                 return Err(Trouble::stop(format!(
-                    "Keystone, POST {}: {} {}; look at `auth-url`",
+                    "Keystone, POST {}: {} {}; look at `auth-url`: it must be an Identity v3",
                     self.tokens_url(),
                     response.status,
                     told(&response)
@@ -217,7 +240,9 @@ impl<'a> Cloud<'a> {
         // The first clock of this step was Keystone's; only Nova's counts.
         self.clock = None;
         self.logged_in = true;
+        self.stage = "region";
         let compute = self.compute(&token)?;
+        self.stage = "Nova";
         let known = self
             .session
             .take()
@@ -280,6 +305,7 @@ impl<'a> Cloud<'a> {
         }
         self.requests += 1;
         let response = request.clone().timeout(TIMEOUT).send().map_err(Some)?;
+        self.longest = self.longest.max(response.body.len());
         if let Some(date) = response.header("date").and_then(clock::http_date) {
             let first = self.clock.map_or(date, |(first, _)| first);
             self.clock = Some((first, date.max(first)));

@@ -17,8 +17,8 @@ use std::time::Duration;
 use cloud::{Cloud, TOKEN};
 use ledger::Ledger;
 use scupper_sdk::{
-    Call, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
-    description,
+    Call, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
+    Surroundings, description,
 };
 use settings::Settings;
 use trouble::Trouble;
@@ -32,7 +32,7 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 
 struct OpenStack;
 
-scupper_sdk::export!(OpenStack with planner, hooks);
+scupper_sdk::export!(OpenStack with planner, hooks, surroundings);
 
 impl Policy for OpenStack {
     /// What it wants depends on where the clouds are: nothing, as long as nobody has said so.
@@ -110,6 +110,18 @@ impl Hooks for OpenStack {
             Outcome::Failed(_) => {}
         }
         outcome
+    }
+}
+
+impl Surroundings for OpenStack {
+    fn check(node: Option<&Node>) -> Vec<Finding> {
+        match Settings::read() {
+            Ok(settings) => drain::surroundings(node, &settings, &mut Cloud::new(&settings, None, 0)),
+            Err(problems) => problems
+                .into_iter()
+                .map(|problem| Finding::error("configuration", String::from(problem), ""))
+                .collect(),
+        }
     }
 }
 

@@ -30,6 +30,14 @@ impl Trouble {
         Self::Stop(words.into())
     }
 
+    /// For people.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Wait { words, .. } | Self::Stop(words) => words,
+            Self::NextStep => "one step may not ask so much".to_owned(),
+        }
+    }
+
     /// No answer came.
     pub(crate) fn of_error(whom: &str, error: &Error) -> Self {
         match error {

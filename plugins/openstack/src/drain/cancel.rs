@@ -54,7 +54,7 @@ pub(crate) fn cancel(
             migration.instance_uuid
         );
     }
-    if settings.rollback {
+    if settings.on_failure.undoes(call.drain.held) {
         let mark = Mark::new(&call.node.name, &call.drain.id);
         for service in &ours {
             if mark.is_of_drain(service.reason()) {

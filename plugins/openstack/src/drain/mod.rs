@@ -11,8 +11,10 @@ mod preflight;
 mod reasons;
 mod settle;
 mod step;
+mod surroundings;
 
 pub(crate) use cancel::cancel;
 pub(crate) use enable::enable;
 pub(crate) use preflight::preflight;
 pub(crate) use step::empty;
+pub(crate) use surroundings::surroundings;

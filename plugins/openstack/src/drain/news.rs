@@ -2,7 +2,7 @@
 //!
 //! An Event is worth no drain: where one cannot be emitted, that is logged, and all goes on.
 
-use scupper_sdk::{events, log};
+use scupper_sdk::{count, events, log};
 
 use super::decide::{Decision, Overdue};
 use super::look::Picture;
@@ -136,8 +136,9 @@ pub(super) fn stay(message: &str) {
 pub(super) fn left_alone(host: &str, left: &[String]) {
     if !left.is_empty() {
         let note = format!(
-            "{} stay on {host}, as configured: {}",
-            left.len(),
+            "{} {} on {host}, as configured: {}",
+            count(left.len(), "server"),
+            if left.len() == 1 { "stays" } else { "stay" },
             left.join("; ")
         );
         tell("ServersLeftBehind", &note);

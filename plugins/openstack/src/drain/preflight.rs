@@ -1,6 +1,6 @@
 //! What is looked at before anything is changed: the host, the other hosts, the rights, the servers' states.
 
-use scupper_sdk::{Call, log};
+use scupper_sdk::{Call, count, log};
 
 use super::look::{compute_services, servers};
 use crate::cloud::Cloud;
@@ -62,28 +62,35 @@ pub(super) fn check(
     if settings.moves.others == Others::Fail {
         refuse_immovable(host, &servers)?;
     }
-    if leaving > 0 && !service.is_up() {
-        return Err(Trouble::wait(format!(
-            "nova-compute on {host} is down, and {leaving} servers are there: nothing can be migrated away from a dead host; that is for evacuation by your high-availability tool"
-        )));
-    }
     if leaving > 0 {
-        let all = compute_services(cloud, None)?;
-        let others = all
-            .iter()
-            .filter(|other| other.host != *host && other.is_enabled() && other.is_up());
-        if others.count() == 0 {
-            return Err(Trouble::stop(format!(
-                "no other compute host is enabled and up, so the {leaving} servers on {host} have nowhere to go"
-            )));
-        }
+        refuse_dead_end(service, leaving, cloud)?;
     }
-    log::info!("plan for {host}: {leaving} of {} servers leave", servers.len());
+    let all = count(servers.len(), "server");
+    log::info!("plan for {host}: {leaving} of {all} to leave");
     ledger.planned = true;
     Ok(())
 }
 
-fn leaving(settings: &Settings, servers: &[Server]) -> usize {
+/// Servers that are to leave need a source that is up, and somewhere to go.
+fn refuse_dead_end(service: &Service, leaving: usize, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+    let host = &service.host;
+    let leaving = count(leaving, "server");
+    if !service.is_up() {
+        return Err(Trouble::wait(format!(
+            "nova-compute on {host} is down with {leaving} on it: nothing can be migrated away from a dead host; that is for evacuation by your high-availability tool"
+        )));
+    }
+    let all = compute_services(cloud, None)?;
+    let mut others = all.iter().filter(|other| other.host != *host);
+    if !others.any(|other| other.is_enabled() && other.is_up()) {
+        return Err(Trouble::stop(format!(
+            "no other compute host is enabled and up: {leaving} on {host} cannot leave"
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn leaving(settings: &Settings, servers: &[Server]) -> usize {
     let leaves = |server: &&Server| match server.state() {
         State::Live | State::Busy(_) | State::Unknown => true,
         State::Stopped => settings.moves.stopped == Stopped::Cold,
@@ -92,24 +99,34 @@ fn leaving(settings: &Settings, servers: &[Server]) -> usize {
     servers.iter().filter(leaves).count()
 }
 
+/// Those that cannot be migrated in their state, with the state.
+pub(super) fn immovable(servers: &[Server]) -> Vec<String> {
+    let state = |server: &Server| match server.state() {
+        State::Other(state) => Some(format!("{} is {state}", server.title())),
+        _ => None,
+    };
+    servers.iter().filter_map(state).collect()
+}
+
 fn refuse_immovable(host: &str, servers: &[Server]) -> Result<(), Trouble> {
-    let immovable: Vec<String> = servers
-        .iter()
-        .filter_map(|server| match server.state() {
-            State::Other(state) => Some(format!("{} is {state}", server.title())),
-            _ => None,
-        })
-        .collect();
+    let immovable = immovable(servers);
     if immovable.is_empty() {
         return Ok(());
     }
-    let mut named: Vec<String> = immovable.iter().take(NAMED).cloned().collect();
-    if immovable.len() > NAMED {
-        named.push(format!("and {} more", immovable.len() - NAMED));
-    }
+    let number = immovable.len();
     Err(Trouble::stop(format!(
-        "{} servers on {host} cannot be migrated: {}; bring them to ACTIVE, or set `others` to `ignore`",
-        immovable.len(),
-        named.join("; ")
+        "{} on {host} cannot be migrated: {}; bring them to ACTIVE, or set `others` to `ignore`",
+        count(number, "server"),
+        named(immovable)
     )))
+}
+
+/// The first few of them.
+pub(super) fn named(mut all: Vec<String>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    if more > 0 {
+        all.push(format!("and {more} more"));
+    }
+    all.join("; ")
 }

@@ -1,5 +1,6 @@
 //! Why servers stay, in Nova's own words where it has any.
 
+use scupper_sdk::count;
 use scupper_sdk::http::Method;
 
 use super::decide::{Stuck, Why};
@@ -36,9 +37,12 @@ pub(super) fn told(
     if stuck.len() > NAMED {
         lines.push(format!("and {} more", stuck.len() - NAMED));
     }
-    let (count, all) = (stuck.len(), all.max(stuck.len()));
+    let all = all.max(stuck.len());
     Ok(format!(
-        "{count} of {all} servers stay on {host}: {}",
+        "{} of {} {} on {host}: {}",
+        stuck.len(),
+        count(all, "server"),
+        if all == 1 { "stays" } else { "stay" },
         lines.join("; ")
     ))
 }

@@ -103,7 +103,10 @@ fn settle_down(
             log::info!("stays on {host}: {left}");
         }
         news::left_alone(host, &decision.left);
-        log::info!("{host} is empty: {} servers have left", decision.gone);
+        log::info!(
+            "{host} is empty; moved: {}",
+            scupper_sdk::count(decision.gone, "server")
+        );
         return Ok(Outcome::Done);
     }
     let rest = settle::rest(cloud, host, &settings.moves)?;

@@ -4,6 +4,23 @@ use super::Compute;
 use super::reading::Reader;
 use crate::keystone::{Credential, Domain, Named};
 
+/// Keystone, with `/v3` at its end.
+pub(super) fn auth_url(reader: &mut Reader) -> String {
+    let url = reader.url("auth-url").unwrap_or_default();
+    let (rest, version) = url.rsplit_once('/').unwrap_or((&url, ""));
+    match version {
+        "v3" => url,
+        "v2.0" | "v2" | "v1" => {
+            reader.problem(
+                "auth-url",
+                format!("`{url}`: only Identity v3 is supported: write {rest}/v3"),
+            );
+            url
+        }
+        _ => format!("{url}/v3"),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Guess,

@@ -13,7 +13,7 @@ use crate::nova::Mapping;
 pub(crate) use moves::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
 use reading::Reader;
 
-const KEYS: [&str; 40] = [
+const KEYS: [&str; 41] = [
     "auth-url",
     "auth-type",
     "username",
@@ -42,6 +42,8 @@ const KEYS: [&str; 40] = [
     "retry-seconds",
     "server-deadline-seconds",
     "on-deadline",
+    "on-failure",
+    // Its name until 0.1.
     "rollback",
     "poll-seconds",
     "nova-compute-label",
@@ -68,10 +70,47 @@ pub(crate) struct Settings {
     pub(crate) compute: Compute,
     pub(crate) mapping: Mapping,
     pub(crate) moves: Moves,
-    /// Enable the service again when the drain ended without being done.
-    pub(crate) rollback: bool,
+    pub(crate) on_failure: OnFailure,
     pub(crate) poll: Duration,
     labels: Vec<(String, String)>,
+}
+
+/// What becomes of nova-compute when the drain ends without being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// What becomes of the cordon.
+    Follow,
+    /// It is enabled.
+    Undo,
+    /// It stays disabled, and the uncordon enables it.
+    Keep,
+}
+
+impl OnFailure {
+    /// `held`: the cordon stays.
+    pub(crate) const fn undoes(self, held: bool) -> bool {
+        match self {
+            Self::Follow => !held,
+            Self::Undo => true,
+            Self::Keep => false,
+        }
+    }
+}
+
+fn on_failure(reader: &mut Reader) -> OnFailure {
+    if reader.text("rollback").is_none() {
+        let choices = [
+            ("follow", OnFailure::Follow),
+            ("undo", OnFailure::Undo),
+            ("keep", OnFailure::Keep),
+        ];
+        return reader.choice("on-failure", &choices);
+    }
+    if reader.text("on-failure").is_some() {
+        reader.problem("rollback", "`on-failure` has taken its place: leave it out");
+    }
+    let old = [("enable", OnFailure::Undo), ("stay-disabled", OnFailure::Keep)];
+    reader.choice("rollback", &old)
 }
 
 /// Where Nova may be.
@@ -98,15 +137,9 @@ impl Settings {
     pub(crate) fn read() -> Result<Self, Vec<Problem>> {
         let mut reader = Reader::new(config::unknown_keys(&KEYS));
         reader.misplaced();
-        let auth_url = reader.url("auth-url").map(|url| {
-            if url.ends_with("/v3") {
-                url
-            } else {
-                format!("{url}/v3")
-            }
-        });
+        let auth_url = identity::auth_url(&mut reader);
         let settings = Self {
-            auth_url: auth_url.unwrap_or_default(),
+            auth_url,
             credential: identity::credential(&mut reader),
             region: reader.text("region-name"),
             interface: reader.choice(
@@ -128,7 +161,7 @@ impl Settings {
                 label: reader.text("host-label"),
             },
             moves: Moves::read(&mut reader),
-            rollback: reader.choice("rollback", &[("enable", true), ("stay-disabled", false)]),
+            on_failure: on_failure(&mut reader),
             poll: Duration::from_secs(reader.number("poll-seconds", 3, 1..=300)),
             labels: reader.pairs(
                 "nova-compute-label",

@@ -44,6 +44,13 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
         ("stopped", "move", "leave, cold"),
         ("others", "cold", "fail, ignore"),
         ("on-deadline", "kill", "abort, force-complete, wait"),
+        (
+            "auth-url",
+            "http://keystone:5000/v2.0",
+            "only Identity v3 is supported: write http://keystone:5000/v3",
+        ),
+        ("on-failure", "enable", "follow, undo, keep"),
+        ("rollback", "undo", "enable, stay-disabled"),
         ("poll-seconds", "301", "from 1 to 300"),
         ("nova-compute-label", "nova", "application=nova"),
         ("password", "hunter2", "as a secret"),

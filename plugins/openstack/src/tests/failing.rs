@@ -32,7 +32,7 @@ fn the_reason_is_novas_own_from_the_instance_action() {
     let message = failed(&host, Phase::BeforeDrain);
     assert_eq!(
         message,
-        "1 of 1 servers stay on compute-a: server vm-s1 (s1): No valid host was found."
+        "1 of 1 server stays on compute-a: server vm-s1 (s1): No valid host was found."
     );
 }
 

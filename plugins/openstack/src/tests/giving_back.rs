@@ -1,11 +1,12 @@
 //! The mark of ownership, cancelling and enabling.
 
 use scupper_sdk::testing::Host;
-use scupper_sdk::{Outcome, Phase};
+use scupper_sdk::{Outcome, Phase, Policy};
 use serde_json::json;
 
 use super::nova::{Cloud, HOST};
 use super::{pending, step};
+use crate::OpenStack;
 
 fn disabled_by(cloud: &Cloud, reason: &str) {
     cloud.with(|state| {
@@ -182,6 +183,45 @@ fn by_choice_a_failed_drain_leaves_the_service_disabled() {
     disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "disabled");
+}
+
+#[test]
+fn what_a_drain_changed_follows_the_cordon_unless_the_operator_says_otherwise() {
+    for (choice, held, status) in [
+        ("", false, "enabled"),
+        ("", true, "disabled"),
+        ("follow", true, "disabled"),
+        ("undo", true, "enabled"),
+        ("undo", false, "enabled"),
+        ("keep", false, "disabled"),
+    ] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("on-failure", choice);
+        disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+        if held {
+            host.held();
+        }
+        assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+        assert_eq!(cloud.service(HOST)["status"], status, "{choice:?} {held}");
+        host.drain_named("maintenance-complete");
+        assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+        assert_eq!(cloud.service(HOST)["status"], "enabled", "{choice:?} {held}");
+    }
+}
+
+#[test]
+fn the_old_key_and_the_new_one_are_not_both_given() {
+    let host = Host::new();
+    Cloud::new(&host);
+    host.config("rollback", "enable");
+    assert_eq!(OpenStack::check_config(), []);
+    host.config("on-failure", "undo");
+    let problems = OpenStack::check_config();
+    assert!(
+        problems.len() == 1 && problems[0].key == "rollback",
+        "{problems:?}"
+    );
 }
 
 #[test]

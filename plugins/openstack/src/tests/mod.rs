@@ -9,6 +9,7 @@ mod logging_in;
 mod nova;
 mod planning;
 mod refusing;
+mod surroundings;
 mod telling;
 
 use scupper_sdk::testing::Host;

@@ -263,7 +263,7 @@ impl Cloud {
         let (servers, page) = self.with(|state| (state.servers.clone(), state.page));
         let here: Vec<Value> = servers
             .into_iter()
-            .filter(|server| server["host"] == value("host").unwrap())
+            .filter(|server| value("host").is_none_or(|host| server["host"] == host))
             .collect();
         let from = match value("marker") {
             None => 0,

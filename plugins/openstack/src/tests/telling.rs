@@ -260,7 +260,7 @@ fn servers_that_are_to_be_left_alone_are_told_when_the_others_have_left() {
         host.events(),
         [
             DISABLED,
-            "Normal ServersLeftBehind of node-1: 2 stay on compute-a, as configured: server vm-s1 (s1): shut off; \
+            "Normal ServersLeftBehind of node-1: 2 servers stay on compute-a, as configured: server vm-s1 (s1): shut off; \
              server vm-s2 (s2): error, cannot be migrated"
         ]
     );

@@ -1,0 +1,229 @@
+//! What a drain depends on, looked at before the first one: the credential, its rights, the cloud, the node's host.
+
+use scupper_sdk::http::Method;
+use scupper_sdk::{Finding, Node, count};
+use serde_json::Value;
+
+use super::look::{compute_services, servers};
+use super::preflight::{immovable, leaving, named};
+use crate::cloud::Cloud;
+use crate::nova::{Mark, Service, ask};
+use crate::settings::{Others, Settings};
+use crate::trouble::Trouble;
+
+/// A server that there is none of: Nova answers 404 to whoever may ask.
+const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+/// The host takes answers of 4 MiB.
+const LONG: usize = 2 << 20;
+
+/// What is in the way.
+struct Obstacle {
+    subject: &'static str,
+    words: String,
+    fix: &'static str,
+}
+
+/// Changes nothing: where a right can be tried only by using it, it is tried on a server that there is none of.
+pub(crate) fn surroundings(node: Option<&Node>, settings: &Settings, cloud: &mut Cloud<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Err(obstacle) = look(node, settings, cloud, &mut findings) {
+        findings.push(Finding::error(obstacle.subject, obstacle.words, obstacle.fix));
+    }
+    findings
+}
+
+fn look(
+    node: Option<&Node>,
+    settings: &Settings,
+    cloud: &mut Cloud<'_>,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Obstacle> {
+    findings.extend(login(settings, cloud)?);
+    let all = compute_services(cloud, None).map_err(|trouble| forbidden("list compute services", trouble))?;
+    findings.push(rights(cloud)?);
+    let host = node
+        .map(|node| host(node, settings, &all, findings))
+        .transpose()?;
+    findings.push(elsewhere(host, &all));
+    if let Some(host) = host {
+        findings.push(guests(host, settings, cloud)?);
+    }
+    let longest = cloud.longest();
+    if longest > LONG {
+        findings.push(Finding::warning(
+            "response size",
+            format!(
+                "Nova's longest answer had {} KiB; the limit is 4096 KiB",
+                longest >> 10
+            ),
+            "purge old migration records: nova-manage db archive_deleted_rows",
+        ));
+    }
+    Ok(())
+}
+
+fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obstacle> {
+    match cloud.place() {
+        Ok((url, version)) => Ok([
+            Finding::ok(
+                "credential",
+                format!("Keystone at {} accepts it", settings.auth_url),
+            ),
+            Finding::ok("Nova", format!("{url}, microversion 2.{version}")),
+        ]),
+        Err(trouble) => {
+            let subject = cloud.stage();
+            let fix = match subject {
+                "credential" => "write the right secret into its file; it is read at the next login",
+                "region" => "correct `region-name`, `interface` or `compute-url`",
+                "Nova" => "correct `compute-url` and the grant of that origin",
+                _ => "correct `auth-url` and the grant of that origin",
+            };
+            Err(Obstacle {
+                subject,
+                words: trouble.words(),
+                fix,
+            })
+        }
+    }
+}
+
+/// What a drain asks of Nova, but for PUT and DELETE, which a check may not send.
+fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
+    let all_servers = "/servers/detail?all_tenants=1&limit=1";
+    for (what, path) in [
+        ("list servers of all projects", all_servers.to_owned()),
+        ("list migrations", "/os-migrations?limit=1".to_owned()),
+        ("read a server", ask::server(NOBODY)),
+        ("read a server's migrations", ask::server_migrations(NOBODY)),
+        ("read a server's actions", ask::actions(NOBODY)),
+    ] {
+        let answer = cloud.ask(Method::Get, &path, None);
+        answer.map_err(|trouble| forbidden(what, trouble))?;
+    }
+    let posts: [(&str, String, Value); 2] = [
+        ("move a server", ask::action(NOBODY), ask::live()),
+        (
+            "complete a migration by force",
+            ask::server_migration_action(NOBODY, 1),
+            ask::force(),
+        ),
+    ];
+    for (what, path, body) in posts {
+        let answer = cloud.ask(Method::Post, &path, Some(&body));
+        answer.map_err(|trouble| forbidden(what, trouble))?;
+    }
+    Ok(Finding::ok(
+        "rights",
+        "the credential may list hosts, servers and migrations of all projects, and move servers",
+    ))
+}
+
+fn forbidden(what: &str, trouble: Trouble) -> Obstacle {
+    let (subject, fix) = match &trouble {
+        Trouble::Stop(_) => (
+            "rights",
+            "give the credential the role admin, and an application credential the access rules of the README",
+        ),
+        Trouble::Wait { .. } | Trouble::NextStep => ("Nova", "try again when Nova answers"),
+    };
+    Obstacle {
+        subject,
+        words: format!("cannot {what}: {}", trouble.words()),
+        fix,
+    }
+}
+
+/// The node's host in Nova, and what is wrong with it.
+fn host<'s>(
+    node: &Node,
+    settings: &Settings,
+    all: &'s [Service],
+    findings: &mut Vec<Finding>,
+) -> Result<&'s Service, Obstacle> {
+    let service = settings.mapping.find(node, all).map_err(|words| Obstacle {
+        subject: "host",
+        words,
+        fix: "set `host-table`, `host-annotation` or `host-label`",
+    })?;
+    let (host, reason) = (&service.host, service.reason());
+    let by_us = Mark::new(&node.name, "").is_of_node(reason);
+    findings.push(if !service.is_up() {
+        Finding::error(
+            "host",
+            format!("nova-compute on {host} is down: no server can be migrated away"),
+            "start nova-compute; a dead host is for evacuation by your high-availability tool",
+        )
+    } else if service.is_enabled() {
+        Finding::ok("host", format!("{host}: nova-compute is up and enabled"))
+    } else if by_us && node.unschedulable {
+        Finding::ok(
+            "host",
+            format!("{host}: nova-compute is up, disabled by a drain of this node"),
+        )
+    } else if by_us {
+        Finding::warning(
+            "host",
+            format!(
+                "the node takes pods, and nova-compute on {host} is still disabled by a drain of it: {reason}"
+            ),
+            format!("scupper uncordon {}", node.name),
+        )
+    } else {
+        Finding::warning(
+            "host",
+            format!("nova-compute on {host} is disabled, and not by Scupper: {reason}; a drain leaves it so"),
+            format!("openstack compute service set --enable {host} nova-compute"),
+        )
+    });
+    Ok(service)
+}
+
+/// Where servers could go.
+fn elsewhere(host: Option<&Service>, all: &[Service]) -> Finding {
+    let others = all.iter().filter(|other| other.is_enabled() && other.is_up());
+    let others = others
+        .filter(|other| host.is_none_or(|host| host.host != other.host))
+        .count();
+    let least = if host.is_some() { 1 } else { 2 };
+    let found = format!("{} enabled and up", count(others, "compute host"));
+    match (host, others < least) {
+        (Some(_), true) => Finding::error(
+            "other hosts",
+            "no other compute host is enabled and up: servers have nowhere to go",
+            "enable another one: openstack compute service list --service nova-compute",
+        ),
+        (None, true) => Finding::warning(
+            "hosts",
+            found,
+            "a drain needs another one: openstack compute service list --service nova-compute",
+        ),
+        (Some(_), false) => Finding::ok("other hosts", found),
+        (None, false) => Finding::ok("hosts", found),
+    }
+}
+
+/// The servers on the host.
+fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
+    let all = servers(cloud, &host.host).map_err(|trouble| Obstacle {
+        subject: "servers",
+        words: trouble.words(),
+        fix: "",
+    })?;
+    let leave = leaving(settings, &all);
+    let stay = immovable(&all);
+    if !stay.is_empty() && settings.moves.others == Others::Fail {
+        let number = count(stay.len(), "server");
+        return Ok(Finding::error(
+            "servers",
+            format!("{number} cannot be migrated: {}", named(stay)),
+            "bring them to ACTIVE, or set `others: ignore`",
+        ));
+    }
+    let found = format!(
+        "{} on {}, {leave} to leave",
+        count(all.len(), "server"),
+        host.host
+    );
+    Ok(Finding::ok("servers", found))
+}
