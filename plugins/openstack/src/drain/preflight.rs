@@ -1,6 +1,6 @@
 //! What is looked at before anything is changed: the host, the other hosts, the rights, the servers' states.
 
-use scupper_sdk::{Call, count, log};
+use scupper_sdk::{Call, count};
 
 use super::look::{compute_services, servers};
 use crate::cloud::Cloud;
@@ -44,17 +44,17 @@ pub(super) fn service(
     Ok(service.clone())
 }
 
-/// Looks once; where the drain has begun already there is nothing left to refuse.
+/// Looks once, and says what is to leave; where the drain has begun already there is nothing left to refuse.
 pub(super) fn check(
     settings: &Settings,
     service: &Service,
     mark: &Mark,
     ledger: &mut Ledger,
     cloud: &mut Cloud<'_>,
-) -> Result<(), Trouble> {
+) -> Result<Option<String>, Trouble> {
     if ledger.planned || mark.is_of_drain(service.reason()) {
         ledger.planned = true;
-        return Ok(());
+        return Ok(None);
     }
     let host = &service.host;
     let servers = servers(cloud, host)?;
@@ -65,10 +65,9 @@ pub(super) fn check(
     if leaving > 0 {
         refuse_dead_end(service, leaving, cloud)?;
     }
-    let all = count(servers.len(), "server");
-    log::info!("plan for {host}: {leaving} of {all} to leave");
     ledger.planned = true;
-    Ok(())
+    let all = count(servers.len(), "server");
+    Ok(Some(format!("plan for {host}: {leaving} of {all} to leave")))
 }
 
 /// Servers that are to leave need a source that is up, and somewhere to go.

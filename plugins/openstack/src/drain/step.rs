@@ -27,7 +27,9 @@ pub(crate) fn empty(
 ) -> Result<Outcome, Trouble> {
     let mark = Mark::new(&call.node.name, &call.drain.id);
     let service = preflight::service(call, settings, ledger, cloud)?;
-    preflight::check(settings, &service, &mark, ledger, cloud)?;
+    if let Some(plan) = preflight::check(settings, &service, &mark, ledger, cloud)? {
+        log::info!("{plan}");
+    }
     disable(call, &service, &mark, ledger, cloud)?;
 
     let host = service.host.clone();

@@ -127,3 +127,21 @@ fn the_preflight_before_the_cordon_changes_nothing() {
     assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
     unchanged(&cloud);
 }
+
+#[test]
+fn the_plan_is_logged_once_though_two_hooks_look() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    for _ in 0..2 {
+        pending(&host);
+    }
+    let lines = host.log();
+    let plans: Vec<_> = lines
+        .iter()
+        .filter(|(_, line)| line.starts_with("plan for"))
+        .collect();
+    assert_eq!(plans.len(), 1, "{lines:?}");
+    assert_eq!(plans[0].1, "plan for compute-a: 1 of 1 server to leave");
+}
