@@ -11,8 +11,13 @@
     reason = "helpers of tests; a failure is a failed test"
 )]
 
+mod again;
 mod climbing;
 mod draining;
+mod driver;
+#[path = "../support/driver_mode.rs"]
+#[expect(dead_code, reason = "not all of it is needed here")]
+mod driver_mode;
 mod faults;
 #[path = "../support/http.rs"]
 #[expect(dead_code, reason = "only the proxy sends here")]
