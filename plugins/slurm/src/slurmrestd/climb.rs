@@ -6,12 +6,13 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Call, log};
+use scupper_sdk::{Call, count, log};
 
 use super::job::Job;
-use super::ladder::Action;
+use super::ladder::{self, Action};
 use super::memory::Memory;
 use super::node::SlurmNode;
+use super::search::Found;
 use super::server::Server;
 use super::trouble::Trouble;
 use super::{news, reason};
@@ -38,13 +39,16 @@ pub(crate) fn step(
     memory: &mut Memory,
     server: &Server<'_>,
     nodes: &[SlurmNode],
-    jobs: &[Job],
+    found: &Found,
 ) -> Result<Climb, Trouble> {
     let ladder = &settings.slurmrestd.ladder;
-    let (Some(rung), Some(deadline)) = (ladder.get(memory.rungs), call.drain.deadline) else {
+    let (Some(rung), Some(due)) = (
+        ladder.get(memory.rungs),
+        ladder::due(ladder, memory.rungs, &call.drain),
+    ) else {
         return Ok(Climb::default());
     };
-    let wait = rung.due(deadline).saturating_sub(call.drain.now);
+    let wait = due.saturating_sub(call.drain.now);
     if wait > 0 {
         return Ok(Climb {
             said: None,
@@ -64,9 +68,17 @@ pub(crate) fn step(
     }
     let done = match &rung.action {
         Action::Down => down(call, settings, server, nodes)?,
-        Action::Requeue => each(memory, jobs, |job| requeue(server, job))?,
-        Action::Cancel => each(memory, jobs, |job| server.cancel(job.id(), None).map(|()| true))?,
-        Action::Signal(name) => each(memory, jobs, |job| signal(server, job, name))?,
+        Action::Requeue => each(memory, found, false, |job| requeue(server, job))?,
+        Action::Cancel => each(memory, found, true, |job| {
+            server.cancel(job.id(), None).map(|()| true)
+        })?,
+        Action::Signal(name) => {
+            let jobs = found.jobs.iter().filter(|job| hears(job)).cloned().collect();
+            let found = Found { jobs, ..*found };
+            each(memory, &found, false, |job| {
+                server.cancel(job.id(), Some(name)).map(|()| true)
+            })?
+        }
     };
     Ok(climbed(call, memory, nodes, &rung.action, &done))
 }
@@ -90,17 +102,25 @@ fn climbed(call: &Call, memory: &mut Memory, nodes: &[SlurmNode], action: &Actio
             };
         }
         (Done::Cannot, _) => "this Slurm has no way to requeue a job".to_owned(),
-        (Done::All(count), Action::Signal(name)) => format!("SIG{name} sent to {count} jobs"),
-        (Done::All(count), Action::Requeue) => format!("{count} jobs put back into the queue"),
-        (Done::All(count), Action::Cancel) => format!("{count} jobs cancelled"),
         (Done::All(_), Action::Down) => "the node was set down".to_owned(),
+        (Done::All(0), Action::Signal(name)) => format!("no job to send SIG{name} to"),
+        (Done::All(0), Action::Requeue) => "no job to put back into the queue".to_owned(),
+        (Done::All(0), Action::Cancel) => "no job to cancel".to_owned(),
+        (Done::All(jobs), Action::Signal(name)) => format!("SIG{name} sent to {}", count(*jobs, "job")),
+        (Done::All(jobs), Action::Requeue) => format!("{} put back into the queue", count(*jobs, "job")),
+        (Done::All(jobs), Action::Cancel) => format!("{} cancelled", count(*jobs, "job")),
     };
-    log::warn!("near the deadline: {said}");
     match done {
-        Done::Cannot => news::missed(call, nodes, &said),
         // Nobody has lost anything.
-        Done::All(0) if *action != Action::Down => {}
-        Done::All(_) | Done::Some => news::climbed(call, nodes, action, &said),
+        Done::All(0) if *action != Action::Down => log::info!("near the deadline: {said}"),
+        Done::Cannot => {
+            log::warn!("near the deadline: {said}");
+            news::missed(call, nodes, &said);
+        }
+        Done::All(_) | Done::Some => {
+            log::warn!("near the deadline: {said}");
+            news::climbed(call, nodes, action, &said);
+        }
     }
     memory.rungs = memory.rungs.saturating_add(1);
     memory.job = 0;
@@ -110,13 +130,16 @@ fn climbed(call: &Call, memory: &mut Memory, nodes: &[SlurmNode], action: &Actio
     }
 }
 
-/// Does it to one job after the other, in the order of their numbers, so that a later step knows where to go on.
+/// Does it to one job after the other, in the order of their numbers, so that a later step knows where to go on. The rung
+/// waits until all jobs of the node are known; where there are more than can be known at once, only if it ends jobs.
 fn each(
     memory: &mut Memory,
-    jobs: &[Job],
+    found: &Found,
+    ends_jobs: bool,
     act: impl Fn(&Job) -> Result<bool, Trouble>,
 ) -> Result<Done, Trouble> {
-    let mut due: Vec<&Job> = jobs
+    let mut due: Vec<&Job> = found
+        .jobs
         .iter()
         .filter(|job| job.id() > 0 && !job.is_completing())
         .collect();
@@ -129,19 +152,17 @@ fn each(
         }
         memory.job = job.id();
     }
-    Ok(if due.len() > AT_ONCE {
+    let more = found.unseen > 0 && (ends_jobs || !found.full);
+    Ok(if more || due.len() > AT_ONCE {
         Done::Some
     } else {
         Done::All(all)
     })
 }
 
-/// One that has not begun to run cannot hear it.
-fn signal(server: &Server<'_>, job: &Job, name: &str) -> Result<bool, Trouble> {
-    if job.has("RUNNING") && !job.has("CONFIGURING") {
-        server.cancel(job.id(), Some(name))?;
-    }
-    Ok(true)
+/// One that has not begun to run cannot hear a signal.
+fn hears(job: &Job) -> bool {
+    job.has("RUNNING") && !job.has("CONFIGURING")
 }
 
 /// One that may not be requeued stays.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use scupper_sdk::{Call, Outcome, Pending, log};
 
 use super::climb::{self, Climb};
-use super::job::Job;
 use super::memory::Memory;
 use super::node::{Load, SlurmNode};
+use super::search::{self, Found};
 use super::server::Server;
 use super::trouble::Trouble;
-use super::{news, reason, words};
+use super::{news, reason, token, words};
 use crate::settings::Settings;
 
 /// How soon after a change it is looked at again.
@@ -33,9 +33,16 @@ pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim)
     let mut memory = Memory::read(&call.state);
     let mut server = Server::new(&settings.slurmrestd, memory.version);
     // What has begun is seen through: a node that is missing for a moment, or a right that was lost, may come back.
-    let began = memory.drained;
+    let before = memory.clone();
+    memory.refused = None;
     let outcome = try_step(call, settings, names, aim, &mut memory, &mut server);
-    outcome.unwrap_or_else(|trouble| trouble.outcome(settings.poll, began))
+    outcome.unwrap_or_else(|trouble| match trouble {
+        trouble if trouble.is_of_token() => {
+            let version = memory.version;
+            token::outcome(&trouble, call, settings, Memory { version, ..before })
+        }
+        trouble => trouble.outcome(settings.poll, before.drained),
+    })
 }
 
 fn try_step(
@@ -50,6 +57,12 @@ fn try_step(
         return Ok(Outcome::Done);
     };
     memory.version = server.version;
+    if nodes
+        .iter()
+        .any(|node| !node.is_draining() && !node.is_out_of_service())
+    {
+        memory.forget_jobs();
+    }
     if let Some(outcome) = close(call, settings, aim, memory, server, &nodes)? {
         return Ok(outcome);
     }
@@ -61,12 +74,13 @@ fn try_step(
         }
         return Ok(Outcome::Done);
     }
-    let jobs = server.jobs_on(names)?;
-    if jobs.is_empty() && nodes.iter().all(|node| node.load() == Load::Free) {
+    let found = search::jobs(server, memory, names)?;
+    let free = nodes.iter().all(|node| node.load() == Load::Free);
+    if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);
     }
-    let climbed = climb::step(call, settings, memory, server, &nodes, &jobs)?;
-    Ok(wait(settings, memory, &nodes, &jobs, &climbed))
+    let climbed = climb::step(call, settings, memory, server, &nodes, &found)?;
+    Ok(wait(settings, memory, &nodes, &found, &climbed))
 }
 
 /// The Slurm nodes of these names. `None`: there are none, and that is right.
@@ -152,13 +166,22 @@ fn is_open(call: &Call, node: &SlurmNode) -> bool {
 }
 
 /// Not yet: for which jobs and nodes it waits.
-fn wait(settings: &Settings, memory: &Memory, nodes: &[SlurmNode], jobs: &[Job], climbed: &Climb) -> Outcome {
-    let mut progress = words::progress(nodes, jobs);
+fn wait(
+    settings: &Settings,
+    memory: &Memory,
+    nodes: &[SlurmNode],
+    found: &Found,
+    climbed: &Climb,
+) -> Outcome {
+    let jobs = &found.jobs;
+    let searches = found.unseen > 0 && !found.full;
+    let poll = if searches { SOON } else { settings.poll };
+    let mut progress = words::progress(nodes, found);
     if let Some(said) = &climbed.said {
         progress = format!("{said}; {progress}");
     }
     let mut pending = Outcome::pending(progress)
-        .again_after(climbed.next.unwrap_or(settings.poll).min(settings.poll))
+        .again_after(climbed.next.unwrap_or(poll).min(poll))
         .state(memory.bytes());
     for job in jobs {
         pending = pending.waiting_for(words::job_name(job), words::job(job, nodes), job.started());

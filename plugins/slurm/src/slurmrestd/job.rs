@@ -62,14 +62,19 @@ impl Job {
         self.state.iter().any(|known| known == word)
     }
 
-    /// It may be on a node. A state that nobody knows counts: it is not known to have ended.
-    fn may_run(&self) -> bool {
-        THERE.into_iter().any(|word| self.has(word)) || !NOT_RUNNING.into_iter().any(|word| self.has(word))
+    /// A job that was seen on the nodes before; now only its state is known.
+    pub(crate) fn known(id: u64, state: &[String], nodes: &[String]) -> Self {
+        Self {
+            id: Some(id),
+            state: state.to_vec(),
+            nodes: nodes.join(","),
+            ..Self::default()
+        }
     }
 
     /// It may be on this node. Where its list of nodes is missing or cannot be read, it may be anywhere.
     pub(crate) fn may_run_on(&self, node: &str) -> bool {
-        self.may_run() && hostlist::contains(&self.nodes, node).unwrap_or(true)
+        may_run(&self.state) && hostlist::contains(&self.nodes, node).unwrap_or(true)
     }
 
     /// It is ending already: its processes have been told, or are gone and its epilog runs.
@@ -102,6 +107,12 @@ impl Job {
     pub(crate) fn is_placed(&self, node: &str) -> bool {
         hostlist::contains(&self.nodes, node).is_some()
     }
+}
+
+/// A job in this state may be on a node. A state that nobody knows counts: it is not known to have ended.
+pub(crate) fn may_run(state: &[String]) -> bool {
+    let has = |word: &&str| state.iter().any(|known| known == word);
+    THERE.iter().any(has) || !NOT_RUNNING.iter().any(has)
 }
 
 /// Zero is how older versions say that a time is not set.

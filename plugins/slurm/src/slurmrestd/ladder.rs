@@ -4,6 +4,10 @@
 
 use std::time::Duration;
 
+use scupper_sdk::Drain;
+
+use super::words;
+
 /// One rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rung {
@@ -43,11 +47,40 @@ pub(crate) fn read(text: &str) -> Result<Vec<Rung>, String> {
     }
 }
 
-impl Rung {
-    /// When it is due, in milliseconds.
-    pub(crate) fn due(&self, deadline: u64) -> u64 {
-        deadline.saturating_sub(u64::try_from(self.before.as_millis()).unwrap_or(u64::MAX))
-    }
+/// When a rung is due, in milliseconds. A ladder that is longer than the drain is shortened to it, the gaps between its
+/// rungs in proportion. `None`: there is no such rung, or no deadline.
+pub(crate) fn due(ladder: &[Rung], rung: usize, drain: &Drain) -> Option<u64> {
+    let (deadline, before) = (drain.deadline?, milliseconds(ladder.get(rung)?.before));
+    let (drain, whole) = (deadline.saturating_sub(drain.started), length(ladder));
+    let before = if whole > drain {
+        let share = u128::from(before).saturating_mul(u128::from(drain));
+        u64::try_from(share.checked_div(u128::from(whole))?).unwrap_or(drain)
+    } else {
+        before
+    };
+    Some(deadline.saturating_sub(before))
+}
+
+/// Why this drain is too short for the ladder; `None`: it is not.
+pub(crate) fn misfit(ladder: &[Rung], drain: &Drain) -> Option<String> {
+    let (has, needs) = (drain.deadline?.saturating_sub(drain.started), length(ladder));
+    (needs > has).then(|| {
+        format!(
+            "the ladder begins {} before the deadline, and this drain has {}: give the drain more time, shorten \
+             `ladder`, or set `ladder-too-long` to `scale`",
+            words::length(Duration::from_millis(needs)),
+            words::length(Duration::from_millis(has))
+        )
+    })
+}
+
+/// The first rung is the longest before the deadline.
+fn length(ladder: &[Rung]) -> u64 {
+    ladder.first().map_or(0, |rung| milliseconds(rung.before))
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Action {
@@ -90,7 +123,7 @@ fn rung(text: &str) -> Result<Rung, String> {
 }
 
 /// `90s`, `15m` or `2h`
-fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {
         "s" => 1,
@@ -106,7 +139,9 @@ fn duration(text: &str) -> Option<Duration> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Action, read};
+    use scupper_sdk::Drain;
+
+    use super::{Action, due, misfit, read};
 
     #[test]
     fn rungs_are_read_in_order() {
@@ -123,7 +158,6 @@ mod tests {
             ]
         );
         assert_eq!(rungs[0].before, Duration::from_secs(3600));
-        assert_eq!(rungs[3].due(1_000_000), 910_000);
         assert_eq!(read(" "), Ok(Vec::new()));
     }
 
@@ -145,5 +179,52 @@ mod tests {
             let problem = read(text).unwrap_err();
             assert!(problem.contains(words), "{text}: {problem}");
         }
+    }
+
+    /// A drain that began at 1,000 s.
+    fn drain(deadline: Option<u64>) -> Drain {
+        Drain {
+            id: String::new(),
+            name: String::new(),
+            trigger: String::new(),
+            started: 1_000_000,
+            found_drained: false,
+            deadline,
+            now: 1_000_000,
+        }
+    }
+
+    #[test]
+    fn a_ladder_that_is_longer_than_the_drain_keeps_its_gaps_in_proportion() {
+        let ladder = read("15m signal USR1, 5m signal TERM, 1m cancel").unwrap();
+        let rungs = |deadline| [0, 1, 2, 3].map(|rung| due(&ladder, rung, &drain(deadline)));
+        assert_eq!(rungs(None), [None; 4]);
+        // Half an hour: as it is written.
+        assert_eq!(
+            rungs(Some(2_800_000)),
+            [Some(1_900_000), Some(2_500_000), Some(2_740_000), None]
+        );
+        // Thirty seconds: at once, after 20 s, after 28 s.
+        assert_eq!(
+            rungs(Some(1_030_000)),
+            [Some(1_000_000), Some(1_020_000), Some(1_028_000), None]
+        );
+        assert_eq!(
+            rungs(Some(1_000_000)),
+            [Some(1_000_000), Some(1_000_000), Some(1_000_000), None]
+        );
+    }
+
+    #[test]
+    fn a_misfit_says_what_the_ladder_needs_and_what_the_drain_has() {
+        let ladder = read("15m signal USR1, 1m cancel").unwrap();
+        assert_eq!(misfit(&ladder, &drain(Some(1_900_000))), None);
+        assert_eq!(misfit(&ladder, &drain(None)), None);
+        assert_eq!(misfit(&[], &drain(Some(1_000_000))), None);
+        let told = misfit(&ladder, &drain(Some(1_030_000))).unwrap();
+        assert!(
+            told.starts_with("the ladder begins 15m before the deadline, and this drain has 30s: "),
+            "{told}"
+        );
     }
 }

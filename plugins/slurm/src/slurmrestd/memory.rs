@@ -17,11 +17,26 @@ pub(crate) struct Memory {
     /// The next rung is climbed for jobs up to this one.
     #[serde(rename = "j", default)]
     pub(crate) job: u64,
+    /// Since when Slurm does not take the token, in milliseconds.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<u64>,
+    /// Where there are many jobs: those of the nodes (`numbers`), and the number up to which each running job of the
+    /// cluster was looked at.
+    #[serde(rename = "h", default, skip_serializing_if = "String::is_empty")]
+    pub(crate) here: String,
+    #[serde(rename = "s", default)]
+    pub(crate) seen: u64,
 }
 
 impl Memory {
     pub(crate) fn read(state: &[u8]) -> Self {
         serde_json::from_slice(state).unwrap_or_default()
+    }
+
+    /// The nodes took jobs again: which, is to be found out anew.
+    pub(crate) fn forget_jobs(&mut self) {
+        self.here.clear();
+        self.seen = 0;
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {

@@ -10,9 +10,13 @@ mod memory;
 mod naming;
 mod news;
 pub(crate) mod node;
+mod numbers;
 mod reason;
+mod search;
 mod server;
 pub(crate) mod settings;
+mod states;
+mod token;
 pub(crate) mod trouble;
 mod undrain;
 pub(crate) mod wire;
@@ -44,6 +48,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
     };
     match names(call, settings, workers) {
         Ok(names) if names.is_empty() => Outcome::Done,
+        Ok(_) if let Some(misfit) = ladder_misfit(call, settings) => Outcome::failed(misfit).into(),
         Ok(names) => drain::step(call, settings, &names, aim),
         Err(missing) if settings.slurmrestd.ignores_unknown => {
             log::info!("{} is no node of Slurm: {missing}", call.node.name);
@@ -55,6 +60,16 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         ))
         .into(),
     }
+}
+
+/// Why the drain may not begin with this ladder. Later nothing is refused any more: a drain has begun.
+fn ladder_misfit(call: &Call, settings: &Settings) -> Option<String> {
+    let begins = matches!(call.phase, Phase::BeforeCordon | Phase::BeforeDrain) && call.state.is_empty();
+    let slurmrestd = &settings.slurmrestd;
+    if !begins || slurmrestd.scales_ladder {
+        return None;
+    }
+    ladder::misfit(&slurmrestd.ladder, &call.drain)
 }
 
 /// Before a pod is asked to leave its own Slurm node counts, where each has one.

@@ -4,14 +4,16 @@
 
 use std::time::Duration;
 
-use scupper_sdk::http::{Method, Request, Response, escaped};
+use scupper_sdk::http::{Error, Method, Request, Response, escaped};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::job::Job;
 use super::node::SlurmNode;
 use super::settings::Slurmrestd;
-use super::trouble::Trouble;
-use super::wire::Body;
+use super::states::{self, States};
+use super::trouble::{List, Trouble};
+use super::wire::{Body, SlurmError};
 
 /// The first version that can change a node, and the last one that is known.
 pub(crate) const OLDEST: u32 = 39;
@@ -47,7 +49,7 @@ impl<'a> Server<'a> {
             None => self.version.into_iter().chain(known).collect(),
         };
         for version in tried {
-            let response = self.get(version, "nodes/")?;
+            let response = self.list(version, "nodes/", List::Nodes)?;
             if response.status != 404 {
                 self.version = Some(version);
                 return read(&response)?.nodes.ok_or_else(|| absent("nodes"));
@@ -59,20 +61,35 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// All jobs that may run on one of these nodes.
-    pub(crate) fn jobs_on(&self, nodes: &[String]) -> Result<Vec<Job>, Trouble> {
+    /// The states of all jobs, hidden partitions included. `None`: this Slurm does not list them.
+    pub(crate) fn states(&self) -> Result<Option<States>, Trouble> {
         let version = self.version.unwrap_or(OLDEST);
-        // All: hidden partitions, too. Without the details of allocations, which are long and not needed.
-        let path = if version > OLDEST {
-            "jobs/?flags=ALL"
-        } else {
-            "jobs/"
-        };
-        let jobs = read(&self.get(version, path)?)?
-            .jobs
-            .ok_or_else(|| absent("jobs"))?;
-        let here = |job: &Job| nodes.iter().any(|node| job.may_run_on(node));
-        Ok(jobs.into_iter().filter(here).collect())
+        let response = self.list(version, "jobs/state/", List::States)?;
+        if response.status == 404 {
+            return Ok(None);
+        }
+        let body = read_as(&response, |body: &states::Body| &body.errors)?;
+        body.jobs.map(Some).ok_or_else(|| absent("jobs"))
+    }
+
+    /// All jobs.
+    pub(crate) fn jobs(&self) -> Result<Vec<Job>, Trouble> {
+        let version = self.version.unwrap_or(OLDEST);
+        let path = format!("jobs/{}", shown(version));
+        let response = self.list(version, &path, List::Jobs)?;
+        read(&response)?.jobs.ok_or_else(|| absent("jobs"))
+    }
+
+    /// The job of this number. With the first of an array or of a heterogeneous job come the others. None: it is over and
+    /// forgotten.
+    pub(crate) fn job(&self, id: u64) -> Result<Vec<Job>, Trouble> {
+        let version = self.version.unwrap_or(OLDEST);
+        let response = self.list(version, &format!("job/{id}{}", shown(version)), List::Array)?;
+        match read_as(&response, |body: &Body| &body.errors) {
+            Err(Trouble::NoSuchJob) => Ok(Vec::new()),
+            Err(trouble) => Err(trouble),
+            Ok(body) => body.jobs.ok_or_else(|| absent("jobs")),
+        }
     }
 
     /// Changes a node's state, with a reason or leaving the reason it has.
@@ -98,7 +115,10 @@ impl<'a> Server<'a> {
         let response = self
             .request(Method::Delete, self.version.unwrap_or(OLDEST), &path)
             .send()?;
-        let status = read(&response)?.status;
+        let status = match read(&response) {
+            Err(Trouble::NoSuchJob) => return Ok(()),
+            body => body?.status,
+        };
         match status.into_iter().find(|status| status.error.code != 0) {
             Some(status) if !NO_JOB.contains(&status.error.code) => Err(Trouble::Refused(format!(
                 "job {job}: {} ({})",
@@ -134,6 +154,16 @@ impl<'a> Server<'a> {
         Ok(self.request(Method::Get, version, path).send()?)
     }
 
+    /// Asks for a list, which may be longer than a response may be.
+    fn list(&self, version: u32, path: &str, list: List) -> Result<Response, Trouble> {
+        self.request(Method::Get, version, path)
+            .send()
+            .map_err(|error| match error {
+                Error::TooLarge(told) => Trouble::TooLong { list, told },
+                other => other.into(),
+            })
+    }
+
     fn request(&self, method: Method, version: u32, path: &str) -> Request {
         let url = format!("{}/slurm/v0.0.{version}/{path}", self.settings.url);
         let request = Request::new(method, url)
@@ -146,11 +176,24 @@ impl<'a> Server<'a> {
     }
 }
 
+/// All: hidden partitions, too. Without the details of allocations, which are long and not needed.
+const fn shown(version: u32) -> &'static str {
+    if version > OLDEST { "?flags=ALL" } else { "" }
+}
+
 /// The body of an answer that tells of no trouble. A 200 can.
 fn read(response: &Response) -> Result<Body, Trouble> {
-    let body = serde_json::from_slice::<Body>(&response.body);
-    let errors = body.as_ref().map_or(&[][..], |body| &body.errors);
-    if let Some(trouble) = Trouble::of(response.status, errors, &response.text()) {
+    read_as(response, |body: &Body| &body.errors)
+}
+
+fn read_as<T: DeserializeOwned>(
+    response: &Response,
+    errors: impl Fn(&T) -> &[SlurmError],
+) -> Result<T, Trouble> {
+    let body = serde_json::from_slice::<T>(&response.body);
+    let errors = body.as_ref().map_or(&[][..], |body| errors(body));
+    // A long list that cannot be read need not be made a text of.
+    if let Some(trouble) = Trouble::of(response.status, errors, || response.text()) {
         return Err(trouble);
     }
     body.map_err(|error| Trouble::Unreadable(error.to_string()))

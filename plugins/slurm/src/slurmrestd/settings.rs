@@ -1,18 +1,25 @@
 //! The configuration of the way through slurmrestd.
 
+use std::time::Duration;
+
 use scupper_sdk::{Grant, Problem, config};
 
 use super::ladder::{self, Rung};
 use super::naming::Naming;
 use super::server::{NEWEST, OLDEST, SECRET};
 
+/// Renewing a token takes minutes at most, where something renews it at all.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// The keys that only this way has.
-pub(crate) const KEYS: [&str; 7] = [
+pub(crate) const KEYS: [&str; 9] = [
     "api-version",
     "ladder",
+    "ladder-too-long",
     "not-in-slurm",
     "slurm-node",
     "slurm-node-table",
+    "token-timeout",
     "url",
     "user",
 ];
@@ -30,6 +37,10 @@ pub(crate) struct Slurmrestd {
     /// A node that is not in Slurm is none of Slurm's business; else its drain is refused.
     pub(crate) ignores_unknown: bool,
     pub(crate) ladder: Vec<Rung>,
+    /// A ladder that is longer than the drain is shortened; else the drain is refused.
+    pub(crate) scales_ladder: bool,
+    /// How long a token that was good and went bad is waited for.
+    pub(crate) token_timeout: Duration,
 }
 
 impl Slurmrestd {
@@ -85,6 +96,20 @@ impl Slurmrestd {
             told("ladder", message);
             Vec::new()
         });
+        let scales_ladder = match get("ladder-too-long").as_deref() {
+            None | Some("refuse") => false,
+            Some("scale") => true,
+            Some(other) => {
+                told("ladder-too-long", format!("`{other}`: write refuse or scale"));
+                false
+            }
+        };
+        let token_timeout =
+            get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| ladder::duration(text.trim()));
+        let token_timeout = token_timeout.unwrap_or_else(|| {
+            told("token-timeout", "write a time, such as 90s, 5m or 2h".to_owned());
+            TOKEN_TIMEOUT
+        });
         Self {
             url,
             user: get("user").map(|user| user.trim().to_owned()),
@@ -93,6 +118,8 @@ impl Slurmrestd {
             table,
             ignores_unknown,
             ladder,
+            scales_ladder,
+            token_timeout,
         }
     }
 

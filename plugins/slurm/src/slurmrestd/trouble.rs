@@ -11,6 +11,7 @@ use super::wire::SlurmError;
 /// The caller has no right to do it.
 const NOT_ALLOWED: [i64; 2] = [2010, 2002];
 const NO_SUCH_NODE: i64 = 2018;
+const NO_SUCH_JOB: i64 = 2017;
 const BAD_TOKEN: i64 = 1007;
 
 /// Why Slurm did not say or do what it was asked.
@@ -38,25 +39,61 @@ pub(crate) enum Trouble {
     NotGranted(String),
     /// Any other error.
     Refused(String),
+    /// It knows no such job, or none any more.
+    NoSuchJob,
+    /// A list of it is longer than a response may be.
+    TooLong { list: List, told: String },
     /// It answered something that makes no sense.
     Unreadable(String),
 }
 
+/// A list that grows with the cluster, as slurmrestd can neither filter nor page it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    Nodes,
+    /// Of all jobs, with their states alone.
+    States,
+    /// Of all jobs.
+    Jobs,
+    /// Of the jobs of one array.
+    Array,
+}
+
+impl List {
+    /// What it lists, and how long it is for each.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Nodes => "all nodes of the cluster, some 3 KB for each",
+            Self::States => "the states of all jobs of the cluster, some 90 bytes for each",
+            Self::Jobs => "all jobs of the cluster, 5 to 9 KB for each",
+            Self::Array => "the jobs of one array, 5 to 9 KB for each",
+        }
+    }
+}
+
 impl Trouble {
     /// The trouble that an answer with this status tells of; `None`: it tells of none.
-    pub(crate) fn of(status: u16, errors: &[SlurmError], text: &str) -> Option<Self> {
+    pub(crate) fn of(status: u16, errors: &[SlurmError], text: impl FnOnce() -> String) -> Option<Self> {
         let first = errors.first();
-        let number = first.map_or(0, |error| error.error_number);
-        let told = first.map_or_else(|| line(text), said);
-        match (status, number) {
-            (200..=299, _) if errors.is_empty() => None,
-            (401, _) | (511, _) | (_, BAD_TOKEN) => Some(Self::Token(told)),
-            (_, number) if NOT_ALLOWED.contains(&number) => Some(Self::NotAllowed(told)),
-            (_, NO_SUCH_NODE) => Some(Self::NoSuchNode(told)),
-            (502, _) => Some(Self::NoController(told)),
-            (504, _) => Some(Self::Unsure(told)),
-            _ => Some(Self::Refused(format!("{status}: {told}"))),
+        if matches!(status, 200..=299) && first.is_none() {
+            return None;
         }
+        let number = first.map_or(0, |error| error.error_number);
+        let told = first.map_or_else(|| line(&text()), said);
+        Some(match (status, number) {
+            (401, _) | (511, _) | (_, BAD_TOKEN) => Self::Token(told),
+            (_, number) if NOT_ALLOWED.contains(&number) => Self::NotAllowed(told),
+            (_, NO_SUCH_JOB) => Self::NoSuchJob,
+            (_, NO_SUCH_NODE) => Self::NoSuchNode(told),
+            (502, _) => Self::NoController(told),
+            (504, _) => Self::Unsure(told),
+            _ => Self::Refused(format!("{status}: {told}")),
+        })
+    }
+
+    /// The token is to blame.
+    pub(crate) const fn is_of_token(&self) -> bool {
+        matches!(self, Self::Token(_) | Self::NotAllowed(_))
     }
 
     /// Nothing that Slurm will do by itself helps: a person must.
@@ -66,7 +103,6 @@ impl Trouble {
             Self::TooOld(_)
                 | Self::NoVersion
                 | Self::NotServed(_)
-                | Self::NotAllowed(_)
                 | Self::NoSuchNode(_)
                 | Self::NotGranted(_)
         )
@@ -123,6 +159,8 @@ impl fmt::Display for Trouble {
             Self::Unsure(told) => write!(f, "no answer, so it is looked at again: {told}"),
             Self::NotSent(told) | Self::NotGranted(told) => f.write_str(told),
             Self::Refused(told) => write!(f, "Slurm refuses: {told}"),
+            Self::NoSuchJob => f.write_str("no such job in Slurm"),
+            Self::TooLong { list, told } => write!(f, "slurmrestd can only list {}: {told}", list.words()),
             Self::Unreadable(told) => write!(f, "the answer of slurmrestd cannot be read: {told}"),
         }
     }

@@ -2,10 +2,11 @@
 
 use scupper_sdk::{Call, Outcome, log};
 
+use super::memory::Memory;
 use super::node::SlurmNode;
 use super::server::Server;
 use super::trouble::Trouble;
-use super::{news, reason};
+use super::{news, reason, token};
 use crate::settings::Settings;
 
 /// Whose drains are lifted.
@@ -19,7 +20,12 @@ pub(crate) enum Whose {
 
 /// Lifts them. The nodes are found by their reasons: after a drain there may be no pods left to tell their names.
 pub(crate) fn step(call: &Call, settings: &Settings, whose: Whose) -> Outcome {
-    try_step(call, settings, whose).unwrap_or_else(|trouble| trouble.outcome(settings.poll, true))
+    try_step(call, settings, whose).unwrap_or_else(|trouble| match trouble {
+        trouble if trouble.is_of_token() => {
+            token::outcome(&trouble, call, settings, Memory::read(&call.state))
+        }
+        trouble => trouble.outcome(settings.poll, true),
+    })
 }
 
 fn try_step(call: &Call, settings: &Settings, whose: Whose) -> Result<Outcome, Trouble> {

@@ -58,7 +58,7 @@ where
 }
 
 /// Errors of whatever form: one that cannot be read is one all the same.
-fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SlurmError>, D::Error> {
+pub(super) fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SlurmError>, D::Error> {
     let one = |value: &Value| {
         serde_json::from_value(value.clone()).unwrap_or_else(|_not_an_object| SlurmError {
             error: value.to_string(),

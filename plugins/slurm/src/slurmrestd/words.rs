@@ -1,20 +1,34 @@
 //! What people are told while it waits.
 
+use std::time::Duration;
+
+use scupper_sdk::count;
+
 use super::job::Job;
 use super::node::{Load, SlurmNode};
+use super::search::Found;
 
 /// Characters of a job's name that are shown.
 const NAME: usize = 60;
 
 /// How many jobs there are, and when they end.
-pub(crate) fn progress(nodes: &[SlurmNode], jobs: &[Job]) -> String {
+pub(crate) fn progress(nodes: &[SlurmNode], found: &Found) -> String {
+    let known = known(nodes, &found.jobs);
+    let unseen = count(found.unseen, "other job");
+    match (found.unseen, found.full) {
+        (0, _) => known,
+        (_, false) => format!("{known}; {unseen} of the cluster still to be checked"),
+        (_, true) => format!("{known}; {unseen} of the cluster to be checked when one of these has ended"),
+    }
+}
+
+fn known(nodes: &[SlurmNode], jobs: &[Job]) -> String {
     let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
     let on = names.join(", ");
-    let count = match jobs.len() {
-        0 => return format!("no job is listed on {on}, but it is not known to be free"),
-        1 => "1 job".to_owned(),
-        more => format!("{more} jobs"),
-    };
+    if jobs.is_empty() {
+        return format!("no job is listed on {on}, but it is not known to be free");
+    }
+    let count = count(jobs.len(), "job");
     let mut ends: Vec<u64> = jobs.iter().filter_map(Job::ends).collect();
     ends.sort_unstable();
     let ends: Vec<String> = ends.into_iter().map(moment).collect();
@@ -43,7 +57,10 @@ pub(crate) fn job(job: &Job, nodes: &[SlurmNode]) -> String {
     } else {
         format!(" of {}", plain(&job.user))
     };
-    let mut text = format!("{}{of}: {}", plain(&job.name), job.state());
+    let mut text = match plain(&job.name) {
+        name if name.is_empty() && of.is_empty() => job.state(),
+        name => format!("{name}{of}: {}", job.state()),
+    };
     if let Some(end) = job.ends() {
         text.push_str(", at most until ");
         text.push_str(&moment(end));
@@ -66,11 +83,20 @@ pub(crate) fn node(node: &SlurmNode, has_jobs: bool) -> Option<String> {
 }
 
 /// `2027-01-15 08:00 UTC`. Not how long it is from now: what is told would be news at every look.
-fn moment(milliseconds: u64) -> String {
+pub(crate) fn moment(milliseconds: u64) -> String {
     let minutes = milliseconds / 60_000;
     let (year, month, day) = date(minutes / 1440);
     let (hour, minute) = (minutes / 60 % 24, minutes % 60);
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// `90s`, `15m` or `2h`
+pub(crate) fn length(time: Duration) -> String {
+    match time.as_secs() {
+        hours if hours > 0 && hours % 3600 == 0 => format!("{}h", hours / 3600),
+        minutes if minutes > 0 && minutes % 60 == 0 => format!("{}m", minutes / 60),
+        seconds => format!("{seconds}s"),
+    }
 }
 
 /// The date so many days after 1970-01-01. Years begin in March here, so that the leap day is a year's last.

@@ -62,7 +62,7 @@ fn each_rung_is_climbed_once_and_in_its_time() {
     assert!(
         fake.waits()
             .progress
-            .starts_with("SIGUSR1 sent to 1 jobs; 1 job on node-1")
+            .starts_with("SIGUSR1 sent to 1 job; 1 job on node-1")
     );
     assert_eq!(
         changes(&fake),
@@ -85,6 +85,44 @@ fn each_rung_is_climbed_once_and_in_its_time() {
     fake.job(4711, &["CANCELLED"], NODE);
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
     assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn a_ladder_that_is_longer_than_the_drain_refuses_it_before_anything_changes() {
+    let short = |keys: &[(&str, &str)]| {
+        let fake = Fake::busy();
+        fake.host
+            .config("ladder", "15m signal USR1, 5m signal TERM, 1m cancel");
+        for (key, value) in keys {
+            fake.host.config(key, value);
+        }
+        fake.host.deadline_in(Duration::from_secs(30));
+        fake
+    };
+    for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
+        let fake = short(&[]);
+        fake.fails(
+            phase,
+            true,
+            "the ladder begins 15m before the deadline, and this drain has 30s",
+        );
+        assert_eq!(fake.requests(), NOTHING);
+    }
+    // Or it keeps the gaps between its rungs, in proportion.
+    let fake = short(&[("ladder-too-long", "scale")]);
+    let sent = |seconds: u64| {
+        fake.host.advance(Duration::from_secs(seconds));
+        fake.waits();
+        fake.waits();
+        changes(&fake)
+            .into_iter()
+            .rfind(|line| line.starts_with("DELETE"))
+    };
+    assert_eq!(sent(0).as_deref(), Some("DELETE job/4711?signal=SIGUSR1"));
+    assert_eq!(sent(19), None);
+    assert_eq!(sent(1).as_deref(), Some("DELETE job/4711?signal=SIGTERM"));
+    assert_eq!(sent(7), None);
+    assert_eq!(sent(1).as_deref(), Some("DELETE job/4711"));
 }
 
 #[test]
@@ -269,6 +307,6 @@ fn a_job_that_slurm_will_not_touch_yet_is_tried_again() {
     fake.host.advance(25 * MINUTE);
     let over = json!({"status": [{"error": {"code": 2021, "message": "already completed"}}]});
     fake.fault("DELETE", false, move || Ok(ok(over)));
-    assert!(fake.waits().progress.starts_with("1 jobs cancelled"));
+    assert!(fake.waits().progress.starts_with("1 job cancelled"));
     fake.fault("DELETE", false, || Ok(not_found()));
 }

@@ -30,6 +30,8 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
         ("slurm-node-table", "a=", "`a=`"),
         ("not-in-slurm", "skip", "refuse or ignore"),
         ("ladder", "5m kill", "`cancel`"),
+        ("ladder-too-long", "shorten", "refuse or scale"),
+        ("token-timeout", "5", "90s, 5m or 2h"),
         ("ladders", "", "no such key"),
     ] {
         let fake = Fake::new();

@@ -42,8 +42,8 @@ fn a_drain_from_the_first_look_to_the_last_job() {
     fake.waits();
     assert_eq!(
         fake.requests(),
-        ["GET nodes/", "GET jobs/?flags=ALL"],
-        "two requests a poll"
+        ["GET nodes/", "GET jobs/state/", "GET jobs/?flags=ALL"],
+        "three requests a poll"
     );
 
     fake.job(4711, &["COMPLETED", "COMPLETING"], NODE);
@@ -197,7 +197,7 @@ fn the_version_is_found_out_once() {
     fake.waits();
     fake.requests();
     fake.waits();
-    assert_eq!(fake.requests().len(), 2);
+    assert_eq!(fake.requests().len(), 3);
     // Another slurmrestd answers from now on.
     fake.serves(&[42, 43, 44]);
     fake.waits();
@@ -205,12 +205,15 @@ fn the_version_is_found_out_once() {
     fake.waits();
     fake.requests();
     fake.waits();
-    assert_eq!(fake.requests(), ["GET nodes/", "GET jobs/?flags=ALL"]);
+    assert_eq!(
+        fake.requests(),
+        ["GET nodes/", "GET jobs/state/", "GET jobs/?flags=ALL"]
+    );
     fake.serves(&[39]);
     fake.waits();
     fake.requests();
     fake.waits();
-    assert_eq!(fake.requests(), ["GET nodes/", "GET jobs/"]);
+    assert_eq!(fake.requests(), ["GET nodes/", "GET jobs/state/", "GET jobs/"]);
 }
 
 #[test]

@@ -26,6 +26,8 @@ struct Slurmrestd {
     served: Vec<u32>,
     nodes: Vec<Value>,
     jobs: Vec<Value>,
+    /// So many tasks of an array wait for a node.
+    waiting: usize,
     /// Each request in one line.
     requests: Vec<String>,
     timeouts: Vec<Option<u64>>,
@@ -102,6 +104,11 @@ impl Fake {
     /// All jobs are over, and nobody remembers them.
     pub(super) fn no_jobs(&self) {
         self.slurm.borrow_mut().jobs.clear();
+    }
+
+    /// So many tasks of an array wait for a node.
+    pub(super) fn waiting(&self, tasks: usize) {
+        self.slurm.borrow_mut().waiting = tasks;
     }
 
     pub(super) fn state(&self, name: &str) -> Vec<String> {
@@ -209,12 +216,34 @@ impl Slurmrestd {
         match (method, what, name) {
             (Method::Get, "nodes", "") => ok(json!({"nodes": in_form(version, &self.nodes)})),
             (Method::Get, "jobs", "") => ok(json!({"jobs": in_form(version, &self.jobs)})),
+            (Method::Get, "jobs", "state/") if version != "39" => ok(json!({"jobs": self.states()})),
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
             (Method::Delete, "job", id) => self.cancel(id.parse().unwrap(), query),
-            (Method::Get, "job", id) => ok(json!({"requeued": id})),
+            (Method::Get, "job", id) if version == "45" => ok(json!({"requeued": id})),
+            (Method::Get, "job", id) => self.one(id),
             _ => not_found(),
         }
+    }
+
+    /// The short list, with each task that waits on its own.
+    fn states(&self) -> Vec<Value> {
+        let one = |job: &Value| json!({"job_id": job["job_id"].to_string(), "state": job["job_state"]});
+        let waiting =
+            (0..self.waiting).map(|task| json!({"job_id": format!("1_{task}"), "state": ["PENDING"]}));
+        self.jobs.iter().map(one).chain(waiting).collect()
+    }
+
+    fn one(&self, id: &str) -> Response {
+        let found: Vec<&Value> = self
+            .jobs
+            .iter()
+            .filter(|job| job["job_id"].to_string() == id)
+            .collect();
+        if found.is_empty() {
+            return error(404, 2017, "Invalid job id specified");
+        }
+        ok(json!({"jobs": found}))
     }
 
     fn update(&mut self, name: &str, body: &Value) -> Response {

@@ -125,7 +125,7 @@ fn what_has_another_form_is_unknown_and_never_free() {
 fn errors_of_every_form_are_errors() {
     let told = |status, body: serde_json::Value| {
         let read: Body = serde_json::from_value(body).unwrap();
-        Trouble::of(status, &read.errors, "")
+        Trouble::of(status, &read.errors, String::new)
     };
     assert_eq!(told(200, json!({"errors": []})), None);
     assert_eq!(told(200, json!({"errors": null})), None);

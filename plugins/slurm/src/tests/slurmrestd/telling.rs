@@ -79,9 +79,9 @@ fn each_rung_of_the_ladder_is_told_once() {
     assert_eq!(
         told,
         [
-            rung("SlurmJobsSignalled", "SIGUSR1 sent to 1 jobs"),
+            rung("SlurmJobsSignalled", "SIGUSR1 sent to 1 job"),
             rung("SlurmRungMissed", "this Slurm has no way to requeue a job"),
-            rung("SlurmJobsCancelled", "1 jobs cancelled"),
+            rung("SlurmJobsCancelled", "1 job cancelled"),
             rung("SlurmNodeDown", "the node was set down"),
         ]
     );
@@ -92,9 +92,10 @@ fn a_rung_that_met_no_job_and_a_drain_without_a_ladder_are_not_told() {
     let fake = Fake::new();
     fake.node(NODE, &["MIXED"], "");
     fake.host.config("ladder", "5m cancel");
+    fake.host.config("ladder-too-long", "scale");
     fake.host.deadline_in(Duration::from_secs(60));
     // It is said to be in use, and nobody knows by whom.
-    assert!(fake.waits().progress.starts_with("0 jobs cancelled"));
+    assert!(fake.waits().progress.starts_with("no job to cancel"));
     assert_eq!(fake.host.events(), [draining()]);
 }
 

@@ -95,7 +95,7 @@ fn when_slurm_is_away_it_is_tried_again() {
     let fake = Fake::new();
     fake.settle();
     for begins in ["GET nodes/", "POST "] {
-        for number in [1800, 2010] {
+        for number in [1800, 5004] {
             fake.fault(begins, false, move || Ok(error(502, number, "away")));
             fake.fails(Phase::OnCancel, false, "away");
         }

@@ -68,17 +68,17 @@ fn each_climbs_the_ladder_and_only_what_can_requeues() {
                 (said, last.unwrap_or_default())
             };
             let (said, last) = climbed(15);
-            assert_eq!(said, "SIGUSR1 sent to 1 jobs", "{version}");
+            assert_eq!(said, "SIGUSR1 sent to 1 job", "{version}");
             assert_eq!(last, "DELETE job/4711?signal=SIGUSR1", "{version}");
             let (said, last) = climbed(5);
             let expected = match requeues {
-                true => "1 jobs put back into the queue",
+                true => "1 job put back into the queue",
                 false => "this Slurm has no way to requeue a job",
             };
             assert_eq!(said, expected, "{version}");
             assert_eq!(last, "GET job/4711/requeue", "{version}");
             let (said, last) = climbed(5);
-            assert_eq!(said, "1 jobs cancelled", "{version}");
+            assert_eq!(said, "1 job cancelled", "{version}");
             assert_eq!(last, "DELETE job/4711", "{version}");
         }
     }

@@ -1,0 +1,214 @@
+//! Clusters with so many jobs that the list of all of them is longer than a response may be.
+
+use std::time::Duration;
+
+use scupper_sdk::{Outcome, Phase, http::Error};
+
+use super::fake::{Fake, NODE, OURS};
+
+/// A drained node in a cluster where many jobs wait and these run on other nodes.
+fn crowd(elsewhere: std::ops::Range<u64>) -> Fake {
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    fake.waiting(50_000);
+    for id in elsewhere {
+        fake.job(id, &["RUNNING"], "node-2");
+    }
+    fake
+}
+
+/// The jobs that were asked for by number since.
+fn asked(fake: &Fake) -> usize {
+    let requests = fake.requests();
+    assert!(
+        !requests.iter().any(|line| line.starts_with("GET jobs/?")),
+        "the long list"
+    );
+    requests
+        .iter()
+        .filter(|line| line.starts_with("GET job/"))
+        .count()
+}
+
+#[test]
+fn an_idle_node_is_drained_whatever_waits_and_the_long_list_is_not_asked_for() {
+    let fake = crowd(0..0);
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(
+        fake.requests(),
+        ["GET nodes/", "GET nodes/", "GET nodes/", "GET jobs/state/"]
+    );
+}
+
+#[test]
+fn each_running_job_of_the_cluster_is_asked_for_once() {
+    let fake = crowd(1000..1100);
+    fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+    fake.job(1050, &["RUNNING"], NODE);
+    let Outcome::Pending(first) = fake.step(Phase::BeforeDrain) else {
+        panic!("it has a job")
+    };
+    assert_eq!(asked(&fake), 40);
+    assert_eq!(
+        (first.progress.as_str(), first.again_after),
+        (
+            "no job is listed on node-1, but it is not known to be free; 60 other jobs of the cluster still to be checked",
+            250
+        )
+    );
+    let waits = fake.waits();
+    assert_eq!(
+        waits.progress,
+        "1 job on node-1, at most until 2027-01-15 09:00 UTC"
+    );
+    assert_eq!(asked(&fake), 60 + 1, "and the one that was found, again");
+    // From now on only the one of the node, and what has begun since.
+    fake.job(2000, &["RUNNING"], "node-2");
+    fake.waits();
+    assert_eq!(asked(&fake), 2);
+    fake.waits();
+    assert_eq!(asked(&fake), 1);
+    fake.job(1050, &["COMPLETED"], NODE);
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(asked(&fake), 0);
+}
+
+#[test]
+fn a_suspended_job_on_an_idle_node_is_found_among_many() {
+    let fake = crowd(1000..1200);
+    fake.job(1199, &["SUSPENDED"], NODE);
+    let waits = fake.waits();
+    assert_eq!(waits.waiting_for[0].detail, "train of alice: suspended");
+    fake.job(1199, &["PENDING"], "");
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn a_requeued_job_that_runs_elsewhere_is_forgotten() {
+    let fake = crowd(0..0);
+    fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+    fake.job(7, &["RUNNING"], NODE);
+    fake.waits();
+    fake.job(7, &["RUNNING"], "node-2");
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn what_took_jobs_meanwhile_is_looked_through_again() {
+    let fake = crowd(0..0);
+    fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+    fake.job(7, &["PENDING"], "");
+    fake.job(9, &["RUNNING"], NODE);
+    fake.waits();
+    // Resumed, given a job that is older than the last one that was seen, and drained again, by somebody.
+    fake.node(NODE, &["MIXED"], OURS);
+    fake.job(7, &["SUSPENDED"], NODE);
+    fake.job(9, &["COMPLETED"], NODE);
+    fake.waits();
+    fake.node(NODE, &["IDLE", "DRAIN"], "theirs");
+    assert_eq!(fake.waits().waiting_for[0].what, "job 7");
+}
+
+#[test]
+fn a_list_that_is_too_long_says_what_to_set_and_proves_nothing() {
+    for (begins, words) in [
+        (
+            "GET nodes/",
+            "can only list all nodes of the cluster, some 3 KB for each",
+        ),
+        (
+            "GET jobs/state/",
+            "can only list the states of all jobs of the cluster, some 90 bytes for each",
+        ),
+        ("GET job/1000", "can only list the jobs of one array"),
+    ] {
+        let fake = crowd(1000..1001);
+        let fake = crowd(1000..1001);
+        fake.serves(&[44]);
+        fake.fault(begins, false, || {
+            Err(Error::TooLarge("limits: {response: 16Mi}".to_owned()))
+        });
+        fake.fails(Phase::BeforeDrain, false, words);
+        assert_eq!(fake.settle(), Outcome::Done, "{begins}");
+    }
+    // A long list of few jobs: they are asked for one by one.
+    let fake = Fake::busy();
+    fake.step(Phase::BeforeCordon);
+    fake.fault("GET jobs/?flags", false, || Err(Error::TooLarge(String::new())));
+    assert_eq!(fake.waits().waiting_for[0].what, "job 4711");
+}
+
+#[test]
+fn more_jobs_than_a_hook_remembers_are_waited_for_one_after_the_other() {
+    let fake = crowd(0..0);
+    fake.node(NODE, &["ALLOCATED", "DRAIN"], OURS);
+    let jobs: Vec<u64> = (0..400).map(|job| 1_000_000 + 1000 * job).collect();
+    for id in &jobs {
+        fake.job(*id, &["RUNNING"], NODE);
+    }
+    let mut steps = 0;
+    let progress = loop {
+        let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
+            panic!("it has jobs")
+        };
+        assert!(waits.state.len() <= 1024, "{} bytes", waits.state.len());
+        assert!(fake.requests().len() <= 50, "requests of a step");
+        steps += 1;
+        assert!(steps < 100, "{}", waits.progress);
+        if waits.again_after >= 1_000 {
+            break waits.progress;
+        }
+    };
+    assert!(
+        progress.contains("to be checked when one of these has ended"),
+        "{progress}"
+    );
+    for id in &jobs {
+        fake.job(*id, &["COMPLETED"], NODE);
+    }
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    fake.job(2_000_000, &["SUSPENDED"], NODE);
+    assert_eq!(
+        fake.waits().waiting_for.len(),
+        1,
+        "the last one was not forgotten"
+    );
+    fake.no_jobs();
+    assert_eq!(fake.settle(), Outcome::Done);
+}
+
+#[test]
+fn a_rung_is_climbed_for_all_jobs_of_the_node_however_many_there_are_elsewhere() {
+    let fake = crowd(1000..1100);
+    fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+    fake.host.config("ladder", "5m signal USR1, 1m cancel");
+    fake.host.deadline_in(Duration::from_secs(360));
+    fake.job(1000, &["RUNNING"], NODE);
+    fake.job(1099, &["RUNNING"], NODE);
+    fake.host.advance(Duration::from_secs(60));
+    let mut deletes = Vec::new();
+    let progress = loop {
+        let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
+            panic!("it has jobs")
+        };
+        deletes.extend(
+            fake.requests()
+                .into_iter()
+                .filter(|line| line.starts_with("DELETE")),
+        );
+        if waits.progress.starts_with("SIGUSR1") {
+            break waits.progress;
+        }
+        assert_eq!(waits.again_after, 250, "{}", waits.progress);
+    };
+    assert!(
+        progress.starts_with("SIGUSR1 sent to 2 jobs; 2 jobs on node-1"),
+        "{progress}"
+    );
+    assert_eq!(
+        deletes,
+        ["DELETE job/1000?signal=SIGUSR1", "DELETE job/1099?signal=SIGUSR1"]
+    );
+}
