@@ -24,8 +24,11 @@ pub(crate) struct Memory {
     /// cluster was looked at.
     #[serde(rename = "h", default, skip_serializing_if = "String::is_empty")]
     pub(crate) here: String,
-    #[serde(rename = "s", default)]
+    #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
     pub(crate) seen: u64,
+    /// Every running job of the cluster was looked at.
+    #[serde(rename = "l", default, skip_serializing_if = "is_false")]
+    pub(crate) looked: bool,
 }
 
 impl Memory {
@@ -37,9 +40,20 @@ impl Memory {
     pub(crate) fn forget_jobs(&mut self) {
         self.here.clear();
         self.seen = 0;
+        self.looked = false;
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }

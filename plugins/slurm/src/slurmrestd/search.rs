@@ -3,7 +3,8 @@
 //! slurmrestd cannot filter jobs by node. Its short list has every job's state, its long one some 5 to 9 KB for each job. So
 //! the long one is only asked for where there are few jobs. Elsewhere each job that runs is asked for by its number, once: a
 //! node that drains gets no new jobs, so a job that was elsewhere stays elsewhere. Those of the node are kept in the memory
-//! and asked for again.
+//! and asked for again. slurmrestd takes seconds for the short list of 50,000 jobs, so it is asked for it again only when
+//! none of these is left.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,16 @@ pub(super) struct Found {
 
 /// All jobs that may be on one of these nodes, which all drain.
 pub(super) fn jobs(server: &Server<'_>, memory: &mut Memory, nodes: &[String]) -> Result<Found, Trouble> {
-    let Some(states) = server.states()? else {
+    if memory.looked {
+        let known = known(server, memory, nodes)?;
+        if !known.is_empty() {
+            return Ok(Found {
+                jobs: known,
+                ..Found::default()
+            });
+        }
+    }
+    let Some(states) = server.states(&[])? else {
         // Slurm before 24.05 has no short list.
         return all(server, nodes);
     };
@@ -60,6 +70,28 @@ fn all(server: &Server<'_>, nodes: &[String]) -> Result<Found, Trouble> {
 fn on(jobs: Vec<Job>, nodes: &[String]) -> Vec<Job> {
     let here = |job: &Job| nodes.iter().any(|node| job.may_run_on(node));
     jobs.into_iter().filter(here).collect()
+}
+
+/// The jobs that were seen on the nodes and are still there.
+fn known(server: &Server<'_>, memory: &mut Memory, nodes: &[String]) -> Result<Vec<Job>, Trouble> {
+    let here = numbers::read(&memory.here);
+    if here.is_empty() {
+        return Ok(Vec::new());
+    }
+    let states = match server.states(&here) {
+        // One of them is over and forgotten: the list of all says which are left.
+        Err(Trouble::NoSuchJob) => return Ok(Vec::new()),
+        states => states?.unwrap_or_default(),
+    };
+    let there = States {
+        there: here
+            .iter()
+            .filter_map(|id| states.there.get_key_value(id))
+            .map(|(id, state)| (*id, state.clone()))
+            .collect(),
+        ..states
+    };
+    by_number(server, memory, nodes, &there).map(|found| found.jobs)
 }
 
 /// By asking for each job that runs.
@@ -94,9 +126,11 @@ fn by_number(
     }
     let from = memory.seen.saturating_add(1);
     memory.here = numbers::write(&here);
+    let unseen = states.there.range(from..).count();
+    memory.looked = unseen == 0;
     Ok(Found {
         jobs: jobs.into_values().collect(),
-        unseen: states.there.range(from..).count(),
+        unseen,
         full: numbers::is_full(&here),
     })
 }

@@ -26,6 +26,8 @@ const REQUEUES: u32 = 45;
 pub(crate) const SECRET: &str = "token";
 /// With the controller away slurmrestd answers after some 10 s: to give up before that would hide why.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// What grows with the cluster may take longer, if the operator's own limit has room for it.
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// A job that is unknown, and one that has ended: there is nothing left to cancel.
 const NO_JOB: [i64; 2] = [2017, 2021];
 
@@ -61,10 +63,14 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// The states of all jobs, hidden partitions included. `None`: this Slurm does not list them.
-    pub(crate) fn states(&self) -> Result<Option<States>, Trouble> {
+    /// The states of these jobs, or where none is named of all, hidden partitions included. `None`: this Slurm does not
+    /// list them.
+    pub(crate) fn states(&self, ids: &[u64]) -> Result<Option<States>, Trouble> {
         let version = self.version.unwrap_or(OLDEST);
-        let response = self.list(version, "jobs/state/", List::States)?;
+        let ids: Vec<String> = ids.iter().map(|id| format!("job_id={id}")).collect();
+        let query = if ids.is_empty() { "" } else { "?" };
+        let path = format!("jobs/state/{query}{}", ids.join("&"));
+        let response = self.list(version, &path, List::States)?;
         if response.status == 404 {
             return Ok(None);
         }
@@ -157,6 +163,7 @@ impl<'a> Server<'a> {
     /// Asks for a list, which may be longer than a response may be.
     fn list(&self, version: u32, path: &str, list: List) -> Result<Response, Trouble> {
         self.request(Method::Get, version, path)
+            .timeout(LIST_TIMEOUT)
             .send()
             .map_err(|error| match error {
                 Error::TooLarge(told) => Trouble::TooLong { list, told },

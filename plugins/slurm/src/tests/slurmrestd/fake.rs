@@ -216,7 +216,7 @@ impl Slurmrestd {
         match (method, what, name) {
             (Method::Get, "nodes", "") => ok(json!({"nodes": in_form(version, &self.nodes)})),
             (Method::Get, "jobs", "") => ok(json!({"jobs": in_form(version, &self.jobs)})),
-            (Method::Get, "jobs", "state/") if version != "39" => ok(json!({"jobs": self.states()})),
+            (Method::Get, "jobs", "state/") if version != "39" => self.states(query),
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
             (Method::Delete, "job", id) => self.cancel(id.parse().unwrap(), query),
@@ -226,12 +226,24 @@ impl Slurmrestd {
         }
     }
 
-    /// The short list, with each task that waits on its own.
-    fn states(&self) -> Vec<Value> {
+    /// The short list, of all or of these jobs, with each task that waits on its own.
+    fn states(&self, query: &str) -> Response {
         let one = |job: &Value| json!({"job_id": job["job_id"].to_string(), "state": job["job_state"]});
-        let waiting =
-            (0..self.waiting).map(|task| json!({"job_id": format!("1_{task}"), "state": ["PENDING"]}));
-        self.jobs.iter().map(one).chain(waiting).collect()
+        if query.is_empty() {
+            let waiting =
+                (0..self.waiting).map(|task| json!({"job_id": format!("1_{task}"), "state": ["PENDING"]}));
+            let all: Vec<Value> = self.jobs.iter().map(one).chain(waiting).collect();
+            return ok(json!({"jobs": all}));
+        }
+        let find = |part: &str| {
+            let id = part.strip_prefix("job_id=").unwrap();
+            self.jobs
+                .iter()
+                .find(|job| job["job_id"].to_string() == id)
+                .map(one)
+        };
+        let found: Vec<Value> = query.split('&').filter_map(find).collect();
+        ok(json!({"jobs": found}))
     }
 
     fn one(&self, id: &str) -> Response {
