@@ -89,6 +89,12 @@ test-real-slurm: tools plugins ## Test only on the real Slurm.
 	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
 	cargo test --locked -p scupper --test real_slurm
 
+.PHONY: test-real-slurm-long
+test-real-slurm-long: tools plugins ## What takes minutes on the real Slurm: 50,000 jobs.
+	@host/testbeds/tools slurm
+	@host/testbeds/slurm/slurm-testbed fetch
+	SCUPPER_LONG=1 cargo test --locked -p scupper --test real_slurm -- --nocapture long_
+
 .PHONY: test-real-openstack
 test-real-openstack: tools plugins ## Test only on the real OpenStack.
 	@host/testbeds/tools openstack

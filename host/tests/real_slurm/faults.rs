@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use scupper_engine::HookPhase;
+use scupper_engine::{HookPhase, StepOutcome};
 
 use crate::rig::{OURS, Rig};
 use crate::testbed::{NODE, Testbed, until};
@@ -53,7 +53,7 @@ async fn trap_08_a_controller_that_is_away_is_said_to_be_and_waited_for() {
     until("it waits again", async || {
         matches!(
             rig.step(HookPhase::BeforeDrain).await,
-            scupper_engine::StepOutcome::Pending { .. }
+            StepOutcome::Pending { .. }
         )
     })
     .await;
@@ -77,7 +77,7 @@ async fn trap_15_a_controller_that_was_just_started_is_not_believed_too_soon() {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(4) {
         let outcome = rig.step(HookPhase::BeforeDrain).await;
-        assert_ne!(outcome, scupper_engine::StepOutcome::Done);
+        assert_ne!(outcome, StepOutcome::Done);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(testbed.node(), format!("draining {OURS}"));
@@ -98,24 +98,65 @@ async fn slurmrestd_that_is_away_is_waited_for() {
     rig.done(HookPhase::BeforeDrain).await;
 }
 
+/// A token of slurm's that has expired.
+fn expired(testbed: &Testbed) -> String {
+    let token = testbed.token("slurm", 1);
+    // It says by itself when it has expired; Slurm looks at whole seconds.
+    std::thread::sleep(Duration::from_secs(2));
+    token
+}
+
 #[tokio::test]
-async fn an_expired_token_is_named_and_a_new_one_is_taken_up() {
+async fn a_token_that_was_never_good_ends_the_drain_before_anything_changes() {
+    let Some(testbed) = Testbed::up("never-good", &[]) else {
+        return;
+    };
+    let token = testbed.folder().join("own-token");
+    for bad in [expired(&testbed), "no.token.at-all".to_owned()] {
+        std::fs::write(&token, bad).unwrap();
+        let rig = Rig::load_with(&testbed, &token, &[]).await;
+        let begun = Instant::now();
+        rig.fails(HookPhase::BeforeCordon, true, "Slurm does not take the token")
+            .await;
+        // The undo does not wait for it either.
+        rig.fails(HookPhase::OnCancel, true, "Slurm does not take the token")
+            .await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(testbed.node().starts_with("idle"), "{}", testbed.node());
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_went_bad_is_waited_for_and_a_new_one_is_taken_up() {
     let Some(testbed) = Testbed::up("expired", &[]) else {
         return;
     };
     let token = testbed.folder().join("own-token");
-    std::fs::write(&token, testbed.token("slurm", 1)).unwrap();
-    let rig = Rig::load_with(&testbed, &token, &[]).await;
-    // It says by itself when it has expired; Slurm looks at whole seconds.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(2) {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    rig.fails(HookPhase::BeforeCordon, false, "Slurm does not take the token")
-        .await;
-    std::fs::write(&token, testbed.token("slurm", 600)).unwrap();
+    let good = testbed.token("slurm", 600);
+    let bad = expired(&testbed);
+    std::fs::write(&token, &good).unwrap();
+    let rig = Rig::load_with(&testbed, &token, &[("token-timeout", "3s")]).await;
+    let job = testbed.submit(300, &[]);
     rig.done(HookPhase::BeforeCordon).await;
-    assert_eq!(testbed.node(), format!("drained {OURS}"));
+    rig.waits().await;
+    std::fs::write(&token, &bad).unwrap();
+    let waits = rig.waits().await;
+    assert!(
+        waits.progress.starts_with("Slurm does not take the token"),
+        "{waits:?}"
+    );
+    std::fs::write(&token, &good).unwrap();
+    assert_eq!(rig.waits().await.waiting_for[0].what, format!("job {job}"));
+    // Not for longer than the operator says.
+    std::fs::write(&token, &bad).unwrap();
+    rig.waits().await;
+    until("the time is over", async || {
+        matches!(
+            rig.step(HookPhase::BeforeDrain).await,
+            StepOutcome::Failed { retry_after: None, message } if message.contains("within 3s")
+        )
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -153,10 +194,7 @@ async fn trap_03_a_node_whose_slurmd_died_is_not_taken_for_quiet() {
     testbed.daemon(&format!("slurmd-{NODE}"), "kill");
     // First it does not respond, then it is down, and its job is put back into the queue while its process runs on.
     until("its job is requeued", async || {
-        assert_ne!(
-            rig.step(HookPhase::BeforeDrain).await,
-            scupper_engine::StepOutcome::Done
-        );
+        assert_ne!(rig.step(HookPhase::BeforeDrain).await, StepOutcome::Done);
         testbed.job(job) == "PENDING"
     })
     .await;

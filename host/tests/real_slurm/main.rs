@@ -13,6 +13,7 @@
 
 mod again;
 mod climbing;
+mod crowded;
 mod draining;
 mod driver;
 #[path = "../support/driver_mode.rs"]
@@ -26,7 +27,10 @@ mod http;
 mod leaks;
 #[path = "../support/limit.rs"]
 mod limit;
+#[path = "../support/long.rs"]
+mod long;
 mod owning;
+mod parts;
 #[path = "../support/proxy.rs"]
 #[expect(dead_code, reason = "the faults of other servers are not used here")]
 mod proxy;

@@ -24,6 +24,8 @@ pub(crate) struct Rig {
     policies: Policies,
     node: Node,
     id: String,
+    /// When it began; absent: at each step.
+    started: Option<Time>,
     deadline: Option<Time>,
     states: Mutex<BTreeMap<HookPhase, Vec<u8>>>,
 }
@@ -87,21 +89,27 @@ impl Rig {
     }
 
     pub(crate) async fn load_with(testbed: &Testbed, token: &Path, config: &[(&str, &str)]) -> Self {
-        let spec = spec(&testbed.url(), token, config);
+        Self::load_spec(spec(&testbed.url(), token, config)).await
+    }
+
+    pub(crate) async fn load_spec(spec: PolicySpec) -> Self {
         let policies = Policies::load(&runtime(), &[spec], Arc::new(NoCluster("nobody is asked"))).await;
         Self {
             policies: policies.unwrap_or_else(|error| panic!("{error:?}")),
             node: node(),
             id: "drain-uid".to_owned(),
+            started: None,
             deadline: None,
             states: Mutex::default(),
         }
     }
 
-    /// The drain must have ended so long from now.
+    /// The drain began now, and must have ended so long from now.
     pub(crate) fn deadline_in(&mut self, left: Duration) {
         let left = u64::try_from(left.as_millis()).unwrap();
-        self.deadline = Some(Time::from_millis(Clock::System.now().as_millis() + left));
+        let now = Clock::System.now();
+        self.started = Some(now);
+        self.deadline = Some(Time::from_millis(now.as_millis() + left));
     }
 
     /// Another drain of the same node, or the uncordon after it.
@@ -124,7 +132,7 @@ impl Rig {
             id: &self.id,
             name: "maintenance",
             trigger: "test",
-            started: now,
+            started: self.started.unwrap_or(now),
             found_drained: false,
             held: false,
             deadline: self.deadline,

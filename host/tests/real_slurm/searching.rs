@@ -2,6 +2,8 @@
 //! what it was told. And what the node's Events tell of all that.
 
 use scupper_simulator::api::objects;
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
@@ -20,8 +22,9 @@ fn policy(url: &str, token: &std::path::Path) -> serde_json::Value {
             "url": url,
             "slurm-node-table": format!("{WORKER}={NODE}"),
             "poll-seconds": "1",
-            // Both are due at once, as a drain has three minutes: a signal that does no harm, and then the end.
+            // A drain has three minutes: a signal that does no harm at once, and the end soon.
             "ladder": "200s signal CONT, 190s cancel",
+            "ladder-too-long": "scale",
         },
         "grants": {
             "events": ["node"],
@@ -45,11 +48,11 @@ fn told_on_the_node(node: &Node) {
             2,
         ),
         (
-            "Warning SlurmJobsSignalled: policy slurm: near the deadline of drain-1: SIGCONT sent to 1 jobs (",
+            "Warning SlurmJobsSignalled: policy slurm: near the deadline of drain-1: SIGCONT sent to 1 job (",
             1,
         ),
         (
-            "Warning SlurmJobsCancelled: policy slurm: near the deadline of drain-1: 1 jobs cancelled (",
+            "Warning SlurmJobsCancelled: policy slurm: near the deadline of drain-1: 1 job cancelled (",
             1,
         ),
         ("Warning Slurm", 2),
@@ -82,15 +85,16 @@ async fn no_token_is_found_wherever_one_looks() {
     assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
     assert_eq!(testbed.job(job), "CANCELLED", "{}", node.told());
     assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
-    // A token that Slurm does not take, and then a good one again.
+    // A token that Slurm does not take refuses the drain; then there is a good one again.
     let wrong: String = first.chars().rev().collect();
     std::fs::write(&file, &wrong).unwrap();
     node.apply(pod("cart-2"));
     node.begin("drain-2");
     node.tells("Slurm does not take the token").await;
+    assert_eq!(node.ends("drain-2").await, "Failed", "{}", node.told());
     let second = testbed.token("slurm", 601);
     std::fs::write(&file, &second).unwrap();
-    assert_eq!(node.ends("drain-2").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.drain("drain-3").await, "Succeeded", "{}", node.told());
     assert_eq!(node.give_back("uncordon-2").await, "Succeeded", "{}", node.told());
     told_on_the_node(&node);
 
@@ -113,4 +117,28 @@ async fn no_token_is_found_wherever_one_looks() {
     // The server's own words came through, without what it was told.
     let told = node.told();
     assert!(told.contains("[secret token]"), "{told}");
+}
+
+#[tokio::test]
+async fn in_the_driver_a_bad_token_fails_the_event_at_once_and_nothing_is_changed() {
+    let Some(testbed) = Testbed::up("refused", &[]) else {
+        return;
+    };
+    let file = testbed.folder().join("token-of-the-driver");
+    std::fs::write(&file, "no.token.at-all").unwrap();
+    let setup = Setup {
+        node: WORKER,
+        policy: policy(&testbed.url(), &file),
+        objects: Vec::new(),
+    };
+    let node = Node::start(setup, Captured::default()).await;
+    testbed.submit(600, &[]);
+    let begun = Instant::now();
+    assert_eq!(node.drain("drain-1").await, "Failed", "{}", node.told());
+    // The drain has three minutes, and an undo fifteen seconds.
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}\n{}", begun.elapsed(), node.told());
+    let told = node.told();
+    assert!(told.contains("Slurm does not take the token"), "{told}");
+    assert!(!node.is_cordoned() && !told.contains("the node is cordoned"), "{told}");
+    assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
 }

@@ -196,6 +196,12 @@ impl Node {
         }
     }
 
+    /// The node is unschedulable.
+    pub(crate) fn is_cordoned(&self) -> bool {
+        let nodes = self.api.store().list("nodes");
+        nodes.iter().any(|node| node["spec"]["unschedulable"] == true)
+    }
+
     /// It has told people this.
     pub(crate) async fn tells(&self, words: &str) {
         self.until(words, || self.told().contains(words)).await;

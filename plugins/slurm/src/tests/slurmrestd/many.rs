@@ -132,7 +132,6 @@ fn a_list_that_is_too_long_says_what_to_set_and_proves_nothing() {
         ("GET job/1000", "can only list the jobs of one array"),
     ] {
         let fake = crowd(1000..1001);
-        let fake = crowd(1000..1001);
         fake.serves(&[44]);
         fake.fault(begins, false, || {
             Err(Error::TooLarge("limits: {response: 16Mi}".to_owned()))

@@ -1,0 +1,99 @@
+//! Jobs of several parts and of several nodes: a node is not given up while a part of one runs on it.
+
+use scupper_engine::{HookPhase, StepOutcome};
+
+use crate::rig::Rig;
+use crate::testbed::{NODE, Testbed, until};
+
+const OTHER: &str = "slurm-worker-1";
+
+fn on(node: &str) -> String {
+    format!("--nodelist={node}")
+}
+
+/// Submits it, and waits until it runs as a whole. `parts`: jobs that Slurm has for it.
+async fn submit(testbed: &Testbed, options: &[&str], parts: usize) -> u64 {
+    let ask = [
+        "sbatch",
+        "--parsable",
+        "--chdir=/tmp",
+        "--output=/dev/null",
+        "-n1",
+    ];
+    let job: u64 = testbed.client(&[&ask[..], options].concat()).parse().unwrap();
+    until("all of it runs", async || {
+        let running = testbed.client(&["squeue", "-h", "-t", "running", "-o", "%i"]);
+        running.lines().count() == parts
+    })
+    .await;
+    job
+}
+
+/// It waits for a job, whatever Slurm says of the node.
+async fn waits_for(rig: &Rig, job: u64) {
+    let waits = rig.waits().await;
+    let names: Vec<_> = waits.waiting_for.iter().map(|on| on.what.as_str()).collect();
+    assert_eq!(names, [format!("job {job}")], "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_part_of_a_heterogeneous_job_holds_its_node_and_no_other() {
+    let Some(testbed) = Testbed::up("heterogeneous", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    // Its first part is elsewhere; the drained node has the second.
+    let (first, second) = (on(OTHER), on(NODE));
+    let job = submit(&testbed, &[&first, ":", "-n1", &second, "--wrap=sleep 600"], 2).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    waits_for(&rig, job + 1).await;
+    // Suspended, it is there all the same, though Slurm calls the node drained.
+    testbed.client(&["scontrol", "suspend", &job.to_string()]);
+    waits_for(&rig, job + 1).await;
+    testbed.client(&["scontrol", "resume", &job.to_string()]);
+    testbed.client(&["scancel", &job.to_string()]);
+    rig.done(HookPhase::BeforeDrain).await;
+}
+
+#[tokio::test]
+async fn a_job_of_two_nodes_holds_both_until_its_epilog_is_through() {
+    let Some(testbed) = Testbed::up("two-nodes", &["--epilog", "3"]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    // Its script runs on the other node; on the drained one it has a place, and no process.
+    let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    waits_for(&rig, job).await;
+    testbed.client(&["scancel", &job.to_string()]);
+    let mut completing = false;
+    loop {
+        let state = testbed.job(job);
+        let outcome = rig.step(HookPhase::BeforeDrain).await;
+        completing |= state == "COMPLETING";
+        if outcome == StepOutcome::Done {
+            break;
+        }
+        tokio::time::sleep(crate::rig::POLL / 4).await;
+    }
+    assert!(
+        completing && testbed.job(job) == "CANCELLED",
+        "{}",
+        testbed.job(job)
+    );
+}
+
+#[tokio::test]
+async fn a_job_that_gave_a_node_back_holds_it_no_more() {
+    let Some(testbed) = Testbed::up("shrunk", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    waits_for(&rig, job).await;
+    let (id, left) = (format!("JobId={job}"), format!("NodeList={OTHER}"));
+    testbed.client(&["scontrol", "update", &id, &left]);
+    rig.done(HookPhase::BeforeDrain).await;
+    assert_eq!(testbed.job(job), "RUNNING", "on the other node");
+}
