@@ -3,9 +3,11 @@
 use scupper_engine::{HookPhase, StepOutcome};
 
 use crate::rig::Rig;
-use crate::testbed::{NODE, Testbed, until};
+use crate::testbed::{NODE as FIRST, Testbed, until};
 
-const OTHER: &str = "slurm-worker-1";
+/// The node that is drained: the script of a job runs on the first of its nodes, and this is the second.
+const SECOND: &str = "slurm-worker-1";
+const TABLE: (&str, &str) = ("slurm-node-table", "worker-1=slurm-worker-1");
 
 fn on(node: &str) -> String {
     format!("--nodelist={node}")
@@ -41,9 +43,9 @@ async fn a_part_of_a_heterogeneous_job_holds_its_node_and_no_other() {
     let Some(testbed) = Testbed::up("heterogeneous", &[]) else {
         return;
     };
-    let rig = Rig::load(&testbed, &[]).await;
+    let rig = Rig::load(&testbed, &[TABLE]).await;
     // Its first part is elsewhere; the drained node has the second.
-    let (first, second) = (on(OTHER), on(NODE));
+    let (first, second) = (on(FIRST), on(SECOND));
     let job = submit(&testbed, &[&first, ":", "-n1", &second, "--wrap=sleep 600"], 2).await;
     rig.done(HookPhase::BeforeCordon).await;
     waits_for(&rig, job + 1).await;
@@ -60,22 +62,18 @@ async fn a_job_of_two_nodes_holds_both_until_its_epilog_is_through() {
     let Some(testbed) = Testbed::up("two-nodes", &["--epilog", "3"]) else {
         return;
     };
-    let rig = Rig::load(&testbed, &[]).await;
-    // Its script runs on the other node; on the drained one it has a place, and no process.
+    let rig = Rig::load(&testbed, &[TABLE]).await;
+    // Its script runs on the other node. On the drained one it has a place, and no process.
     let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
     rig.done(HookPhase::BeforeCordon).await;
     waits_for(&rig, job).await;
     testbed.client(&["scancel", &job.to_string()]);
     let mut completing = false;
-    loop {
-        let state = testbed.job(job);
-        let outcome = rig.step(HookPhase::BeforeDrain).await;
-        completing |= state == "COMPLETING";
-        if outcome == StepOutcome::Done {
-            break;
-        }
-        tokio::time::sleep(crate::rig::POLL / 4).await;
-    }
+    until("it is drained", async || {
+        completing |= testbed.job(job) == "COMPLETING";
+        rig.step(HookPhase::BeforeDrain).await == StepOutcome::Done
+    })
+    .await;
     assert!(
         completing && testbed.job(job) == "CANCELLED",
         "{}",
@@ -88,11 +86,11 @@ async fn a_job_that_gave_a_node_back_holds_it_no_more() {
     let Some(testbed) = Testbed::up("shrunk", &[]) else {
         return;
     };
-    let rig = Rig::load(&testbed, &[]).await;
+    let rig = Rig::load(&testbed, &[TABLE]).await;
     let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
     rig.done(HookPhase::BeforeCordon).await;
     waits_for(&rig, job).await;
-    let (id, left) = (format!("JobId={job}"), format!("NodeList={OTHER}"));
+    let (id, left) = (format!("JobId={job}"), format!("NodeList={FIRST}"));
     testbed.client(&["scontrol", "update", &id, &left]);
     rig.done(HookPhase::BeforeDrain).await;
     assert_eq!(testbed.job(job), "RUNNING", "on the other node");

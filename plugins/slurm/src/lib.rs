@@ -9,7 +9,8 @@ mod settings;
 mod slurmrestd;
 
 use scupper_sdk::{
-    Call, Description, Draft, Drain, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem, description,
+    Call, Description, Draft, Drain, Finding, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem,
+    Surroundings, description,
 };
 use settings::{Hold, Settings, Way};
 
@@ -18,7 +19,7 @@ const WAVE: &str = "slurm";
 
 struct Slurm;
 
-scupper_sdk::export!(Slurm with planner, hooks);
+scupper_sdk::export!(Slurm with planner, hooks, surroundings);
 
 impl Policy for Slurm {
     fn describe() -> Description {
@@ -84,6 +85,19 @@ impl Hooks for Slurm {
         match settings.way {
             Way::Operator => operator::step(call, &settings, &workers),
             Way::Slurmrestd => slurmrestd::step(call, &settings, &workers),
+        }
+    }
+}
+
+impl Surroundings for Slurm {
+    /// Through slurm-operator there is nothing to ask that a policy could reach.
+    fn check(node: Option<&Node>) -> Vec<Finding> {
+        match Settings::read() {
+            Ok(settings) if settings.way == Way::Slurmrestd => {
+                slurmrestd::check::look(&settings.slurmrestd, node)
+            }
+            Ok(_) => Vec::new(),
+            Err(problems) => vec![Finding::error("configuration", first_message(problems), "")],
         }
     }
 }

@@ -189,6 +189,7 @@ mod tests {
             trigger: String::new(),
             started: 1_000_000,
             found_drained: false,
+            held: false,
             deadline,
             now: 1_000_000,
         }

@@ -1,6 +1,7 @@
 //! The way through slurmrestd: for clusters without slurm-operator, and for what it cannot say, such as which jobs run
 //! and when they end.
 
+pub(crate) mod check;
 mod climb;
 mod drain;
 mod hostlist;
@@ -79,5 +80,5 @@ fn names(call: &Call, settings: &Settings, workers: &[&Pod]) -> Result<Vec<Strin
         let own = workers.iter().filter(|pod| pod.uid == *uid);
         return Ok(own.map(|pod| naming::of_pod(&call.node, pod)).collect());
     }
-    slurmrestd.naming.names(&slurmrestd.table, call, workers)
+    slurmrestd.naming.names(&slurmrestd.table, &call.node, workers)
 }

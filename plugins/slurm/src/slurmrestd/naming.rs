@@ -1,6 +1,6 @@
 //! What Slurm calls the node that is drained.
 
-use scupper_sdk::{Call, Node, Pod};
+use scupper_sdk::{Node, Pod};
 
 /// Where the name of the Slurm node comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,10 +40,9 @@ impl Naming {
     pub(crate) fn names(
         &self,
         table: &[(String, String)],
-        call: &Call,
+        node: &Node,
         workers: &[&Pod],
     ) -> Result<Vec<String>, String> {
-        let node = &call.node;
         if let Some((_, name)) = table.iter().find(|(known, _)| *known == node.name) {
             return Ok(vec![name.clone()]);
         }

@@ -21,7 +21,7 @@ pub(crate) const NEWEST: u32 = 44;
 /// Versions that can read and not drain.
 const TOO_OLD: [u32; 4] = [38, 37, 36, 35];
 /// The version that can put a job back into the queue.
-const REQUEUES: u32 = 45;
+pub(crate) const REQUEUES: u32 = 45;
 /// What the operator calls the token.
 pub(crate) const SECRET: &str = "token";
 /// With the controller away slurmrestd answers after some 10 s: to give up before that would hide why.
@@ -104,14 +104,27 @@ impl<'a> Server<'a> {
         if let (Some(reason), Some(fields)) = (reason, body.as_object_mut()) {
             fields.insert("reason".to_owned(), Value::from(reason));
         }
+        self.update(node, &body)
+    }
+
+    fn update(&self, node: &str, body: &Value) -> Result<(), Trouble> {
+        let path = format!("node/{}", escaped(node));
+        let version = self.version.unwrap_or(OLDEST);
         let request = self
-            .request(
-                Method::Post,
-                self.version.unwrap_or(OLDEST),
-                &format!("node/{}", escaped(node)),
-            )
+            .request(Method::Post, version, &path)
             .json_body(body.to_string());
         read(&request.send()?).map(drop)
+    }
+
+    /// The token's user may change this node. Nothing is changed: the update has nothing in it.
+    pub(crate) fn may_change(&self, node: &str) -> Result<(), Trouble> {
+        self.update(node, &json!({}))
+    }
+
+    /// It serves this version.
+    pub(crate) fn serves(&self, version: u32) -> bool {
+        self.get(version, "ping/")
+            .is_ok_and(|response| response.status != 404)
     }
 
     /// Cancels a job, or sends its processes a signal.

@@ -262,6 +262,9 @@ impl Slurmrestd {
         let Some(node) = self.nodes.iter_mut().find(|node| node["name"] == name) else {
             return error(500, 2018, "Invalid node name specified");
         };
+        if body == &json!({}) {
+            return ok(json!({}));
+        }
         // As the real one: the reason is changed even where the state is refused.
         if let Some(reason) = body.get("reason") {
             node["reason"] = reason.clone();

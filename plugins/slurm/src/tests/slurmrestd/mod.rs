@@ -1,5 +1,6 @@
 //! The way through slurmrestd.
 
+mod checking;
 mod climbing;
 mod configuration;
 mod draining;

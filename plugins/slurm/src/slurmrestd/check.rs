@@ -1,0 +1,168 @@
+//! Whether a drain could succeed, for `scupper doctor` and for the driver when it loads the policy. Nothing is changed.
+
+use scupper_sdk::{Finding, Node, count};
+
+use super::naming::Naming;
+use super::node::SlurmNode;
+use super::server::{REQUEUES, Server};
+use super::settings::Slurmrestd;
+use super::trouble::Trouble;
+use super::words;
+use crate::slurmrestd::ladder::Action;
+
+/// What one entry takes in the lists that grow with the cluster, at most.
+const BYTES_OF_NODE: usize = 3_000;
+const BYTES_OF_STATE: usize = 90;
+const BYTES_OF_JOB: usize = 9_000;
+
+const TOKEN: &str = "token";
+const RIGHTS: &str = "rights";
+const NODE_NAME: &str = "node name";
+const LIMITS: &str = "response limit";
+
+/// Looks at all that a drain needs of slurmrestd.
+pub(crate) fn look(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
+    let mut server = Server::new(settings, None);
+    let nodes = match server.nodes() {
+        Ok(nodes) => nodes,
+        Err(trouble) => return vec![failed(&trouble)],
+    };
+    let version = server.version.unwrap_or_default();
+    let mut findings = vec![
+        Finding::ok(TOKEN, "Slurm takes it"),
+        Finding::ok("API version", format!("slurmrestd serves v0.0.{version}")),
+        listed(nodes.len(), "node", BYTES_OF_NODE),
+    ];
+    let found = node.map(|node| in_slurm(settings, node, &nodes, &mut findings));
+    // Any node shows the right.
+    findings.extend(found.flatten().or(nodes.first()).map(|node| right(&server, node)));
+    findings.push(jobs(&server));
+    findings.extend(ladder(settings, &server));
+    findings
+}
+
+/// What stands in the way of everything else.
+fn failed(trouble: &Trouble) -> Finding {
+    let (subject, fix) = match trouble {
+        Trouble::Token(_) => (
+            TOKEN,
+            "write a token of an operator to the file of the secret `token`: scontrol token username=slurm lifespan=86400",
+        ),
+        Trouble::NotAllowed(_) => (
+            RIGHTS,
+            "sacctmgr modify user where name=NAME set adminlevel=operator",
+        ),
+        Trouble::TooOld(_) | Trouble::NoVersion | Trouble::NotServed(_) => ("API version", ""),
+        Trouble::TooLong { .. } => (LIMITS, ""),
+        Trouble::NoController(_) => ("slurmctld", "scontrol ping"),
+        Trouble::NotGranted(_) => ("grants", ""),
+        _ => ("slurmrestd", ""),
+    };
+    Finding::error(subject, trouble.to_string(), fix)
+}
+
+/// The node as Slurm has it.
+fn in_slurm<'a>(
+    settings: &Slurmrestd,
+    node: &Node,
+    nodes: &'a [SlurmNode],
+    findings: &mut Vec<Finding>,
+) -> Option<&'a SlurmNode> {
+    if settings.naming == Naming::Pods {
+        findings.push(Finding::ok(
+            NODE_NAME,
+            "each Slurm pod has its own; a drain finds it",
+        ));
+        return None;
+    }
+    let names = settings.naming.names(&settings.table, node, &[]);
+    let missing = match names.as_deref() {
+        Ok([name, ..]) => match nodes.iter().find(|known| known.name == *name) {
+            Some(found) => {
+                findings.push(standing(found));
+                return Some(found);
+            }
+            None => format!("{name} is not among Slurm's {}", count(nodes.len(), "node")),
+        },
+        Ok([]) => return None,
+        Err(missing) => missing.clone(),
+    };
+    findings.push(if settings.ignores_unknown {
+        let message = format!("{missing}: it is drained without Slurm, as `not-in-slurm` says");
+        Finding::warning(NODE_NAME, message, "")
+    } else {
+        let fix = "set `slurm-node` or `slurm-node-table`, or `not-in-slurm` to `ignore`";
+        Finding::error(NODE_NAME, missing, fix)
+    });
+    None
+}
+
+fn standing(node: &SlurmNode) -> Finding {
+    let message = match node.reason.trim() {
+        "" => format!("{} is {} in Slurm", node.name, node.state()),
+        reason => format!("{} is {} in Slurm: {reason}", node.name, node.state()),
+    };
+    if node.is_draining() || node.is_out_of_service() {
+        let fix = format!(
+            "if that is over: scontrol update NodeName={} State=RESUME",
+            node.name
+        );
+        return Finding::warning(NODE_NAME, message, fix);
+    }
+    Finding::ok(NODE_NAME, message)
+}
+
+/// An update that updates nothing is refused where an update would be.
+fn right(server: &Server<'_>, node: &SlurmNode) -> Finding {
+    match server.may_change(&node.name) {
+        Ok(()) => Finding::ok(RIGHTS, "the token's user may change nodes"),
+        Err(trouble) => failed(&trouble),
+    }
+}
+
+/// The lists of jobs that a drain asks for.
+fn jobs(server: &Server<'_>) -> Finding {
+    let listed = match server.states(&[]) {
+        Ok(Some(states)) => Ok(listed(states.listed, "job", BYTES_OF_STATE)),
+        Ok(None) => server.jobs().map(|jobs| listed(jobs.len(), "job", BYTES_OF_JOB)),
+        Err(trouble) => Err(trouble),
+    };
+    listed.unwrap_or_else(|trouble| failed(&trouble))
+}
+
+fn listed(number: usize, one: &str, bytes: usize) -> Finding {
+    let message = format!(
+        "{} listed, with up to {bytes} bytes for each; `limits.response` holds {} by default",
+        count(number, one),
+        (4_usize << 20).checked_div(bytes).unwrap_or_default()
+    );
+    Finding::ok(LIMITS, message)
+}
+
+/// Rungs that this Slurm cannot climb, and drains that are too short.
+fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
+    const LADDER: &str = "ladder";
+    let Some(first) = settings.ladder.first() else {
+        return Vec::new();
+    };
+    let length = words::length(first.before);
+    let shorter = if settings.scales_ladder {
+        "shorten it"
+    } else {
+        "are refused"
+    };
+    let mut findings = vec![Finding::ok(
+        LADDER,
+        format!("it begins {length} before the deadline; drains with less time {shorter}"),
+    )];
+    let requeues = settings.ladder.iter().any(|rung| rung.action == Action::Requeue);
+    if requeues && !server.serves(REQUEUES) {
+        let message = format!("this slurmrestd has no v0.0.{REQUEUES}, so it cannot requeue a job");
+        findings.push(Finding::warning(
+            LADDER,
+            message,
+            "take `requeue` out of `ladder`",
+        ));
+    }
+    findings
+}

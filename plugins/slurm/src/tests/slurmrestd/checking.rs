@@ -1,0 +1,187 @@
+//! What is found before the first drain.
+
+use scupper_sdk::{Finding, Severity, http};
+
+use super::fake::{Fake, NODE, OURS, error};
+use crate::Slurm;
+
+/// `severity subject: message`
+fn lines(findings: Vec<Finding>) -> Vec<String> {
+    let line = |finding: Finding| {
+        let severity = match finding.severity {
+            Severity::Ok => "Ok",
+            Severity::Warning => "Warning",
+            Severity::Error => "Error",
+        };
+        format!("{severity} {}: {}", finding.subject, finding.message)
+    };
+    findings.into_iter().map(line).collect()
+}
+
+#[test]
+fn all_is_well_and_nothing_was_changed() {
+    let fake = Fake::busy();
+    fake.host.config("ladder", "15m signal USR1, 1m cancel");
+    let before = (fake.state(NODE), fake.reason(NODE));
+    let findings = fake.host.check::<Slurm>();
+    assert!(
+        findings.iter().all(|finding| finding.severity == Severity::Ok),
+        "{findings:?}"
+    );
+    let subjects: Vec<&str> = findings.iter().map(|finding| finding.subject.as_str()).collect();
+    assert_eq!(
+        subjects,
+        [
+            "token",
+            "API version",
+            "response limit",
+            "node name",
+            "rights",
+            "response limit",
+            "ladder"
+        ]
+    );
+    assert_eq!((fake.state(NODE), fake.reason(NODE)), before);
+    let changes: Vec<String> = fake
+        .requests()
+        .into_iter()
+        .filter(|line| !line.starts_with("GET "))
+        .collect();
+    assert_eq!(changes, ["POST node/node-1 null null"], "an update of nothing");
+    assert_eq!(fake.host.events(), [] as [String; 0]);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_do() {
+    for (begins, answer, subject, words, fix) in [
+        (
+            "GET nodes/",
+            (511, 1007, "Protocol authentication error"),
+            "token",
+            "does not take the token",
+            "scontrol token",
+        ),
+        (
+            "GET nodes/",
+            (502, 1800, "connect failure"),
+            "slurmctld",
+            "cannot be reached",
+            "scontrol ping",
+        ),
+        (
+            "POST",
+            (500, 2010, "Invalid user id"),
+            "rights",
+            "only Slurm's operators may",
+            "adminlevel=operator",
+        ),
+    ] {
+        let fake = Fake::new();
+        fake.serves(&[44]);
+        let (status, number, text) = answer;
+        fake.fault(begins, false, move || Ok(error(status, number, text)));
+        let findings = fake.host.check::<Slurm>();
+        let found = findings
+            .iter()
+            .find(|finding| finding.severity == Severity::Error)
+            .unwrap();
+        assert_eq!(found.subject, subject, "{findings:?}");
+        assert!(
+            found.message.contains(words) && found.fix.contains(fix),
+            "{found:?}"
+        );
+    }
+    for (begins, words) in [
+        ("GET nodes/", "all nodes"),
+        ("GET jobs/state/", "states of all jobs"),
+    ] {
+        let fake = Fake::new();
+        fake.serves(&[44]);
+        fake.fault(begins, false, || {
+            Err(http::Error::TooLarge("limits: {response: 16Mi}".to_owned()))
+        });
+        let found = lines(fake.host.check::<Slurm>());
+        assert!(
+            found
+                .iter()
+                .any(|line| line.starts_with("Error response limit: ") && line.contains(words)),
+            "{found:?}"
+        );
+    }
+    let fake = Fake::new();
+    fake.serves(&[36, 38]);
+    let found = lines(fake.host.check::<Slurm>());
+    assert!(found.len() == 1 && found[0].starts_with("Error API version: slurmrestd serves v0.0.38 at most"));
+}
+
+#[test]
+fn the_node_is_looked_up_where_one_is_named() {
+    let of = |keys: &[(&str, &str)]| {
+        let fake = Fake::new();
+        for (key, value) in keys {
+            fake.host.config(key, value);
+        }
+        let found = lines(fake.host.check::<Slurm>());
+        found
+            .into_iter()
+            .find(|line| line.contains(" node name: "))
+            .unwrap()
+    };
+    assert_eq!(of(&[]), "Ok node name: node-1 is idle in Slurm");
+    let table = ("slurm-node-table", "node-1=gpu-99");
+    assert_eq!(
+        of(&[table]),
+        "Error node name: gpu-99 is not among Slurm's 2 nodes"
+    );
+    assert!(of(&[table, ("not-in-slurm", "ignore")]).starts_with("Warning node name: gpu-99 is not"));
+    assert_eq!(
+        of(&[("slurm-node", "label:nope")]),
+        "Error node name: it has no label nope"
+    );
+    assert!(of(&[("slurm-node", "pods")]).starts_with("Ok node name: each Slurm pod"));
+
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
+    let found = lines(fake.host.check::<Slurm>());
+    assert!(found.contains(&"Warning node name: node-1 is idle+drain in Slurm: bad disk".to_owned()));
+    let found = lines(fake.host.check_without_node::<Slurm>());
+    assert!(
+        found
+            .iter()
+            .all(|line| line.starts_with("Ok ") && !line.contains("node name")),
+        "{found:?}"
+    );
+    assert_eq!(fake.reason(NODE), "bad disk");
+    assert_ne!(fake.reason(NODE), OURS);
+}
+
+#[test]
+fn a_rung_that_this_slurm_cannot_climb_is_a_warning() {
+    let fake = Fake::new();
+    fake.host.config("ladder", "15m requeue");
+    let found = lines(fake.host.check::<Slurm>());
+    assert!(
+        found.contains(
+            &"Warning ladder: this slurmrestd has no v0.0.45, so it cannot requeue a job".to_owned()
+        )
+    );
+    fake.serves(&[44, 45]);
+    let found = lines(fake.host.check::<Slurm>());
+    assert!(found.iter().all(|line| line.starts_with("Ok ")), "{found:?}");
+    assert!(found.contains(
+        &"Ok ladder: it begins 15m before the deadline; drains with less time are refused".to_owned()
+    ));
+}
+
+#[test]
+fn through_slurm_operator_nothing_is_asked() {
+    let fake = Fake::new();
+    fake.host.config("way", "operator");
+    fake.host.config("url", "");
+    let found = fake.host.check::<Slurm>();
+    assert!(
+        found.iter().all(|finding| finding.subject == "configuration"),
+        "{found:?}"
+    );
+    assert!(fake.requests().is_empty());
+}
