@@ -35,7 +35,12 @@ pub(crate) fn look(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
     ];
     let found = node.map(|node| in_slurm(settings, node, &nodes, &mut findings));
     // Any node shows the right.
-    findings.extend(found.flatten().or(nodes.first()).map(|node| right(&server, node)));
+    findings.extend(
+        found
+            .flatten()
+            .or_else(|| nodes.first())
+            .map(|node| right(&server, node)),
+    );
     findings.push(jobs(&server));
     findings.extend(ladder(settings, &server));
     findings

@@ -237,21 +237,14 @@ impl Slurmrestd {
         }
         let find = |part: &str| {
             let id = part.strip_prefix("job_id=").unwrap();
-            self.jobs
-                .iter()
-                .find(|job| job["job_id"].to_string() == id)
-                .map(one)
+            self.jobs.iter().find(|job| is(job, id)).map(one)
         };
         let found: Vec<Value> = query.split('&').filter_map(find).collect();
         ok(json!({"jobs": found}))
     }
 
     fn one(&self, id: &str) -> Response {
-        let found: Vec<&Value> = self
-            .jobs
-            .iter()
-            .filter(|job| job["job_id"].to_string() == id)
-            .collect();
+        let found: Vec<&Value> = self.jobs.iter().filter(|job| is(job, id)).collect();
         if found.is_empty() {
             return error(404, 2017, "Invalid job id specified");
         }
@@ -324,6 +317,11 @@ fn in_form(version: &str, objects: &[Value]) -> Vec<Value> {
         }
     }
     objects
+}
+
+/// It is the job of this number.
+fn is(job: &Value, id: &str) -> bool {
+    id.parse().is_ok_and(|id: u64| job["job_id"] == id)
 }
 
 /// What every request must be like.
