@@ -54,11 +54,14 @@ fn they_are_read_without_a_problem() {
 fn the_yaml_in_the_readmes_of_policies_loads() {
     let built = policies();
     let mut failed = Vec::new();
-    for (policy, readme, least) in [(
-        "openstack",
-        include_str!("../../../plugins/openstack/README.md"),
-        2,
-    )] {
+    for (policy, readme, least) in [
+        (
+            "openstack",
+            include_str!("../../../plugins/openstack/README.md"),
+            2,
+        ),
+        ("slurm", include_str!("../../../plugins/slurm/README.md"), 4),
+    ] {
         let blocks: Vec<&str> = readme
             .split("```yaml\n")
             .skip(1)
