@@ -30,7 +30,7 @@ pub(super) enum ExchangeError {
     #[error("the connection was closed before the request: {0}")]
     NotSent(String),
     /// It went away, or answered what is no HTTP.
-    #[error("no whole response: {0}")]
+    #[error("{0}")]
     Broken(String),
     /// A body that nobody could look through for secrets.
     #[error("the response has the content encoding `{0}`, which was not asked for")]

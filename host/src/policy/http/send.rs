@@ -121,7 +121,7 @@ impl Requests {
 fn late(wall: Duration, sent: bool) -> Error {
     let limit = format!("within {} s", wall.as_secs_f32());
     if sent {
-        Error::Timeout(format!("no whole response {limit}"))
+        Error::Timeout(format!("not complete {limit}"))
     } else {
         Error::Unreachable(format!("no connection {limit}; nothing was sent"))
     }

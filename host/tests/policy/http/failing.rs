@@ -38,7 +38,11 @@ async fn an_answer_that_is_not_whole_is_told_as_sent() {
         "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
     ] {
         let told = told(move |_| say(text)).await;
-        assert!(told.starts_with("no whole answer: "), "{text:?}: {told}");
+        let why = told.strip_prefix("no whole answer: ");
+        assert!(
+            why.is_some_and(|why| !why.is_empty() && !why.contains("whole")),
+            "said once: {text:?}: {told}"
+        );
     }
 }
 
@@ -51,10 +55,7 @@ async fn a_slow_answer_is_told_as_sent() {
         "HTTP/1.1 100 Continue\r\n\r\n",
     ] {
         let told = told(move |_| say_and_stall(text)).await;
-        assert_eq!(
-            told, "no answer in time: no whole response within 0.7 s",
-            "{text:?}"
-        );
+        assert_eq!(told, "no answer in time: not complete within 0.7 s", "{text:?}");
     }
 }
 
@@ -160,9 +161,9 @@ async fn a_policy_may_wait_shorter_but_not_longer() {
     let loaded = rig.load().await;
     let get = format!("GET {origin}/");
     let told = loaded.tell(&[&get, "timeout 250", "send"]).await;
-    assert_eq!(told, "no answer in time: no whole response within 0.25 s");
+    assert_eq!(told, "no answer in time: not complete within 0.25 s");
     let told = loaded.tell(&[&get, "timeout 60000", "send"]).await;
-    assert_eq!(told, "no answer in time: no whole response within 0.6 s");
+    assert_eq!(told, "no answer in time: not complete within 0.6 s");
     let told = loaded.tell(&[&get, "timeout 0", "send"]).await;
     assert_eq!(told, "invalid request: a timeout of nothing leaves no time");
 }

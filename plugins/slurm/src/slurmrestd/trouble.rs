@@ -156,7 +156,7 @@ impl fmt::Display for Trouble {
             ),
             Self::NoSuchNode(told) => write!(f, "no such node in Slurm: {told}"),
             Self::NoController(told) => write!(f, "Slurm's controller cannot be reached: {told}"),
-            Self::Unsure(told) => write!(f, "no answer, so it is looked at again: {told}"),
+            Self::Unsure(told) => write!(f, "{told}; Slurm is asked again"),
             Self::NotSent(told) | Self::NotGranted(told) => f.write_str(told),
             Self::Refused(told) => write!(f, "Slurm refuses: {told}"),
             Self::NoSuchJob => f.write_str("no such job in Slurm"),

@@ -283,7 +283,7 @@ fn an_answer_that_was_lost_is_asked_for_again() {
     let fake = climber("5m signal USR1");
     fake.host.advance(25 * MINUTE);
     fake.fault("DELETE", true, || Ok(error(504, 5004, "Socket timed out")));
-    fake.fails(Phase::BeforeDrain, false, "no answer");
+    fake.fails(Phase::BeforeDrain, false, "Slurm is asked again");
     changes(&fake);
     fake.waits();
     assert_eq!(

@@ -152,7 +152,7 @@ fn trap_07_no_answer_means_look_again_then_repeat() {
         for has_effect in [true, false] {
             let fake = Fake::new();
             fake.fault("POST", has_effect, answer);
-            fake.fails(Phase::BeforeDrain, false, "no answer, so it is looked at again");
+            fake.fails(Phase::BeforeDrain, false, "Slurm is asked again");
             fake.requests();
             assert_eq!(fake.settle(), Outcome::Done);
             let posts = fake
