@@ -12,6 +12,7 @@
 )]
 
 mod again;
+mod checking;
 mod climbing;
 mod crowded;
 mod draining;

@@ -153,6 +153,15 @@ impl Rig {
         outcome
     }
 
+    /// What the policy finds in its surroundings: `severity subject: message`.
+    pub(crate) async fn check(&self) -> Vec<String> {
+        let checked = self.policies.check(Some(&self.node)).await;
+        let findings = checked.into_iter().flat_map(|policy| policy.findings);
+        findings
+            .map(|found| format!("{} {}: {}", found.severity.as_str(), found.subject, found.message))
+            .collect()
+    }
+
     /// Takes steps, as often as they ask for it, until one has nothing to do soon.
     pub(crate) async fn settle(&self, phase: HookPhase) -> StepOutcome {
         loop {
