@@ -62,6 +62,11 @@ impl Drain {
         }
     }
 
+    /// What the drain writes as the reason for which nova-compute is disabled.
+    pub(crate) fn mark(&self) -> String {
+        format!("scupper: node={NODE} drain={}", self.id)
+    }
+
     /// The process is gone, with the token and with the state since it was saved last: here, all of it.
     pub(crate) async fn killed(self, bed: &Testbed, setup: &Setup<'_>) -> Self {
         let policies = load(bed, setup).await;

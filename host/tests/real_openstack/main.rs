@@ -3,7 +3,7 @@
 //! One testbed serves the scenarios, one after the other, and is ended with this process, however it ends: a second one
 //! costs more to start than it saves. So this target has no harness of the usual kind: each scenario is a function in
 //! [`SCENARIOS`]. Words on the command line choose those whose names contain them. `SCUPPER_SKIP=real-openstack` leaves
-//! all of them out.
+//! all of them out; `SCUPPER_LONG=1` runs those that take minutes as well, [`LONG`].
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,6 +13,8 @@
 )]
 
 mod access;
+mod arriving;
+mod cancelling;
 mod driver;
 #[path = "../support/driver_mode.rs"]
 mod driver_mode;
@@ -26,10 +28,14 @@ mod http;
 mod leaks;
 #[path = "../support/limit.rs"]
 mod limit;
+#[path = "../support/long.rs"]
+mod long;
+mod many;
 mod moving;
 mod nova;
 #[path = "../support/proxy.rs"]
 mod proxy;
+mod records;
 mod resuming;
 mod rig;
 mod searching;
@@ -51,7 +57,7 @@ use testbed::Testbed;
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
 /// Each begins with both compute services enabled and no server. Keystone is started anew for the last two.
-const SCENARIOS: [Scenario; 33] = [
+const SCENARIOS: &[Scenario] = &[
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
     }),
@@ -118,6 +124,20 @@ const SCENARIOS: [Scenario; 33] = [
     ("from_a_terminal_what_stays_disabled_is_named", |bed| {
         giving_back::what_stays_in_a_terminal(bed).boxed()
     }),
+    (
+        "what_is_asked_to_move_and_has_no_record_is_cancelled_as_well",
+        |bed| cancelling::before_the_record(bed).boxed(),
+    ),
+    ("seventy_old_records_are_checked_once_each", |bed| {
+        records::seventy(bed).boxed()
+    }),
+    ("a_server_that_is_scheduled_in_the_middle_leaves_as_well", |bed| {
+        arriving::scheduled(bed).boxed()
+    }),
+    (
+        "a_server_that_is_migrated_here_in_the_middle_leaves_as_well",
+        |bed| arriving::migrated(bed).boxed(),
+    ),
     ("a_revoked_token_is_replaced_in_mid_drain", |bed| {
         access::revoked(bed).boxed()
     }),
@@ -147,6 +167,12 @@ const SCENARIOS: [Scenario; 33] = [
     }),
 ];
 
+/// Live migrations that one host of the testbed runs at a time; more for what takes long.
+const MAX_LIVE: u32 = 2;
+const MAX_LIVE_LONG: u32 = 10;
+
+const LONG: &[Scenario] = &[("long_fifty_servers_leave_side_by_side", |bed| many::fifty(bed).boxed())];
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args()
         .skip(1)
@@ -156,15 +182,28 @@ fn main() -> ExitCode {
         println!("left out, as SCUPPER_SKIP says: real-openstack");
         return ExitCode::SUCCESS;
     }
+    let mut failed = run(SCENARIOS, MAX_LIVE, &words);
+    if long::wanted() {
+        failed.extend(run(LONG, MAX_LIVE_LONG, &words));
+    }
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("failed: {}", failed.join(", "));
+    ExitCode::FAILURE
+}
+
+/// Those of the list that are chosen, on one testbed. The names of those that failed.
+fn run(list: &[Scenario], max_live: u32, words: &[String]) -> Vec<&'static str> {
     let chosen =
         |(name, _): &Scenario| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let scenarios: Vec<Scenario> = SCENARIOS.into_iter().filter(chosen).collect();
+    let scenarios: Vec<Scenario> = list.iter().copied().filter(chosen).collect();
     if scenarios.is_empty() {
-        return ExitCode::SUCCESS;
+        return Vec::new();
     }
     println!("\nrunning {} scenarios on a real OpenStack", scenarios.len());
     let begun = Instant::now();
-    let bed = Testbed::up();
+    let bed = Testbed::up(max_live);
     println!("testbed: up after {:.0} s", begun.elapsed().as_secs_f32());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let failed = runtime.block_on(async {
@@ -180,11 +219,7 @@ fn main() -> ExitCode {
         failed.len(),
         begun.elapsed().as_secs_f32()
     );
-    if failed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    println!("failed: {}", failed.join(", "));
-    ExitCode::FAILURE
+    failed
 }
 
 /// The names of those that failed.

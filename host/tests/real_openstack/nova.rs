@@ -108,6 +108,23 @@ impl Nova {
         all.into_iter().map(|(_, status)| status).collect()
     }
 
+    /// Asks for a small server on a host, and does not wait for it. Gives its id.
+    pub(crate) fn create(&self, image: &str, host: &str, metadata: &Value) -> String {
+        let server = json!({
+            "name": "late", "networks": "none", "imageRef": image, "flavorRef": "small", "host": host,
+            "metadata": metadata,
+        });
+        let answer = self.ask("POST", "/servers", &json!({ "server": server }));
+        answer["server"]["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn migrate_live(&self, id: &str) {
+        self.act(
+            id,
+            &json!({"os-migrateLive": {"host": null, "block_migration": "auto"}}),
+        );
+    }
+
     /// Looks again and again until it holds.
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();

@@ -19,10 +19,12 @@ pub(crate) struct Testbed {
     _lock: File,
     clouds: Value,
     nova: String,
+    image: String,
 }
 
 impl Testbed {
-    pub(crate) fn up() -> Self {
+    /// A compute service runs so many live migrations at a time.
+    pub(crate) fn up(max_live: u32) -> Self {
         let cache = std::env::var_os("SCUPPER_CACHE")
             .filter(|cache| !cache.is_empty())
             .map_or_else(|| PathBuf::from("/var/cache/scupper"), PathBuf::from);
@@ -32,8 +34,9 @@ impl Testbed {
         lock.lock().unwrap();
         let state = folder.join("tests");
         let owner = std::process::id().to_string();
+        let max_live = max_live.to_string();
         // The last run may have ended while tokens were short-lived.
-        let options = ["--max-live", "2", "--token-ttl", "3600", "--owner", &owner];
+        let options = ["--max-live", &max_live, "--token-ttl", "3600", "--owner", &owner];
         let tool = Tool::start();
         let up = || tool.ask("up", &state, &options);
         // What cannot be started again, as somebody has its ports, is begun anew.
@@ -47,12 +50,17 @@ impl Testbed {
         }
         let clouds = std::fs::read(state.join("clouds.yaml")).unwrap();
         let exports = tool.ask("env", &state, &[]).unwrap();
-        let nova = exports
-            .lines()
-            .find_map(|line| line.strip_prefix("export TESTBED_NOVA_URL='"));
+        let export = |name: &str| {
+            let begins = format!("export {name}='");
+            let value = exports
+                .lines()
+                .find_map(|line| line.strip_prefix(begins.as_str()));
+            value.unwrap().trim_end_matches('\'').to_owned()
+        };
         Self {
             clouds: serde_json::from_slice(&clouds).unwrap(),
-            nova: nova.unwrap().trim_end_matches('\'').to_owned(),
+            nova: export("TESTBED_NOVA_URL"),
+            image: export("TESTBED_IMAGE"),
             tool,
             state,
             _lock: lock,
@@ -87,6 +95,23 @@ impl Testbed {
         self.ask("start-compute", &[host]);
     }
 
+    /// A service stands still, and what it is sent waits.
+    pub(crate) fn pause(&self, service: &str) {
+        self.ask("pause", &[service]);
+    }
+
+    pub(crate) fn resume(&self, service: &str) {
+        self.ask("resume", &[service]);
+    }
+
+    /// Finished migrations away from the host, of servers that are gone, until the next purge.
+    pub(crate) fn records(&self, count: usize, servers: usize) {
+        self.ask(
+            "records",
+            &[&count.to_string(), "--servers", &servers.to_string()],
+        );
+    }
+
     /// How long tokens live that are made from now on.
     pub(crate) fn token_ttl(&self, seconds: u32) {
         self.ask("token-ttl", &[&seconds.to_string()]);
@@ -105,6 +130,11 @@ impl Testbed {
     /// `http://127.0.0.1:PORT/v2.1`
     pub(crate) fn nova_url(&self) -> &str {
         &self.nova
+    }
+
+    /// The image that servers are made of.
+    pub(crate) fn image(&self) -> &str {
+        &self.image
     }
 
     /// An administrator who looks on.

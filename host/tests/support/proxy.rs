@@ -81,6 +81,14 @@ impl Proxy {
         seen.iter().filter(like).count()
     }
 
+    /// The paths that this method was asked for, each as often as it was, without their queries.
+    pub(crate) fn paths(&self, method: &str) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        let seen = seen.iter().filter(|seen| seen.method == method);
+        let path = |seen: &Seen| seen.path.split('?').next().unwrap_or_default().to_owned();
+        seen.map(path).collect()
+    }
+
     /// How many requests were answered with this.
     pub(crate) fn answered(&self, status: u16) -> usize {
         let seen = self.seen.lock().unwrap();

@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from .api import Api
+from .disturb import forget_records
 from .processes import wait_for
 from .state import COMPUTES, Failure, say, say_out
 
@@ -77,6 +78,7 @@ def cmd_purge(bed, args):
     bed.need()
     begun = time.monotonic()
     api = Api(bed)
+    forget_records(bed)
     gone = 0
     for s in everything(api):
         # A stuck live migration must be stopped before its server can go.

@@ -1,0 +1,69 @@
+//! Servers that Nova had sent to the host before it was disabled, and that are on none of its lists yet.
+
+use scupper_engine::HookPhase::BeforeDrain;
+use serde_json::{Value, json};
+
+use crate::driver::{Drain, limited};
+use crate::nova::Nova;
+use crate::testbed::{A, B, Testbed};
+
+/// Longer than the drain of an empty host takes.
+const SECONDS: &str = "12";
+
+pub(crate) async fn scheduled(bed: &Testbed) {
+    let nova = bed.nova();
+    let metadata = json!({"testbed-claim-seconds": SECONDS, "testbed-seconds": "0.5"});
+    let id = nova.create(bed.image(), A, &metadata);
+    // Its host has it, and has not yet said so.
+    nova.until("it is scheduled", |nova| {
+        let server = nova.server(&id);
+        let zone = server["OS-EXT-AZ:availability_zone"].as_str();
+        zone.is_some_and(|zone| !zone.is_empty()) && server["OS-EXT-STS:task_state"].is_null()
+    })
+    .await;
+    assert_eq!(nova.server(&id)["OS-EXT-SRV-ATTR:host"], Value::Null);
+    leaves(bed, &nova, &id).await;
+}
+
+pub(crate) async fn migrated(bed: &Testbed) {
+    let nova = bed.nova();
+    let check = format!("testbed-check-seconds={SECONDS}");
+    let ids = bed.boot(1, &["--host", B, "--seconds", "0.5", "--meta", &check]);
+    nova.migrate_live(&ids[0]);
+    nova.until("the migration is recorded", |nova| {
+        nova.migrations(&ids[0]) == ["accepted"]
+    })
+    .await;
+    let path = format!("/os-migrations?instance_uuid={}", ids[0]);
+    let record = nova.get(&path)["migrations"][0].clone();
+    assert_eq!(record["dest_compute"], Value::Null, "{record}");
+    leaves(bed, &nova, &ids[0]).await;
+}
+
+/// The drain ends with the server elsewhere, and it says what it waited for.
+async fn leaves(bed: &Testbed, nova: &Nova, id: &str) {
+    let mut drain = Drain::new(bed, &limited(&[])).await;
+    let mut waited = false;
+    drain
+        .run_while(BeforeDrain, |_, waiting| {
+            waited |= waiting
+                .iter()
+                .any(|on| on.contains(&id[..8]) && on.contains("which host"));
+            true
+        })
+        .await
+        .unwrap();
+    let left_behind = nova.servers(A);
+    nova.until("nothing is done to it", |nova| {
+        let server = nova.server(id);
+        server["status"] == "ACTIVE" && server["OS-EXT-STS:task_state"].is_null()
+    })
+    .await;
+    assert_eq!(
+        nova.host_of(id),
+        B,
+        "it came after the end of the drain; at its end there were {left_behind:?}"
+    );
+    assert!(waited, "nobody was told what the drain waited for");
+    assert_eq!(nova.servers(A), [] as [String; 0]);
+}

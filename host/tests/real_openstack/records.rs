@@ -1,0 +1,47 @@
+//! Old records of migrations, of which Nova keeps every one.
+
+use std::collections::BTreeSet;
+
+use scupper_engine::HookPhase::BeforeDrain;
+
+use crate::driver::{Drain, Setup, limited};
+use crate::proxy::{Fault, Proxy};
+use crate::testbed::{A, Testbed};
+
+/// Enough for far more than this needs; without a cursor there is no end.
+const STEPS: usize = 30;
+
+pub(crate) async fn seventy(bed: &Testbed) {
+    bed.records(70, 62);
+    let proxy = Proxy::start(bed.nova_url(), |_| Fault::Pass);
+    let setup = Setup {
+        proxy: Some(&proxy.url),
+        ..limited(&[])
+    };
+    let mut drain = Drain::new(bed, &setup).await;
+    let mut told = Vec::new();
+    let through = drain
+        .run_while(BeforeDrain, |progress, _| {
+            told.push(progress.to_owned());
+            told.len() < STEPS
+        })
+        .await;
+    let asked = proxy.paths("GET");
+    let of_servers: Vec<&String> = asked
+        .iter()
+        .filter(|path| path.contains("/servers/") && !path.ends_with("/detail"))
+        .collect();
+    let distinct: BTreeSet<&String> = of_servers.iter().copied().collect();
+    assert_eq!(
+        through,
+        Ok(true),
+        "{} requests, {} about {} servers: {told:#?}",
+        asked.len(),
+        of_servers.len(),
+        distinct.len()
+    );
+    assert_eq!((of_servers.len(), distinct.len()), (62, 62), "{of_servers:#?}");
+    let checked = |told: &&String| told.contains("has checked") && told.contains("of 70 migration records");
+    assert!(told.iter().any(|told| checked(&told)), "{told:#?}");
+    assert_eq!(bed.nova().service(A)["status"], "disabled");
+}
