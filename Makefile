@@ -101,6 +101,12 @@ test-real-openstack: tools plugins ## Test only on the real OpenStack.
 	@host/testbeds/openstack/openstack-testbed fetch
 	cargo test --locked -p scupper --test real_openstack
 
+.PHONY: test-real-openstack-long
+test-real-openstack-long: tools plugins ## What takes minutes on the real OpenStack: a full host.
+	@host/testbeds/tools openstack
+	@host/testbeds/openstack/openstack-testbed fetch
+	SCUPPER_LONG=real-openstack cargo test --locked -p scupper --test real_openstack
+
 .PHONY: testbeds
 testbeds:
 	@host/testbeds/tools kubernetes kubelet slurm image

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scupper_sdk::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::checked::Checked;
 use crate::cloud::Session;
 
 /// What the host keeps.
@@ -47,6 +48,17 @@ pub(crate) struct Ledger {
     /// The names of servers that move, by the beginning of their ids: on its last steps one is not in the host's list.
     #[serde(rename = "m", default, skip_serializing_if = "BTreeMap::is_empty")]
     names: BTreeMap<String, String>,
+    #[serde(rename = "c", default, skip_serializing_if = "Checked::is_empty")]
+    pub(crate) checked: Checked,
+    /// When the service was first seen disabled, by Nova's clock.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) disabled: Option<Timestamp>,
+    /// When a migration was first seen running, in seconds of Nova's record, and the MiB it had moved by then.
+    #[serde(rename = "b", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) begun: BTreeMap<u64, (u64, u64)>,
+    /// A cancel has looked once for what is under way.
+    #[serde(rename = "l", default, skip_serializing_if = "is_false")]
+    pub(crate) looked: bool,
 }
 
 impl Ledger {
@@ -68,13 +80,17 @@ impl Ledger {
                 self.told_to = first;
                 continue;
             }
-            if self.names.pop_first().is_some() {
+            if self.names.pop_first().is_some() || self.begun.pop_first().is_some() {
                 continue;
             }
             if self.refused.pop_first().is_some()
                 || self.overdue.pop_first().is_some()
                 || self.running.pop_first().is_some()
             {
+                continue;
+            }
+            if !self.checked.is_empty() {
+                self.checked = Checked::default();
                 continue;
             }
             self.session = None;
@@ -138,6 +154,7 @@ const fn is_zero(value: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checked::Found;
 
     #[test]
     fn it_never_gets_longer_than_the_host_keeps_and_the_session_goes_last() {
@@ -149,6 +166,8 @@ mod tests {
         for number in 0..200_u64 {
             ledger.refuse(&format!("{number:08x}-0000"));
             ledger.running.insert(number, 1_800_000_000_000);
+            ledger.begun.insert(number, (1_800_000_000, 65_536));
+            ledger.checked.note(number, Found::Unconfirmed);
             ledger.tell(number);
         }
         let moving: Vec<String> = (0..50).map(|number| format!("{number:08x}-0000")).collect();
@@ -158,6 +177,7 @@ mod tests {
         assert!(bytes.len() <= BYTES);
         let read = Ledger::read(&bytes);
         assert!(read.session.is_some() && read.host.is_some() && !read.running.is_empty());
+        assert_eq!(read.checked.to, 199);
         // What was told once is not told again, though the ledger cannot name it any more.
         assert!((1..200).all(|number| read.is_told(number)) && !read.is_told(200));
     }

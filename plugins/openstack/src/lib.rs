@@ -3,6 +3,7 @@
 //!
 //! Nova is the memory. Every step begins with what Nova says; what a step hands to the next can be lost without harm.
 
+mod checked;
 mod clock;
 mod cloud;
 mod drain;
@@ -132,7 +133,7 @@ fn in_words(trouble: Trouble) -> Outcome {
             .again_after(after.unwrap_or(PATIENCE))
             .into(),
         Trouble::Stop(words) => Outcome::failed(words).into(),
-        Trouble::NextStep => Outcome::pending("goes on in the next step")
+        Trouble::NextStep => Outcome::pending("has sent Nova as many requests as one step may; continues")
             .again_after(AT_ONCE)
             .into(),
     }

@@ -84,6 +84,10 @@ pub(crate) struct Decision {
     /// Servers that have left since the drain began.
     pub(crate) gone: usize,
     pub(crate) moving: usize,
+    /// MiB of those that are to leave and can.
+    pub(crate) memory_left: u64,
+    /// MiB a second, of those whose pace is known.
+    pub(crate) rate: u64,
 }
 
 impl Decision {
@@ -113,6 +117,7 @@ pub(crate) fn decide(picture: &Picture, moves: &Moves, version: Version, ledger:
         all.any(|migration| migration.id == *id && migration.is_active())
     };
     ledger.running.retain(|id, _| active(id));
+    ledger.begun.retain(|id, _| active(id));
     judge.decision
 }
 
@@ -214,7 +219,15 @@ impl<'a> Judge<'a> {
 
     fn under_way(&mut self, server: &Server, migration: &Migration, ledger: &mut Ledger) {
         self.decision.moving += 1;
-        self.wait(server, migration.words(), Some(migration.created()));
+        let left = migration.memory().map_or_else(|| server.size(), |(_, _, left)| left);
+        self.decision.memory_left += left;
+        let mut words = migration.words();
+        let rate = rate(migration, ledger);
+        if let Some(rate) = rate {
+            self.decision.rate += rate;
+            words.push_str(&format!(", {rate} MiB/s"));
+        }
+        self.wait(server, words, Some(migration.created()));
         if migration.status != "running" || migration.kind() != Kind::Live {
             return;
         }
@@ -245,10 +258,14 @@ impl<'a> Judge<'a> {
 
     fn busy(&mut self, server: &Server, task: &str) {
         self.decision.present += 1;
-        if task.starts_with("migrating") || task.starts_with("resize_") {
+        self.decision.memory_left += server.size();
+        let words = if server.is_asked_to_move() {
             self.decision.moving += 1;
-        }
-        self.wait(server, format!("Nova is at it: {task}"), None);
+            "Nova prepares its migration".to_owned()
+        } else {
+            format!("waits for the end of Nova's task {task}")
+        };
+        self.wait(server, words, None);
     }
 
     /// What is not in the list of servers though the host is not free of it, and what has left.
@@ -296,16 +313,17 @@ impl<'a> Judge<'a> {
 
     /// Begins as many as may be under way at once.
     fn begin(&mut self) {
-        let key = |server: &Server| (server.size(), server.name.clone(), server.id.clone());
-        match self.moves.order {
-            Order::SmallestFirst => self.candidates.sort_by_key(|(server, _)| key(server)),
-            Order::LargestFirst => self
-                .candidates
-                .sort_by_key(|(server, _)| std::cmp::Reverse(key(server))),
-            Order::Name => self
-                .candidates
-                .sort_by_key(|(server, _)| (server.name.clone(), server.id.clone())),
-        }
+        let order = self.moves.order;
+        self.candidates.sort_by_key(|(server, _)| {
+            let size = match order {
+                Order::LargestFirst => u64::MAX - server.size(),
+                Order::SmallestFirst => server.size(),
+                Order::Name => 0,
+            };
+            (size, server.name.clone(), server.id.clone())
+        });
+        let sizes = self.candidates.iter().map(|(server, _)| server.size());
+        self.decision.memory_left += sizes.sum::<u64>();
         let free = self.moves.parallel.saturating_sub(self.decision.moving);
         let mut candidates = std::mem::take(&mut self.candidates);
         let others = candidates.split_off(free.min(candidates.len()));
@@ -369,6 +387,18 @@ impl<'a> Judge<'a> {
             why,
         });
     }
+}
+
+/// MiB a second since it was first seen running, by the times of Nova's own record.
+fn rate(migration: &Migration, ledger: &mut Ledger) -> Option<u64> {
+    if migration.status != "running" || migration.kind() != Kind::Live {
+        return None;
+    }
+    let moved = migration.memory().map_or(0, |(_, moved, _)| moved);
+    let at = migration.changed() / 1000;
+    let (since, first) = *ledger.begun.entry(migration.id).or_insert((at, moved));
+    let seconds = at.checked_sub(since).filter(|seconds| *seconds > 0)?;
+    Some(moved.saturating_sub(first) / seconds)
 }
 
 fn state_words(server: &Server, state: &str) -> String {

@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 /// How often a listing begins again when the server it had come to is gone.
 const RESTARTS: usize = 3;
 /// For how many servers the progress in bytes is asked: one request each.
-const DETAILS: usize = 8;
+const DETAILS: usize = 12;
 /// A drain's clock may be a little ahead of Nova's, whose times have whole seconds.
 const MARGIN: u64 = 2_000;
 
@@ -62,7 +62,12 @@ impl Picture {
 
     /// It is ours as far as Nova can tell: before 2.80 it does not.
     pub(crate) fn is_ours(&self, migration: &Migration, without_a_user: bool) -> bool {
-        match migration.user_id.as_deref() {
+        self.is_us(migration.user_id.as_deref(), without_a_user)
+    }
+
+    /// This user is the one that this policy is.
+    pub(crate) fn is_us(&self, user: Option<&str>, without_a_user: bool) -> bool {
+        match user {
             Some(user) if !self.user.is_empty() => user == self.user,
             _ => without_a_user,
         }
@@ -166,6 +171,7 @@ fn details(
         for detailed in under_way.0 {
             match migrations.iter_mut().find(|known| known.id == detailed.id) {
                 Some(known) => {
+                    known.updated_at = detailed.updated_at.or_else(|| known.updated_at.take());
                     known.memory_total_bytes = detailed.memory_total_bytes;
                     known.memory_processed_bytes = detailed.memory_processed_bytes;
                     known.memory_remaining_bytes = detailed.memory_remaining_bytes;

@@ -2,12 +2,14 @@
 //! step before thought, so that a restart, a second driver's leftovers and a person's hand are no special cases.
 
 mod act;
+mod arriving;
 mod cancel;
 mod decide;
 mod enable;
 mod look;
 mod news;
 mod preflight;
+mod progress;
 mod reasons;
 mod settle;
 mod step;

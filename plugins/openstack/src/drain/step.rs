@@ -8,7 +8,8 @@ use scupper_sdk::{Call, Outcome, Pending, log};
 use super::act::perform;
 use super::decide::{Decision, Stuck, Waiting, decide};
 use super::look::Picture;
-use super::{news, preflight, reasons, settle};
+use super::progress::{count, moving};
+use super::{arriving, news, preflight, reasons, settle};
 use crate::cloud::Cloud;
 use crate::ledger::Ledger;
 use crate::nova::{Mark, Service, ask};
@@ -17,6 +18,8 @@ use crate::trouble::Trouble;
 
 /// Between the two looks at an empty host.
 const SETTLE: Duration = Duration::from_secs(2);
+/// When a step has asked as much as it may.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// One step.
 pub(crate) fn empty(
@@ -31,6 +34,7 @@ pub(crate) fn empty(
         log::info!("{plan}");
     }
     disable(call, &service, &mark, ledger, cloud)?;
+    ledger.disabled.get_or_insert_with(|| cloud.now());
 
     let host = service.host.clone();
     let picture = Picture::take(cloud, &host, call.drain.started)?;
@@ -111,9 +115,21 @@ fn settle_down(
         );
         return Ok(Outcome::Done);
     }
-    let rest = settle::rest(cloud, host, &settings.moves)?;
+    let disabled = ledger.disabled.unwrap_or_else(|| cloud.now());
+    decision.waiting = arriving::may_come(cloud, host, disabled)?;
+    if !decision.waiting.is_empty() {
+        return Ok(going_on(service, settings, decision).into());
+    }
+    let rest = settle::rest(cloud, host, &settings.moves, ledger)?;
     for act in &rest.acts {
         perform(cloud, picture, act, ledger)?;
+    }
+    if let Some((checked, all)) = rest.interrupted {
+        let progress = format!(
+            "{}; has checked {checked} of {all} migration records",
+            count(decision, host)
+        );
+        return Ok(Outcome::pending(progress).again_after(AT_ONCE).into());
     }
     if !rest.waiting.is_empty() {
         decision.waiting = rest.waiting;
@@ -149,7 +165,7 @@ fn fail(
 
 fn going_on(service: &Service, settings: &Settings, decision: &Decision) -> Pending {
     let host = &service.host;
-    let mut progress = format!("{}, {} moving", count(decision, host), decision.moving);
+    let mut progress = format!("{}, {}", count(decision, host), moving(decision));
     if !decision.stuck.is_empty() {
         progress.push_str(&format!(", {} cannot", decision.stuck.len()));
     }
@@ -168,9 +184,4 @@ fn going_on(service: &Service, settings: &Settings, decision: &Decision) -> Pend
     all.fold(pending, |pending, waiting| {
         pending.waiting_for(waiting.what, waiting.detail, waiting.since)
     })
-}
-
-fn count(decision: &Decision, host: &str) -> String {
-    let all = decision.present + decision.gone;
-    format!("{} of {all} servers have left {host}", decision.gone)
 }

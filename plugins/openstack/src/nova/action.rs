@@ -8,6 +8,8 @@ struct Action {
     action: String,
     request_id: String,
     #[serde(default)]
+    user_id: Option<String>,
+    #[serde(default)]
     start_time: String,
     #[serde(default)]
     events: Vec<Event>,
@@ -48,6 +50,24 @@ pub(crate) fn newest(body: &[u8]) -> Option<String> {
         .map(|action| action.request_id)
 }
 
+/// The newest thing that was asked of a server is to move.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// By this user, if Nova says.
+    pub(crate) user: Option<String>,
+}
+
+/// `None`: it was asked for something else since, or Nova does not say.
+pub(crate) fn asked_to_move(body: &[u8]) -> Option<Asked> {
+    let all: All = serde_json::from_slice(body).ok()?;
+    let newest = all
+        .actions
+        .into_iter()
+        .max_by(|a, b| a.start_time.cmp(&b.start_time))?;
+    let is_move = matches!(newest.action.as_str(), "live-migration" | "migrate");
+    is_move.then_some(Asked { user: newest.user_id })
+}
+
 /// Nova's own reason, from one action with its events. A migration that fails half way leaves none behind: every event
 /// is a success then.
 pub(crate) fn cause(body: &[u8]) -> Option<String> {
@@ -75,4 +95,30 @@ fn last_line(text: &str) -> Option<String> {
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(actions: &str) -> Option<Asked> {
+        asked_to_move(format!(r#"{{"instanceActions": [{actions}]}}"#).as_bytes())
+    }
+
+    #[test]
+    fn only_the_newest_action_says_who_asked_a_server_to_move() {
+        let action = |action: &str, at: u32| {
+            format!(
+                r#"{{"action": "{action}", "request_id": "r", "user_id": "u{at}", "start_time": "2026-01-01T00:00:{at:02}"}}"#
+            )
+        };
+        let moved = action("live-migration", 20);
+        let user = Some("u20".to_owned());
+        assert_eq!(
+            asked(&format!("{moved}, {}", action("create", 10))),
+            Some(Asked { user })
+        );
+        assert_eq!(asked(&format!("{moved}, {}", action("reboot", 30))), None);
+        assert_eq!(asked(""), None);
+    }
 }

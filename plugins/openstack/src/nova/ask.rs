@@ -42,6 +42,21 @@ pub(crate) fn migrations(host: &str, paged: bool, since: Option<&str>, marker: O
     path
 }
 
+/// Servers of all tenants that are being built, the newest first.
+pub(crate) fn building() -> String {
+    format!("/servers/detail?all_tenants=1&status=BUILD&limit={SERVERS}&sort_key=created_at&sort_dir=desc")
+}
+
+/// Those that are being brought back from the shelf.
+pub(crate) fn unshelving() -> String {
+    format!("/servers/detail?all_tenants=1&task_state=unshelving&limit={SERVERS}")
+}
+
+/// Those of all hosts that stand there.
+pub(crate) fn migrations_in(status: &str) -> String {
+    format!("/os-migrations?status={status}")
+}
+
 /// Those of one server.
 pub(crate) fn migrations_of(id: &str) -> String {
     format!("/os-migrations?instance_uuid={}", escaped(id))

@@ -24,7 +24,7 @@ pub(crate) struct Migration {
     #[serde(default)]
     created_at: Option<String>,
     #[serde(default)]
-    updated_at: Option<String>,
+    pub(crate) updated_at: Option<String>,
     #[serde(default)]
     pub(crate) user_id: Option<String>,
     #[serde(default)]
@@ -59,6 +59,9 @@ const ACTIVE: [&str; 9] = [
 ];
 
 impl Migration {
+    /// Where one may stand whose destination is chosen and not yet recorded: live ones and evacuations, cold ones.
+    pub(crate) const WITHOUT_DESTINATION: [&str; 2] = ["accepted", "pre-migrating"];
+
     pub(crate) fn kind(&self) -> Kind {
         match self.migration_type.as_deref() {
             // Those of a server's own list are live ones, and do not always say so.
@@ -99,6 +102,20 @@ impl Migration {
         self.dest_compute.as_deref() == Some(host) && !self.is_from(host)
     }
 
+    pub(crate) fn awaits_destination(&self) -> bool {
+        let has_none = self.dest_compute.as_deref().is_none_or(str::is_empty);
+        has_none && Self::WITHOUT_DESTINATION.contains(&self.status.as_str())
+    }
+
+    /// Its memory in MiB as far as Nova says: all, moved, left.
+    pub(crate) fn memory(&self) -> Option<(u64, u64, u64)> {
+        const MIB: u64 = 1024 * 1024;
+        let total = self.memory_total_bytes.filter(|total| *total > 0)?;
+        let moved = self.memory_processed_bytes.unwrap_or_default();
+        let left = self.memory_remaining_bytes.unwrap_or_default();
+        Some((total / MIB, moved / MIB, left / MIB))
+    }
+
     pub(crate) fn created(&self) -> Timestamp {
         self.created_at
             .as_deref()
@@ -112,20 +129,14 @@ impl Migration {
         updated.unwrap_or_else(|| self.created())
     }
 
-    /// Where it stands, with bytes if Nova says.
+    /// Where it stands, with its memory if Nova says.
     pub(crate) fn words(&self) -> String {
-        const MIB: u64 = 1024 * 1024;
         let to = self.dest_compute.as_deref().filter(|dest| !dest.is_empty());
         let to = to.map_or_else(String::new, |dest| format!(" to {dest}"));
         let what = if self.kind() == Kind::Live { "live" } else { "cold" };
         let mut words = format!("{what} migration{to} {}", self.status);
-        if let Some(total) = self.memory_total_bytes.filter(|total| *total > 0) {
-            let done = self.memory_processed_bytes.unwrap_or_default() / MIB;
-            let left = self.memory_remaining_bytes.unwrap_or_default() / MIB;
-            words.push_str(&format!(
-                ": {done} MiB moved of {} MiB, {left} MiB left",
-                total / MIB
-            ));
+        if let Some((total, moved, left)) = self.memory() {
+            words.push_str(&format!(": {moved} MiB moved of {total} MiB, {left} MiB left"));
         }
         words
     }

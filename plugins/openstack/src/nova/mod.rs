@@ -9,7 +9,7 @@ mod server;
 mod service;
 mod version;
 
-pub(crate) use action::{cause, newest};
+pub(crate) use action::{asked_to_move, cause, newest};
 pub(crate) use mapping::Mapping;
 pub(crate) use mark::Mark;
 pub(crate) use migration::{Kind, Migration, Migrations};

@@ -1,6 +1,9 @@
 //! Servers: `GET /servers/detail`, page by page.
 
+use scupper_sdk::Timestamp;
 use serde::Deserialize;
+
+use crate::clock;
 
 /// One server, as far as a drain looks at it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -14,6 +17,12 @@ pub(crate) struct Server {
     pub(crate) vm_state: Option<String>,
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub(crate) task_state: Option<String>,
+    #[serde(default, rename = "OS-EXT-SRV-ATTR:host")]
+    host: Option<String>,
+    #[serde(default)]
+    created: String,
+    #[serde(default)]
+    updated: String,
     #[serde(default)]
     flavor: Flavor,
     #[serde(default)]
@@ -63,6 +72,32 @@ impl Server {
             "stopped" => State::Stopped,
             other => State::Other(other.to_owned()),
         }
+    }
+
+    /// Nova has taken a request to migrate it, live or cold.
+    pub(crate) fn is_asked_to_move(&self) -> bool {
+        let task = self.task_state.as_deref().unwrap_or_default();
+        task.starts_with("migrating") || task.starts_with("resize_")
+    }
+
+    /// It is to run, and no nova-compute has taken it yet.
+    pub(crate) fn awaits_host(&self) -> bool {
+        let has_none = self.host.as_deref().is_none_or(str::is_empty);
+        has_none && (self.status == "BUILD" || self.is_unshelved())
+    }
+
+    fn is_unshelved(&self) -> bool {
+        self.task_state.as_deref() == Some("unshelving")
+    }
+
+    /// When somebody asked for it to run, as far as Nova says.
+    pub(crate) fn asked_for(&self) -> Timestamp {
+        let at = if self.is_unshelved() {
+            &self.updated
+        } else {
+            &self.created
+        };
+        clock::iso(at).unwrap_or_default()
     }
 
     /// Its memory in MiB; 0 where Nova does not say.

@@ -23,8 +23,8 @@ pub(crate) struct Moves {
 /// Who goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    SmallestFirst,
     LargestFirst,
+    SmallestFirst,
     Name,
 }
 
@@ -65,8 +65,8 @@ impl Moves {
             order: reader.choice(
                 "order",
                 &[
-                    ("smallest-first", Order::SmallestFirst),
                     ("largest-first", Order::LargestFirst),
+                    ("smallest-first", Order::SmallestFirst),
                     ("name", Order::Name),
                 ],
             ),

@@ -41,7 +41,10 @@ fn five_servers_leave_two_at_a_time_and_the_service_is_disabled_first() {
     let first = pending(&host);
     assert_eq!(actions(&cloud), 2);
     assert_eq!(cloud.service(HOST)["disabled_reason"], json!(MARK));
-    assert_eq!(first.progress, "0 of 5 servers have left compute-a, 2 moving");
+    assert_eq!(
+        first.progress,
+        "0 of 5 servers have left compute-a, 2 moving, 1280 MiB of memory left"
+    );
     let disabled = cloud.with(|state| state.asked.iter().position(|asked| asked.starts_with("PUT")));
     let moved = cloud.with(|state| state.asked.iter().position(|asked| asked.ends_with("/action")));
     assert!(disabled < moved);
@@ -50,7 +53,7 @@ fn five_servers_leave_two_at_a_time_and_the_service_is_disabled_first() {
     assert_eq!(actions(&cloud), 2);
     assert_eq!(waits(&second).len(), 3);
     assert_eq!(waits(&second)[2], "3 more servers: wait for their turn");
-    assert_eq!(second.progress, "0 of 5 servers have left compute-a, 2 moving");
+    assert_eq!(second.progress, first.progress);
     drained(&host, &cloud);
     assert_eq!(actions(&cloud), 5);
     assert!(cloud.with(|state| state.servers.iter().all(|server| server["host"] == "compute-b")));
@@ -246,8 +249,9 @@ fn a_cold_move_of_somebody_else_is_not_confirmed_for_them() {
 }
 
 #[test]
-fn the_smallest_go_first_unless_the_operator_says_otherwise() {
+fn the_largest_go_first_unless_the_operator_says_otherwise() {
     for (order, first) in [
+        ("", "large"),
         ("smallest-first", "small"),
         ("largest-first", "large"),
         ("name", "large"),
@@ -316,4 +320,43 @@ fn a_server_on_its_last_steps_keeps_its_name() {
         last[0].starts_with("server vm-s2 (s2): live migration"),
         "{last:?}"
     );
+}
+
+#[test]
+fn memory_left_and_the_rate_are_shown_for_each_server_and_for_all() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("parallel", "1");
+    cloud.server("s1", "active");
+    cloud.set("s1", "flavor", json!({"ram": 20_480}));
+    cloud.server("s2", "active");
+    let moved = |mib: u64, second: u64| {
+        let left = 20_480 - mib;
+        cloud.with(|state| {
+            state.memory = json!([{
+                "id": 1, "server_uuid": "s1", "status": "running",
+                "updated_at": format!("2027-01-15T08:00:{second:02}.000000"),
+                "memory_total_bytes": 20_480_u64 << 20, "memory_processed_bytes": mib << 20,
+                "memory_remaining_bytes": left << 20,
+            }]);
+        });
+    };
+    assert_eq!(
+        pending(&host).progress,
+        "0 of 2 servers have left compute-a, 1 moving, 20.2 GiB of memory left"
+    );
+    moved(480, 10);
+    pending(&host);
+    moved(2_480, 14);
+    let shown = pending(&host);
+    assert_eq!(
+        shown.progress,
+        "0 of 2 servers have left compute-a, 1 moving, 17.8 GiB of memory left at 500 MiB/s"
+    );
+    assert_eq!(
+        waits(&shown)[0],
+        "server vm-s1 (s1): live migration to compute-b running: 2480 MiB moved of 20480 MiB, 18000 MiB left, 500 MiB/s"
+    );
+    // The same record again is no standstill.
+    assert!(pending(&host).progress.ends_with("500 MiB/s"));
 }

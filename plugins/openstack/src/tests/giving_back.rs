@@ -1,11 +1,12 @@
 //! The mark of ownership, cancelling and enabling.
 
+use scupper_sdk::http::Response;
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase, Policy};
 use serde_json::json;
 
 use super::nova::{Cloud, HOST};
-use super::{pending, step};
+use super::{pending, step, waits};
 use crate::OpenStack;
 
 fn disabled_by(cloud: &Cloud, reason: &str) {
@@ -270,6 +271,68 @@ fn what_somebody_enabled_since_is_disabled_again_and_put_back_by_a_cancel() {
         json!("scupper: node=node-1 drain=uid-of-second")
     );
     cloud.end_all("completed");
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+/// Nova has taken the request; its conductor has not recorded the migration.
+fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
+    let cloud = Cloud::new(host);
+    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    cloud.server("s1", "active");
+    cloud.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            request.url.ends_with("/os-instance-actions").then(|| {
+                let action = json!({"action": "live-migration", "request_id": "r", "start_time": "2", "user_id": user});
+                let create = json!({"action": "create", "request_id": "c", "start_time": "1", "user_id": "u1"});
+                Ok(Response::new(200, json!({"instanceActions": [create, action]}).to_string()))
+            })
+        });
+    });
+    cloud
+}
+
+#[test]
+fn what_is_asked_to_move_is_under_way_before_nova_has_recorded_it() {
+    let host = Host::new();
+    let cloud = asked_without_a_record(&host, "u1");
+    for _ in 0..3 {
+        let Outcome::Pending(pending) = step(&host, Phase::OnCancel) else {
+            panic!("it is under way");
+        };
+        assert_eq!(pending.progress, "1 migration from compute-a is being aborted");
+        assert!(waits(&pending)[0].contains("no migration yet"), "{pending:?}");
+        assert_eq!(cloud.service(HOST)["status"], "disabled");
+    }
+    cloud.migration(1, "s1", HOST, "compute-b", "running", "live-migration");
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+    assert_eq!(cloud.with(|state| state.servers[0]["host"].clone()), json!(HOST));
+}
+
+#[test]
+fn what_somebody_else_asked_to_move_is_theirs_before_nova_has_recorded_it() {
+    let host = Host::new();
+    let cloud = asked_without_a_record(&host, "somebody");
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn a_request_whose_answer_was_lost_may_have_its_effect_after_the_cancel_began() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    cloud.server("s1", "active");
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.service(HOST)["status"], "disabled");
+    cloud.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
+    cloud.migration(1, "s1", HOST, "compute-b", "running", "live-migration");
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "enabled");
 }

@@ -1,6 +1,7 @@
 //! What the policy promises, tried against a cloud in memory: no wasm, no cluster. The same against a real Nova is in
 //! `host/tests/real_openstack`.
 
+mod arriving;
 mod configuration;
 mod emptying;
 mod failing;
@@ -8,6 +9,7 @@ mod giving_back;
 mod logging_in;
 mod nova;
 mod planning;
+mod records;
 mod refusing;
 mod surroundings;
 mod telling;

@@ -24,6 +24,8 @@ pub(super) struct State {
     /// Events of each server's newest action.
     pub(super) events: Value,
     pub(super) newest: &'static str,
+    /// Migrations under way as a server's own list has them.
+    pub(super) memory: Value,
     pub(super) asked: Vec<String>,
     pub(super) bodies: Vec<Value>,
     /// What is answered instead, for as long as it answers something.
@@ -57,6 +59,7 @@ impl Cloud {
             migrations: Vec::new(),
             events: json!([]),
             newest: "2.100",
+            memory: json!([]),
             asked: Vec::new(),
             bodies: Vec::new(),
             instead: Box::new(|_| None),
@@ -78,6 +81,16 @@ impl Cloud {
         let server = json!({
             "id": id, "name": format!("vm-{id}"), "status": "ACTIVE", "host": HOST,
             "OS-EXT-STS:vm_state": vm_state, "OS-EXT-STS:task_state": null, "flavor": {"ram": 256},
+        });
+        self.with(|state| state.servers.push(server));
+    }
+
+    /// A server that Nova has taken a request for, and no host has taken it.
+    pub(super) fn building(&self, id: &str, created: &str) {
+        let server = json!({
+            "id": id, "name": format!("vm-{id}"), "status": "BUILD", "host": null, "created": created,
+            "updated": created, "OS-EXT-SRV-ATTR:host": null, "OS-EXT-STS:vm_state": "building",
+            "OS-EXT-STS:task_state": null, "flavor": {"ram": 256},
         });
         self.with(|state| state.servers.push(server));
     }
@@ -171,8 +184,8 @@ impl Cloud {
         }
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let (status, answer) = self.nova(request.method, &path, &body);
-        let date = self.with(|state| state.seconds) % 60;
-        let date = format!("Fri, 15 Jan 2027 08:00:{date:02} GMT");
+        let seconds = self.with(|state| state.seconds);
+        let date = format!("Fri, 15 Jan 2027 08:{:02}:{:02} GMT", seconds / 60, seconds % 60);
         Ok(Response::new(status, answer.to_string()).with_header("Date", &date))
     }
 
@@ -208,10 +221,7 @@ impl Cloud {
             (Method::Get, ["os-services"]) => (200, self.services(query)),
             (Method::Put, ["os-services", id]) => self.put_service(id, body),
             (Method::Get, ["servers", "detail"]) => self.page(query),
-            (Method::Get, ["os-migrations"]) => (
-                200,
-                json!({"migrations": self.with(|state| state.migrations.clone())}),
-            ),
+            (Method::Get, ["os-migrations"]) => (200, self.migrations(query)),
             (Method::Get, ["servers", id]) => self.one(id),
             (Method::Post, ["servers", id, "action"]) => self.action(id, body),
             (Method::Get, ["servers", _, "os-instance-actions"]) => (
@@ -223,7 +233,10 @@ impl Cloud {
                 let action = json!({"action": "live-migration", "request_id": "req-1", "events": events});
                 (200, json!({"instanceAction": action}))
             }
-            (Method::Get, ["servers", _, "migrations"]) => (200, json!({"migrations": []})),
+            (Method::Get, ["servers", _, "migrations"]) => (
+                200,
+                json!({"migrations": self.with(|state| state.memory.clone())}),
+            ),
             (Method::Delete, ["servers", _, "migrations", _]) => {
                 self.end_all("cancelled");
                 (202, Value::Null)
@@ -231,6 +244,14 @@ impl Cloud {
             (Method::Post, ["servers", _, "migrations", _, "action"]) => (202, Value::Null),
             _ => panic!("{method} {path}"),
         }
+    }
+
+    fn migrations(&self, query: &str) -> Value {
+        let mut migrations = self.with(|state| state.migrations.clone());
+        if let Some(status) = query.strip_prefix("status=") {
+            migrations.retain(|migration| migration["status"] == status);
+        }
+        json!({"migrations": migrations})
     }
 
     fn services(&self, query: &str) -> Value {
@@ -260,7 +281,14 @@ impl Cloud {
         if value("all_tenants").is_none() {
             return (200, json!({"servers": []}));
         }
-        let (servers, page) = self.with(|state| (state.servers.clone(), state.page));
+        let (mut servers, page) = self.with(|state| (state.servers.clone(), state.page));
+        if value("host").is_none() {
+            servers.retain(|server| {
+                value("status").is_some_and(|status| server["status"] == status)
+                    || value("task_state").is_some_and(|task| server["OS-EXT-STS:task_state"] == task)
+            });
+            return (200, json!({"servers": servers}));
+        }
         let here: Vec<Value> = servers
             .into_iter()
             .filter(|server| value("host").is_none_or(|host| server["host"] == host))

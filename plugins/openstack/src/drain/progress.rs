@@ -1,0 +1,54 @@
+//! Where the drain stands, in one line.
+
+use super::decide::Decision;
+
+const GIB: u64 = 1024;
+
+/// How many have left.
+pub(super) fn count(decision: &Decision, host: &str) -> String {
+    let all = decision.present + decision.gone;
+    if all == 0 {
+        return format!("no servers on {host}");
+    }
+    format!("{} of {all} servers have left {host}", decision.gone)
+}
+
+/// How many move, and what is left to be moved.
+pub(super) fn moving(decision: &Decision) -> String {
+    let mut words = format!("{} moving", decision.moving);
+    if decision.memory_left > 0 {
+        words.push_str(&format!(", {} of memory left", size(decision.memory_left)));
+        if decision.rate > 0 {
+            words.push_str(&format!(" at {} MiB/s", decision.rate));
+        }
+    }
+    words
+}
+
+/// From MiB.
+fn size(mib: u64) -> String {
+    if mib < 10 * GIB {
+        return format!("{mib} MiB");
+    }
+    format!("{}.{} GiB", mib / GIB, mib % GIB * 10 / GIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_shown_where_it_is_known_and_in_large_units_where_it_is_large() {
+        let of = |memory_left, rate| {
+            moving(&Decision {
+                moving: 2,
+                memory_left,
+                rate,
+                ..Decision::default()
+            })
+        };
+        assert_eq!(of(0, 0), "2 moving");
+        assert_eq!(of(512, 0), "2 moving, 512 MiB of memory left");
+        assert_eq!(of(32_000, 750), "2 moving, 31.2 GiB of memory left at 750 MiB/s");
+    }
+}

@@ -1,0 +1,144 @@
+//! Old records of migrations: Nova keeps those of servers that are gone.
+
+use scupper_sdk::http::Response;
+use scupper_sdk::testing::Host;
+use scupper_sdk::{Outcome, Phase};
+use serde_json::json;
+
+use super::nova::{Cloud, HOST};
+use super::{failed, step};
+
+/// Finished moves away from the host, one each of so many servers, and a second one of the first ten.
+fn records(cloud: &Cloud, servers: u64) {
+    for record in 0..servers + 10 {
+        let server = format!("gone-{:03}", record % servers);
+        cloud.migration(record + 1, &server, HOST, "compute-b", "finished", "migration");
+        cloud.with(|state| {
+            let record = state.migrations.last_mut().unwrap();
+            for key in ["created_at", "updated_at"] {
+                record[key] = json!("2026-01-01T00:00:00.000000");
+            }
+        });
+    }
+}
+
+/// The words of all steps until it is through.
+fn steps(host: &Host) -> (Vec<String>, Option<String>) {
+    let mut told = Vec::new();
+    for _ in 0..30 {
+        match step(host, Phase::BeforeDrain) {
+            Outcome::Pending(pending) => told.push(pending.progress),
+            Outcome::Done => return (told, None),
+            Outcome::Failed(failure) => return (told, Some(failure.message)),
+        }
+    }
+    panic!("no end in sight: {told:#?}");
+}
+
+#[test]
+fn each_server_of_a_record_is_asked_about_once_however_many_there_are() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    records(&cloud, 200);
+    let (told, failure) = steps(&host);
+    assert_eq!(failure, None);
+    for server in 0..200 {
+        let path = format!("GET /servers/gone-{server:03}");
+        assert_eq!(cloud.count(&path), 1, "{path}");
+    }
+    let checked: Vec<&String> = told.iter().filter(|told| told.contains("has checked")).collect();
+    assert_eq!(checked.len(), 4, "{told:#?}");
+    assert!(
+        checked[0].starts_with("no servers on compute-a; has checked ")
+            && checked[0].ends_with(" of 210 migration records"),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn a_lost_state_costs_requests_and_nothing_else() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    records(&cloud, 70);
+    assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+    let again = Host::new();
+    let other = Cloud::new(&again);
+    other.with(|state| std::mem::swap(&mut state.migrations, &mut cloud.0.borrow_mut().migrations));
+    assert_eq!(steps(&again).1, None);
+}
+
+/// Servers of the records are there, elsewhere, and none is confirmed.
+fn unconfirmed(cloud: &Cloud, servers: u64) {
+    records(cloud, servers);
+    for server in 0..servers {
+        let id = format!("gone-{server:03}");
+        cloud.server(&id, "resized");
+        cloud.set(&id, "host", json!("compute-b"));
+    }
+}
+
+#[test]
+fn unconfirmed_resizes_beyond_what_a_step_may_ask_fail_the_drain_and_are_counted() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    unconfirmed(&cloud, 120);
+    let (_, failure) = steps(&host);
+    let failure = failure.unwrap();
+    assert!(
+        failure.starts_with("120 of 120 servers stay on compute-a: server vm-gone-"),
+        "{failure}"
+    );
+    assert!(failure.ends_with("and 112 more"), "{failure}");
+}
+
+#[test]
+fn unconfirmed_resizes_are_left_where_the_operator_says_so() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("others", "ignore");
+    unconfirmed(&cloud, 120);
+    assert_eq!(steps(&host).1, None);
+    assert!(
+        host.events()
+            .iter()
+            .any(|event| event.contains("120 stay on compute-a")),
+        "{:?}",
+        host.events()
+    );
+}
+
+#[test]
+fn a_busy_server_is_asked_about_again_until_it_is_through_and_the_others_are_not() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    records(&cloud, 20);
+    cloud.server("gone-003", "resized");
+    cloud.set("gone-003", "host", json!("compute-b"));
+    cloud.set("gone-003", "OS-EXT-STS:task_state", json!("resize_reverting"));
+    for _ in 0..3 {
+        assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+    }
+    assert_eq!(cloud.count("GET /servers/gone-003"), 3);
+    assert_eq!(cloud.count("GET /servers/gone-004"), 1);
+    cloud.set("gone-003", "OS-EXT-STS:task_state", json!(null));
+    let failure = failed(&host, Phase::BeforeDrain);
+    assert!(failure.contains("vm-gone-003"), "{failure}");
+}
+
+#[test]
+fn an_outage_in_the_middle_asks_nothing_twice() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    records(&cloud, 20);
+    let mut once = true;
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            let now = once && request.url.ends_with("/servers/gone-012");
+            once &= !now;
+            now.then(|| Ok(Response::new(503, "busy")))
+        });
+    });
+    assert_eq!(steps(&host).1, None);
+    assert_eq!(cloud.count("GET /servers/gone-012"), 2);
+    assert_eq!(cloud.count("GET /servers/gone-011"), 1);
+}
