@@ -1,0 +1,76 @@
+//! How long a full compute host takes to empty: its servers one at a time, and side by side, on one real Nova in one run.
+//!
+//! Nova's hypervisor is a stand-in that takes a fixed time for each server. So this compares ways of going about it, and says
+//! nothing about a network.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    dead_code,
+    reason = "a benchmark stops at what it did not expect, and prints; tests share its helpers"
+)]
+
+#[path = "../../tests/real_openstack/driver.rs"]
+mod driver;
+#[path = "../../tests/support/http.rs"]
+mod http;
+#[path = "../../tests/support/limit.rs"]
+mod limit;
+#[path = "../../tests/real_openstack/nova.rs"]
+mod nova;
+#[path = "../../tests/real_openstack/testbed.rs"]
+mod testbed;
+#[path = "../../tests/real_openstack/tool.rs"]
+mod tool;
+
+use std::time::{Duration, Instant};
+
+use driver::{Drain, limited};
+use scupper_engine::HookPhase::BeforeDrain;
+use testbed::{A, Testbed};
+
+const SERVERS: usize = 50;
+/// What a live migration takes.
+const SECONDS: &str = "2";
+/// What Nova runs at a time.
+const MAX_LIVE: u32 = 10;
+const PARALLEL: [usize; 3] = [1, 2, 10];
+
+fn main() {
+    // `cargo test --benches` only wants to know that it starts.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    let bed = Testbed::up(MAX_LIVE);
+    println!(
+        "{SERVERS} servers of a real Nova, {SECONDS} s for each live migration, at most {MAX_LIVE} at a time in Nova\n"
+    );
+    println!(
+        "{:>8} {:>9} {:>12} {:>6}",
+        "parallel", "makespan", "a server", "ratio"
+    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut one_at_a_time = None;
+    for parallel in PARALLEL {
+        let makespan = runtime.block_on(empty(&bed, parallel)).as_secs_f64();
+        let ratio = *one_at_a_time.get_or_insert(makespan) / makespan;
+        println!(
+            "{parallel:>8} {makespan:>7.1} s {:>10.2} s {ratio:>5.1}x",
+            makespan / SERVERS as f64
+        );
+    }
+    bed.down();
+}
+
+async fn empty(bed: &Testbed, parallel: usize) -> Duration {
+    bed.purge();
+    bed.boot(SERVERS, &["--seconds", SECONDS]);
+    let parallel = parallel.to_string();
+    let mut drain = Drain::new(bed, &limited(&[("parallel", &parallel)])).await;
+    let begun = Instant::now();
+    drain.run(BeforeDrain).await.unwrap();
+    let makespan = begun.elapsed();
+    assert_eq!(bed.nova().servers(A), [] as [String; 0]);
+    makespan
+}
