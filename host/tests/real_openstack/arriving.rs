@@ -30,8 +30,11 @@ pub(crate) async fn migrated(bed: &Testbed) {
     let check = format!("testbed-check-seconds={SECONDS}");
     let ids = bed.boot(1, &["--host", B, "--seconds", "0.5", "--meta", &check]);
     nova.migrate_live(&ids[0]);
-    nova.until("the migration is recorded", |nova| {
-        nova.migrations(&ids[0]) == ["accepted"]
+    // Its destination is chosen, and takes long to look whether it can take it.
+    nova.until("the destination looks at it", |nova| {
+        nova.events(&ids[0], "live-migration")
+            .iter()
+            .any(|event| event == "compute_check_can_live_migrate_destination")
     })
     .await;
     let path = format!("/os-migrations?instance_uuid={}", ids[0]);

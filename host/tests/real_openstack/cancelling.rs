@@ -3,7 +3,11 @@
 use scupper_engine::HookPhase::{BeforeDrain, OnCancel};
 use scupper_engine::StepOutcome;
 
+use serde_json::json;
+
 use crate::driver::{Drain, limited};
+use crate::proxy::{Fault, Proxy};
+use crate::rig;
 use crate::testbed::{A, Testbed};
 
 const CONDUCTOR: &str = "nova-conductor";
@@ -54,4 +58,49 @@ pub(crate) async fn before_the_record(bed: &Testbed) {
         "the host was enabled while servers were leaving it"
     );
     assert_eq!(nova.service(A)["status"], "enabled");
+}
+
+/// The same, from the request for a drain to its withdrawal.
+pub(crate) async fn in_driver_mode(bed: &Testbed) {
+    let nova = bed.nova();
+    let ids = bed.boot(2, &["--mode", "stuck"]);
+    let mut pause = bed.pausing(CONDUCTOR);
+    let mut asked = 0;
+    let proxy = Proxy::start(bed.nova_url(), move |seen| {
+        if seen.method == "POST" && seen.path.ends_with("/action") {
+            asked += 1;
+            if asked == 1 {
+                pause();
+            }
+        }
+        Fault::Pass
+    });
+    let mut node = rig::node(bed, &[], json!({})).await;
+    node.configure(json!({}), rig::policies_at(bed, &proxy.url, &[]));
+    node.start().await;
+    node.begin_drain("drain-1");
+    node.until("both are asked to move", || proxy.count("POST", "/action") == 2)
+        .await;
+    let unrecorded = ids.iter().all(|id| nova.migrations(id).is_empty());
+    let stopping = "migrations from compute-a are being aborted";
+    let resumed = async {
+        node.until("the cancel has looked", || {
+            let told = node.told();
+            told.contains(stopping) || told.contains("Cancelled")
+        })
+        .await;
+        bed.resume(CONDUCTOR);
+    };
+    tokio::join!(node.cancel("drain-1"), resumed);
+    assert!(unrecorded, "the conductor stood still too late");
+    nova.until("the conductor has recorded the migrations", |nova| {
+        ids.iter().all(|id| !nova.migrations(id).is_empty())
+    })
+    .await;
+    for id in &ids {
+        assert_eq!(nova.migrations(id), ["cancelled"], "{}", node.told());
+        assert_eq!(nova.host_of(id), A);
+    }
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.told());
+    assert!(!node.is_cordoned());
 }

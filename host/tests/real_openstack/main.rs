@@ -128,6 +128,9 @@ const SCENARIOS: &[Scenario] = &[
         "what_is_asked_to_move_and_has_no_record_is_cancelled_as_well",
         |bed| cancelling::before_the_record(bed).boxed(),
     ),
+    ("in_driver_mode_what_has_no_record_is_cancelled_as_well", |bed| {
+        cancelling::in_driver_mode(bed).boxed()
+    }),
     ("seventy_old_records_are_checked_once_each", |bed| {
         records::seventy(bed).boxed()
     }),

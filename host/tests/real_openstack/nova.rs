@@ -108,6 +108,25 @@ impl Nova {
         all.into_iter().map(|(_, status)| status).collect()
     }
 
+    /// What has been begun of a server's action.
+    pub(crate) fn events(&self, id: &str, action: &str) -> Vec<String> {
+        let path = format!("/servers/{id}/os-instance-actions");
+        let all = self.get(&path);
+        let all = all["instanceActions"].as_array().unwrap().iter();
+        let requests = all.filter(|one| one["action"] == action);
+        let request = requests
+            .last()
+            .map(|one| one["request_id"].as_str().unwrap().to_owned());
+        let Some(request) = request else {
+            return Vec::new();
+        };
+        let one = self.get(&format!("{path}/{request}"));
+        let events = one["instanceAction"]["events"].as_array().unwrap().iter();
+        events
+            .map(|event| event["event"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// Asks for a small server on a host, and does not wait for it. Gives its id.
     pub(crate) fn create(&self, image: &str, host: &str, metadata: &Value) -> String {
         let server = json!({

@@ -25,9 +25,13 @@ pub(crate) async fn node(bed: &Testbed, config: &[(&str, &str)], drain: Value) -
 
 /// `policies` of `scupper.yaml`, with more configuration.
 pub(crate) fn policies(bed: &Testbed, config: &[(&str, &str)]) -> Value {
+    policies_at(bed, bed.nova_url(), config)
+}
+
+/// The same, and Nova is reached there.
+pub(crate) fn policies_at(bed: &Testbed, nova: &str, config: &[(&str, &str)]) -> Value {
     let file = secret_file(bed);
-    let policy = policy(bed, bed.keystone_url(), bed.nova_url(), &file, config);
-    json!([policy])
+    json!([policy(bed, bed.keystone_url(), nova, &file, config)])
 }
 
 fn secret_file(bed: &Testbed) -> PathBuf {

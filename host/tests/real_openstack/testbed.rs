@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -98,6 +99,18 @@ impl Testbed {
     /// A service stands still, and what it is sent waits.
     pub(crate) fn pause(&self, service: &str) {
         self.ask("pause", &[service]);
+    }
+
+    /// The same, for who cannot hold the testbed.
+    pub(crate) fn pausing(&self, service: &str) -> impl FnMut() + Send + 'static {
+        let record = self.state.join(format!("run/{service}.json"));
+        let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+        // It leads a group of its own.
+        let group = format!("-{}", record["pid"].as_i64().unwrap());
+        move || {
+            let kill = Command::new("kill").args(["-STOP", "--", &group]).status();
+            assert!(kill.unwrap().success());
+        }
     }
 
     pub(crate) fn resume(&self, service: &str) {

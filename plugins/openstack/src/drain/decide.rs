@@ -219,7 +219,9 @@ impl<'a> Judge<'a> {
 
     fn under_way(&mut self, server: &Server, migration: &Migration, ledger: &mut Ledger) {
         self.decision.moving += 1;
-        let left = migration.memory().map_or_else(|| server.size(), |(_, _, left)| left);
+        let left = migration
+            .memory()
+            .map_or_else(|| server.size(), |(_, _, left)| left);
         self.decision.memory_left += left;
         let mut words = migration.words();
         let rate = rate(migration, ledger);

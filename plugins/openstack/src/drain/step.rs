@@ -165,7 +165,10 @@ fn fail(
 
 fn going_on(service: &Service, settings: &Settings, decision: &Decision) -> Pending {
     let host = &service.host;
-    let mut progress = format!("{}, {}", count(decision, host), moving(decision));
+    let mut progress = count(decision, host);
+    if decision.present > 0 {
+        progress.push_str(&format!(", {}", moving(decision)));
+    }
     if !decision.stuck.is_empty() {
         progress.push_str(&format!(", {} cannot", decision.stuck.len()));
     }
