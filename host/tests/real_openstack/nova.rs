@@ -113,9 +113,10 @@ impl Nova {
         let path = format!("/servers/{id}/os-instance-actions");
         let all = self.get(&path);
         let all = all["instanceActions"].as_array().unwrap().iter();
-        let requests = all.filter(|one| one["action"] == action);
+        let mut requests = all.filter(|one| one["action"] == action);
+        // The newest comes first.
         let request = requests
-            .last()
+            .next()
             .map(|one| one["request_id"].as_str().unwrap().to_owned());
         let Some(request) = request else {
             return Vec::new();

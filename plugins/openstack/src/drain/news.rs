@@ -132,17 +132,22 @@ pub(super) fn stay(message: &str) {
     warn("ServersLeftBehind", message);
 }
 
-/// Those stay that the operator wants left alone.
-pub(super) fn left_alone(host: &str, left: &[String]) {
-    if !left.is_empty() {
-        let note = format!(
-            "{} {} on {host}, as configured: {}",
-            count(left.len(), "server"),
-            if left.len() == 1 { "stays" } else { "stay" },
-            left.join("; ")
-        );
-        tell("ServersLeftBehind", &note);
+/// Those stay that the operator wants left alone, and so many more.
+pub(super) fn left_alone(host: &str, left: &[String], more: usize) {
+    let all = left.len() + more;
+    if all == 0 {
+        return;
     }
+    let mut named = left.join("; ");
+    if more > 0 {
+        named.push_str(&format!("; and {more} more"));
+    }
+    let note = format!(
+        "{} {} on {host}, as configured: {named}",
+        count(all, "server"),
+        if all == 1 { "stays" } else { "stay" },
+    );
+    tell("ServersLeftBehind", &note);
 }
 
 fn tell(reason: &str, note: &str) -> bool {

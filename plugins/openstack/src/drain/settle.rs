@@ -21,6 +21,7 @@ pub(super) struct Rest {
     pub(super) waiting: Vec<Waiting>,
     pub(super) stuck: Vec<Stuck>,
     pub(super) left: Vec<String>,
+    pub(super) left_unnamed: usize,
     /// The step may ask no more: so many of so many records are checked.
     pub(super) interrupted: Option<(usize, usize)>,
 }
@@ -180,9 +181,7 @@ impl Rest {
     /// Those that the ledger counts and does not name.
     fn unnamed(&mut self, more: usize, moves: &Moves) {
         match moves.others {
-            Others::Ignore => self
-                .left
-                .extend((0..more).map(|_| "one more resize is not confirmed".to_owned())),
+            Others::Ignore => self.left_unnamed = more,
             Others::Fail => self.stuck.extend((0..more).map(|_| Stuck {
                 id: String::new(),
                 title: "one more server".to_owned(),

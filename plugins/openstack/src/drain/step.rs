@@ -108,7 +108,7 @@ fn settle_down(
         for left in &decision.left {
             log::info!("stays on {host}: {left}");
         }
-        news::left_alone(host, &decision.left);
+        news::left_alone(host, &decision.left, 0);
         log::info!(
             "{host} is empty; moved: {}",
             scupper_sdk::count(decision.gone, "server")
@@ -141,7 +141,7 @@ fn settle_down(
     for left in &rest.left {
         log::info!("{host}: {left}");
     }
-    news::left_alone(host, &rest.left);
+    news::left_alone(host, &rest.left, rest.left_unnamed);
     ledger.empty_since = Some(call.drain.now);
     let progress = format!(
         "{}; looking once more whether {host} stays empty",
