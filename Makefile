@@ -105,7 +105,7 @@ test-real-openstack: tools plugins ## Test only on the real OpenStack.
 test-real-openstack-long: tools plugins ## What takes minutes on the real OpenStack: a full host.
 	@host/testbeds/tools openstack
 	@host/testbeds/openstack/openstack-testbed fetch
-	SCUPPER_LONG=real-openstack cargo test --locked -p scupper --test real_openstack
+	SCUPPER_LONG=1 cargo test --locked -p scupper --test real_openstack -- long_
 
 .PHONY: testbeds
 testbeds:

@@ -174,7 +174,9 @@ const SCENARIOS: &[Scenario] = &[
 const MAX_LIVE: u32 = 2;
 const MAX_LIVE_LONG: u32 = 10;
 
-const LONG: &[Scenario] = &[("long_fifty_servers_leave_side_by_side", |bed| many::fifty(bed).boxed())];
+const LONG: &[Scenario] = &[("long_fifty_servers_leave_side_by_side", |bed| {
+    many::fifty(bed).boxed()
+})];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args()
