@@ -8,6 +8,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::indexing_slicing,
     reason = "helpers of tests; a failure is a failed test, and the results are for the person who runs it"
 )]
