@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use scupper_engine::{HookPhase, StepOutcome};
 
 use crate::rig::{Rig, spec};
-use crate::testbed::{Testbed, until};
+use crate::testbed::{NODE, Testbed, until};
 
-/// So many jobs that wait, each listed on its own: tasks of an array that were changed one by one.
-fn crowd(testbed: &Testbed, jobs: usize) {
-    let tasks = format!("--array=0-{}", jobs - 1);
+/// So many jobs that wait for this node, each listed on its own: tasks of an array that were changed one by one.
+fn crowd(testbed: &Testbed, jobs: usize, node: &str) -> String {
+    let (tasks, node) = (format!("--array=0-{}", jobs - 1), format!("--nodelist={node}"));
     let ask = [
         "sbatch",
         "--parsable",
@@ -18,7 +18,8 @@ fn crowd(testbed: &Testbed, jobs: usize) {
         "--chdir=/tmp",
         "--output=/dev/null",
         &tasks,
-        "--wrap=true",
+        &node,
+        "--wrap=sleep 600",
     ];
     let array = testbed.client(&ask);
     let mut changes = String::new();
@@ -27,6 +28,7 @@ fn crowd(testbed: &Testbed, jobs: usize) {
     }
     std::fs::write(testbed.folder().join("changes"), changes).unwrap();
     testbed.client(&["bash", "-c", "scontrol </testbed/changes >/dev/null 2>&1"]);
+    array
 }
 
 /// A node with a running and a suspended job, and then with none.
@@ -58,7 +60,7 @@ async fn a_thousand_jobs_that_wait_hold_no_node_up() {
     let Some(testbed) = Testbed::up("crowded", &["--max-jobs", "2000"]) else {
         return;
     };
-    crowd(&testbed, 1000);
+    crowd(&testbed, 1000, NODE);
     let rig = Rig::load(&testbed, &[]).await;
     rig.done(HookPhase::BeforeCordon).await;
     assert_eq!(rig.settle(HookPhase::BeforeDrain).await, StepOutcome::Done);
@@ -74,6 +76,24 @@ async fn rig_again(testbed: &Testbed) -> Rig {
 }
 
 #[tokio::test]
+async fn a_long_array_that_runs_elsewhere_holds_no_free_node_up() {
+    let Some(testbed) = Testbed::up("array", &["--max-jobs", "2000"]) else {
+        return;
+    };
+    let array = crowd(&testbed, 1000, "slurm-worker-1");
+    // The last task has the array's number, and with it come all others, which have ended.
+    testbed.client(&["scancel", &format!("{array}_[0-998]")]);
+    testbed.client(&["scontrol", "release", &format!("{array}_999")]);
+    until("the last task runs", async || {
+        testbed.client(&["squeue", "-h", "-t", "running", "-o", "%A"]) == array
+    })
+    .await;
+    let rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    assert_eq!(rig.settle(HookPhase::BeforeDrain).await, StepOutcome::Done);
+}
+
+#[tokio::test]
 async fn long_fifty_thousand_jobs_with_the_limits_that_the_readme_names() {
     if !crate::long::wanted() {
         return;
@@ -81,7 +101,7 @@ async fn long_fifty_thousand_jobs_with_the_limits_that_the_readme_names() {
     let Some(testbed) = Testbed::up("fifty-thousand", &["--max-jobs", "60000"]) else {
         return;
     };
-    crowd(&testbed, 50_000);
+    crowd(&testbed, 50_000, NODE);
     let mut spec = spec(&testbed.url(), &testbed.token_file(), &[]);
     spec.limits.response_bytes = 16 << 20;
     spec.limits.request_wall = Duration::from_secs(60);

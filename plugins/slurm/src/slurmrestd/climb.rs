@@ -66,6 +66,12 @@ pub(crate) fn step(
         let text = reason::text(call, settings.reason.as_deref(), reason::says_down(node));
         server.set_state(&node.name, "DRAIN", Some(&text))?;
     }
+    // A job that may be anywhere is not ours to end.
+    let here = |job: &&Job| nodes.iter().any(|node| job.is_on(&node.name));
+    let found = &Found {
+        jobs: found.jobs.iter().filter(here).cloned().collect(),
+        ..*found
+    };
     let done = match &rung.action {
         Action::Down => down(call, settings, server, nodes)?,
         Action::Requeue => each(memory, found, false, |job| requeue(server, job))?,

@@ -74,7 +74,7 @@ fn try_step(
         }
         return Ok(Outcome::Done);
     }
-    let found = search::jobs(server, memory, names)?;
+    let found = search::jobs(server, memory, &nodes)?;
     let free = nodes.iter().all(|node| node.load() == Load::Free);
     if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);

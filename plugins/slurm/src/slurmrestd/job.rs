@@ -62,8 +62,8 @@ impl Job {
         self.state.iter().any(|known| known == word)
     }
 
-    /// A job that was seen on the nodes before; now only its state is known.
-    pub(crate) fn known(id: u64, state: &[String], nodes: &[String]) -> Self {
+    /// A job of which only its state is known, and on which nodes it was seen before; on none: it may be anywhere.
+    pub(crate) fn known(id: u64, state: &[String], nodes: &[&str]) -> Self {
         Self {
             id: Some(id),
             state: state.to_vec(),
@@ -75,6 +75,11 @@ impl Job {
     /// It may be on this node. Where its list of nodes is missing or cannot be read, it may be anywhere.
     pub(crate) fn may_run_on(&self, node: &str) -> bool {
         may_run(&self.state) && hostlist::contains(&self.nodes, node).unwrap_or(true)
+    }
+
+    /// It is on this node: what may be anywhere is not, and nothing is done to it.
+    pub(crate) fn is_on(&self, node: &str) -> bool {
+        may_run(&self.state) && hostlist::contains(&self.nodes, node) == Some(true)
     }
 
     /// It is ending already: its processes have been told, or are gone and its epilog runs.

@@ -26,6 +26,9 @@ pub(crate) struct Memory {
     pub(crate) here: String,
     #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
     pub(crate) seen: u64,
+    /// Those of which nobody knows whether they are on the nodes.
+    #[serde(rename = "u", default, skip_serializing_if = "String::is_empty")]
+    pub(crate) unplaced: String,
     /// Every running job of the cluster was looked at.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
     pub(crate) looked: bool,
@@ -39,6 +42,7 @@ impl Memory {
     /// The nodes took jobs again: which, is to be found out anew.
     pub(crate) fn forget_jobs(&mut self) {
         self.here.clear();
+        self.unplaced.clear();
         self.seen = 0;
         self.looked = false;
     }

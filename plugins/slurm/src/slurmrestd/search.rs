@@ -5,11 +5,15 @@
 //! node that drains gets no new jobs, so a job that was elsewhere stays elsewhere. Those of the node are kept in the memory
 //! and asked for again. slurmrestd takes seconds for the short list of 50,000 jobs, so it is asked for it again only when
 //! none of these is left.
+//!
+//! The last task of an array has the array's number, and comes with all its tasks: where these are too many, its nodes are
+//! not known. A job that simply runs keeps its nodes busy, so it is not on a free one; else the drain waits for it.
 
 use std::collections::BTreeMap;
 
 use super::job::Job;
 use super::memory::Memory;
+use super::node::{Load, SlurmNode};
 use super::numbers;
 use super::server::Server;
 use super::states::States;
@@ -33,14 +37,18 @@ pub(super) struct Found {
 }
 
 /// All jobs that may be on one of these nodes, which all drain.
-pub(super) fn jobs(server: &Server<'_>, memory: &mut Memory, nodes: &[String]) -> Result<Found, Trouble> {
+pub(super) fn jobs(server: &Server<'_>, memory: &mut Memory, nodes: &[SlurmNode]) -> Result<Found, Trouble> {
     if memory.looked {
-        let known = known(server, memory, nodes)?;
-        if !known.is_empty() {
-            return Ok(Found {
-                jobs: known,
-                ..Found::default()
-            });
+        let ids = [numbers::read(&memory.here), numbers::read(&memory.unplaced)].concat();
+        let known = if ids.is_empty() {
+            None
+        } else {
+            server.states(&ids)?
+        };
+        // What the answer lacks is over and forgotten.
+        let found = known.map(|states| Search::new(server, nodes, &states).go(memory));
+        if let Some(found) = found.transpose()?.filter(|found| !found.jobs.is_empty()) {
+            return Ok(found);
         }
     }
     let Some(states) = server.states(&[])? else {
@@ -56,89 +64,142 @@ pub(super) fn jobs(server: &Server<'_>, memory: &mut Memory, nodes: &[String]) -
             found => return found,
         }
     }
-    by_number(server, memory, nodes, &states)
+    Search::new(server, nodes, &states).go(memory)
 }
 
 /// By the long list.
-fn all(server: &Server<'_>, nodes: &[String]) -> Result<Found, Trouble> {
+fn all(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Found, Trouble> {
     Ok(Found {
         jobs: on(server.jobs()?, nodes),
         ..Found::default()
     })
 }
 
-fn on(jobs: Vec<Job>, nodes: &[String]) -> Vec<Job> {
-    let here = |job: &Job| nodes.iter().any(|node| job.may_run_on(node));
+fn on(jobs: Vec<Job>, nodes: &[SlurmNode]) -> Vec<Job> {
+    let here = |job: &Job| nodes.iter().any(|node| job.may_run_on(&node.name));
     jobs.into_iter().filter(here).collect()
 }
 
-/// The jobs that were seen on the nodes and are still there.
-fn known(server: &Server<'_>, memory: &mut Memory, nodes: &[String]) -> Result<Vec<Job>, Trouble> {
-    let here = numbers::read(&memory.here);
-    if here.is_empty() {
-        return Ok(Vec::new());
-    }
-    let states = match server.states(&here) {
-        // One of them is over and forgotten: the list of all says which are left.
-        Err(Trouble::NoSuchJob) => return Ok(Vec::new()),
-        states => states?.unwrap_or_default(),
-    };
-    let there = States {
-        there: here
-            .iter()
-            .filter_map(|id| states.there.get_key_value(id))
-            .map(|(id, state)| (*id, state.clone()))
-            .collect(),
-        ..states
-    };
-    by_number(server, memory, nodes, &there).map(|found| found.jobs)
+/// By asking for each job that runs, of one list of states.
+struct Search<'a> {
+    server: &'a Server<'a>,
+    nodes: &'a [SlurmNode],
+    states: &'a States,
+    asked: usize,
+    here: Vec<u64>,
+    unplaced: Vec<u64>,
+    /// Each once: the first part of a heterogeneous job brings the others with it.
+    jobs: BTreeMap<u64, Job>,
 }
 
-/// By asking for each job that runs.
-fn by_number(
-    server: &Server<'_>,
-    memory: &mut Memory,
-    nodes: &[String],
-    states: &States,
-) -> Result<Found, Trouble> {
-    let mut jobs = BTreeMap::new();
-    let mut here = Vec::new();
-    let known = numbers::read(&memory.here);
-    let mut asked = 0;
-    for (id, state) in known.iter().filter_map(|id| states.there.get_key_value(id)) {
-        // What is known of the others will do until there are fewer.
-        let found = if asked < KNOWN {
-            asked += 1;
-            on(server.job(*id)?, nodes)
-        } else {
-            vec![Job::known(*id, state, nodes)]
-        };
-        keep(&mut here, &mut jobs, *id, found);
-    }
-    let from = memory.seen.saturating_add(1);
-    for id in states.there.range(from..).map(|(id, _)| *id) {
-        if asked == ASKED || numbers::is_full(&here) {
-            break;
+impl<'a> Search<'a> {
+    const fn new(server: &'a Server<'a>, nodes: &'a [SlurmNode], states: &'a States) -> Self {
+        Self {
+            server,
+            nodes,
+            states,
+            asked: 0,
+            here: Vec::new(),
+            unplaced: Vec::new(),
+            jobs: BTreeMap::new(),
         }
-        asked += 1;
-        keep(&mut here, &mut jobs, id, on(server.job(id)?, nodes));
-        memory.seen = id;
     }
-    let from = memory.seen.saturating_add(1);
-    memory.here = numbers::write(&here);
-    let unseen = states.there.range(from..).count();
-    memory.looked = unseen == 0;
-    Ok(Found {
-        jobs: jobs.into_values().collect(),
-        unseen,
-        full: numbers::is_full(&here),
-    })
-}
 
-/// One that is not there any more is forgotten. The first part of a heterogeneous job brings the others with it.
-fn keep(here: &mut Vec<u64>, jobs: &mut BTreeMap<u64, Job>, id: u64, found: Vec<Job>) {
-    if !found.is_empty() {
-        here.push(id);
+    fn go(mut self, memory: &mut Memory) -> Result<Found, Trouble> {
+        for id in numbers::read(&memory.here) {
+            self.known(id)?;
+        }
+        for id in numbers::read(&memory.unplaced) {
+            self.ask_again(id)?;
+        }
+        let states = self.states;
+        let after = |seen: u64| states.there.range(seen.saturating_add(1)..);
+        for (id, _) in after(memory.seen) {
+            if self.asked >= ASKED || numbers::is_full(&self.here) {
+                break;
+            }
+            self.ask(*id)?;
+            memory.seen = *id;
+        }
+        memory.here = numbers::write(&self.here);
+        memory.unplaced = numbers::write(&self.unplaced);
+        let unseen = after(memory.seen).count();
+        memory.looked = unseen == 0;
+        Ok(Found {
+            unseen,
+            full: numbers::is_full(&self.here),
+            jobs: self.jobs(),
+        })
     }
-    jobs.extend(found.into_iter().map(|job| (job.id(), job)));
+
+    /// One that was on the nodes. What is known of it will do where there are many.
+    fn known(&mut self, id: u64) -> Result<(), Trouble> {
+        let Some(state) = self.states.there.get(&id) else {
+            return Ok(());
+        };
+        let found = if self.asked < KNOWN { self.look(id)? } else { None };
+        let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+        self.keep(id, found.unwrap_or_else(|| vec![Job::known(id, state, &names)]));
+        Ok(())
+    }
+
+    /// One that came with too many others. As long as a node is in use, where it is makes no difference.
+    fn ask_again(&mut self, id: u64) -> Result<(), Trouble> {
+        if self.states.there.contains_key(&id) && !self.is_free() {
+            self.unplaced.push(id);
+            return Ok(());
+        }
+        self.ask(id)
+    }
+
+    fn is_free(&self) -> bool {
+        self.nodes.iter().all(|node| node.load() == Load::Free)
+    }
+
+    /// One whose nodes are not known.
+    fn ask(&mut self, id: u64) -> Result<(), Trouble> {
+        let Some(state) = self.states.there.get(&id) else {
+            return Ok(());
+        };
+        match self.look(id)? {
+            Some(found) => self.keep(id, found),
+            None if *state == ["RUNNING"] && self.is_free() => {}
+            None => self.unplaced.push(id),
+        }
+        Ok(())
+    }
+
+    /// `None`: it comes with more tasks of its array than a response may have.
+    fn look(&mut self, id: u64) -> Result<Option<Vec<Job>>, Trouble> {
+        self.asked = self.asked.saturating_add(1);
+        match self.server.job(id) {
+            Ok(jobs) => Ok(Some(on(jobs, self.nodes))),
+            // The memory has room for some of these.
+            Err(Trouble::TooLong { .. }) if self.unplaced.len() < numbers::UNPLACED => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// One that is not there any more is forgotten.
+    fn keep(&mut self, id: u64, found: Vec<Job>) {
+        if !found.is_empty() {
+            self.here.push(id);
+        }
+        self.jobs.extend(found.into_iter().map(|job| (job.id(), job)));
+    }
+
+    /// Those that may be anywhere are only told of where no other holds the node up.
+    fn jobs(self) -> Vec<Job> {
+        let Self {
+            jobs,
+            unplaced,
+            states,
+            ..
+        } = self;
+        if !jobs.is_empty() {
+            return jobs.into_values().collect();
+        }
+        let there = unplaced.iter().filter_map(|id| states.there.get_key_value(id));
+        there.map(|(id, state)| Job::known(*id, state, &[])).collect()
+    }
 }

@@ -129,7 +129,6 @@ fn a_list_that_is_too_long_says_what_to_set_and_proves_nothing() {
             "GET jobs/state/",
             "can only list the states of all jobs of the cluster, some 90 bytes for each",
         ),
-        ("GET job/1000", "can only list the jobs of one array"),
     ] {
         let fake = crowd(1000..1001);
         fake.serves(&[44]);
@@ -217,4 +216,63 @@ fn a_rung_is_climbed_for_all_jobs_of_the_node_however_many_there_are_elsewhere()
         deletes,
         ["DELETE job/1000?signal=SIGUSR1", "DELETE job/1099?signal=SIGUSR1"]
     );
+}
+
+/// The jobs of this number come with too many others of their array, once.
+fn too_many_tasks(fake: &Fake, request: &'static str) {
+    fake.fault(request, false, || Err(Error::TooLarge(String::new())));
+}
+
+#[test]
+fn a_long_array_that_runs_elsewhere_holds_no_free_node_up() {
+    let fake = crowd(1000..1001);
+    too_many_tasks(&fake, "GET job/1000?");
+    assert_eq!(fake.settle(), Outcome::Done);
+    // Suspended it may be anywhere: a suspended job leaves its node free.
+    let fake = crowd(1000..1000);
+    fake.job(1000, &["SUSPENDED"], "node-2");
+    for _ in 0..2 {
+        too_many_tasks(&fake, "GET job/1000?");
+        let waits = fake.waits();
+        assert_eq!(waits.waiting_for[0].what, "job 1000");
+        assert_eq!(
+            waits.waiting_for[0].detail,
+            "suspended, and Slurm does not say on which nodes"
+        );
+    }
+    assert_eq!(fake.settle(), Outcome::Done, "it comes alone now");
+}
+
+#[test]
+fn a_long_array_is_asked_for_once_while_the_node_is_in_use_and_no_rung_touches_it() {
+    let fake = crowd(1000..1001);
+    fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+    fake.job(7, &["RUNNING"], NODE);
+    fake.host.config("ladder", "5m signal USR1, 1m cancel");
+    fake.host.deadline_in(Duration::from_secs(360));
+    too_many_tasks(&fake, "GET job/1000?");
+    assert_eq!(fake.waits().waiting_for[0].what, "job 7");
+    fake.requests();
+    fake.host.advance(Duration::from_secs(301));
+    fake.waits();
+    fake.waits();
+    let requests = fake.requests();
+    let deletes: Vec<_> = requests
+        .iter()
+        .filter(|line| line.starts_with("DELETE"))
+        .collect();
+    assert_eq!(deletes, ["DELETE job/7?signal=SIGUSR1", "DELETE job/7"]);
+    assert!(
+        !requests.iter().any(|line| line.starts_with("GET job/1000")),
+        "{requests:?}"
+    );
+    fake.job(7, &["CANCELLED"], NODE);
+    let waits = fake.waits();
+    assert_eq!(
+        waits.waiting_for[0].what, "job 1000",
+        "as the node is still in use"
+    );
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    too_many_tasks(&fake, "GET job/1000?");
+    assert_eq!(fake.settle(), Outcome::Done);
 }
