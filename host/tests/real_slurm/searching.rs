@@ -120,6 +120,50 @@ async fn no_token_is_found_wherever_one_looks() {
 }
 
 #[tokio::test]
+async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured() {
+    let Some(testbed) = Testbed::up("went-bad", &[]) else {
+        return;
+    };
+    let file = testbed.folder().join("token-of-the-driver");
+    std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
+    let mut policy = policy(&testbed.url(), &file);
+    policy["config"]["token-timeout"] = json!("5s");
+    policy["config"]["ladder"] = json!("");
+    let setup = Setup {
+        node: WORKER,
+        policy,
+        objects: Vec::new(),
+    };
+    let node = Node::start(setup, Captured::default()).await;
+    let job = testbed.submit(600, &[]);
+    node.begin("drain-1");
+    node.tells("slurm holds the drain in before-drain").await;
+    std::fs::write(&file, "no.token.at-all").unwrap();
+    let begun = Instant::now();
+    node.tells("waits for a better one until").await;
+    assert_eq!(node.ends("drain-1").await, "Failed", "{}", node.told());
+    // The drain has three minutes, and an undo fifteen seconds.
+    assert!(
+        begun.elapsed() < Duration::from_secs(60),
+        "{:?}\n{}",
+        begun.elapsed(),
+        node.told()
+    );
+    let told = node.told();
+    for words in [
+        "no better one came within 5s (`token-timeout`)",
+        "what this drain changed in Slurm stays until the node is uncordoned",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(testbed.job(job), "RUNNING");
+    // With a good one the uncordon gives the node back.
+    std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
+    assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
+    assert!(!testbed.node().starts_with("drain"), "{}", testbed.node());
+}
+
+#[tokio::test]
 async fn in_the_driver_a_bad_token_fails_the_event_at_once_and_nothing_is_changed() {
     let Some(testbed) = Testbed::up("refused", &[]) else {
         return;

@@ -35,7 +35,7 @@ pub(super) fn outcome(trouble: &Trouble, call: &Call, settings: &Settings, mut m
     let until = moment(until);
     Outcome::pending(format!("{trouble}; waits for a better one until {until}"))
         .again_after(settings.poll)
-        .waiting_for("the token for Slurm", trouble.to_string(), Some(since))
+        .waiting_for("the token for Slurm", "to be renewed", Some(since))
         .state(memory.bytes())
         .into()
 }
