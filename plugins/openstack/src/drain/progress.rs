@@ -10,7 +10,12 @@ pub(super) fn count(decision: &Decision, host: &str) -> String {
     if all == 0 {
         return format!("no servers on {host}");
     }
-    format!("{} of {all} servers have left {host}", decision.gone)
+    let have = if all == 1 { "has" } else { "have" };
+    format!(
+        "{} of {} {have} left {host}",
+        decision.gone,
+        scupper_sdk::count(all, "server")
+    )
 }
 
 /// How many move, and what is left to be moved.
