@@ -63,6 +63,10 @@ pub(super) fn rest(
             return Ok(rest.interrupted(&open, ledger));
         }
     }
+    let is_through = open.keys().all(|record| *record <= ledger.checked.to);
+    if !is_through && rest.waiting.is_empty() {
+        return Ok(rest.interrupted(&open, ledger));
+    }
     rest.unnamed(ledger.checked.more, moves);
     Ok(rest)
 }

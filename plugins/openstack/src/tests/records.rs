@@ -141,3 +141,29 @@ fn an_outage_in_the_middle_asks_nothing_twice() {
     assert_eq!(cloud.count("GET /servers/gone-012"), 2);
     assert_eq!(cloud.count("GET /servers/gone-011"), 1);
 }
+
+#[test]
+fn more_busy_servers_than_are_remembered_are_all_seen_in_the_end() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    unconfirmed(&cloud, 40);
+    let all = |key: &str, value: serde_json::Value| {
+        for server in 0..40 {
+            cloud.set(&format!("gone-{server:03}"), key, value.clone());
+        }
+    };
+    all("OS-EXT-STS:task_state", json!("resize_confirming"));
+    for _ in 0..2 {
+        assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+    }
+    // Those that it has seen are confirmed, and one that it has not seen is not.
+    all("OS-EXT-STS:task_state", json!(null));
+    all("OS-EXT-STS:vm_state", json!("active"));
+    cloud.set("gone-009", "OS-EXT-STS:vm_state", json!("resized"));
+    let (_, failure) = steps(&host);
+    let failure = failure.unwrap();
+    assert!(
+        failure.starts_with("1 of 1 server stays") && failure.contains("vm-gone-009"),
+        "{failure}"
+    );
+}
