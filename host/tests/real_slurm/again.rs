@@ -1,11 +1,11 @@
 //! A second drain of a node that a first one left out of service: what the first did is not the second's to undo.
 
 use scupper_simulator::api::objects;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::driver::{WORKER, forget_the_last_event, node};
 use crate::driver_mode::DriverMode;
-use crate::testbed::{Testbed, until};
+use crate::testbed::{NODE, Testbed, until};
 
 /// A drain that fails by its deadline does so soon.
 const SLA: &str = "25s";
@@ -65,4 +65,82 @@ async fn the_drivers_second_drain_keeps_what_a_terminal_drained() {
     );
     rig.start().await;
     second_drains(&testbed, &rig, &drained).await;
+}
+
+#[tokio::test]
+async fn a_failed_drain_whose_cordon_stays_leaves_the_node_drained_and_a_second_one_keeps_that() {
+    let Some(testbed) = Testbed::up("held", &[]) else {
+        return;
+    };
+    let mut rig = node(&testbed, &[], json!({"sla": SLA}), Vec::new()).await;
+    rig.start().await;
+    let job = testbed.submit(300, &[]);
+    let waits = format!("waits for job {job}: ");
+    assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.told());
+    let drained = testbed.node();
+    assert!(
+        drained.starts_with("draining scupper: ") && drained.ends_with(": first") && rig.is_cordoned(),
+        "{drained}"
+    );
+    forget_the_last_event(&rig);
+    let before = rig.told().matches(&waits).count();
+    rig.begin_drain("second");
+    rig.until("it waits", || rig.told().matches(&waits).count() > before)
+        .await;
+    rig.cancel("second").await;
+    assert_eq!((testbed.node(), rig.is_cordoned()), (drained, true));
+    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.told());
+    assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
+}
+
+#[tokio::test]
+async fn a_failed_drain_that_lifts_its_cordon_gives_the_node_back_in_slurm() {
+    let Some(testbed) = Testbed::up("rolled-back", &[]) else {
+        return;
+    };
+    let drain = json!({"sla": SLA, "on-failure": "rollback"});
+    let mut rig = node(&testbed, &[], drain, Vec::new()).await;
+    rig.start().await;
+    testbed.submit(300, &[]);
+    assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.told());
+    assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
+    assert!(!rig.is_cordoned());
+}
+
+#[tokio::test]
+async fn in_driver_mode_what_stays_drained_is_named() {
+    let Some(testbed) = Testbed::up("named", &[]) else {
+        return;
+    };
+    let mut rig = node(&testbed, &[], json!({}), Vec::new()).await;
+    rig.start().await;
+    let name = format!("NodeName={NODE}");
+    testbed.client(&["scontrol", "update", &name, "State=DRAIN", "Reason=ticket 7"]);
+    assert_eq!(rig.drain("drain").await, "Succeeded", "{}", rig.told());
+    let found = "slurm-worker-0 is drained in Slurm already, reason given by root: ticket 7";
+    assert_eq!(rig.told().matches(found).count(), 1, "{}", rig.told());
+    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.told());
+    let stays =
+        "slurm-worker-0 stays DRAIN in Slurm, reason given by root: ticket 7; Scupper did not do this";
+    assert_eq!(rig.told().matches(stays).count(), 1, "{}", rig.told());
+    assert_eq!(rig.events("SlurmNodeFoundDrained").len(), 1);
+    let events = rig.events("SlurmNodeStaysOut");
+    assert!(events.len() == 1 && events[0].contains(stays), "{events:?}");
+    assert_eq!(testbed.node(), "drained ticket 7");
+}
+
+#[tokio::test]
+async fn after_a_drain_from_a_terminal_and_kubectl_uncordon_scupper_uncordon_gives_the_node_back() {
+    let Some(testbed) = Testbed::up("kubectl", &[]) else {
+        return;
+    };
+    let mut rig = node(&testbed, &[], json!({}), Vec::new()).await;
+    let ended = rig.types(&["drain", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lift = |node: &mut Value| node["spec"]["unschedulable"] = json!(false);
+    rig.api.store().edit("nodes", "", WORKER, lift).unwrap();
+    assert!(testbed.node().starts_with("drained scupper: "));
+    let ended = rig.types(&["uncordon", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    is_idle(&testbed).await;
 }

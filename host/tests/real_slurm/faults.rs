@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use scupper_engine::{HookPhase, StepOutcome};
+use serde_json::json;
 
+use crate::driver;
 use crate::rig::{OURS, Rig};
 use crate::testbed::{NODE, Testbed, until};
 
@@ -79,6 +81,55 @@ async fn trap_15_a_controller_that_was_just_started_is_not_believed_too_soon() {
     assert_eq!(testbed.node(), format!("draining {OURS}"));
     testbed.client(&["scancel", &job.to_string()]);
     rig.done(HookPhase::BeforeDrain).await;
+}
+
+#[tokio::test]
+async fn a_drain_that_the_controller_lost_in_a_crash_is_made_again() {
+    let Some(testbed) = Testbed::up("lost", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(300, &[]);
+    testbed.keep_state().await;
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    testbed.crash_and_forget();
+    until("the node is drained again", async || {
+        rig.step(HookPhase::BeforeDrain).await;
+        testbed.node() == format!("draining {OURS}")
+    })
+    .await;
+    rig.waits().await;
+    testbed.client(&["scancel", &job.to_string()]);
+    rig.done(HookPhase::BeforeDrain).await;
+}
+
+#[tokio::test]
+async fn in_driver_mode_a_drain_that_the_controller_lost_is_made_again() {
+    let Some(testbed) = Testbed::up("lost-driver", &[]) else {
+        return;
+    };
+    let mut driver = driver::node(&testbed, &[], json!({}), Vec::new()).await;
+    driver.start().await;
+    let job = testbed.submit(300, &[]);
+    testbed.keep_state().await;
+    driver.begin_drain("drain");
+    let waits = format!("waits for job {job}: ");
+    driver.until("it waits", || driver.told().contains(&waits)).await;
+    testbed.crash_and_forget();
+    let lost = "has lost the drain of slurm-worker-0";
+    driver.until(lost, || driver.told().contains(lost)).await;
+    until("the node is drained again", async || {
+        testbed.node().starts_with("draining scupper: ")
+    })
+    .await;
+    testbed.client(&["scancel", &job.to_string()]);
+    assert_eq!(driver.ends("drain").await, "Succeeded", "{}", driver.told());
+    assert_eq!(
+        driver.events("SlurmNodeDraining").len(),
+        1,
+        "one Event, counted twice"
+    );
 }
 
 #[tokio::test]

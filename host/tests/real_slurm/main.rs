@@ -15,6 +15,7 @@ mod again;
 mod checking;
 mod climbing;
 mod crowded;
+mod down;
 mod draining;
 mod driver;
 #[path = "../support/driver_mode.rs"]

@@ -84,7 +84,12 @@ async fn trap_05_the_reason_that_slurm_keeps_is_no_drain_of_ours() {
     let job = testbed.submit(300, &[]);
     rig.done(HookPhase::BeforeCordon).await;
     rig.done(HookPhase::OnCancel).await;
-    assert!(testbed.node().contains(OURS), "{}", testbed.node());
+    // Only a job that starts clears it.
+    assert!(
+        testbed.node().ends_with(" undrained by scupper: maintenance"),
+        "{}",
+        testbed.node()
+    );
     // The next drain of this node is a drain of its own, with its own reason.
     rig.another("second-uid");
     rig.done(HookPhase::BeforeCordon).await;
@@ -114,4 +119,66 @@ async fn who_resumes_the_node_meanwhile_is_not_fought() {
     let waits = rig.waits().await;
     assert!(waits.progress.starts_with("somebody resumed"), "{waits:?}");
     assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
+}
+
+#[tokio::test]
+async fn a_job_that_starts_on_a_resumed_node_clears_the_reason_and_the_node_is_not_drained_again() {
+    let Some(testbed) = Testbed::up("resumed-busy", &[]) else {
+        return;
+    };
+    let rig = Rig::load(&testbed, &[]).await;
+    testbed.submit(300, &[]);
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.waits().await;
+    let name = format!("NodeName={NODE}");
+    testbed.client(&["scontrol", "update", &name, "State=RESUME"]);
+    testbed.submit(300, &[]);
+    assert_eq!(testbed.node(), "mixed none");
+    let waits = rig.waits().await;
+    assert!(waits.progress.starts_with("somebody resumed"), "{waits:?}");
+    assert_eq!(testbed.node(), "mixed none");
+}
+
+#[tokio::test]
+async fn a_later_drain_that_gives_no_reason_is_not_taken_for_ours() {
+    let Some(testbed) = Testbed::up("inherited", &[]) else {
+        return;
+    };
+    let mut rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.another("uncordon-uid");
+    rig.done(HookPhase::AfterUncordon).await;
+    until("it is idle", async || testbed.node().starts_with("idle ")).await;
+    testbed.drain_without_a_reason();
+    let drained = testbed.node();
+    assert!(drained.starts_with("drained "), "{drained}");
+    rig.done(HookPhase::AfterUncordon).await;
+    assert_eq!(testbed.node(), drained);
+}
+
+#[tokio::test]
+async fn a_reason_that_the_controller_appended_to_is_ours_and_the_node_comes_back() {
+    let Some(testbed) = Testbed::up("appended", &["--slurmd-timeout", "4"]) else {
+        return;
+    };
+    let mut rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    testbed.daemon(&format!("slurmd-{NODE}"), "kill");
+    until("the controller appends to the reason", async || {
+        testbed.node().ends_with(" : Not responding")
+    })
+    .await;
+    let show = ["scontrol", "show", "node", NODE];
+    assert!(testbed.client(&show).contains("State=DOWN+DRAIN"));
+    assert!(
+        testbed.node().ends_with(&format!("{OURS} : Not responding")),
+        "{}",
+        testbed.node()
+    );
+    rig.another("uncordon-uid");
+    rig.done(HookPhase::AfterUncordon).await;
+    // With this reason alone it comes back by itself, as it would have without us.
+    assert!(testbed.node().ends_with(" Not responding"), "{}", testbed.node());
+    testbed.daemon(&format!("slurmd-{NODE}"), "start");
+    until("the node is back", async || testbed.node().starts_with("idle ")).await;
 }

@@ -97,6 +97,45 @@ impl Testbed {
         self.ask("daemon", &[name, what]);
     }
 
+    /// Keeps a copy of what the controller has saved by now.
+    pub(crate) async fn keep_state(&self) {
+        // One that ends in order saves everything.
+        self.daemon("slurmctld", "stop");
+        self.copy("state", "state-kept");
+        self.daemon("slurmctld", "start");
+        until("the controller knows its nodes again", async || {
+            let known = self.client(&["sinfo", "-h", "-N", "-o", "%T"]);
+            !known.contains("unk") && !known.contains('*')
+        })
+        .await;
+    }
+
+    /// The controller dies before it has saved what happened since `keep_state`, and is started again.
+    pub(crate) fn crash_and_forget(&self) {
+        self.daemon("slurmctld", "kill");
+        std::fs::remove_dir_all(self.folder.join("state")).unwrap();
+        self.copy("state-kept", "state");
+        self.daemon("slurmctld", "start");
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let (from, to) = (self.folder.join(from), self.folder.join(to));
+        let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+        assert!(copied.success());
+    }
+
+    /// An operator drains the node by REST and gives no reason.
+    pub(crate) fn drain_without_a_reason(&self) {
+        let url = format!("{}/slurm/v0.0.42/node/{NODE}", self.url());
+        let token = std::fs::read_to_string(self.token_file()).unwrap();
+        let headers = [
+            ("X-SLURM-USER-TOKEN", token.trim()),
+            ("Content-Type", "application/json"),
+        ];
+        let answer = crate::http::send("POST", &url, &headers, br#"{"state":["DRAIN"]}"#).unwrap();
+        assert_eq!(answer.status, 200);
+    }
+
     /// What jobs and daemons left behind.
     pub(crate) fn log(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.join("log").join(name)).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! What a reason in Slurm may look like, whichever way it goes there.
 
 /// So much of a reason slurm-operator passes on, and every tool shows.
-const CHARACTERS: usize = 256;
+pub(crate) const CHARACTERS: usize = 256;
 
 /// The text as a reason: one line, not too long.
 pub(crate) fn one_line(text: &str) -> String {

@@ -6,10 +6,11 @@ use scupper_sdk::{Pod, Problem, config};
 
 use crate::slurmrestd::settings::{KEYS as SLURMRESTD, Slurmrestd};
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "hold",
     "label",
     "namespace",
+    "on-failure",
     "poll-seconds",
     "reason",
     "unmatched-slurm-pods",
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) slurmrestd: Slurmrestd,
     pub(crate) hold: Hold,
     pub(crate) unmatched: Unmatched,
+    pub(crate) on_failure: OnFailure,
     pub(crate) poll: Duration,
     /// What Slurm is told besides the name of the drain.
     pub(crate) reason: Option<String>,
@@ -58,6 +60,28 @@ pub(crate) enum Unmatched {
     Ignore,
 }
 
+/// What becomes of what the drain changed in Slurm when it ends without being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// What becomes of the cordon.
+    Follow,
+    /// It is undone.
+    Undo,
+    /// It stays, and the uncordon undoes it.
+    Keep,
+}
+
+impl OnFailure {
+    /// `held`: the cordon stays.
+    pub(crate) const fn undoes(self, held: bool) -> bool {
+        match self {
+            Self::Follow => !held,
+            Self::Undo => true,
+            Self::Keep => false,
+        }
+    }
+}
+
 impl Settings {
     /// Reads the configuration, or says everything that is wrong with it.
     pub(crate) fn read() -> Result<Self, Vec<Problem>> {
@@ -83,6 +107,10 @@ impl Settings {
             problems.push(problem);
             Unmatched::Refuse
         });
+        let on_failure = on_failure().unwrap_or_else(|problem| {
+            problems.push(problem);
+            OnFailure::Follow
+        });
         let poll = poll().unwrap_or_else(|problem| {
             problems.push(problem);
             Duration::ZERO
@@ -99,6 +127,7 @@ impl Settings {
                 slurmrestd,
                 hold,
                 unmatched,
+                on_failure,
                 poll,
                 reason,
                 labels,
@@ -171,6 +200,19 @@ fn unmatched() -> Result<Unmatched, Problem> {
         Some(other) => Err(Problem::new(
             KEY,
             format!("`{other}`: write `refuse` or `ignore`"),
+        )),
+    }
+}
+
+fn on_failure() -> Result<OnFailure, Problem> {
+    const KEY: &str = "on-failure";
+    match config::get(KEY).as_deref() {
+        None | Some("follow") => Ok(OnFailure::Follow),
+        Some("undo") => Ok(OnFailure::Undo),
+        Some("keep") => Ok(OnFailure::Keep),
+        Some(other) => Err(Problem::new(
+            KEY,
+            format!("`{other}`: write `follow`, `undo` or `keep`"),
         )),
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         // The reason is that of the drain before, which has the same name as this one where a command asked for both,
         // and the node stays cordoned as that one left it.
         Phase::OnCancel if call.drain.found_drained => Ok(()),
+        Phase::OnCancel if !settings.on_failure.undoes(call.drain.held) => Ok(()),
         Phase::OnCancel => reason::take_back(call),
         Phase::BeforeUncordon | Phase::AfterUncordon => reason::clear(call),
         _ => Ok(()),

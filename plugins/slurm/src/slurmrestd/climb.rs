@@ -55,7 +55,7 @@ pub(crate) fn step(
             next: Some(Duration::from_millis(wait)),
         });
     }
-    if !nodes.iter().all(|node| reason::is_of_this_drain(call, node)) {
+    if !nodes.iter().all(|node| reason::is_of_this_node(call, node)) {
         let said = "the ladder is not climbed, as somebody else drains the node".to_owned();
         return Ok(Climb {
             said: Some(said),
@@ -63,8 +63,7 @@ pub(crate) fn step(
         });
     }
     for node in nodes {
-        let text = reason::text(call, settings.reason.as_deref(), reason::says_down(node));
-        server.set_state(&node.name, "DRAIN", Some(&text))?;
+        server.set_state(&node.name, "DRAIN", Some(&node.reason))?;
     }
     // A job that may be anywhere is not ours to end.
     let here = |job: &&Job| nodes.iter().any(|node| job.is_on(&node.name));
@@ -73,7 +72,7 @@ pub(crate) fn step(
         ..*found
     };
     let done = match &rung.action {
-        Action::Down => down(call, settings, server, nodes)?,
+        Action::Down => down(server, nodes)?,
         Action::Requeue => each(memory, found, false, |job| requeue(server, job))?,
         Action::Cancel => each(memory, found, true, |job| {
             server.cancel(job.id(), None).map(|()| true)
@@ -180,10 +179,9 @@ fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, Trouble> {
 }
 
 /// It says so in the reason: what we set down we must lift again.
-fn down(call: &Call, settings: &Settings, server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, Trouble> {
-    let text = reason::text(call, settings.reason.as_deref(), true);
+fn down(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, Trouble> {
     for node in nodes {
-        server.set_state(&node.name, "DOWN", Some(&text))?;
+        server.set_state(&node.name, "DOWN", Some(&reason::set_down(node)))?;
     }
     Ok(Done::All(0))
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Call, Outcome, Pending, log};
+use scupper_sdk::{Call, Outcome, Pending, Phase, log};
 
 use super::climb::{self, Climb};
 use super::memory::Memory;
@@ -57,20 +57,19 @@ fn try_step(
         return Ok(Outcome::Done);
     };
     memory.version = server.version;
-    if nodes
-        .iter()
-        .any(|node| !node.is_draining() && !node.is_out_of_service())
-    {
+    if nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
         memory.forget_jobs();
     }
     if let Some(outcome) = close(call, settings, aim, memory, server, &nodes)? {
         return Ok(outcome);
     }
+    say_foreign(call, &nodes);
+    let was_drained = memory.drained;
     memory.drained = nodes.iter().all(SlurmNode::is_draining);
     if aim == Aim::Draining {
         // Told by what is seen: the answer to the request may have been lost.
         for node in nodes.iter().filter(|node| reason::is_of_this_drain(call, node)) {
-            news::draining(node, &reason::text(call, settings.reason.as_deref(), false));
+            news::draining(node, &node.reason);
         }
         return Ok(Outcome::Done);
     }
@@ -78,6 +77,9 @@ fn try_step(
     let free = nodes.iter().all(|node| node.load() == Load::Free);
     if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);
+    }
+    if memory.drained && !was_drained {
+        memory.controller = server.counts_since();
     }
     let climbed = climb::step(call, settings, memory, server, &nodes, &found)?;
     Ok(wait(settings, memory, &nodes, &found, &climbed))
@@ -108,12 +110,27 @@ fn find(
     Ok(Some(found).filter(|found| !found.is_empty()))
 }
 
+/// Names the drains that are not ours, once: before the cordon, or in the first step after it where that hook was skipped.
+fn say_foreign(call: &Call, nodes: &[SlurmNode]) {
+    // Our own cordon may not be seen yet.
+    let skipped = call.node.unschedulable && (!call.node.own_cordon || call.drain.found_drained);
+    let first = match call.phase {
+        Phase::BeforeCordon => true,
+        Phase::BeforeDrain => skipped && call.state.is_empty(),
+        _ => false,
+    };
+    let is_foreign = |node: &&SlurmNode| node.is_draining() && !reason::names_this_node(call, node);
+    for node in nodes.iter().filter(is_foreign).filter(|_| first) {
+        news::found_drained(node);
+    }
+}
+
 /// Takes the nodes out of service that are in service. `None`: none was, and there is nothing left to do.
 fn close(
     call: &Call,
     settings: &Settings,
     aim: Aim,
-    memory: &Memory,
+    memory: &mut Memory,
     server: &Server<'_>,
     nodes: &[SlurmNode],
 ) -> Result<Option<Outcome>, Trouble> {
@@ -121,48 +138,75 @@ fn close(
     if open.is_empty() {
         return Ok(None);
     }
-    let pending = |progress: &str| Outcome::pending(progress).state(memory.bytes());
     let each = |pending: Pending, detail: &str| {
         open.iter().fold(pending, |pending, node| {
             pending.waiting_for(&node.name, detail, None)
         })
     };
-    if memory.drained && open.iter().any(|node| !node.is_draining()) {
-        // Whoever did that knows something. To drain it again would be a fight.
-        let waits = pending("somebody resumed a node in Slurm; drain it there again, or cancel this drain");
+    if memory.drained && !is_lost(call, memory, server, &open) {
+        // The operator knows something. To drain it again would be a fight.
+        let words = "somebody resumed a node in Slurm; drain it there again, or cancel this drain";
+        let waits = Outcome::pending(words).state(memory.bytes());
         return Ok(Some(
             each(waits.again_after(settings.poll), "takes jobs again").into(),
         ));
     }
     if open.iter().any(|node| node.would_lose_jobs()) {
-        let waits = pending("a node is just starting; a drain now would kill the jobs it starts for");
+        let words = "a node is just starting; a drain now would kill the jobs it starts for";
+        let waits = Outcome::pending(words).state(memory.bytes());
         return Ok(Some(
             each(waits.again_after(settings.poll), "starts, with jobs").into(),
         ));
     }
-    let text = reason::text(call, settings.reason.as_deref(), false);
     for node in &open {
+        let text = reason::text(call, settings.reason.as_deref(), node);
         server.set_state(&node.name, "DRAIN", Some(&text))?;
         log::info!("Slurm was asked to drain {}", node.name);
         if aim == Aim::Drained {
-            // The hook before the cordon has told it, and somebody has changed it since.
+            // The hook before the cordon has told it, and it has changed since.
             news::draining(node, &text);
         }
     }
-    let waits = pending("Slurm was asked to drain").again_after(SOON);
-    Ok(Some(each(waits, "to take no more jobs").into()))
+    let waits = Outcome::pending("Slurm was asked to drain").state(memory.bytes());
+    Ok(Some(each(waits.again_after(SOON), "to take no more jobs").into()))
 }
 
-/// It is to be drained by us: it takes jobs, or an earlier drain of ours left it that did not come to its end. What
-/// somebody else drains, and why, stays as it is, and so does what a drain of ours did that has drained the node: by the
-/// reason that drain gave, a cancel of this one knows that it has nothing to put back.
+/// The controller has lost our drain: it died before it had saved it, and came back with what it knew before. Who resumes
+/// a node leaves our reason on it, until a job starts there; then only a controller that was started anew has lost a drain.
+fn is_lost(call: &Call, memory: &mut Memory, server: &Server<'_>, open: &[&SlurmNode]) -> bool {
+    if open.iter().any(|node| reason::names_this_drain(call, node)) {
+        return false;
+    }
+    let since = server.counts_since();
+    let lost = match memory.controller.zip(since) {
+        Some((before, now)) => before != now,
+        None => !open.iter().any(|node| reason::names_this_node(call, node)),
+    };
+    if !lost {
+        return false;
+    }
+    memory.controller = since;
+    for node in open {
+        log::warn!(
+            "Slurm's controller was started anew and has lost the drain of {}; draining it again",
+            node.name
+        );
+    }
+    true
+}
+
+/// It is to be drained by us. A drain that is not of this node stays as it is, and so does its reason.
+///
+/// One of an earlier drain of this node belongs to the cordon, if the cordon stood before this drain: whoever lifts that
+/// lifts this, and a cancel of this drain knows by the earlier reason that it has nothing to undo. Before a cordon of
+/// this drain's own it is a leftover, and this drain's from now on.
 fn is_open(call: &Call, node: &SlurmNode) -> bool {
     if node.is_draining() {
-        return !call.drain.found_drained
+        return call.phase == Phase::BeforeCordon
             && reason::is_of_this_node(call, node)
             && !reason::is_of_this_drain(call, node);
     }
-    !node.is_out_of_service()
+    !node.is_failing()
 }
 
 /// Not yet: for which jobs and nodes it waits.

@@ -11,6 +11,10 @@ pub(crate) struct Memory {
     /// All Slurm nodes were seen draining: from then on one that is not was resumed by somebody.
     #[serde(rename = "d", default)]
     pub(crate) drained: bool,
+    /// When Slurm's controller began to count, as it said when the nodes were seen draining: another time means that it
+    /// was started anew (or is at a new day).
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) controller: Option<u64>,
     /// So many rungs of the ladder are climbed.
     #[serde(rename = "r", default)]
     pub(crate) rungs: usize,

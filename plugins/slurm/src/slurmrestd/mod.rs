@@ -7,6 +7,7 @@ mod drain;
 mod hostlist;
 pub(crate) mod job;
 mod ladder;
+mod left;
 mod memory;
 mod naming;
 mod news;
@@ -34,11 +35,12 @@ use undrain::Whose;
 /// One step of a hook.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
     let aim = match (call.phase, &call.subject) {
-        (Phase::OnCancel, _) => return undrain::step(call, settings, Whose::This),
+        (Phase::OnCancel, _) if !settings.on_failure.undoes(call.drain.held) => return Outcome::Done,
+        (Phase::OnCancel, _) => return undrain::step(call, settings, workers, Whose::This),
         // As long as the cordon is ours to lift, Slurm need not give jobs to the node before it takes pods.
         (Phase::BeforeUncordon, _) if call.node.own_cordon => return Outcome::Done,
         (Phase::BeforeUncordon | Phase::AfterUncordon, _) => {
-            return undrain::step(call, settings, Whose::Any);
+            return undrain::step(call, settings, workers, Whose::Any);
         }
         (Phase::BeforeCordon, _) => Aim::Draining,
         (Phase::BeforeDrain, _) if settings.hold == Hold::Node => Aim::Drained,

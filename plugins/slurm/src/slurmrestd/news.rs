@@ -17,6 +17,41 @@ pub(super) fn undrained(call: &Call, node: &SlurmNode) {
     said("SlurmNodeUndrained", events::tell_of_node, &note);
 }
 
+/// Somebody else had drained it before this drain began. The drain leaves it so.
+pub(super) fn found_drained(node: &SlurmNode) {
+    let note = format!(
+        "{} is drained in Slurm already, {}; the drain leaves it so, and so does the uncordon",
+        node.name,
+        given(node, &node.reason)
+    );
+    log::info!("{note}");
+    said("SlurmNodeFoundDrained", events::tell_of_node, &note);
+}
+
+/// The uncordon is over, and Slurm still gives the node no jobs.
+pub(super) fn stays_out(node: &SlurmNode, state: &str, reason: &str) {
+    let note = format!(
+        "{} stays {state} in Slurm, {}; Scupper did not do this: \"scontrol update nodename={} state=resume\" gives it jobs again",
+        node.name,
+        given(node, reason),
+        node.name
+    );
+    log::warn!("{note}");
+    said("SlurmNodeStaysOut", events::warn_of_node, &note);
+}
+
+fn given(node: &SlurmNode, reason: &str) -> String {
+    let by = if node.set_by.is_empty() || reason != node.reason {
+        String::new()
+    } else {
+        format!(" by {}", node.set_by)
+    };
+    if reason.trim().is_empty() {
+        return format!("without a reason{by}");
+    }
+    format!("reason given{by}: {reason}")
+}
+
 /// A rung of the ladder was climbed: work was lost, or may be.
 pub(super) fn climbed(call: &Call, nodes: &[SlurmNode], action: &Action, words: &str) {
     let reason = match action {

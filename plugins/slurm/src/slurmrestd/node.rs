@@ -26,6 +26,9 @@ pub(crate) struct SlurmNode {
     state_flags: Vec<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) reason: String,
+    /// Who gave it.
+    #[serde(default, rename = "reason_set_by_user", deserialize_with = "lenient")]
+    pub(crate) set_by: String,
 }
 
 /// Whether a node may have jobs, by its own state. The list of jobs must agree: a suspended job leaves its node idle.
@@ -64,11 +67,16 @@ impl SlurmNode {
         self.has("DRAIN") && !self.has("UNDRAIN")
     }
 
-    /// Somebody else took it out of service, for a reason of their own. What the controller itself writes about a
-    /// node that went silent is nobody's decision: such a node comes back by itself.
+    /// An operator took it out of service. What the controller itself writes about a node that went silent is nobody's
+    /// decision: such a node comes back by itself.
     pub(crate) fn is_out_of_service(&self) -> bool {
         let words = self.reason.trim();
         (self.has("DOWN") || self.has("FAIL")) && !words.is_empty() && !words.starts_with("Not responding")
+    }
+
+    /// An operator marked it as failing: it takes no jobs, and does not come back by itself as one that is down may.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.has("FAIL") && !self.has("DOWN") && self.is_out_of_service()
     }
 
     /// A drain would kill the jobs that the node is being started for.

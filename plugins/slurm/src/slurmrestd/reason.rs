@@ -1,50 +1,111 @@
 //! The reason that a drain of ours has in Slurm. By it a person, a monitor and this policy know whose drain it is.
 //!
-//! `scupper: node=<node> drain=<id>: <name>`, and ` down` behind the id once the ladder has set the node down. The
-//! controller appends to reasons, so only how one begins tells whose it is; and a reason outlives its drain, so the
-//! node must be draining, too.
+//! `scupper: node=<node> drain=<id>: <name>`, ` down` behind the id once the ladder has set the node down, and at the end
+//! the reason that a node had that was down when the drain began. The controller appends to reasons, so only how one
+//! begins tells whose it is; and a reason outlives its drain, so the node must be draining, too.
 
 use scupper_sdk::Call;
 
 use super::node::SlurmNode;
-use crate::reason::one_line;
+use crate::reason::{CHARACTERS, one_line};
 
+const OURS: &str = "scupper: node=";
 const DOWN: &str = " down";
+const WAS_DOWN: &str = "; was down: ";
+/// What the controller writes about a silent node, behind the reason that the node has. With `ReturnToService=1` a node
+/// with this reason alone comes back by itself.
+const SILENT: &str = "Not responding";
 
-/// The reason of this drain.
-pub(crate) fn text(call: &Call, more: Option<&str>, down: bool) -> String {
+/// The reason of this drain for a node. That of a node that is down is kept in it, for `after`.
+pub(crate) fn text(call: &Call, more: Option<&str>, node: &SlurmNode) -> String {
     let mut text = this_drain(call);
-    text.push_str(if down { DOWN } else { "" });
+    let head = text.chars().count();
     text.push_str(": ");
     text.push_str(&call.drain.name);
     if let Some(more) = more {
         text.push_str(": ");
         text.push_str(more);
     }
-    one_line(&text)
+    let Some(former) = former(node) else {
+        return one_line(&text);
+    };
+    let tail = format!("{WAS_DOWN}{former}");
+    match CHARACTERS.checked_sub(tail.chars().count()) {
+        Some(room) if room >= head => {
+            one_line(&text).chars().take(room).collect::<String>() + &one_line(&tail)
+        }
+        _ => one_line(&text),
+    }
+}
+
+/// The same reason, saying that the ladder has set the node down.
+pub(crate) fn set_down(node: &SlurmNode) -> String {
+    match id(node) {
+        Some((head, id, rest)) if !id.ends_with(DOWN) => one_line(&format!("{head}{id}{DOWN}{rest}")),
+        _ => node.reason.clone(),
+    }
+}
+
+/// The reason once the node is undrained. It is never one of a drain of ours: a drain that gives no reason inherits it. A
+/// node that is still down gets back the reason that it was down for.
+pub(crate) fn after(call: &Call, node: &SlurmNode) -> String {
+    if node.has("DOWN") && !says_down(node) {
+        match former(node) {
+            Some(former) if !former.starts_with(SILENT) => return former.to_owned(),
+            None if !node.reason.ends_with(SILENT) => {}
+            _ => return SILENT.to_owned(),
+        }
+    }
+    one_line(&format!("undrained by scupper: {}", call.drain.name))
 }
 
 /// It is drained, and by this very drain.
 pub(crate) fn is_of_this_drain(call: &Call, node: &SlurmNode) -> bool {
+    node.is_draining() && names_this_drain(call, node)
+}
+
+/// Its reason is that of this very drain, whether it is still drained or not.
+pub(crate) fn names_this_drain(call: &Call, node: &SlurmNode) -> bool {
     let head = one_line(&this_drain(call));
     let rest = node.reason.strip_prefix(&head);
-    node.is_draining() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
 }
 
 /// It is drained by a drain of this Kubernetes node, whichever.
 pub(crate) fn is_of_this_node(call: &Call, node: &SlurmNode) -> bool {
-    node.is_draining() && node.reason.starts_with(&one_line(&this_node(call)))
+    node.is_draining() && names_this_node(call, node)
 }
 
-/// The ladder of this drain, or of the drain the reason names, has set it down.
+/// Its reason is that of a drain of this Kubernetes node, whether it is still drained or not.
+pub(crate) fn names_this_node(call: &Call, node: &SlurmNode) -> bool {
+    node.reason.starts_with(&one_line(&this_node(call)))
+}
+
+/// The ladder of the drain that the reason names has set it down.
 pub(crate) fn says_down(node: &SlurmNode) -> bool {
-    let named = node.reason.split_once(" drain=").map(|(_, rest)| rest);
-    let id = named.and_then(|rest| rest.split_once(':')).map(|(id, _)| id);
-    id.is_some_and(|id| id.ends_with(DOWN))
+    id(node).is_some_and(|(_, id, _)| id.ends_with(DOWN))
+}
+
+/// The reason that a node is down for, or was down for when we drained it.
+fn former(node: &SlurmNode) -> Option<&str> {
+    if node.reason.starts_with(OURS) {
+        return node.reason.split_once(WAS_DOWN).map(|(_, former)| former);
+    }
+    let reason = node.reason.trim();
+    (node.has("DOWN") && !reason.is_empty()).then_some(reason)
+}
+
+/// A reason of ours in three parts: what stands before the drain's id, the id, and the rest.
+fn id(node: &SlurmNode) -> Option<(&str, &str, &str)> {
+    const KEY: &str = " drain=";
+    let begin = node.reason.find(KEY)?.checked_add(KEY.len())?;
+    let (head, rest) = node.reason.split_at_checked(begin)?;
+    let (id, rest) = rest.split_at_checked(rest.find(':')?)?;
+    Some((head, id, rest))
 }
 
 fn this_node(call: &Call) -> String {
-    format!("scupper: node={} drain=", call.node.name)
+    format!("{OURS}{} drain=", call.node.name)
 }
 
 fn this_drain(call: &Call) -> String {

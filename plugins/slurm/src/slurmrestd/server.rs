@@ -98,6 +98,12 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// When the controller began to count what it does: at its start, and at each midnight. `None`: it does not say.
+    pub(crate) fn counts_since(&self) -> Option<u64> {
+        let response = self.get(self.version.unwrap_or(OLDEST), "diag/").ok()?;
+        read(&response).ok()?.statistics.since
+    }
+
     /// Changes a node's state, with a reason or leaving the reason it has.
     pub(crate) fn set_state(&self, node: &str, state: &str, reason: Option<&str>) -> Result<(), Trouble> {
         let mut body = json!({ "state": [state] });

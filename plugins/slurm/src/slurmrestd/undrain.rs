@@ -1,12 +1,12 @@
 //! Putting nodes back into service that we took out of it, and no others.
 
-use scupper_sdk::{Call, Outcome, log};
+use scupper_sdk::{Call, Outcome, Phase, Pod, log};
 
 use super::memory::Memory;
 use super::node::SlurmNode;
 use super::server::Server;
 use super::trouble::Trouble;
-use super::{news, reason, token};
+use super::{left, news, reason, token};
 use crate::settings::Settings;
 
 /// Whose drains are lifted.
@@ -19,8 +19,8 @@ pub(crate) enum Whose {
 }
 
 /// Lifts them. The nodes are found by their reasons: after a drain there may be no pods left to tell their names.
-pub(crate) fn step(call: &Call, settings: &Settings, whose: Whose) -> Outcome {
-    try_step(call, settings, whose).unwrap_or_else(|trouble| match trouble {
+pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Outcome {
+    try_step(call, settings, workers, whose).unwrap_or_else(|trouble| match trouble {
         trouble if trouble.is_of_token() => {
             token::outcome(&trouble, call, settings, Memory::read(&call.state))
         }
@@ -28,7 +28,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, whose: Whose) -> Outcome {
     })
 }
 
-fn try_step(call: &Call, settings: &Settings, whose: Whose) -> Result<Outcome, Trouble> {
+fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Result<Outcome, Trouble> {
     let mut server = Server::new(&settings.slurmrestd, None);
     let nodes = server.nodes()?;
     let ours = nodes.iter().filter(|node| match whose {
@@ -36,9 +36,13 @@ fn try_step(call: &Call, settings: &Settings, whose: Whose) -> Result<Outcome, T
         Whose::Any => reason::is_of_this_node(call, node),
     });
     for node in ours {
-        server.set_state(&node.name, state(node), None)?;
+        server.set_state(&node.name, state(node), Some(&reason::after(call, node)))?;
         log::info!("Slurm gives jobs to {} again", node.name);
         news::undrained(call, node);
+    }
+    // The hook before the uncordon may have done all this; it is said once.
+    if call.phase == Phase::AfterUncordon {
+        left::say(call, settings, workers, &nodes);
     }
     Ok(Outcome::Done)
 }

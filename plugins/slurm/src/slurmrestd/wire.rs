@@ -19,6 +19,15 @@ pub(crate) struct Body {
     /// What became of each job that was to be cancelled.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) status: Vec<Cancelled>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) statistics: Statistics,
+}
+
+/// What the controller counts.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Statistics {
+    #[serde(default, rename = "req_time_start", deserialize_with = "number")]
+    pub(crate) since: Option<u64>,
 }
 
 /// One of `errors`.

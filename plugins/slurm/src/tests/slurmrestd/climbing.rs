@@ -245,7 +245,7 @@ fn a_node_that_the_ladder_set_down_is_resumed_and_no_other() {
     assert_eq!(
         (changes(&fake), fake.state(NODE)),
         (
-            vec!["POST node/node-1 RESUME null".to_owned()],
+            vec!["POST node/node-1 RESUME undrained by scupper: maintenance".to_owned()],
             vec!["IDLE".to_owned()]
         )
     );
@@ -261,7 +261,10 @@ fn a_node_that_the_ladder_set_down_is_resumed_and_no_other() {
         let fake = Fake::new();
         fake.node(NODE, &state, &reason);
         assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
-        assert_eq!(changes(&fake), ["POST node/node-1 UNDRAIN null"]);
+        assert_eq!(
+            changes(&fake),
+            ["POST node/node-1 UNDRAIN undrained by scupper: maintenance"]
+        );
     }
 }
 

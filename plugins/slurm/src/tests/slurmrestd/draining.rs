@@ -85,13 +85,15 @@ fn a_new_process_goes_on_where_the_old_one_was() {
 }
 
 #[test]
-fn what_an_earlier_drain_left_is_taken_over() {
+fn what_an_earlier_drain_left_is_taken_over_where_its_cordon_is_gone() {
     let fake = Fake::new();
     fake.node(
         NODE,
         &["IDLE", "DRAIN"],
         "scupper: node=node-1 drain=uid-of-last-week: last-week",
     );
+    assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Pending(_)));
+    assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
     assert_eq!(fake.settle(), Outcome::Done);
     assert_eq!(fake.reason(NODE), OURS);
 }
@@ -130,16 +132,28 @@ fn a_node_that_starts_for_a_job_is_not_drained_yet() {
 }
 
 #[test]
-fn a_node_that_somebody_took_down_stays_as_it_is() {
-    for state in [&["DOWN"][..], &["IDLE", "FAIL"]] {
-        let fake = Fake::new();
-        fake.node(NODE, state, "bad disk");
-        assert_eq!(fake.settle(), Outcome::Done);
-        assert_eq!(
-            (fake.state(NODE), fake.reason(NODE).as_str()),
-            (state.iter().map(|word| (*word).to_owned()).collect(), "bad disk")
-        );
-    }
+fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
+    let fake = Fake::new();
+    fake.node(NODE, &["DOWN"], "bad disk");
+    assert_eq!(fake.settle(), Outcome::Done);
+    let reason = format!("{OURS}; was down: bad disk");
+    assert_eq!(
+        (fake.state(NODE), fake.reason(NODE)),
+        (vec!["DOWN".to_owned(), "DRAIN".to_owned()], reason)
+    );
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(
+        (fake.state(NODE), fake.reason(NODE).as_str()),
+        (vec!["DOWN".to_owned()], "bad disk")
+    );
+    // One that is failing does not come back by itself.
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "FAIL"], "bad disk");
+    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(
+        (fake.state(NODE), fake.reason(NODE).as_str()),
+        (vec!["IDLE".to_owned(), "FAIL".to_owned()], "bad disk")
+    );
     // What the controller says of a silent node is nobody's decision.
     let fake = Fake::new();
     fake.node(NODE, &["DOWN", "NOT_RESPONDING"], "Not responding");
@@ -147,7 +161,65 @@ fn a_node_that_somebody_took_down_stays_as_it_is() {
         fake.waits().waiting_for[0].detail,
         "does not respond: what ran there may still run"
     );
-    assert_eq!(fake.reason(NODE), OURS);
+    assert_eq!(fake.reason(NODE), format!("{OURS}; was down: Not responding"));
+}
+
+#[test]
+fn a_silent_node_gets_back_the_reason_with_which_it_returns_by_itself() {
+    for reason in [
+        format!("{OURS}; was down: Not responding"),
+        format!("{OURS} : Not responding"),
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, &["DOWN", "DRAIN", "NOT_RESPONDING"], &reason);
+        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        assert_eq!(
+            (fake.state(NODE), fake.reason(NODE).as_str()),
+            (
+                vec!["DOWN".to_owned(), "NOT_RESPONDING".to_owned()],
+                "Not responding"
+            )
+        );
+    }
+    // Not where somebody had set it down, and not where it has come back meanwhile.
+    for (state, after) in [
+        (&["DOWN", "DRAIN"], "bad disk : Not responding"),
+        (&["IDLE", "DRAIN"], "undrained by scupper: maintenance"),
+    ] {
+        let fake = Fake::new();
+        let reason = format!("{OURS}; was down: bad disk : Not responding");
+        fake.node(NODE, state, &reason);
+        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        assert_eq!(fake.reason(NODE), after);
+    }
+}
+
+#[test]
+fn a_drain_that_the_controller_lost_is_made_again() {
+    for before in ["", "bad disk"] {
+        let fake = Fake::busy();
+        fake.waits();
+        // It died before it had saved the drain.
+        fake.node(NODE, &["MIXED"], before);
+        fake.restart();
+        fake.waits();
+        assert_eq!(
+            (fake.state(NODE), fake.reason(NODE).as_str()),
+            (vec!["MIXED".to_owned(), "DRAIN".to_owned()], OURS)
+        );
+        // Who resumes the node now is not fought.
+        fake.node(NODE, &["MIXED"], OURS);
+        assert!(fake.waits().progress.starts_with("somebody resumed"));
+    }
+}
+
+#[test]
+fn a_job_that_starts_on_a_resumed_node_clears_the_reason_and_the_node_is_not_drained_again() {
+    let fake = Fake::busy();
+    fake.waits();
+    fake.node(NODE, &["MIXED"], "");
+    assert!(fake.waits().progress.starts_with("somebody resumed"));
+    assert_eq!(fake.state(NODE), ["MIXED"]);
 }
 
 #[test]

@@ -28,6 +28,8 @@ struct Slurmrestd {
     jobs: Vec<Value>,
     /// So many tasks of an array wait for a node.
     waiting: usize,
+    /// How often the controller was started anew.
+    restarts: u32,
     /// Each request in one line.
     requests: Vec<String>,
     timeouts: Vec<Option<u64>>,
@@ -109,6 +111,11 @@ impl Fake {
     /// So many tasks of an array wait for a node.
     pub(super) fn waiting(&self, tasks: usize) {
         self.slurm.borrow_mut().waiting = tasks;
+    }
+
+    /// The controller is started anew, and has forgotten nothing.
+    pub(super) fn restart(&self) {
+        self.slurm.borrow_mut().restarts += 1;
     }
 
     pub(super) fn state(&self, name: &str) -> Vec<String> {
@@ -217,6 +224,10 @@ impl Slurmrestd {
             (Method::Get, "nodes", "") => ok(json!({"nodes": in_form(version, &self.nodes)})),
             (Method::Get, "jobs", "") => ok(json!({"jobs": in_form(version, &self.jobs)})),
             (Method::Get, "jobs", "state/") if version != "39" => self.states(query),
+            (Method::Get, "diag", "") => {
+                let began = json!({"set": true, "infinite": false, "number": 1_800_000_000 + self.restarts});
+                ok(json!({"statistics": {"req_time_start": began}}))
+            }
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
             (Method::Delete, "job", id) => self.cancel(id.parse().unwrap(), query),

@@ -49,12 +49,15 @@ fn draining_is_told_where_the_answer_to_the_request_was_lost() {
 }
 
 #[test]
-fn what_somebody_else_drained_is_no_news() {
+fn a_foreign_drain_is_named_and_is_otherwise_no_news() {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
+    assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
     assert_eq!(fake.settle(), Outcome::Done);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
-    assert_eq!(fake.host.events(), [] as [String; 0]);
+    let found = "Normal SlurmNodeFoundDrained of node-1: node-1 is drained in Slurm already, reason given: bad disk; \
+                 the drain leaves it so, and so does the uncordon";
+    assert_eq!(fake.host.events(), [found]);
 }
 
 #[test]
@@ -106,4 +109,57 @@ fn a_drain_goes_on_where_no_event_can_be_emitted() {
     fake.waits();
     assert_eq!(fake.host.events(), [] as [String; 0]);
     assert_eq!(fake.reason(NODE), OURS);
+}
+
+#[test]
+fn what_stays_out_of_service_is_named_once_by_the_drain_and_once_by_the_uncordon() {
+    for (state, reason, words) in [
+        (
+            &["IDLE", "DRAIN"][..],
+            "bad disk",
+            "DRAIN in Slurm, reason given: bad disk",
+        ),
+        (&["IDLE", "DRAIN"], "", "DRAIN in Slurm, without a reason"),
+        (&["DOWN"], "ticket 7", "DOWN in Slurm, reason given: ticket 7"),
+        (
+            &["DOWN", "DRAIN"],
+            "ticket 7",
+            "DRAIN+DOWN in Slurm, reason given: ticket 7",
+        ),
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, state, reason);
+        while fake.step(Phase::BeforeCordon) != Outcome::Done {}
+        fake.host.cordon(true);
+        fake.settle();
+        fake.host.cordon(false);
+        fake.host.drain_named("maintenance-complete");
+        fake.step(Phase::BeforeUncordon);
+        fake.host.uncordon();
+        assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+        let stays = format!("node-1 stays {words}; Scupper did not do this");
+        let lines = fake.host.log();
+        let count = |words: &str| lines.iter().filter(|(_, line)| line.contains(words)).count();
+        assert_eq!(count(&stays), 1, "{lines:?}");
+        let found = usize::from(state.contains(&"DRAIN"));
+        assert_eq!(count("is drained in Slurm already, "), found, "{lines:?}");
+        let events = fake.host.events();
+        let told = events.iter().filter(|event| event.contains(&stays)).count();
+        assert_eq!(told, 1, "{events:?}");
+    }
+}
+
+#[test]
+fn a_node_that_comes_back_whole_is_not_named() {
+    for state in [&["IDLE", "DRAIN"][..], &["IDLE"]] {
+        let fake = Fake::new();
+        fake.node(NODE, state, OURS);
+        fake.node("node-2", &["DOWN"], "another node");
+        assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+        let events = fake.host.events();
+        assert!(
+            !events.iter().any(|event| event.contains("StaysOut")),
+            "{events:?}"
+        );
+    }
 }

@@ -132,14 +132,17 @@ fn trap_06_a_drain_replaces_the_reason_so_a_foreign_one_is_not_drained_again() {
         (2, "bad disk")
     );
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-    // And a change of state that may be refused carries no reason, which would be taken all the same.
+    // The call that undrains replaces ours: a later drain without a reason must not inherit it.
     let fake = Fake::new();
     fake.settle();
     fake.step(Phase::OnCancel);
-    assert!(
-        fake.requests()
-            .contains(&"POST node/node-1 UNDRAIN null".to_owned())
-    );
+    let undrain = "POST node/node-1 UNDRAIN undrained by scupper: maintenance";
+    assert!(fake.requests().contains(&undrain.to_owned()));
+    fake.node(NODE, &["IDLE", "DRAIN"], &fake.reason(NODE));
+    for phase in [Phase::OnCancel, Phase::BeforeUncordon, Phase::AfterUncordon] {
+        assert_eq!(fake.step(phase), Outcome::Done);
+    }
+    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Putting back, and nothing but what is ours.
 
+use std::time::Duration;
+
 use scupper_sdk::{Outcome, Phase};
 
 use super::fake::{Fake, NODE, OURS, error};
@@ -132,4 +134,58 @@ fn what_somebody_resumed_since_is_drained_again_and_undrained_by_a_cancel() {
     assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE"]);
+}
+
+#[test]
+fn under_the_cordon_of_an_earlier_drain_its_mark_stays_and_the_ladder_is_climbed_all_the_same() {
+    let first = "scupper: node=node-1 drain=uid-of-first: first";
+    let fake = Fake::busy();
+    fake.node(NODE, &["MIXED", "DRAIN"], first);
+    // The first one failed and was held: it did not drain the node.
+    fake.host.cordon(true);
+    fake.host.drain_named("second");
+    fake.host.config("ladder", "1m signal USR1, 30s down");
+    fake.host.deadline_in(Duration::from_secs(65));
+    fake.waits();
+    fake.host.advance(Duration::from_secs(10));
+    assert!(fake.waits().progress.starts_with("SIGUSR1 sent to "));
+    assert_eq!(fake.reason(NODE), first);
+    fake.host.advance(Duration::from_secs(30));
+    fake.settle();
+    let down = "scupper: node=node-1 drain=uid-of-first down: first";
+    assert_eq!(fake.reason(NODE), down);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(
+        (fake.state(NODE), fake.reason(NODE).as_str()),
+        (vec!["DOWN".to_owned(), "DRAIN".to_owned()], down)
+    );
+    fake.host.uncordon();
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}
+
+#[test]
+fn the_drain_in_slurm_follows_the_cordon_unless_the_operator_says_otherwise() {
+    for (choice, held, drained) in [
+        ("", true, true),
+        ("follow", true, true),
+        ("follow", false, false),
+        ("undo", true, false),
+        ("keep", false, true),
+    ] {
+        let fake = Fake::new();
+        if !choice.is_empty() {
+            fake.host.config("on-failure", choice);
+        }
+        fake.settle();
+        if held {
+            fake.host.held();
+        }
+        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        let is_drained = fake.state(NODE).contains(&"DRAIN".to_owned());
+        assert_eq!(is_drained, drained, "{choice:?} {held}");
+        fake.host.drain_named("maintenance-complete");
+        assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+        assert_eq!(fake.state(NODE), ["IDLE"], "{choice:?} {held}");
+    }
 }
