@@ -1,12 +1,13 @@
-//! Looks at a cluster as the driver will find it: which API group it will use, who will claim events, what it may not.
+//! Looks at a cluster as the driver will find it: which API group it will use, who will claim events, what it may not, and
+//! what its policies find in their surroundings.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 
-use super::AppError;
 use super::config::{self, Override};
+use super::{AppError, surroundings};
 use crate::clock::Clock;
 use crate::cluster::{
     Change, Cluster, ConnectOptions, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right,
@@ -42,7 +43,7 @@ pub struct DoctorOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What was looked at, in a word or two.
-    pub subject: &'static str,
+    pub subject: String,
     /// How it is.
     pub state: FindingState,
     /// What was found.
@@ -63,30 +64,30 @@ pub enum FindingState {
 }
 
 impl Finding {
-    fn fine(subject: &'static str, text: String) -> Self {
+    pub(super) fn fine(subject: impl Into<String>, text: String) -> Self {
         Self {
-            subject,
+            subject: subject.into(),
             state: FindingState::Fine,
             text,
             remedy: None,
         }
     }
 
-    fn note(subject: &'static str, text: String, remedy: String) -> Self {
+    pub(super) fn note(subject: impl Into<String>, text: String, remedy: String) -> Self {
         Self {
-            subject,
+            subject: subject.into(),
             state: FindingState::Note,
             text,
-            remedy: Some(remedy),
+            remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
         }
     }
 
-    fn wrong(subject: &'static str, text: String, remedy: String) -> Self {
+    pub(super) fn wrong(subject: impl Into<String>, text: String, remedy: String) -> Self {
         Self {
-            subject,
+            subject: subject.into(),
             state: FindingState::Wrong,
             text,
-            remedy: Some(remedy),
+            remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
         }
     }
 }
@@ -114,6 +115,9 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     };
     findings.push(claimant(registration.as_ref(), &options));
     findings.push(overrides(options.config.as_deref()));
+    if let Some(file) = &options.config {
+        findings.extend(surroundings::of_file(file, &cluster, options.node.as_deref()).await);
+    }
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
         official

@@ -35,6 +35,7 @@ mod reporter;
 mod stale;
 mod startup;
 mod status;
+mod surroundings;
 mod terms;
 mod too_late;
 mod trace;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use super::metrics;
@@ -32,10 +32,12 @@ pub(super) async fn tell(
     catalogue: Arc<Catalogue>,
     counts: Metrics,
     mut heard: mpsc::UnboundedReceiver<ReloadNotice>,
+    changed: Arc<Notify>,
 ) {
     let mut written = known(&cluster, &node).await;
     while let Some(notice) = heard.recv().await {
         metrics::count(&counts, &notice);
+        changed.notify_one();
         let active = annotation(&catalogue);
         // A restart activates what was active before: no news for the node.
         let news = !matches!(notice, ReloadNotice::Activated { .. }) || written.as_ref() != Some(&active);
@@ -89,7 +91,7 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
 }
 
 /// Until it is written, or too old to be of use.
-async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
+pub(super) async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
     let mut tries = Tries::new(LIMITS);
     while let Err(error) = cluster.emit(event).await {
         let Some(pause) = tries.failed(&error) else {

@@ -4,13 +4,13 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::access::Access;
 use super::cache::CacheDir;
 use super::metrics::Counting;
-use super::{AppError, PoliciesOptions, notices};
+use super::{AppError, PoliciesOptions, notices, surroundings};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::policy::{
@@ -31,6 +31,7 @@ pub(crate) struct Kept {
     pub(crate) catalogue: Arc<Catalogue>,
     task: JoinHandle<()>,
     told: JoinHandle<()>,
+    checking: JoinHandle<()>,
     control: Option<JoinHandle<()>>,
     _cache: CacheDir,
 }
@@ -85,17 +86,27 @@ pub(crate) async fn keep(
     );
     let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
     let control = control(options.reload.state.as_deref(), &catalogue).await;
+    let changed = Arc::new(Notify::new());
     let told = notices::tell(
         cluster.clone(),
         node.to_owned(),
         Arc::clone(&catalogue),
         metrics.clone(),
         heard,
+        Arc::clone(&changed),
+    );
+    let checking = surroundings::watch(
+        cluster.clone(),
+        node.to_owned(),
+        Arc::clone(&catalogue),
+        clock,
+        changed,
     );
     Ok(Kept {
         catalogue,
         task: tokio::spawn(reloader.run()),
         told: tokio::spawn(told),
+        checking: tokio::spawn(checking),
         control,
         _cache: cache,
     })
@@ -105,6 +116,7 @@ impl Drop for Kept {
     fn drop(&mut self) {
         self.task.abort();
         self.told.abort();
+        self.checking.abort();
         if let Some(control) = &self.control {
             control.abort();
         }

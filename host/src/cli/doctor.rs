@@ -32,7 +32,8 @@ pub struct DoctorArgs {
     /// As whom the driver evicts pods, as its flag of this name says.
     #[arg(long, value_enum, default_value_t = EvictAs::Driver)]
     pub evict_as: EvictAs,
-    /// The driver's configuration file, to say which flags of `scupper drain` may override it.
+    /// The driver's configuration file: its policies check their surroundings (with --node, for this node), and which flags
+    /// of `scupper drain` may override it is shown. Run it where the driver's secrets can be read.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     #[command(flatten)]
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn a_finding_says_what_to_do_and_only_what_is_wrong_counts() {
         let mut finding = Finding {
-            subject: "rights",
+            subject: "rights".to_owned(),
             state: FindingState::Note,
             text: "no right to delete pods".to_owned(),
             remedy: Some("add it".to_owned()),

@@ -12,6 +12,7 @@ use super::bindings::scupper::drain::log::Level;
 use super::bounds::Bounds;
 use super::fault::{CallError, CallFault};
 use super::flaws::{self, Flaw};
+use super::former;
 use super::host::{Caller, Household, Reach, StepReach};
 use super::meter::Meter;
 use super::ticker::Ticker;
@@ -38,11 +39,13 @@ pub(super) struct Exports {
     pub(super) planner: Option<planner::GuestIndices>,
     pub(super) hooks: Option<hooks::GuestIndices>,
     pub(super) surroundings: Option<surroundings::GuestIndices>,
+    /// It was made before `drain.held`.
+    former: bool,
 }
 
 impl Exports {
     /// Looks every interface up.
-    pub(super) fn of(pre: &InstancePre<Caller>) -> wasmtime::Result<Self> {
+    pub(super) fn of(engine: &Engine, pre: &InstancePre<Caller>) -> wasmtime::Result<Self> {
         let has = |name: &str| pre.component().get_export_index(None, name).is_some();
         Ok(Self {
             about: about::GuestIndices::new(pre)?,
@@ -55,12 +58,26 @@ impl Exports {
             surroundings: has("scupper:drain/surroundings@0.1.0")
                 .then(|| surroundings::GuestIndices::new(pre))
                 .transpose()?,
+            former: former::is_former(engine, pre),
         })
     }
 
     /// Checks the types of all of them.
     fn check(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
         self.about.load(&mut *store, instance)?;
+        if self.former {
+            former::check(store, instance, (self.planner.is_some(), self.hooks.is_some()))?;
+        } else {
+            self.check_roles(store, instance)?;
+        }
+        self.surroundings
+            .as_ref()
+            .map(|surroundings| surroundings.load(&mut *store, instance))
+            .transpose()?;
+        Ok(())
+    }
+
+    fn check_roles(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
         self.planner
             .as_ref()
             .map(|planner| planner.load(&mut *store, instance))
@@ -68,10 +85,6 @@ impl Exports {
         self.hooks
             .as_ref()
             .map(|hooks| hooks.load(&mut *store, instance))
-            .transpose()?;
-        self.surroundings
-            .as_ref()
-            .map(|surroundings| surroundings.load(&mut *store, instance))
             .transpose()?;
         Ok(())
     }
@@ -114,6 +127,9 @@ impl Guest {
         let bounds = self.probe();
         let work = async {
             let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            if self.exports.former {
+                return former::phases(&mut store, &instance).await;
+            }
             hooks.load(&mut store, &instance)?.call_phases(&mut store).await
         };
         let phases = self.run("phases", &bounds, work, answered).await?;
@@ -147,9 +163,12 @@ impl Guest {
         let draft = PlanLists::of(call.draft);
         let work = async {
             let (mut store, instance) = self.open(bounds, Some(&call.drain), Reach::Nothing).await?;
-            let planner = planner.load(&mut store, &instance)?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (view::drain(&call.drain), lists.node(), draft.plan(&waves));
+            if self.exports.former {
+                return former::make_plan(&mut store, &instance, drain, node, (&pods, plan)).await;
+            }
+            let planner = planner.load(&mut store, &instance)?;
             planner.call_make_plan(&mut store, drain, node, &pods, plan).await
         };
         let judge = |answer| match answer {
@@ -198,7 +217,6 @@ impl Guest {
             let (mut store, instance) = self
                 .open(&bounds, Some(&call.drain), Reach::Granted(self.reach(call)))
                 .await?;
-            let hooks = hooks.load(&mut store, &instance)?;
             let pods = lists.pods();
             let call = hooks::Call {
                 phase: answer::to_phase(call.step.phase),
@@ -208,7 +226,13 @@ impl Guest {
                 pods: &pods,
                 state: &call.step.state,
             };
-            hooks.call_step(&mut store, call).await
+            if self.exports.former {
+                return former::step(&mut store, &instance, call).await;
+            }
+            hooks
+                .load(&mut store, &instance)?
+                .call_step(&mut store, call)
+                .await
         };
         self.run(FUNCTION, &bounds, work, judge).await
     }

@@ -163,7 +163,7 @@ pub(super) fn link(
     let pre = linker
         .instantiate_pre(component)
         .map_err(|error| types("imports", &error))?;
-    let exports = Exports::of(&pre).map_err(|error| types("exports", &error))?;
+    let exports = Exports::of(&runtime.engine, &pre).map_err(|error| types("exports", &error))?;
     let household = Household {
         policy: spec.name.clone(),
         config: spec.config.clone(),

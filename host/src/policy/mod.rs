@@ -34,6 +34,7 @@ mod events;
 mod examine;
 mod fault;
 mod flaws;
+mod former;
 mod given;
 mod grants;
 mod guest;

@@ -7,6 +7,7 @@
 )]
 
 mod agent;
+mod checking;
 #[path = "../support/clock_steps.rs"]
 mod clock_library;
 mod clock_steps;
@@ -16,6 +17,8 @@ mod displaying;
 mod draining;
 mod events;
 mod flags;
+#[path = "../support/guests.rs"]
+mod guests;
 mod handing_over;
 #[path = "../support/limit.rs"]
 mod limit;

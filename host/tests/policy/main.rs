@@ -18,6 +18,7 @@ mod http;
 mod kept;
 mod logs;
 mod support;
+mod surroundings;
 mod wasi;
 
 use std::collections::BTreeSet;
@@ -37,6 +38,7 @@ fn every_guest_has_a_test() {
         include_str!("hostile/words.rs"),
         include_str!("http/rig.rs"),
         include_str!("kept.rs"),
+        include_str!("surroundings.rs"),
         include_str!("../reload/sessions.rs"),
         include_str!("../reload/candidates.rs"),
         include_str!("../claim/takeover.rs"),

@@ -24,10 +24,12 @@ pub(super) async fn run(args: &DriverArgs, format: Format) -> ExitCode {
     match list(args).await {
         Ok(answer) => {
             print(&match format {
-                Format::Human => match warning(&answer) {
-                    Some(warning) => format!("{}\n{warning}", table(&answer)),
-                    None => table(&answer),
-                },
+                Format::Human => {
+                    let mut lines = vec![table(&answer)];
+                    lines.extend(checks(&answer));
+                    lines.extend(warning(&answer));
+                    lines.join("\n")
+                }
                 Format::Json => answer.to_string(),
             });
             Exit::Done.into()
@@ -63,6 +65,37 @@ fn table(answer: &Value) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What the last check of each policy found in its surroundings, one line for each finding that is not ok.
+fn checks(answer: &Value) -> Vec<String> {
+    let policies = answer.get("policies").and_then(Value::as_array);
+    let policies = policies.map(Vec::as_slice).unwrap_or_default();
+    policies.iter().flat_map(check).collect()
+}
+
+fn check(policy: &Value) -> Vec<String> {
+    let text = |value: &Value, key: &str| {
+        let text = value.get(key).and_then(Value::as_str);
+        spaced_line(text.unwrap_or_default())
+    };
+    let Some(findings) = policy.pointer("/check/findings").and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    let name = text(policy, "name");
+    let wrong = findings.iter().filter(|found| text(found, "severity") != "ok");
+    let lines: Vec<String> = wrong
+        .map(|found| {
+            let fix = Some(text(found, "fix")).filter(|fix| !fix.is_empty());
+            let fix = fix.map_or_else(String::new, |fix| format!("; to fix it: {fix}"));
+            let (severity, subject) = (text(found, "severity"), text(found, "subject"));
+            format!("{name}: {severity}: {subject}: {}{fix}", text(found, "message"))
+        })
+        .collect();
+    if lines.is_empty() {
+        return vec![format!("{name}: its check found nothing wrong")];
+    }
+    lines
 }
 
 /// What the node's kernel lacks.
@@ -114,6 +147,23 @@ NAME              VERSION  DIGEST    STATE     SINCE                 LAST PROBLE
 slurm             0.2.0    abcd1234  Active    2026-09-21T14:13:20Z  -
 priority-classes  -        -         Rejected  -                     it is no policy";
         assert_eq!(table(&answer), expected);
+    }
+
+    #[test]
+    fn what_checks_found_stands_below() {
+        let finding = |severity: &str, fix: &str| serde_json::json!({ "severity": severity, "subject": "token", "message": "m", "fix": fix });
+        let answer = serde_json::json!({ "policies": [
+            { "name": "a", "check": { "at": 1, "findings": [finding("ok", ""), finding("error", "renew it")] } },
+            { "name": "b", "check": { "at": 1, "findings": [finding("warning", ""), finding("ok", "")] } },
+            { "name": "c", "check": { "at": 1, "findings": [finding("ok", "")] } },
+            { "name": "d", "check": null },
+        ]});
+        let expected = [
+            "a: error: token: m; to fix it: renew it",
+            "b: warning: token: m",
+            "c: its check found nothing wrong",
+        ];
+        assert_eq!(checks(&answer), expected);
     }
 
     #[test]

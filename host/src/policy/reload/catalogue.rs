@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use scupper_engine::Time;
 use tokio::sync::{mpsc, oneshot};
 
+use super::checks::LastCheck;
 use super::edition::Edition;
 use super::look::SourceText;
 use super::notice::ReloadNotice;
@@ -24,6 +25,8 @@ pub struct Catalogue {
     slots: ArcSwap<Vec<SlotStatus>>,
     /// The words of the configuration that counts now.
     said: ArcSwap<Option<SourceText>>,
+    /// What the active policies found in their surroundings.
+    pub(super) checks: ArcSwap<Vec<LastCheck>>,
     /// Editions that were active once and may still be held by a drain.
     old: Mutex<Vec<Weak<Member>>>,
     orders: mpsc::Sender<Order>,
@@ -124,6 +127,7 @@ impl Catalogue {
             active: ArcSwap::from_pointee(empty),
             slots: ArcSwap::default(),
             said: ArcSwap::default(),
+            checks: ArcSwap::default(),
             old: Mutex::default(),
             orders,
         };

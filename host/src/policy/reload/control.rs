@@ -94,7 +94,12 @@ impl Control {
         let text = |key: &str| question.get(key).and_then(Value::as_str);
         let answer = match (text("ask"), text("policy")) {
             (Some("list"), _) => {
-                let slots: Vec<Value> = self.catalogue.slots().iter().map(SlotStatus::to_json).collect();
+                let slots: Vec<Value> = self
+                    .catalogue
+                    .slots()
+                    .iter()
+                    .map(|slot| self.slot(slot))
+                    .collect();
                 json!({
                     "generation": self.catalogue.generation(),
                     "policies": slots,
@@ -108,6 +113,14 @@ impl Control {
             _ => json!({ "error": "this driver does not understand the question" }),
         };
         writer.write_all(format!("{answer}\n").as_bytes()).await
+    }
+}
+
+impl Control {
+    fn slot(&self, slot: &SlotStatus) -> Value {
+        let mut json = slot.to_json();
+        json["check"] = self.catalogue.last_check(&slot.name);
+        json
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod candidate;
 mod catalogue;
+mod checks;
 mod control;
 mod edition;
 mod first;

@@ -1,0 +1,147 @@
+//! What policies find in their surroundings: `scupper doctor`, the driver at load and after a reload, `scupper policy list`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::agent::{Agent, until};
+use crate::guests::guest;
+use crate::rig::{Rig, Run};
+
+const CONFIG: &str = "\
+apiVersion: scupper.dev/v1alpha1
+kind: Configuration
+policies:
+";
+
+/// A configuration with one policy `slurm` that finds these, and one that does not look.
+pub(crate) fn config(rig: &Rig, findings: &[&str]) -> PathBuf {
+    let file = rig.dir.path().join("scupper.yaml");
+    let findings: String = findings.iter().map(|line| format!("\n        {line}")).collect();
+    let text = format!(
+        "{CONFIG}  - name: slurm
+    module: {}
+    grants: {{node-annotations: [seen.example.com/], events: [node]}}
+    config:
+      findings: |{findings}
+  - name: waves
+    module: {}
+",
+        guest("surrounded").display(),
+        guest("waves").display()
+    );
+    fs::write(&file, text).unwrap();
+    file
+}
+
+fn doctor(rig: &Rig, more: &[&str]) -> Run {
+    let file = rig.dir.path().join("scupper.yaml");
+    rig.run(&[&["doctor", "--config", file.to_str().unwrap()], more].concat())
+}
+
+#[test]
+fn the_doctor_has_each_policy_look_and_changes_nothing() {
+    let rig = Rig::new();
+    config(
+        &rig,
+        &[
+            "warning|token|it expires in 2 days|renew it",
+            "ok|API|v42 is served",
+        ],
+    );
+    let mark = rig.api.mark();
+    let run = doctor(&rig, &["--node", "worker-1"]);
+    for line in [
+        "ok    slurm         node: worker-1",
+        "note  slurm         token: it expires in 2 days\ndo:                 renew it",
+        "ok    slurm         API: v42 is served",
+        "ok    waves         it does not check its surroundings",
+    ] {
+        assert!(run.stdout.contains(line), "{line}: {run:#?}");
+    }
+    let requests = rig.api.requests_since(mark);
+    let writes = requests
+        .iter()
+        .filter(|it| it.method != "GET" && !it.path.contains("accessreviews"));
+    assert_eq!(writes.count(), 0, "{requests:#?}");
+}
+
+#[test]
+fn an_error_is_the_doctors_exit_code() {
+    let rig = Rig::new();
+    config(&rig, &["ok|API|v42 is served"]);
+    let healthy = doctor(&rig, &[]);
+    config(&rig, &["error|token|slurmrestd answers 401|renew the token"]);
+    let ill = doctor(&rig, &[]);
+    assert!(
+        ill.stdout
+            .contains("wrong slurm         token: slurmrestd answers 401"),
+        "{ill:#?}"
+    );
+    assert!(
+        ill.stdout.contains("ok    slurm         node: none"),
+        "without --node: {ill:#?}"
+    );
+    assert_eq!(ill.code, Some(8), "{ill:#?}");
+    assert_eq!(healthy.code, Some(0), "{healthy:#?}");
+}
+
+fn check_events(rig: &Rig) -> Vec<Value> {
+    let events = rig.objects("events.events.k8s.io").into_iter();
+    events
+        .filter(|event| event["reason"] == "PolicyCheckFailed")
+        .collect()
+}
+
+#[test]
+fn the_driver_looks_at_load_and_after_a_reload_and_tells_each_finding_once() {
+    let rig = Rig::new();
+    let error = "error|token|slurmrestd answers 401|renew the token";
+    let file = config(&rig, &[error, "warning|API|v39 is old|update it"]);
+    let state = rig.dir.path().join("state");
+    let state = state.to_str().unwrap();
+    let flags = ["--config", file.to_str().unwrap(), "--state-dir", state];
+    let agent = Agent::with(&rig, false, &flags);
+    until("the error is an Event of the node", || {
+        check_events(&rig).len() == 1
+    });
+    let event = check_events(&rig).remove(0);
+    assert_eq!(event["type"], "Warning", "{event}");
+    let note = "policy slurm: check of token: slurmrestd answers 401; to fix it: renew the token";
+    assert_eq!(event["note"], note, "{event}");
+    let list = || rig.run(&["policy", "list", "--state-dir", state]).stdout;
+    let expected = "slurm: error: token: slurmrestd answers 401; to fix it: renew the token\n\
+                    slurm: warning: API: v39 is old; to fix it: update it";
+    until("the list shows it", || list().contains(expected));
+    assert!(!list().contains("waves:"), "{}", list());
+
+    // Another edition is asked again; what it finds once more is no news.
+    config(&rig, &[error, "error|rights|may not drain|grant it"]);
+    until("the new error is an Event", || check_events(&rig).len() == 2);
+    until("the list shows the new one", || {
+        list().contains("rights: may not drain")
+    });
+    assert!(!list().contains("v39"), "{}", list());
+    let log = agent.driver.stderr();
+    assert_eq!(log.matches("slurmrestd answers 401").count(), 1, "{log}");
+    assert_eq!(log.matches("v39 is old").count(), 1, "{log}");
+
+    config(&rig, &["ok|API|v42 is served"]);
+    until("all is well", || {
+        list().contains("slurm: its check found nothing wrong")
+    });
+    assert_eq!(check_events(&rig).len(), 2);
+}
+
+/// It stops neither the driver nor a drain.
+#[test]
+fn a_driver_whose_policies_find_errors_drains() {
+    let rig = Rig::new();
+    let file = config(&rig, &["error|token|slurmrestd answers 401|renew the token"]);
+    let _agent = Agent::with(&rig, false, &["--config", file.to_str().unwrap()]);
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&crate::agent::asks("drain", &[]));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains("Drained"), "{run:#?}");
+}
