@@ -61,6 +61,8 @@ pub struct Checkpoint {
     /// Once it has ended without being done: whether its cordon was to stay, and with it what policies changed. `None`: it
     /// has not, it was cancelled, or an older build wrote it.
     pub held: Option<bool>,
+    /// Policies whose hooks undo something when the node is given back. Until then it is not undone.
+    pub to_undo: BTreeSet<String>,
     /// Hooks that are under way.
     pub hooks: Vec<SavedHook>,
     /// Hooks that are through. Bounded by the pods of the node.

@@ -47,7 +47,7 @@ pub use filter::draft;
 pub use hook::{HookPhase, HookStep, StepOutcome, Subject, WaitingOn};
 pub use node::{Condition, Node};
 pub use notice::Notice;
-pub use outcome::{Blocker, Outcome, Summary};
+pub use outcome::{Blocker, HeldUp, Outcome, Summary};
 pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
 pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};
 pub use reason::Reason;

@@ -1,10 +1,11 @@
 //! How a drain ended.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Duration, PodRef, Reason, Time};
+use crate::{Duration, HookPhase, PodRef, Reason, Time};
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum Outcome {
     DeadlineExceeded {
         /// The pods that are still there.
         remaining: Vec<PodRef>,
+        /// The hook that the drain waited for at that moment.
+        held_up: Option<HeldUp>,
     },
     /// Whoever asked took it back.
     Cancelled {
@@ -48,6 +51,19 @@ pub enum Outcome {
         /// Why.
         message: String,
     },
+}
+
+/// What a drain waited for when its deadline passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldUp {
+    /// The policy whose hook was not through.
+    pub policy: String,
+    /// The hook's phase.
+    pub phase: HookPhase,
+    /// What the hook waited for, or where it stood; empty: it had not answered yet.
+    pub awaited: String,
+    /// No pod had been asked to leave.
+    pub is_before_evictions: bool,
 }
 
 /// A pod that may not leave.
@@ -129,7 +145,16 @@ impl fmt::Display for Outcome {
                 Ok(())
             }
             Self::PolicyFailed { policy, message } => write!(f, "policy {policy}: {message}"),
-            Self::DeadlineExceeded { remaining } => write_remaining(f, remaining),
+            Self::DeadlineExceeded { remaining, held_up } => {
+                write!(f, "the deadline passed{}", until_then(held_up.as_ref()))?;
+                match held_up {
+                    Some(HeldUp {
+                        is_before_evictions: true,
+                        ..
+                    }) => Ok(()),
+                    _ => write_remaining(f, remaining),
+                }
+            }
             Self::Cancelled { reason } => write!(f, "cancelled: {reason}"),
             Self::Lost { reason } => write!(f, "the request is over without us: {reason}"),
             Self::Failed { message } => write!(f, "it cannot be done: {message}"),
@@ -143,15 +168,34 @@ impl fmt::Display for Blocker {
     }
 }
 
+/// What the drain waited for, as the rest of a sentence.
+fn until_then(held_up: Option<&HeldUp>) -> String {
+    let Some(HeldUp {
+        policy,
+        phase,
+        awaited,
+        is_before_evictions,
+    }) = held_up
+    else {
+        return String::new();
+    };
+    let asked = if *is_before_evictions {
+        "; no pod was asked to leave"
+    } else {
+        ""
+    };
+    if awaited.is_empty() {
+        format!(" while the {phase} hook of policy {policy} ran{asked}")
+    } else {
+        format!(" while policy {policy} waited for {awaited}{asked}")
+    }
+}
+
 fn write_remaining(f: &mut fmt::Formatter<'_>, remaining: &[PodRef]) -> fmt::Result {
     match remaining {
         // All are gone and a hook was still at work; or it passed before the pods were seen.
-        [] => f.write_str("the deadline passed"),
-        [one] => write!(f, "the deadline passed with one pod still there: {one}"),
-        [first, ..] => write!(
-            f,
-            "the deadline passed with {} pods still there, {first} first",
-            remaining.len()
-        ),
+        [] => Ok(()),
+        [one] => write!(f, " with one pod still there: {one}"),
+        [first, ..] => write!(f, " with {} pods still there, {first} first", remaining.len()),
     }
 }

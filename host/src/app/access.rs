@@ -4,17 +4,20 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Answer, Node, Pod, PodRef, Task};
 
+use super::said::{POLICY_ACTION, Said};
 use crate::cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use crate::policy::{AccessError, ClusterAccess, PolicyEvent};
+use crate::report::{PolicyWords, policy_note};
 
 /// The cluster edge, for the policy edge.
 pub(crate) struct Access {
     cluster: Cluster,
+    said: Said,
 }
 
 impl Access {
-    pub(crate) const fn new(cluster: Cluster) -> Self {
-        Self { cluster }
+    pub(crate) const fn new(cluster: Cluster, said: Said) -> Self {
+        Self { cluster, said }
     }
 }
 
@@ -97,14 +100,24 @@ impl ClusterAccess for Access {
                 node: event.node.to_owned(),
                 severity: Severity::of(event.warning),
                 reason: event.reason.to_owned(),
-                action: "RunPolicy".to_owned(),
-                note: format!("policy {}: {}", event.policy, event.note),
+                action: POLICY_ACTION.to_owned(),
+                note: policy_note(event.policy, event.note),
                 series: None,
             };
             let emitted = match event.pod {
                 Some(pod) => self.cluster.emit_about_pod(&kubernetes, pod).await,
                 None => self.cluster.emit(&kubernetes).await,
             };
+            // It is said, whether the API server keeps it or not.
+            if event.pod.is_none() {
+                let words = PolicyWords {
+                    policy: event.policy.to_owned(),
+                    warning: event.warning,
+                    reason: event.reason.to_owned(),
+                    note: event.note.to_owned(),
+                };
+                self.said.add(event.node, words);
+            }
             emitted.map_err(access_error)
         }
         .boxed()

@@ -18,6 +18,7 @@ use super::calls::{self, DrainState};
 use super::handover;
 use super::own_node::OwnNode;
 use super::reporter::Reporter;
+use super::said::Said;
 use super::trace;
 use super::view::View;
 use crate::clock::Clock;
@@ -36,6 +37,8 @@ pub(crate) struct Tools {
     pub(crate) health: Health,
     /// The node of the drain, where it is watched already.
     pub(crate) own_node: Option<OwnNode>,
+    /// What policies say of nodes.
+    pub(crate) said: Said,
     /// Where drains are told as traces, if anywhere.
     pub(crate) traces: Option<Traces>,
 }
@@ -108,6 +111,8 @@ impl Drive {
         loop {
             pulse.beat();
             self.tell_limit();
+            self.reporter
+                .said(self.tools.clock.now(), &self.tools.said.take(&node));
             self.settle(&node, &mut ended);
             self.reporter.turned(self.tools.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {

@@ -32,6 +32,7 @@ mod policies;
 mod probes;
 mod publisher;
 mod reporter;
+mod said;
 mod stale;
 mod startup;
 mod status;

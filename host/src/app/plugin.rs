@@ -85,6 +85,7 @@ impl Plugin {
             clock: options.clock,
             health: health.clone(),
             own_node: Some(watching.node.clone()),
+            said: kept.said.clone(),
             traces: traces.clone(),
         };
         let seats = Seats {

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::access::Access;
 use super::cache::CacheDir;
 use super::metrics::Counting;
+use super::said::Said;
 use super::{AppError, PoliciesOptions, notices, surroundings};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -22,6 +23,8 @@ use crate::report::Metrics;
 /// Policies that are loaded once, for a command that ends.
 pub(crate) struct Loaded {
     pub(crate) policies: Policies,
+    /// What they say of nodes.
+    pub(crate) said: Said,
     /// Where their compiled code is.
     _cache: CacheDir,
 }
@@ -29,6 +32,8 @@ pub(crate) struct Loaded {
 /// Policies that are kept up to date while this lives.
 pub(crate) struct Kept {
     pub(crate) catalogue: Arc<Catalogue>,
+    /// What they say of the node.
+    pub(crate) said: Said,
     task: JoinHandle<()>,
     told: JoinHandle<()>,
     checking: JoinHandle<()>,
@@ -52,11 +57,13 @@ pub(crate) async fn load(
         }
         None => options.policies.clone(),
     };
-    let policies = Policies::load(&runtime, &specs, access(cluster))
+    let said = Said::default();
+    let policies = Policies::load(&runtime, &specs, access(cluster, &said))
         .await
         .map_err(AppError::Policies)?;
     Ok(Loaded {
         policies,
+        said,
         _cache: cache,
     })
 }
@@ -77,9 +84,10 @@ pub(crate) async fn keep(
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
     let (notices, heard) = mpsc::unbounded_channel();
+    let said = Said::default();
     let started = Reloader::start(
         Arc::new(runtime),
-        access(cluster),
+        access(cluster, &said),
         source,
         options.reload.clone(),
         notices,
@@ -104,6 +112,7 @@ pub(crate) async fn keep(
     );
     Ok(Kept {
         catalogue,
+        said,
         task: tokio::spawn(reloader.run()),
         told: tokio::spawn(told),
         checking: tokio::spawn(checking),
@@ -135,8 +144,8 @@ async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<Joi
     }
 }
 
-fn access(cluster: &Cluster) -> Arc<Access> {
-    Arc::new(Access::new(cluster.clone()))
+fn access(cluster: &Cluster, said: &Said) -> Arc<Access> {
+    Arc::new(Access::new(cluster.clone(), said.clone()))
 }
 
 /// What policies are compiled and run with, and the directory that must live as long.

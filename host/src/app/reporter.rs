@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, KubernetesEvent, Series, Severity};
 use crate::report::{
     BlockedCondition, Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent,
-    Repeated, Sink, StuckPods, Tallies, Traces, conditions_for, conditions_of_begun, event_for,
+    PolicyWords, Repeated, Sink, StuckPods, Tallies, Traces, conditions_for, conditions_of_begun, event_for,
 };
 
 /// How long the end of a drain waits for its last writes. They go on behind it.
@@ -207,6 +207,13 @@ impl Reporter {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),
             Event::PodApplied(pod) => self.sink.know([pod]),
             _ => {}
+        }
+    }
+
+    /// Policies have said this of the node, in Kubernetes Events.
+    pub(crate) fn said(&mut self, now: Time, words: &[PolicyWords]) {
+        for words in words {
+            self.sink.said(now, words);
         }
     }
 

@@ -34,7 +34,11 @@ pub(super) async fn end_of_waiting(
         remaining: u32::try_from(remaining.len()).unwrap_or(u32::MAX),
         ..Summary::default()
     };
-    (Outcome::DeadlineExceeded { remaining }, summary)
+    let outcome = Outcome::DeadlineExceeded {
+        remaining,
+        held_up: None,
+    };
+    (outcome, summary)
 }
 
 /// The Event about the node that tells it.

@@ -3,7 +3,7 @@
 //! Bounded by what goes in: 500 pods whose hooks are through take 11 KiB. A reader passes over fields that it does
 //! not know, and takes nothing from a version that it does not know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -66,6 +66,8 @@ struct Wire {
     cancelled: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held: Option<bool>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    to_undo: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<WireHook>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,6 +151,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         drained: checkpoint.drained,
         cancelled: checkpoint.cancelled.clone(),
         held: checkpoint.held,
+        to_undo: checkpoint.to_undo.clone(),
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
         returns: checkpoint.returns.clone(),
@@ -192,6 +195,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         drained: wire.drained,
         cancelled: wire.cancelled,
         held: wire.held,
+        to_undo: wire.to_undo,
         hooks: wire
             .hooks
             .into_iter()

@@ -1,12 +1,13 @@
 //! LifecycleEvents that we make ourselves: what can be asked for, asking, and what is told of the end.
 
+use scupper_engine::Time;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition};
 use super::listing::{self, Source};
 use super::transport::escaped;
-use super::wire::nullable;
+use super::wire::{moment, nullable};
 use super::{Cluster, FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
 
 /// A LifecycleEvent to be made.
@@ -29,6 +30,12 @@ pub struct Note {
     pub reason: String,
     /// `note`
     pub text: String,
+    /// `action`: what was done.
+    pub action: String,
+    /// Its type is `Warning`.
+    pub warning: bool,
+    /// `eventTime`
+    pub at: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,6 +45,12 @@ struct WireNote {
     reason: String,
     #[serde(deserialize_with = "nullable")]
     note: String,
+    #[serde(deserialize_with = "nullable")]
+    action: String,
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    kind: String,
+    #[serde(rename = "eventTime", deserialize_with = "moment")]
+    at: Option<Time>,
 }
 
 impl Cluster {
@@ -97,6 +110,9 @@ impl Cluster {
         let note = |wire: WireNote| Note {
             reason: wire.reason,
             text: wire.note,
+            action: wire.action,
+            warning: wire.kind == "Warning",
+            at: wire.at,
         };
         Ok(listed.into_iter().map(note).collect())
     }

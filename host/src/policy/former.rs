@@ -167,5 +167,5 @@ where
     let function = instance
         .get_export_index(&mut *store, Some(&interface), name)
         .ok_or_else(absent)?;
-    instance.get_typed_func(store, &function)
+    instance.get_typed_func(store, function)
 }

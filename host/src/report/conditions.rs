@@ -167,6 +167,7 @@ mod tests {
         for outcome in [
             Outcome::DeadlineExceeded {
                 remaining: Vec::new(),
+                held_up: None,
             },
             Outcome::Cancelled {
                 reason: String::new(),
@@ -202,7 +203,13 @@ mod tests {
             conditions_for(&uncordon, &Notice::Finished { outcome, summary })
         };
         let remaining = Vec::new();
-        assert_eq!(failed(Outcome::DeadlineExceeded { remaining }), None);
+        assert_eq!(
+            failed(Outcome::DeadlineExceeded {
+                remaining,
+                held_up: None
+            }),
+            None
+        );
         let message = String::new();
         assert_eq!(failed(Outcome::Failed { message }), None);
         assert!(failed(Outcome::Uncordoned { cordon_kept: false }).is_some());

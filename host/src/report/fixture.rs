@@ -21,6 +21,7 @@ pub(crate) fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
+        to_undo: std::collections::BTreeSet::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

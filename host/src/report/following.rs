@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use scupper_engine::{Duration, PodRef, Time, Uid};
 use serde_json::{Value, json};
 
-use super::Format;
 use super::view::{GroupView, PlanView, WaveView};
 use super::words::{count, one_line};
+use super::{Format, PolicyWords};
 
 /// What is seen of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,11 @@ pub enum Seen {
     },
     /// Somebody has lifted the cordon in the middle.
     Uncordoned,
+    /// A policy has said something of the node, in an Event.
+    Said {
+        /// What.
+        words: PolicyWords,
+    },
     /// A hook of a policy holds it.
     Hook {
         /// The policy.
@@ -201,6 +206,7 @@ impl Following {
                     format!("{number} of {of}, {name}{}", left.unwrap_or_default()),
                 )
             }
+            Seen::Said { words } => ("policy", words.line()),
             Seen::Uncordoned => (
                 "held",
                 "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned(),
@@ -291,6 +297,7 @@ fn fields(seen: &Seen) -> Value {
             "kind": "waveStarted", "wave": wave.name, "number": wave.number, "of": wave.of, "pods": pods,
         }),
         Seen::Uncordoned => json!({ "kind": "uncordonedByOthers" }),
+        Seen::Said { words } => words.to_json(),
         Seen::Hook {
             policy,
             phase,

@@ -7,6 +7,7 @@ use scupper_engine::{
     Uid, WaitingOn,
 };
 
+use super::PolicyWords;
 use super::view::PlanView;
 use super::words::{count, is_ordinary, may_come_back, one_line, returning, stayed_words};
 
@@ -20,6 +21,8 @@ pub struct Progress {
     intent: Intent,
     /// There was a plan, so that something can be said of pods.
     planned: bool,
+    /// How the plan read when it was last told.
+    plan_told: Vec<String>,
     pods: BTreeMap<Uid, PodRef>,
     /// Those that may come back in spite of the cordon, by name.
     returning: BTreeMap<Uid, String>,
@@ -46,6 +49,7 @@ impl Progress {
             began: now,
             intent: request.intent,
             planned: false,
+            plan_told: Vec::new(),
             pods: BTreeMap::new(),
             returning: BTreeMap::new(),
             leaving: BTreeMap::new(),
@@ -83,6 +87,11 @@ impl Progress {
     /// The line that a node is worth that is not ready.
     pub fn not_ready(&self, now: Time, words: &str) -> String {
         self.line(now, "node", &format!("{words}: its pods may not end"))
+    }
+
+    /// What a policy has said of the node.
+    pub fn said(&self, now: Time, words: &PolicyWords) -> String {
+        self.line(now, "policy", &words.line())
     }
 
     /// The lines that a notice is worth.
@@ -185,15 +194,25 @@ impl Progress {
         format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
     }
 
-    fn plan(&self, now: Time, plan: &Plan) -> Vec<String> {
+    /// A plan that reads as the one before is no news: a pod may have come that stays like others, or gone.
+    fn plan(&mut self, now: Time, plan: &Plan) -> Vec<String> {
         let returning = may_come_back(plan, &self.returning);
         let plan = PlanView::of(plan);
         let groups = plan.groups(|uid| self.name(uid)).into_iter();
-        let groups = groups.map(|text| self.line(now, "", &text));
-        std::iter::once(self.line(now, "plan", &plan.head()))
+        let texts: Vec<String> = std::iter::once(plan.head())
             .chain(groups)
-            .chain(returning.map(|text| self.line(now, "", &text)))
-            .collect()
+            .chain(returning)
+            .collect();
+        if self.plan_told == texts {
+            return Vec::new();
+        }
+        let topics = std::iter::once("plan").chain(std::iter::repeat(""));
+        let lines = topics
+            .zip(&texts)
+            .map(|(topic, text)| self.line(now, topic, text));
+        let lines = lines.collect();
+        self.plan_told = texts;
+        lines
     }
 
     fn planner_waits(&mut self, now: Time, policy: &str, message: &str, again: Time) -> Vec<String> {
@@ -348,5 +367,34 @@ fn for_so_long(waited: Duration) -> String {
         format!(", for {waited} now")
     } else {
         String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::request;
+
+    #[test]
+    fn a_plan_that_reads_the_same_is_told_once() {
+        let at = Time::from_millis;
+        let (mut progress, _) = Progress::begin(at(0), &request());
+        let plan = |waves: &[&str]| {
+            let wave = |name: &&str| scupper_engine::Wave {
+                name: (*name).to_owned(),
+                pods: Vec::new(),
+                max_parallel: None,
+                timeout: None,
+                max_grace_seconds: None,
+                policy: String::new(),
+            };
+            Notice::Planned(Plan {
+                decisions: Vec::new(),
+                waves: waves.iter().map(wave).collect(),
+            })
+        };
+        assert!(!progress.lines(at(1), &plan(&["all"])).is_empty());
+        assert!(progress.lines(at(2), &plan(&["all"])).is_empty());
+        assert!(!progress.lines(at(3), &plan(&["all", "late"])).is_empty());
     }
 }

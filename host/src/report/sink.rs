@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use scupper_engine::{Node, Notice, Pod, Request, Time};
 use serde_json::json;
 
-use super::{Progress, not_ready, notice_to_json};
+use super::{PolicyWords, Progress, not_ready, notice_to_json};
 
 /// How notices are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,23 @@ impl Sink {
                     "message": words,
                 });
                 kind.to_string()
+            }
+        };
+        tell(&mut self.out, &[line]);
+    }
+
+    /// Tells what a policy has said of the node in a Kubernetes Event.
+    pub fn said(&mut self, now: Time, words: &PolicyWords) {
+        let line = match self.format {
+            Format::Human => self.progress.said(now, words),
+            Format::Json => {
+                let mut fields = words.to_json();
+                if let Some(fields) = fields.as_object_mut() {
+                    fields.insert("time".into(), now.as_millis().into());
+                    fields.insert("drain".into(), self.request.name.as_str().into());
+                    fields.insert("node".into(), self.request.node.as_str().into());
+                }
+                fields.to_string()
             }
         };
         tell(&mut self.out, &[line]);

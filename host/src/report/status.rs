@@ -124,6 +124,15 @@ impl NodeStatus {
         mark.is_none_or(|mark| mark.phase == Phase::Finished)
     }
 
+    /// The policies that still have something to undo, although the node takes pods again: it was uncordoned by others,
+    /// and no process has called them since.
+    pub(super) fn to_undo(&self) -> Vec<&str> {
+        let mark = self.node.checkpoint.as_ref();
+        let mark = mark.filter(|mark| mark.phase == Phase::Finished && !self.node.unschedulable);
+        let policies = mark.into_iter().flat_map(|mark| &mark.to_undo);
+        policies.map(String::as_str).collect()
+    }
+
     /// Every pod, and why it is still there.
     pub(super) fn held(&self, now: Time) -> Vec<Held<'_>> {
         let view = self.fresh(now);

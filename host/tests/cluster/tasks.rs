@@ -24,6 +24,7 @@ fn checkpoint() -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
+        to_undo: std::collections::BTreeSet::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

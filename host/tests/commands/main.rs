@@ -17,6 +17,7 @@ mod displaying;
 mod draining;
 mod events;
 mod flags;
+#[expect(dead_code, reason = "other suites list the guests")]
 #[path = "../support/guests.rs"]
 mod guests;
 mod handing_over;
@@ -25,6 +26,7 @@ mod limit;
 mod others;
 #[path = "../support/pairs.rs"]
 mod pairs;
+mod policies;
 mod proxies;
 mod returning;
 mod rig;

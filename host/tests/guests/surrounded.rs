@@ -1,6 +1,6 @@
 //! Looks at its surroundings as its configuration says: `findings` has lines of severity, subject, message and fix, split by
 //! `|`; `url` is asked with the method `method`, whose answer is a finding as well; `do` is `trap`, or `touch` to annotate the
-//! node and emit an Event. Each check names the node that it was given. In `on-cancel` it tells whether the drain is held,
+//! node and emit an Event. Each check names the node that it was given. With `waits`, `WHAT|DETAIL`, its drains never begin. In `on-cancel` it tells whether the drain is held,
 //! and in `before-uncordon` it emits an Event.
 
 use guests::{Call, Description, Finding, Grant, Node, Outcome, Phase, cluster, config, http, log};
@@ -8,8 +8,14 @@ use http::{Method, Request};
 use scupper_sdk::events;
 
 guests::about!(about());
-guests::hooks!([Phase::OnCancel, Phase::BeforeUncordon], step);
+guests::hooks!(phases(), step);
 guests::surroundings!(check);
+
+fn phases() -> Vec<Phase> {
+    let mut phases = vec![Phase::OnCancel, Phase::BeforeUncordon];
+    phases.extend(config::get("waits").map(|_| Phase::BeforeDrain));
+    phases
+}
 
 fn about() -> Description {
     let about = Description::new("surrounded", "0.1.0", "Looks at its surroundings")
@@ -76,6 +82,13 @@ fn step(call: &Call) -> Outcome {
             log::info!("held: {}", call.drain.held);
             let told = cluster::annotate_node("seen.example.com/held", &call.drain.held.to_string());
             told.map_or_else(Outcome::from, |()| Outcome::Done)
+        }
+        Phase::BeforeDrain => {
+            let waits = config::get("waits").unwrap_or_default();
+            let (what, detail) = waits.split_once('|').unwrap_or_default();
+            Outcome::pending("jobs run")
+                .waiting_for(what, detail, None)
+                .into()
         }
         _ => {
             let told = events::warn_of_node("StaysDrained", "the node stays drained elsewhere: ticket 7");

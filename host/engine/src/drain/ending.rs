@@ -103,8 +103,8 @@ impl Drain {
 
     pub(super) fn check_deadline(&mut self) {
         if self.outcome.is_none() && self.request.deadline.is_some_and(|deadline| self.now >= deadline) {
-            let remaining = self.remaining();
-            self.stop(Outcome::DeadlineExceeded { remaining });
+            let (remaining, held_up) = (self.remaining(), self.held_up());
+            self.stop(Outcome::DeadlineExceeded { remaining, held_up });
         }
     }
 

@@ -70,6 +70,11 @@ impl Drain {
     /// What earlier drains have left is looked at before this one changes anything; a process before this one has told
     /// of it in the mark.
     fn find_drained(&mut self) {
+        if self.resumed.is_none()
+            && let Some(mark) = self.world.node().and_then(|node| node.checkpoint.as_ref())
+        {
+            self.memory.to_undo.clone_from(&mark.to_undo);
+        }
         if self.resumed.is_none() && self.request.intent == Intent::Drain {
             self.memory.found_drained = self.world.node().is_some_and(Node::is_drained_by_us);
         }

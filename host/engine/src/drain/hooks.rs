@@ -3,11 +3,12 @@
 //! The hooks of one phase and subject stand in a row, in chain order; [`Gate`] says whether all of them are through.
 //! It must not know what a phase is for.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
+use crate::{HeldUp, HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 /// Tells a hook from every other one of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,6 +158,22 @@ impl Drain {
         })
     }
 
+    /// The hook that the drain waits for, and what that hook waits for.
+    pub(super) fn held_up(&self) -> Option<HeldUp> {
+        let (key, hook) = self.hooks.iter().next()?;
+        let awaited = match hook.told.as_ref() {
+            None => String::new(),
+            Some((_, waiting_for)) if !waiting_for.is_empty() => all_of(waiting_for),
+            Some((progress, _)) => progress.clone(),
+        };
+        Some(HeldUp {
+            policy: key.policy.clone(),
+            phase: key.phase,
+            awaited,
+            is_before_evictions: self.summary.evictions == 0,
+        })
+    }
+
     /// The pod is gone: nothing is to be done before its eviction any more.
     pub(super) fn forget_hooks_of(&mut self, pod: &Uid) {
         let subject = Subject::Pod(pod.clone());
@@ -181,4 +198,19 @@ impl Drain {
             .filter(move |policy| policy.phases.contains(&phase))
             .map(|policy| &policy.name)
     }
+}
+
+/// The first that a hook waits for, and how many more.
+fn all_of(waiting_for: &[WaitingOn]) -> String {
+    let mut text = String::new();
+    if let [first, others @ ..] = waiting_for {
+        text = match first.detail.as_str() {
+            "" => first.what.clone(),
+            detail => format!("{} ({detail})", first.what),
+        };
+        if !others.is_empty() {
+            text.push_str(&format!(" and {} more", others.len()));
+        }
+    }
+    text
 }

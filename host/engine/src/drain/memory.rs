@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::hooks::{HookKey, OpenHook};
 use super::pace::Pace;
-use crate::{Checkpoint, Outcome, Phase, SavedHook, Time, Uid};
+use crate::{Checkpoint, HookPhase, Outcome, Phase, SavedHook, Time, Uid};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
 const REMEMBERED_RETURNS: usize = 16;
@@ -30,6 +30,8 @@ pub(super) struct Memory {
     pub(super) held: Option<bool>,
     /// An earlier process had ended this drain, and left the cordon and what policies changed.
     pub(super) left_held: bool,
+    /// Policies that have something to undo when the node is given back, from this drain or an earlier one.
+    pub(super) to_undo: BTreeSet<String>,
     /// Hooks that are through, and the revision that says so.
     pub(super) done: BTreeMap<HookKey, u64>,
     /// How often pods were put back, by namespace and controller.
@@ -149,6 +151,7 @@ impl Drain {
             drained: self.memory.found_drained,
             cancelled: self.cancelled_by(phase),
             held: self.held_at(phase),
+            to_undo: self.memory.to_undo.clone(),
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.memory.returns.clone(),
@@ -181,7 +184,10 @@ impl Drain {
     /// The last word: the mark of a cordon that stays. What a failed drain's hooks did has been put back, so a drain
     /// that begins from here calls them again.
     pub(super) fn last_checkpoint(&self) -> Checkpoint {
-        let checkpoint = self.checkpoint(Phase::Finished, self.memory.own_cordon);
+        let mut checkpoint = self.checkpoint(Phase::Finished, self.memory.own_cordon);
+        if self.outcome == Some(Outcome::Drained) || checkpoint.held == Some(true) {
+            checkpoint.to_undo.extend(self.undoing_policies());
+        }
         match &self.outcome {
             Some(outcome) if outcome.is_success() => Checkpoint {
                 drained: true,
@@ -198,6 +204,16 @@ impl Drain {
         }
     }
 
+    /// Those that are called when the node is given back.
+    fn undoing_policies(&self) -> impl Iterator<Item = String> {
+        let undoes =
+            |phase: &HookPhase| matches!(phase, HookPhase::BeforeUncordon | HookPhase::AfterUncordon);
+        let policies = self.request.policies.iter();
+        policies
+            .filter(move |policy| policy.phases.iter().any(undoes))
+            .map(|policy| policy.name.clone())
+    }
+
     /// Takes up what an earlier process left behind.
     pub(super) fn recall(&mut self, checkpoint: Checkpoint) {
         self.world.sight.expect(checkpoint.node);
@@ -206,6 +222,7 @@ impl Drain {
         self.memory.own_cordon = checkpoint.own_cordon;
         self.memory.inherited = checkpoint.inherited;
         self.memory.found_drained = checkpoint.drained;
+        self.memory.to_undo = checkpoint.to_undo;
         match checkpoint.phase {
             Phase::RollingBack => self.memory.held = checkpoint.held,
             Phase::Finished => self.memory.left_held = checkpoint.held == Some(true),

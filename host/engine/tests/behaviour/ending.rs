@@ -30,6 +30,7 @@ fn lost() -> Event {
 fn exceeded(pods: &[&str]) -> Outcome {
     Outcome::DeadlineExceeded {
         remaining: pods.iter().map(|name| pod(name).id).collect(),
+        held_up: None,
     }
 }
 

@@ -384,9 +384,10 @@ fn a_drain_that_waits_for_a_planner_is_ended_by_its_deadline_and_by_a_cancel() {
         .wait(2_999)
         .does("");
     let remaining = vec![pod("a").id];
-    host.wait(1)
-        .does("")
-        .ends(&Outcome::DeadlineExceeded { remaining });
+    host.wait(1).does("").ends(&Outcome::DeadlineExceeded {
+        remaining,
+        held_up: None,
+    });
     let mut host = Host::new(with_planners(&["p"]));
     host.begin(&[pod("a")]).answer("plan p", failed());
     let reason = "not today".to_owned();

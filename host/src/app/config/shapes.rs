@@ -322,7 +322,9 @@ static DRAIN: Object = Object {
         Field::new(
             "on-failure",
             Shape::OneOf(&["keep", "rollback"]),
-            "What becomes of our own cordon when a drain fails, passes its deadline or is lost. Default keep.",
+            "What becomes of our own cordon when a drain fails, passes its deadline or is lost. Default keep. What \
+             policies changed follows it: with keep it stays and the uncordon undoes it, with rollback the policies undo \
+             it at once.",
         ),
         Field::new(
             "allow-overrides",

@@ -115,6 +115,9 @@ mod tests {
         Note {
             reason: reason.to_owned(),
             text: text.to_owned(),
+            action: "Drain".to_owned(),
+            warning: false,
+            at: None,
         }
     }
 

@@ -11,8 +11,9 @@ use super::end::Told;
 use super::news::News;
 use super::sight::{Shown, Sight};
 use super::{End, HandOverError};
-use crate::cluster::{LifecycleEvent, LifecycleTransition};
-use crate::report::{NodeStatus, Seen};
+use crate::app::said::POLICY_ACTION;
+use crate::cluster::{LifecycleEvent, LifecycleTransition, Note};
+use crate::report::{NodeStatus, PolicyWords, Seen};
 use crate::triggers::slm::ClaimStatus;
 
 /// What may not show in a watch is looked at after so long.
@@ -278,7 +279,8 @@ impl<'a> Follower<'a> {
                 was_taken: false,
             } if last.is_none() => Told::untouched(end.clone()),
             stage => {
-                let told = self.words(last.as_deref()).await;
+                let (told, notes) = self.words(last.as_deref()).await;
+                self.tell_said(&notes);
                 match stage {
                     Stage::TakenBack { end, .. } if told.end == End::Cancelled => Told {
                         end: end.clone(),
@@ -299,15 +301,17 @@ impl<'a> Follower<'a> {
     }
 
     /// The driver's words may come a little later than the end.
-    async fn words(&self, last: Option<&str>) -> Told {
+    async fn words(&self, last: Option<&str>) -> (Told, Vec<Note>) {
         let bare = Told::of_state(last);
+        let mut heard = Vec::new();
         for _ in 0..TRIES {
             match self.hands.cluster.notes_about(self.node).await {
                 Ok(notes) => {
                     let told = bare.clone().with(&self.event.name, &notes);
                     if told != bare {
-                        return told;
+                        return (told, notes);
                     }
+                    heard = notes;
                 }
                 Err(error @ crate::cluster::ReadError::Unavailable { .. }) => {
                     tracing::debug!(%error, "the Events that say more of the end cannot be read yet");
@@ -319,6 +323,17 @@ impl<'a> Follower<'a> {
             }
             sleep(PAUSE).await;
         }
-        bare
+        (bare, heard)
+    }
+
+    /// What policies have said of the node since this was asked for, in Events of theirs.
+    fn tell_said(&self, notes: &[Note]) {
+        let since = self.event.created.unwrap_or_default();
+        let ours = |note: &&Note| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);
+        for note in notes.iter().filter(ours) {
+            if let Some(words) = PolicyWords::of_note(&note.reason, note.warning, &note.text) {
+                self.tell(&Seen::Said { words });
+            }
+        }
     }
 }

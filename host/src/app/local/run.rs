@@ -14,6 +14,7 @@ use super::{LocalOptions, TRIGGER};
 use crate::app::drive::{Drive, Tools};
 use crate::app::lease::{Begin, Begun, Guard, Holder, Seats};
 use crate::app::reporter::{Output, Reporter};
+use crate::app::said::Said;
 use crate::app::too_late::end_of_waiting;
 use crate::app::{AppError, nodes, policies};
 use crate::clock::Clock;
@@ -63,6 +64,7 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     let runner = Runner {
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
+        said: loaded.said,
         cancel: CancellationToken::new(),
         seats: Seats {
             cluster: cluster.clone(),
@@ -98,6 +100,7 @@ struct Runner {
     many: bool,
     cluster: Cluster,
     session: Arc<Session>,
+    said: Said,
     options: LocalOptions,
     traces: Option<Traces>,
     cancel: CancellationToken,
@@ -180,6 +183,24 @@ impl Runner {
     }
 }
 
+impl Opening<'_> {
+    /// A policy that is not loaded here cannot undo its part.
+    fn warn_of_absent(&self) {
+        let mark = self.job.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
+        let to_undo = mark.filter(|_| self.request.intent == Intent::Uncordon);
+        let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
+        for policy in to_undo.into_iter().flat_map(|mark| &mark.to_undo) {
+            if !is_here(policy) {
+                let node = &self.request.node;
+                tracing::warn!(
+                    "node {node}: policy {policy} took part in the drain and is not loaded here, so it undoes nothing; \
+                     run this with --config scupper.yaml"
+                );
+            }
+        }
+    }
+}
+
 /// How one node is begun.
 struct Opening<'a> {
     runner: &'a Runner,
@@ -196,6 +217,7 @@ impl Begin for Opening<'_> {
             cluster,
             options,
             session,
+            said,
             traces,
             ..
         } = self.runner;
@@ -210,6 +232,7 @@ impl Begin for Opening<'_> {
         }
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
+        self.warn_of_absent();
         self.job.adopt(cluster, || mark(now, &request)).await?;
         let resume = self.job.resume.clone();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
@@ -224,6 +247,7 @@ impl Begin for Opening<'_> {
             clock: options.clock,
             health: Health::default(),
             own_node: None,
+            said: said.clone(),
             traces: traces.clone(),
         };
         let drive = Drive::new(tools, Arc::clone(session), request, resume, reporter);
@@ -291,6 +315,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
+        to_undo: std::collections::BTreeSet::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

@@ -119,7 +119,9 @@ impl Control {
 impl Control {
     fn slot(&self, slot: &SlotStatus) -> Value {
         let mut json = slot.to_json();
-        json["check"] = self.catalogue.last_check(&slot.name);
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("check".to_owned(), self.catalogue.last_check(&slot.name));
+        }
         json
     }
 }

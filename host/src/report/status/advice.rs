@@ -77,6 +77,15 @@ pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
     format!("{LOOK}; to give the drain up: {give_up}")
 }
 
+/// For a node that was uncordoned without its policies.
+pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
+    let config = match drain.trigger.as_str() {
+        "command" => " --config scupper.yaml",
+        _ => "",
+    };
+    format!("scupper uncordon {node}{config}    # runs their uncordon hooks")
+}
+
 /// For a drain that nobody is at any more.
 pub(super) fn of_nobody(drain: &Checkpoint, node: &str) -> String {
     match (drain.trigger.as_str(), drain.phase) {

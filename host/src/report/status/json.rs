@@ -16,6 +16,7 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
         "node": node.name, "cordon": cordon(node),
         "drain": node.checkpoint.as_ref().map(|mark| drain(mark, status.fresh(now))),
         "driver": status.driver.as_ref().map(|view| driver(view, status.fresh(now).is_some())),
+        "toUndo": status.to_undo(),
         "lease": status.seat.to_json(),
         "conditions": conditions(node).map(condition).collect::<Vec<_>>(),
         "lifecycleEvents": status.wishes.iter().map(wish).collect::<Vec<_>>(),

@@ -39,6 +39,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         not_ready.unwrap_or_default()
     )];
     lines.extend(drain_lines(status, now));
+    lines.extend(undo_lines(status));
     for wish in &status.wishes {
         let deleting = if wish.deleting { ", being deleted" } else { "" };
         lines.push(format!(
@@ -54,6 +55,25 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     }
     lines.push(format!("  {}", pod_words(status.pods.len())));
     lines
+}
+
+/// The node was uncordoned without Scupper.
+fn undo_lines(status: &NodeStatus) -> Vec<String> {
+    let policies = status.to_undo();
+    let Some(mark) = status.node.checkpoint.as_ref().filter(|_| !policies.is_empty()) else {
+        return Vec::new();
+    };
+    let (whose, their) = match policies.as_slice() {
+        [_] => ("policy", "its"),
+        _ => ("policies", "their"),
+    };
+    vec![
+        format!(
+            "  undo       {whose} {} must still undo {their} part of the drain: the node was uncordoned without Scupper",
+            one_line(&policies.join(", "))
+        ),
+        format!("    next: {}", advice::of_undo(mark, &status.node.name)),
+    ]
 }
 
 /// So that what holds them stands below one another.

@@ -236,8 +236,11 @@ fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
         Outcome::Drained | Outcome::Uncordoned { .. } => Reply::Condition(call.end.clone()),
         // The kubelet writes `SlaExpired` itself; an error would make it `Failed`.
         Outcome::DeadlineExceeded { .. } if is_the_events(event) => Reply::Empty,
-        Outcome::DeadlineExceeded { remaining } if remaining.is_empty() => Reply::Error(DEADLINE.to_owned()),
-        Outcome::DeadlineExceeded { remaining } => {
+        // It says what it waited for, or only that the deadline passed.
+        Outcome::DeadlineExceeded { remaining, held_up } if remaining.is_empty() || held_up.is_some() => {
+            Reply::Error(outcome.to_string())
+        }
+        Outcome::DeadlineExceeded { remaining, .. } => {
             let pods: Vec<_> = remaining.iter().map(ToString::to_string).collect();
             Reply::Error(format!("{DEADLINE}; still there: {}", pods.join(", ")))
         }

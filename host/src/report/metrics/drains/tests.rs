@@ -118,6 +118,7 @@ fn drains_are_counted_by_how_they_ended() {
     let notice = Notice::Finished {
         outcome: Outcome::DeadlineExceeded {
             remaining: Vec::new(),
+            held_up: None,
         },
         summary,
     };

@@ -150,6 +150,7 @@ fn who_goes_on_with_a_drain_finds_the_numbers_that_the_first_one_used() {
         drained: false,
         cancelled: None,
         held: None,
+        to_undo: std::collections::BTreeSet::new(),
         hooks: vec![SavedHook {
             policy: "slurm".into(),
             phase: HookPhase::BeforeDrain,
@@ -191,7 +192,13 @@ fn how_it_ended_is_its_status() {
     trace.asked(at(2), &evict(1));
     let remaining = vec![pod("web-1")];
     trace.notice(at(9), &Notice::Phase(Phase::Finished));
-    trace.notice(at(9), &finished(Outcome::DeadlineExceeded { remaining }));
+    trace.notice(
+        at(9),
+        &finished(Outcome::DeadlineExceeded {
+            remaining,
+            held_up: None,
+        }),
+    );
     let spans = taken(&mut queue);
     assert_eq!(names(&spans), ["evicting", "pod", "drain"]);
     let drain = &spans[2];

@@ -65,6 +65,7 @@ fn ends(door: &mut Watch, id: &str, outcome: Outcome) {
 fn expired() -> Outcome {
     Outcome::DeadlineExceeded {
         remaining: Vec::new(),
+        held_up: None,
     }
 }
 

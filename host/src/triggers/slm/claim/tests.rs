@@ -129,6 +129,7 @@ fn only_success_is_an_end() {
 fn the_kubelet_writes_expiry_itself() {
     let outcome = Outcome::DeadlineExceeded {
         remaining: vec![pod("web-1")],
+        held_up: None,
     };
     check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
     check(&call(Method::Start), &event(), Progress::Ended(&outcome), &EMPTY);
@@ -424,6 +425,7 @@ fn a_deadline_of_ones_own_is_not_waited_over() {
     };
     let outcome = Outcome::DeadlineExceeded {
         remaining: Vec::new(),
+        held_up: None,
     };
     check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
     let verdict = decide(&identity(), &call(END), Some(&own), Progress::Ended(&outcome));

@@ -1,0 +1,72 @@
+//! What a policy says of a node in a Kubernetes Event, for people and for programs.
+
+use serde_json::{Value, json};
+
+use super::words::one_line;
+
+/// What a policy said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyWords {
+    /// The policy.
+    pub policy: String,
+    /// Somebody should look.
+    pub warning: bool,
+    /// One CamelCase word.
+    pub reason: String,
+    /// A sentence.
+    pub note: String,
+}
+
+/// The Event's note, which names the policy.
+pub fn policy_note(policy: &str, note: &str) -> String {
+    format!("policy {policy}: {note}")
+}
+
+impl PolicyWords {
+    /// From such an Event.
+    pub fn of_note(reason: &str, warning: bool, note: &str) -> Option<Self> {
+        let (policy, note) = note.strip_prefix("policy ")?.split_once(": ")?;
+        Some(Self {
+            policy: policy.to_owned(),
+            warning,
+            reason: reason.to_owned(),
+            note: note.to_owned(),
+        })
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        let warning = if self.warning { "warning: " } else { "" };
+        one_line(&format!("{}: {warning}{}", self.policy, self.note))
+    }
+
+    /// As fields for programs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "kind": "policyEvent", "policy": self.policy, "warning": self.warning, "reason": self.reason,
+            "message": self.note,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_events_note_is_read_as_it_was_written() {
+        let words = PolicyWords {
+            policy: "slurm".to_owned(),
+            warning: true,
+            reason: "StaysDrained".to_owned(),
+            note: "node-1 stays DRAIN: ticket 7".to_owned(),
+        };
+        let note = policy_note(&words.policy, &words.note);
+        assert_eq!(
+            PolicyWords::of_note("StaysDrained", true, &note),
+            Some(words.clone())
+        );
+        assert_eq!(words.line(), "slurm: warning: node-1 stays DRAIN: ticket 7");
+        assert_eq!(PolicyWords::of_note("Drained", false, "drain-a after 1s"), None);
+    }
+}

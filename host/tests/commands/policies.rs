@@ -1,0 +1,185 @@
+//! What a terminal reads of policies: what the end of a drain waited for, what a policy says at an uncordon, and what it
+//! still has to undo after a `kubectl uncordon`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, asks, until};
+use crate::guests::guest;
+use crate::rig::Rig;
+
+const REASON: &str = "StaysDrained";
+const SAYS: &str = "slurm: warning: the node stays drained elsewhere: ticket 7";
+
+/// A configuration with the policy `slurm`; `more`: lines of its `config`.
+fn config(rig: &Rig, more: &str) -> String {
+    let file = rig.dir.path().join("scupper.yaml");
+    let text = format!(
+        "apiVersion: scupper.dev/v1alpha1
+kind: Configuration
+policies:
+  - name: slurm
+    module: {}
+    grants: {{node-annotations: [seen.example.com/], events: [node]}}
+    config: {{{more}}}
+",
+        guest("surrounded").display()
+    );
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn kubectl_uncordon(rig: &Rig) {
+    let edit = |node: &mut Value| node["spec"]["unschedulable"] = json!(false);
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+        .unwrap();
+}
+
+fn said(rig: &Rig) -> usize {
+    let events = rig.objects("events.events.k8s.io").into_iter();
+    events.filter(|event| event["reason"] == REASON).count()
+}
+
+const WAITED: &str =
+    "the deadline passed while policy slurm waited for job 21 (on slurm-worker-3); no pod was asked to leave";
+
+fn is_quiet(status: &str) {
+    for words in [
+        "is not through",
+        "Ctrl-C",
+        "scupper cancel",
+        "to give the drain up",
+    ] {
+        assert!(!status.contains(words), "{words}: {status}");
+    }
+}
+
+#[test]
+fn the_end_says_what_the_drain_waited_for_and_status_that_no_hook_runs() {
+    let rig = Rig::new();
+    let file = config(&rig, "waits: \"job 21|on slurm-worker-3\"");
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&[
+        "drain",
+        "worker-1",
+        "--local",
+        "--timeout",
+        "3s",
+        "--config",
+        &file,
+    ]);
+    assert_eq!(run.code, Some(6), "{run:#?}");
+    assert!(run.stdout.contains(WAITED), "{run:#?}");
+    assert_eq!(rig.pods(), ["web"]);
+    let node = rig.node("worker-1");
+    let held = &node["metadata"]["annotations"]["seen.example.com/held"];
+    assert_eq!(held, "true", "the cordon stays, and so does what the policy did");
+    assert!(rig.is_cordoned("worker-1"));
+    let status = rig.run(&["status", "worker-1"]).stdout;
+    assert!(status.contains(WAITED), "{status}");
+    is_quiet(&status);
+}
+
+#[test]
+fn the_end_of_a_drain_that_was_handed_over_says_it_as_well() {
+    for slm in [false, true] {
+        let rig = Rig::new();
+        let file = config(&rig, "waits: \"job 21|on slurm-worker-3\"");
+        let _agent = Agent::with(&rig, slm, &["--config", &file]);
+        rig.apply(rig.pod("web", "worker-1"));
+        let run = rig.run(&asks("drain", &["--timeout", "3s"]));
+        assert_eq!(run.code, Some(6), "{run:#?}");
+        assert!(run.stdout.contains(WAITED), "{run:#?}");
+        is_quiet(&rig.run(&["status", "worker-1"]).stdout);
+    }
+}
+
+#[test]
+fn what_a_policy_says_at_an_uncordon_is_one_line_and_one_event() {
+    let rig = Rig::new();
+    let file = config(&rig, "");
+    assert_eq!(
+        rig.run(&["drain", "worker-1", "--local", "--config", &file]).code,
+        Some(0)
+    );
+    let run = rig.run(&["uncordon", "worker-1", "--local", "--config", &file]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(run.stdout.matches(SAYS).count(), 1, "{run:#?}");
+    assert_eq!(said(&rig), 1);
+}
+
+#[test]
+fn what_a_policy_says_at_an_uncordon_that_was_handed_over_reaches_the_terminal() {
+    for slm in [false, true] {
+        let rig = Rig::new();
+        let file = config(&rig, "");
+        let _agent = Agent::with(&rig, slm, &["--config", &file]);
+        assert_eq!(rig.run(&asks("drain", &[])).code, Some(0));
+        let run = rig.run(&asks("uncordon", &[]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert_eq!(run.stdout.matches(SAYS).count(), 1, "{run:#?}");
+        assert_eq!(said(&rig), 1);
+    }
+}
+
+#[test]
+fn after_a_kubectl_uncordon_status_names_who_must_still_undo_and_an_uncordon_does_it() {
+    let rig = Rig::new();
+    let file = config(&rig, "");
+    let status = || rig.run(&["status", "worker-1"]).stdout;
+    assert_eq!(
+        rig.run(&["drain", "worker-1", "--local", "--config", &file]).code,
+        Some(0)
+    );
+    assert!(!status().contains("undo"), "{}", status());
+    kubectl_uncordon(&rig);
+    for words in [
+        "undo       policy slurm must still undo its part of the drain: the node was uncordoned without Scupper",
+        "next: scupper uncordon worker-1 --config scupper.yaml",
+    ] {
+        assert!(status().contains(words), "{words}: {}", status());
+    }
+    let json = rig.run(&["status", "worker-1", "--output", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["toUndo"], json!(["slurm"]), "{json}");
+
+    let run = rig.run(&["uncordon", "worker-1", "--local", "--config", &file]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains(SAYS), "its hooks run: {run:#?}");
+    assert!(!status().contains("undo"), "{}", status());
+    assert_eq!(rig.mark("worker-1"), None);
+}
+
+#[test]
+fn an_uncordon_without_the_policy_says_that_it_undoes_nothing() {
+    let rig = Rig::new();
+    let file = config(&rig, "");
+    assert_eq!(
+        rig.run(&["drain", "worker-1", "--local", "--config", &file]).code,
+        Some(0)
+    );
+    let run = rig.run(&["uncordon", "worker-1", "--local"]);
+    assert!(
+        run.stderr
+            .contains("policy slurm took part in the drain and is not loaded here"),
+        "{run:#?}"
+    );
+}
+
+/// A driver's node that has the label of the cordon's door: the driver calls the policies itself.
+#[test]
+fn a_driver_undoes_after_a_kubectl_uncordon() {
+    let rig = Rig::new();
+    let file = config(&rig, "");
+    let label = |node: &mut Value| node["metadata"]["labels"]["scupper.dev/drain-on-cordon"] = json!("true");
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", label))
+        .unwrap();
+    let _agent = Agent::with(&rig, false, &["--config", &file]);
+    assert_eq!(rig.run(&asks("drain", &[])).code, Some(0));
+    kubectl_uncordon(&rig);
+    until("its policies have been called", || {
+        said(&rig) == 1 && rig.mark("worker-1").is_none()
+    });
+    assert!(!rig.run(&["status", "worker-1"]).stdout.contains("undo"));
+}
