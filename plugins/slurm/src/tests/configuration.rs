@@ -20,6 +20,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
         ("hold", "nodes", "`slurm-pods`"),
         ("label", "slurmd", "app.kubernetes.io/name=slurmd"),
         ("label", " , ", "app.kubernetes.io/name=slurmd"),
+        ("on-failure", "rollback", "`undo`"),
         ("poll-seconds", "soon", "`soon`"),
         ("poll-seconds", "0", "from 1 to 300"),
         ("poll-seconds", "301", "from 1 to 300"),

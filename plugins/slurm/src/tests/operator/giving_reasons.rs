@@ -195,3 +195,23 @@ fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_the_reason() {
     step(&host, Phase::AfterUncordon);
     assert_eq!(reason(&host), None);
 }
+
+#[test]
+fn the_reason_follows_the_cordon_unless_the_operator_says_otherwise() {
+    for (choice, held, stays) in [
+        ("follow", true, true),
+        ("follow", false, false),
+        ("undo", true, false),
+        ("keep", false, true),
+    ] {
+        let host = busy_host();
+        host.config("on-failure", choice);
+        step(&host, Phase::BeforeCordon);
+        host.cordon(true);
+        if held {
+            host.held();
+        }
+        assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+        assert_eq!(reason(&host).is_some(), stays, "{choice} {held}");
+    }
+}
