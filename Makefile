@@ -90,7 +90,7 @@ test-real-slurm: tools plugins ## Test only on the real Slurm.
 	cargo test --locked -p scupper --test real_slurm
 
 .PHONY: test-real-slurm-long
-test-real-slurm-long: tools plugins ## What takes minutes on the real Slurm: 50,000 jobs.
+test-real-slurm-long: tools plugins ## Test what takes minutes on the real Slurm: 50,000 jobs.
 	@host/testbeds/tools slurm
 	@host/testbeds/slurm/slurm-testbed fetch
 	SCUPPER_LONG=1 cargo test --locked -p scupper --test real_slurm -- --nocapture long_
@@ -102,7 +102,7 @@ test-real-openstack: tools plugins ## Test only on the real OpenStack.
 	cargo test --locked -p scupper --test real_openstack
 
 .PHONY: test-real-openstack-long
-test-real-openstack-long: tools plugins ## What takes minutes on the real OpenStack: a full host.
+test-real-openstack-long: tools plugins ## Test what takes minutes on the real OpenStack: a full host.
 	@host/testbeds/tools openstack
 	@host/testbeds/openstack/openstack-testbed fetch
 	SCUPPER_LONG=1 cargo test --locked -p scupper --test real_openstack -- long_
