@@ -49,7 +49,7 @@ impl Stage {
         let kubeconfig = dir.path().join("kubeconfig");
         std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
         let options = PluginOptions {
-            kubeconfig: Some(kubeconfig),
+            connection: kubeconfig.into(),
             driver_name: DRIVER.to_owned(),
             node_name: NODE.to_owned(),
             kubelet_root: dir.path().to_owned(),

@@ -1,20 +1,18 @@
 //! Takes away what the driver leaves behind, for uninstalling. Stopping the driver is not uninstalling it.
 
-use std::path::PathBuf;
-
 use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
 use super::AppError;
 use super::writer::set_conditions;
-use crate::cluster::{Change, Cluster, ConnectOptions, Scope, WriteError};
+use crate::cluster::{Change, Cluster, ConnectOptions, Connection, Scope, WriteError};
 use crate::report::conditions_of_abandoned;
 
 /// What to clean up.
 #[derive(Clone, Debug)]
 pub struct CleanupOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The node.
     pub node: String,
     /// The driver's name.
@@ -25,7 +23,7 @@ pub struct CleanupOptions {
 /// nodes belong to the other nodes' drivers, too, and a cordon is the admin's business: both stay.
 pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig,
+        connection: options.connection,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;

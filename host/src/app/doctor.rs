@@ -10,7 +10,7 @@ use super::config::{self, Override};
 use super::{AppError, surroundings};
 use crate::clock::Clock;
 use crate::cluster::{
-    Change, Cluster, ConnectOptions, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right,
+    Change, Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right,
     evicting_as_node, needed,
 };
 use crate::triggers::slm::{self, Registration};
@@ -23,8 +23,8 @@ const LISTED_WITHIN: Duration = Duration::from_secs(30);
 /// What to look at.
 #[derive(Clone, Debug)]
 pub struct DoctorOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The node; `None`: only what concerns all nodes.
     pub node: Option<String>,
     /// The driver's name.
@@ -95,7 +95,7 @@ impl Finding {
 /// Looks at the cluster. What cannot be reached at all is an error; everything else is a finding.
 pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig.clone(),
+        connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;

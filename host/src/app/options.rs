@@ -8,7 +8,7 @@ use scupper_engine::Settings;
 
 use super::config::{DrainFile, Override};
 use crate::clock::Clock;
-use crate::cluster::LEASE_NAMESPACE;
+use crate::cluster::{Connection, LEASE_NAMESPACE};
 use crate::policy::{PolicySource, PolicySpec, ReloadOptions};
 use crate::report::{Format, TraceSettings};
 use crate::triggers::slm::Claimant;
@@ -29,8 +29,8 @@ pub struct PoliciesOptions {
 /// How the kubelet plugin runs.
 #[derive(Clone, Debug)]
 pub struct PluginOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// How long one eviction request may take.
     pub eviction_timeout: Duration,
     /// The driver's name.
@@ -86,7 +86,7 @@ impl PluginOptions {
 impl Default for PluginOptions {
     fn default() -> Self {
         Self {
-            kubeconfig: None,
+            connection: Connection::default(),
             eviction_timeout: Duration::from_secs(30),
             driver_name: "drain.slm.k8s.io".to_owned(),
             node_name: String::new(),

@@ -15,15 +15,15 @@ use super::calls::{self, DrainState};
 use super::view::View;
 use super::{AppError, Nodes, PoliciesOptions, nodes, policies};
 use crate::clock::Clock;
-use crate::cluster::{Cluster, ConnectOptions};
+use crate::cluster::{Cluster, ConnectOptions, Connection};
 use crate::policy::Session;
 use crate::report::not_ready;
 
 /// What to plan.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The nodes.
     pub nodes: Nodes,
     /// How pods are chosen.
@@ -64,7 +64,7 @@ pub struct Planned {
 /// Plans drains of nodes, each by itself, and changes nothing.
 pub async fn plan(options: PlanOptions) -> Result<Vec<Planned>, AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig.clone(),
+        connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
         page_size: options.page_size,
         ..ConnectOptions::default()

@@ -54,7 +54,7 @@ impl Plugin {
         let traces = traces.map(|settings| Traces::start(settings, &metrics));
         let traces = traces.transpose().map_err(AppError::Traces)?;
         let connect = ConnectOptions {
-            kubeconfig: options.kubeconfig.clone(),
+            connection: options.connection.clone(),
             eviction_timeout: options.eviction_timeout,
             evict_as: options
                 .evict_as_node

@@ -2,7 +2,6 @@
 //! works while one is down, too.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -15,7 +14,7 @@ use super::lease::SeatWatch;
 use super::view::View;
 use super::{AppError, Nodes, nodes};
 use crate::clock::Clock;
-use crate::cluster::{Change, Cluster, ConnectOptions, LifecycleEvent};
+use crate::cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
 use crate::report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
 use crate::triggers::slm::ClaimStatus;
 
@@ -25,8 +24,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Whose status is asked for.
 #[derive(Clone, Debug)]
 pub struct StatusOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The nodes.
     pub nodes: Nodes,
     /// What time it is.
@@ -40,7 +39,7 @@ pub struct StatusOptions {
 /// Tells where each node stands, once or whenever something changes; in that case it never ends.
 pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig.clone(),
+        connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;

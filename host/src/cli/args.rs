@@ -10,44 +10,63 @@ use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
 use super::node::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
 use super::policy::PolicyCommand;
+use crate::cluster::Connection;
 use crate::policy::{CompileLimits, CompileTask};
 
-/// Drains Kubernetes nodes as your policies say.
-///
-/// A policy is a sandboxed WebAssembly component that decides which pods leave, in which order, and what must happen
-/// first. Without policies Scupper drains as `kubectl drain` does, and waits until the pods are really gone.
+/// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
 #[derive(Debug, Parser)]
-#[command(version, name = "scupper", after_help = EXIT_CODES)]
+#[command(version, name = "scupper", after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Which log lines go to standard error, for instance `debug` or `scupper=debug,kube=info`.
+    /// Output format: human or json
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_enum,
+        default_value_t = Output::Human,
+        hide_possible_values = true,
+        value_name = "FORMAT",
+        help_heading = OUTPUT
+    )]
+    pub output: Output,
+    /// Log filter for standard error, for example debug or scupper=debug,kube=info
     #[arg(
         long,
         global = true,
         env = "SCUPPER_LOG",
+        hide_env_values = true,
         default_value = DEFAULT_LOG,
-        value_name = "FILTER"
+        value_name = "FILTER",
+        help_heading = OUTPUT
     )]
     pub log: String,
-    /// How results are printed.
-    #[arg(long, short, global = true, value_enum, default_value_t = Output::Human)]
-    pub output: Output,
 }
 
 /// What is logged unless the user says otherwise.
 pub(super) const DEFAULT_LOG: &str = "warn,scupper=info";
 
+// Headings in `--help`.
+pub(super) const CONNECTION: &str = "Connection";
+pub(super) const DRIVER: &str = "Driver";
+pub(super) const EVICTIONS: &str = "Pods and evictions";
+pub(super) const OUTPUT: &str = "Output";
+pub(super) const POLICIES: &str = "Policies";
+
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done                              5  pods may not leave, or the drain failed
-  2  the command line makes no sense   6  the deadline passed
-  3  wrong configuration or policy     7  a policy refused or failed
-  8  `scupper doctor` found something that keeps the driver from working
-  4  the cluster cannot be reached, refuses us, or does not know the node
-  9  left alone: the driver goes on with the drain, and nobody here waits for its end
-  70 a bug in scupper";
+   0  done
+   2  usage error
+   3  configuration error: a flag's value, the configuration file, a policy
+   4  cluster error: API server unreachable or refusing, or unknown node
+   5  drain failed: pods may not leave, cancelled, or could not be carried out
+   6  deadline passed
+   7  a policy refused the drain or failed
+   8  `scupper doctor` found something that keeps the driver from working
+   9  detached: the driver continues the drain
+  70  a bug in Scupper";
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,35 +80,50 @@ pub enum Output {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run on a node as a plugin of its kubelet and drain the node when a LifecycleEvent asks for it.
-    KubeletPlugin(PluginArgs),
-    /// Show what a drain of nodes would do, and change nothing.
+    /// Show what a drain would do; change nothing
     Plan(PlanArgs),
-    /// Make the pods of nodes leave, as `kubectl drain` does and as the policies say. Where the driver runs on the node
-    /// it does that, and this follows it.
+    /// Drain nodes, by the driver on the node if there is one, otherwise from here
     Drain(DrainNodesArgs),
-    /// Give nodes back: run the policies' hooks and lift the cordon.
+    /// Return nodes to service: run the policies' hooks and lift the cordon
     Uncordon(UncordonArgs),
-    /// Take back the drain of nodes, whoever carries it out: no further pod is asked to leave, and a cordon of
-    /// Scupper's is lifted.
+    /// Stop a drain wherever it runs, and lift Scupper's cordon
     Cancel(CancelArgs),
-    /// Show where nodes stand: cordon, drain, hooks, what holds each pod, and the next command to type.
+    /// Show cordon, drain, hooks, what each pod waits for, and the next command to type
     Status(StatusArgs),
-    /// Remove what the plugin leaves behind: its transitions of this node and its annotation. For uninstalling.
-    Cleanup(CleanupArgs),
-    /// Look at a cluster as the driver will find it, and say what is missing and what to do. Changes nothing.
+    /// Check a cluster before the driver is installed; change nothing
     Doctor(DoctorArgs),
-    /// Check the configuration file, and show what can be said in it.
+    /// Check a configuration file, or print its schema
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Make policies, and look at those that there are.
+    /// Write, build, test and inspect policies
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Watch a drain on a simulated cluster. Needs no Kubernetes.
+    /// Drain a node of a simulated cluster; needs no Kubernetes
     Demo(DemoArgs),
-    /// Compile one policy from standard input to standard output (the driver runs this as a child of its own).
+    /// Run the driver: a kubelet plugin that drains its node when a LifecycleEvent asks for it
+    KubeletPlugin(PluginArgs),
+    /// Remove the driver's transitions and annotation of a node, before you uninstall
+    Cleanup(CleanupArgs),
+    /// Compile one policy from standard input to standard output (the driver runs this as a child of its own)
     #[command(hide = true)]
     CompilePolicy(CompileArgs),
+}
+
+impl Command {
+    /// How it reaches the cluster, if it does.
+    pub(super) const fn cluster(&self) -> Option<&ClusterArgs> {
+        match self {
+            Self::Plan(args) => Some(&args.cluster),
+            Self::Drain(args) => Some(&args.cluster),
+            Self::Uncordon(args) => Some(&args.cluster),
+            Self::Cancel(args) => Some(&args.cluster),
+            Self::Status(args) => Some(&args.cluster),
+            Self::Doctor(args) => Some(&args.cluster),
+            Self::KubeletPlugin(args) => Some(&args.cluster),
+            Self::Cleanup(args) => Some(&args.cluster),
+            Self::Config(_) | Self::Policy(_) | Self::Demo(_) | Self::CompilePolicy(_) => None,
+        }
+    }
 }
 
 /// What the compiler may do and use; the driver says it.
@@ -134,63 +168,110 @@ impl From<CompileArgs> for CompileTask {
     }
 }
 
-/// How to reach the cluster.
+/// How to reach the cluster, with the flags of `kubectl`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = CONNECTION)]
 pub struct ClusterArgs {
-    /// The kubeconfig file. Without it: KUBECONFIG, ~/.kube/config, or in a pod its service account.
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Cluster of the kubeconfig [default: the context's]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// User of the kubeconfig [default: the context's]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// User to impersonate
+    #[arg(long = "as", value_name = "USER")]
+    pub as_user: Option<String>,
+    /// Group to impersonate; may be repeated
+    #[arg(long, value_name = "GROUP", requires = "as_user")]
+    pub as_group: Vec<String>,
+    /// Limit for one request, for example 10s; 0: no limit [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = super::options::request_timeout)]
+    pub request_timeout: Option<Duration>,
+    /// Accept any certificate of the API server; insecure [default: false]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        hide_default_value = true,
+        hide_possible_values = true,
+        value_name = "BOOL"
+    )]
+    pub insecure_skip_tls_verify: bool,
+}
+
+impl ClusterArgs {
+    pub(super) fn connection(&self) -> Connection {
+        Connection {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+            impersonate: self.as_user.clone(),
+            impersonate_groups: self.as_group.clone(),
+            request_timeout: self.request_timeout,
+            insecure: self.insecure_skip_tls_verify,
+        }
+    }
 }
 
 /// Which policies to load.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = POLICIES)]
 pub struct PolicyArgs {
-    /// Read policies, and what they are given, from a configuration file. See `scupper config`.
+    /// Configuration file with the policies and what they may use; see `scupper config`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policies", "grants", "policy_config"])]
     pub config: Option<PathBuf>,
-    /// Load a policy from a file. May be given several times: each gets the plan of the one before.
+    /// Policy to load; may be repeated, each gets the plan of the one before
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub policies: Vec<String>,
-    /// Give a policy a capability that it wants, for instance slurm=node-annotations:nodeset.slinky.slurm.net/
+    /// Capability for a policy, for example slurm=node-annotations:nodeset.slinky.slurm.net/
     #[arg(long = "grant", value_name = "NAME=CAPABILITY:TARGET")]
     pub grants: Vec<String>,
-    /// Configure a policy, for instance slurm.poll-seconds=10
+    /// Setting of a policy, for example slurm.poll-seconds=10
     #[arg(long = "policy-config", value_name = "NAME.KEY=VALUE")]
     pub policy_config: Vec<String>,
-    /// Where compiled policies are kept. Must be private to this user.
-    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
+    /// Directory for compiled policies; must be private to this user
+    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
-    /// Where the last good policies are kept for the next start, and where `scupper policy list` and `rollback` find
-    /// the running driver. Must be private to this user [default: `state` in the directory of compiled policies].
-    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR")]
+    /// Directory for the last good policies and the socket of `scupper policy list`; must be private to this user
+    /// [default: `state` in --policy-cache]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<PathBuf>,
 }
 
-/// How pods are chosen and evicted. The flags mean what they mean for `kubectl drain`. What is not given is as the
-/// configuration file says, or else the default.
+/// How the driver chooses and evicts pods. The flags mean what they mean for `kubectl drain`. What is not given is as
+/// the configuration file says, or else the default.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = EVICTIONS)]
 pub struct DrainArgs {
-    /// Overrides the pods' own grace period, in seconds; negative: their own [default: -1].
+    /// Evict pods without a controller [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub force: Option<bool>,
+    /// Keep DaemonSet pods; false: refuse to drain a node that has some [default: true]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub ignore_daemonsets: Option<bool>,
+    /// Evict pods with emptyDir volumes; their data is lost [default: true]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub delete_emptydir_data: Option<bool>,
+    /// Grace period of the pods in seconds; negative: their own [default: -1]
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
     pub grace_period: Option<i64>,
-    /// Let pods without a controller leave, too [default: false].
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub force: Option<bool>,
-    /// Let pods with an emptyDir volume leave, too; what is in it is lost [default: true].
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub delete_emptydir_data: Option<bool>,
-    /// Leave DaemonSet pods where they are instead of refusing the drain [default: true].
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
-    pub ignore_daemonsets: Option<bool>,
-    /// How often pods of one controller are evicted that come back to the cordoned node, from 1 to 100; after that they
-    /// stay, and the drain ends without them and names them [default: 1].
+    /// How often, from 1 to 100, to evict pods of one controller that return to the cordoned node, before they stay
+    /// [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES")]
     pub returning_pod_evictions: Option<u32>,
-    /// How long one eviction request may take before it is given up and asked again [default: 30s].
+    /// Limit for one eviction request before it is sent again [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub eviction_timeout: Option<String>,
-    /// How long the API server may refuse (401, 403) to write the node before the drain fails; 0: not at all
-    /// [default: 2m].
+    /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
     #[arg(long, value_name = "DURATION")]
     pub forbidden_timeout: Option<String>,
 }
@@ -198,55 +279,49 @@ pub struct DrainArgs {
 /// `scupper kubelet-plugin`
 #[derive(Debug, clap::Args)]
 pub struct PluginArgs {
-    /// The driver's name, which LifecycleTransitions refer to.
+    /// Node that this driver runs on
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
+    pub node_name: String,
+    /// Name of the driver, to which LifecycleTransitions refer
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// The node that this driver runs on.
-    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
-    pub node_name: String,
-    /// How long a drain may take, from the moment the kubelet claims it; 0: as long as it takes [default: 5m].
+    /// Limit for a drain, from the claim on; 0: none [default: 5m]
     #[arg(long, value_name = "DURATION")]
     pub sla: Option<String>,
-    /// Whose transitions are published: one for all nodes, or one for this node only.
-    #[arg(long, value_enum, default_value_t = Scope::AllNodes)]
-    pub scope: Scope,
-    /// Who claims the LifecycleEvents of this node. With `auto` the kubelet says by itself whether it can, and the
-    /// driver claims them only when it says that it cannot; while it says nothing, nobody does. `self` does not wait
-    /// for its word, for nodes whose kubelet never looks for plugins: on any other node a kubelet that knows SLM and
-    /// has not found the driver yet fails what the driver claims.
-    #[arg(long, value_enum, default_value_t = Claim::Auto)]
+    /// Scupper's cordon after a drain that failed, passed its deadline or was lost: keep or rollback [default: keep]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "keep|rollback")]
+    pub on_failure: Option<OnFailure>,
+    /// Who claims LifecycleEvents: kubelet; self (the driver, unless the kubelet registers it); auto (the driver once
+    /// the kubelet has said that it cannot)
+    #[arg(long, value_enum, default_value_t = Claim::Auto, hide_possible_values = true, value_name = "auto|kubelet|self")]
     pub claim: Claim,
-    /// As whom pods are evicted. `node`: as the node's own user, which the API server (1.36 or later, with NodeRestriction)
-    /// lets evict the pods of that node alone; deploy/components/evict-as-node has the rights.
-    #[arg(long, value_enum, default_value_t = EvictAs::Driver)]
+    /// Transitions to publish: one for all nodes, or one for this node only
+    #[arg(long, value_enum, default_value_t = Scope::AllNodes, hide_possible_values = true, value_name = "all-nodes|node")]
+    pub scope: Scope,
+    /// Account that evicts pods: the driver's own or, with Kubernetes 1.36 or later, the node's, which may evict the
+    /// pods of that node only (deploy/components/evict-as-node)
+    #[arg(long, value_enum, default_value_t = EvictAs::Driver, hide_possible_values = true, value_name = "driver|node")]
     pub evict_as: EvictAs,
-    /// How long the driver keeps a finished LifecycleEvent that it claimed itself, so that `kubectl wait` sees its end:
-    /// the newest ten of the node at most, and none where the kubelet claims.
+    /// How long to keep the newest ten finished LifecycleEvents that this driver claimed, for `kubectl wait`
     #[arg(long, default_value = "0", value_name = "DURATION")]
     pub keep_finished: String,
-    /// The namespace of the leases by which all who drain a node notice each other [default: the driver's own].
-    #[arg(long, value_name = "NAMESPACE")]
-    pub lease_namespace: Option<String>,
-    /// The kubelet's root directory.
-    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
-    pub kubelet_root: PathBuf,
-    /// Serve metrics (OpenMetrics) at /metrics, and /healthz and /readyz for probes: 9090 for this machine alone,
-    /// 0.0.0.0:9090 for everybody. Without it: nowhere.
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = super::address::listen)]
-    pub metrics_address: Option<SocketAddr>,
-    /// Send each drain as a trace to a collector of OpenTelemetry, over OTLP: http://127.0.0.1:4318. Its path
-    /// /v1/traces is put behind it. OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL, _HEADERS,
-    /// OTEL_SERVICE_NAME and the like) say the rest, or all of it. Without an endpoint: nowhere.
-    #[arg(long, value_name = "URL")]
-    pub otlp_endpoint: Option<String>,
-    /// What becomes of our own cordon when a drain fails, passes its deadline or is lost [default: keep].
-    #[arg(long, value_enum)]
-    pub on_failure: Option<OnFailure>,
-    /// Flags of `scupper drain` that this driver obeys although they widen what its own flags and configuration allow,
-    /// separated by commas: force, delete-emptydir-data, ignore-daemonsets, grace-period, timeout. Flags that narrow
-    /// are always obeyed [default: none].
+    /// Flags of `scupper drain` to obey even if they widen this driver's configuration: force, delete-emptydir-data,
+    /// ignore-daemonsets, grace-period, timeout; separated by commas [default: none]
     #[arg(long, value_name = "FLAGS")]
     pub allow_overrides: Option<String>,
+    /// Namespace of the per-node Leases that prevent concurrent drains [default: the driver's own]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// Root directory of the kubelet
+    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
+    pub kubelet_root: PathBuf,
+    /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, 0.0.0.0:9090 for all [default: none]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = super::address::listen)]
+    pub metrics_address: Option<SocketAddr>,
+    /// OpenTelemetry collector for traces over OTLP, for example http://127.0.0.1:4318; OpenTelemetry's own variables
+    /// (OTEL_EXPORTER_OTLP_ENDPOINT, ...) also count [default: none]
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     #[command(flatten)]
     pub drain: DrainArgs,
     #[command(flatten)]
@@ -297,10 +372,10 @@ pub enum OnFailure {
 /// `scupper cleanup`
 #[derive(Debug, clap::Args)]
 pub struct CleanupArgs {
-    /// The node whose traces are removed.
-    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    /// Node whose transitions and annotation are removed
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
     pub node_name: String,
-    /// The driver's name.
+    /// Name of the driver
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
     #[command(flatten)]
@@ -310,17 +385,16 @@ pub struct CleanupArgs {
 /// `scupper demo`
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// The policy that drains the Slurm pods, made by `make plugins`.
+    /// slurm.wasm, built by `make plugins`; drains a simulated Slurm node
     #[arg(long, value_name = "FILE", required_unless_present = "openstack")]
     pub slurm: Option<PathBuf>,
-    /// Watch drains that get stuck in three ways, and what `scupper status` says of them.
+    /// Show three stuck drains and how `scupper status` explains each
     #[arg(long, requires = "slurm", conflicts_with = "slurm_testbed")]
     pub stuck: bool,
-    /// Drain a node of a real Slurm instead of a simulated one: the program that starts it,
-    /// host/testbeds/slurm/slurm-testbed.
+    /// Program that starts a real Slurm to drain instead: host/testbeds/slurm/slurm-testbed
     #[arg(long, value_name = "PROGRAM", requires = "slurm")]
     pub slurm_testbed: Option<PathBuf>,
-    /// The policy that empties a compute host of OpenStack, made by `make plugins`: drain the host of a real Nova.
+    /// openstack.wasm, built by `make plugins`; drains a compute host of a real Nova
     #[arg(
         long,
         value_name = "FILE",
@@ -328,10 +402,10 @@ pub struct DemoArgs {
         requires = "openstack_testbed"
     )]
     pub openstack: Option<PathBuf>,
-    /// The program that starts the real OpenStack, host/testbeds/openstack/openstack-testbed.
+    /// Program that starts the real OpenStack: host/testbeds/openstack/openstack-testbed
     #[arg(long, value_name = "PROGRAM", requires = "openstack_state")]
     pub openstack_testbed: Option<PathBuf>,
-    /// The folder that keeps it between demos.
+    /// Directory that keeps the real OpenStack between demos
     #[arg(long, value_name = "DIR")]
     pub openstack_state: Option<PathBuf>,
 }

@@ -41,6 +41,15 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error, Exit::Bug),
     };
+    if args
+        .command
+        .cluster()
+        .is_some_and(|it| it.insecure_skip_tls_verify)
+    {
+        warn(
+            "--insecure-skip-tls-verify: the API server's certificate is not checked; anyone in between can read and change everything",
+        );
+    }
     runtime.block_on(async {
         let is_driver = matches!(args.command, Command::KubeletPlugin(_));
         let code = run(args, &screen).await;
@@ -128,7 +137,7 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>)
 
 async fn clean_up(args: &CleanupArgs, format: Format) -> ExitCode {
     let options = CleanupOptions {
-        kubeconfig: args.cluster.kubeconfig.clone(),
+        connection: args.cluster.connection(),
         node: args.node_name.clone(),
         driver: args.driver_name.clone(),
     };
@@ -196,6 +205,11 @@ pub(super) fn complain(text: &str) {
     for line in text.lines() {
         writeln!(stderr, "error: {}", spaced_line(line)).unwrap_or_default();
     }
+}
+
+/// Says what is dangerous, whatever --log says.
+fn warn(text: &str) {
+    writeln!(std::io::stderr().lock(), "warning: {text}").unwrap_or_default();
 }
 
 /// A reader that has gone away, as `head` does, is no error.

@@ -16,24 +16,24 @@ use crate::text::spaced_line;
 /// `scupper doctor`
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// The node that the driver is to run on. Without it only what concerns all nodes is looked at.
-    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    /// Node that the driver is to run on [default: check only what concerns all nodes]
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
     pub node: Option<String>,
-    /// The driver's name.
+    /// Name of the driver
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// Ask this machine's kubelet whether it knows SLM, below this directory: /var/lib/kubelet as a rule. For ten
-    /// seconds at most a socket of ours is there for it to find.
+    /// Root directory of this machine's kubelet, usually /var/lib/kubelet, to ask it whether it knows SLM; for up to
+    /// ten seconds a socket of Scupper appears there [default: do not ask]
     #[arg(long, value_name = "DIR")]
     pub kubelet_root: Option<PathBuf>,
-    /// The namespace of the leases of nodes: the driver's own.
-    #[arg(long, env = "POD_NAMESPACE", default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
-    /// As whom the driver evicts pods, as its flag of this name says.
-    #[arg(long, value_enum, default_value_t = EvictAs::Driver)]
+    /// Account that evicts pods, as for `scupper kubelet-plugin`
+    #[arg(long, value_enum, default_value_t = EvictAs::Driver, hide_possible_values = true, value_name = "driver|node")]
     pub evict_as: EvictAs,
-    /// The driver's configuration file: its policies check their surroundings (with --node, for this node), and which flags
-    /// of `scupper drain` may override it is shown. Run it where the driver's secrets can be read.
+    /// Configuration file of the driver, whose policies then check their surroundings (for --node, if given); run it
+    /// where the driver's secrets can be read
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct DoctorArgs {
 /// Looks, and tells.
 pub(super) async fn run(args: &DoctorArgs, format: Format) -> ExitCode {
     let options = DoctorOptions {
-        kubeconfig: args.cluster.kubeconfig.clone(),
+        connection: args.cluster.connection(),
         node: args.node.clone(),
         driver: args.driver_name.clone(),
         kubelet_root: args.kubelet_root.clone(),

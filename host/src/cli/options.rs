@@ -48,12 +48,16 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         allow_overrides: overrides(&mut problems, args.allow_overrides.as_deref()),
         ..drain_flags(&mut problems, &args.drain)
     };
+    if args.evict_as == EvictAs::Node && args.cluster.as_user.is_some() {
+        let clash = "--evict-as node already impersonates the node; remove --as";
+        problems.check::<()>(Err(clash.to_owned()));
+    }
     let keep_finished = problems.check(duration("--keep-finished", &args.keep_finished));
     let own_pod = own_pod(&mut problems);
     let drain = flags.clone().or(file);
     let traces = traces(&mut problems, args.otlp_endpoint.as_deref());
     let options = own_pod.map(|own_pod| PluginOptions {
-        kubeconfig: args.cluster.kubeconfig.clone(),
+        connection: args.cluster.connection(),
         eviction_timeout: app::eviction_timeout(&drain),
         driver_name: args.driver_name.clone(),
         node_name: args.node_name.clone(),
@@ -294,6 +298,18 @@ fn policy(given: &str) -> Result<(String, PathBuf), String> {
 pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, String> {
     config::duration(text)
         .ok_or_else(|| format!("{flag} {text}: must be a duration such as 90s, 30m or 1h30m"))
+}
+
+/// As for `kubectl`: a number alone is seconds, and 0 is no limit.
+pub(super) fn request_timeout(text: &str) -> Result<Duration, String> {
+    /// Longer than any command runs.
+    const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    match seconds.or_else(|| config::duration(text)) {
+        Some(limit) if limit.is_zero() => Ok(NO_LIMIT),
+        Some(limit) => Ok(limit),
+        None => Err("must be a duration such as 10s or 1m".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The handle on the API server that the whole edge hangs on.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use super::OFFICIAL_GROUP;
 use super::counted::Counted;
 use super::daemonsets::DaemonSets;
 use super::in_flight::InFlight;
+use super::kubeconfig::Connection;
 use super::requests::RequestObserver;
 use super::troubles::Troubles;
 use crate::clock::Clock;
@@ -24,8 +24,8 @@ const DEFAULT_PAGE: u32 = 500;
 /// How to reach the API server.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// The kubeconfig file; `None`: `KUBECONFIG`, `~/.kube/config` or the pod's own service account.
-    pub kubeconfig: Option<PathBuf>,
+    /// Which server, and as whom.
+    pub connection: Connection,
     /// The limit of one eviction request.
     pub eviction_timeout: Duration,
     /// The limit of every other request.
@@ -41,7 +41,7 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
-            kubeconfig: None,
+            connection: Connection::default(),
             eviction_timeout: DEFAULT_TIMEOUT,
             request_timeout: DEFAULT_TIMEOUT,
             page_size: DEFAULT_PAGE,

@@ -4,7 +4,7 @@
 //! anything is done, nor the other edges: `app` feeds it tasks and takes its streams.
 //!
 //! ```text
-//!  connect (proxy, stack)
+//!  connect (kubeconfig, proxy, stack)
 //!     └─────► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
 //!                      ├─ conditions, notes ───────────────────► for people
@@ -30,6 +30,7 @@ mod feed;
 mod go_duration;
 mod groups;
 mod in_flight;
+mod kubeconfig;
 mod leases;
 mod lifecycle;
 mod lifecycle_wire;
@@ -61,6 +62,7 @@ pub use decode::{DecodeError, Object, decode};
 pub use details::{BudgetOrigin, UnreadyPod, Workload};
 pub use error::{ReadError, WriteError};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
+pub use kubeconfig::Connection;
 pub use leases::{LEASE_NAMESPACE, Lease};
 pub use lifecycle::{
     FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,

@@ -91,7 +91,7 @@ fn options(folder: &TempDir, text: &str) -> ConnectOptions {
     let path = folder.path().join("kubeconfig");
     std::fs::write(&path, text).unwrap();
     ConnectOptions {
-        kubeconfig: Some(path),
+        connection: path.into(),
         ..ConnectOptions::default()
     }
 }
@@ -150,7 +150,7 @@ async fn refused_requests_are_not_repeated_by_the_client() {
 async fn a_kubeconfig_that_is_not_there_or_broken() {
     let path = PathBuf::from("/nowhere/kubeconfig");
     let error = fault(&ConnectOptions {
-        kubeconfig: Some(path),
+        connection: path.into(),
         ..ConnectOptions::default()
     })
     .await;

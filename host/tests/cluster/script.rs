@@ -51,7 +51,6 @@ pub(crate) fn cluster() -> (Cluster, Script) {
 pub(crate) fn cluster_evicting_as(user: Option<&str>) -> (Cluster, Script) {
     let (service, handle) = mock::pair::<Request<Body>, Answer>();
     let options = ConnectOptions {
-        kubeconfig: None,
         eviction_timeout: Duration::from_secs(5),
         request_timeout: Duration::from_secs(10),
         evict_as: user.map(str::to_owned),

@@ -397,7 +397,7 @@ fn nobody_answers_for_what_was_killed() {
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.says("evict    shop/stuck");
     drain.kill();
-    let run = rig.run(&["cancel", "worker-1", "--ended-within", "1s"]);
+    let run = rig.run(&["cancel", "worker-1", "--wait-timeout", "1s"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stderr.contains("--take-over"), "{run:#?}");
     let node = rig.node("worker-1");
@@ -413,7 +413,7 @@ fn any_node_that_has_ended_makes_place_for_the_next_one_that_is_handed_over() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let nodes = ["worker-2", "worker-3", "--parallel", "2", "--taken-within", "1s"];
+    let nodes = ["worker-2", "worker-3", "--parallel", "2", "--claim-timeout", "1s"];
     let drain = rig.start(&asks("drain", &nodes));
     until("the last one is given up beside the first one", || {
         let lines = drain.stdout();
@@ -434,7 +434,7 @@ fn where_nobody_takes_it_up_nothing_stays_behind() {
     let agent = Agent::start(&rig, false);
     let _kubelet = agent.without_driver();
     rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&asks("drain", &["--taken-within", "1s"]));
+    let run = rig.run(&asks("drain", &["--claim-timeout", "1s"]));
     assert_eq!(run.code, Some(5), "{run:#?}");
     for words in ["nobody has taken it up within 1s", "--local", "nothing was begun"] {
         assert!(run.stdout.contains(words), "{words}: {run:#?}");
@@ -456,9 +456,9 @@ fn of_two_that_ask_at_once_the_second_says_behind_whom_it_is_queued() {
         .method("PATCH")
         .path("*/lifecycleevents/*");
     rig.api.faults([fault]);
-    let mut first = rig.start(&asks("drain", &["--taken-within", "5s"]));
+    let mut first = rig.start(&asks("drain", &["--claim-timeout", "5s"]));
     first.says("handed over to the driver");
-    let mut second = rig.start(&asks("drain", &["--taken-within", "5s"]));
+    let mut second = rig.start(&asks("drain", &["--claim-timeout", "5s"]));
     second.says("handed over to the driver");
     rig.api.clear_faults();
     until("one of them holds the pod", || {

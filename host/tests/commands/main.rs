@@ -12,6 +12,7 @@ mod checking;
 mod clock_library;
 mod clock_steps;
 mod conditions;
+mod connecting;
 mod diagnosing;
 mod displaying;
 mod draining;

@@ -55,7 +55,7 @@ fn a_driver_is_asked_for_its_own_node_alone() {
         "worker-2",
         "--driver-name",
         DRIVER,
-        "--taken-within",
+        "--claim-timeout",
         "1s",
     ];
     let run = rig.run(&both);

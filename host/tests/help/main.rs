@@ -39,6 +39,11 @@ fn every_help_text_is_the_one_that_was_accepted() {
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(name, text);
         });
+        let lines = text.lines().count();
+        assert!(
+            lines <= 105,
+            "{command:?}: {lines} lines are more than two screens"
+        );
         seen += 1;
         commands.extend(below.into_iter().map(|name| [&command[..], &[name]].concat()));
     }

@@ -114,7 +114,7 @@ impl Whole {
 
 fn options_of(policy: PolicySpec, kubeconfig: &Path, root: &Path, sla: Duration) -> PluginOptions {
     PluginOptions {
-        kubeconfig: Some(kubeconfig.to_owned()),
+        connection: kubeconfig.to_owned().into(),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
         kubelet_root: root.to_owned(),

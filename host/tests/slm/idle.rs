@@ -42,7 +42,7 @@ async fn step_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool
 
 fn plugin_options(kubeconfig: &Path, root: &Path) -> PluginOptions {
     PluginOptions {
-        kubeconfig: Some(kubeconfig.to_owned()),
+        connection: kubeconfig.to_owned().into(),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
         kubelet_root: root.to_owned(),

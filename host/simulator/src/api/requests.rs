@@ -19,6 +19,10 @@ pub struct RequestRecord {
     pub user_agent: String,
     /// The bearer token: the user's name in this simulator.
     pub user: String,
+    /// The header `Impersonate-User`. This simulator acts as `user` all the same.
+    pub impersonated: String,
+    /// The headers `Impersonate-Group`.
+    pub impersonated_groups: Vec<String>,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the method in small letters for other paths.
     pub verb: String,
     /// `pods`, `leases.coordination.k8s.io`; empty for other paths.

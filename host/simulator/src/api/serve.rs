@@ -181,12 +181,19 @@ impl Service {
         verb: Option<&'static str>,
     ) -> RequestRecord {
         let method = parts.method.as_str().to_owned();
+        let headers = |name| {
+            let all = parts.headers.get_all(name).into_iter();
+            all.filter_map(|it| it.to_str().ok().map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
         RequestRecord {
             time: self.store.read(|table| table.clock.now()),
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             user_agent: asker.user_agent.clone(),
             user: asker.user.clone(),
+            impersonated: headers("impersonate-user").concat(),
+            impersonated_groups: headers("impersonate-group"),
             verb: verb.map_or_else(|| method.to_lowercase(), str::to_owned),
             resource: target.map(|it| it.kind.resource()).unwrap_or_default(),
             subresource: target.and_then(|it| it.subresource.clone()).unwrap_or_default(),

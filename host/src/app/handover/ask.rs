@@ -23,7 +23,7 @@ pub async fn run(
     tell: impl Fn(&str, &Seen),
 ) -> Result<Option<Handed>, AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig.clone(),
+        connection: options.connection.clone(),
         page_size: options.page_size,
         ..ConnectOptions::default()
     };

@@ -36,7 +36,7 @@ pub(in crate::app) fn is_asked(node: &Node, id: &str) -> bool {
 /// Takes back every drain of the nodes that is not over, and waits for its end.
 pub async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig.clone(),
+        connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
@@ -47,7 +47,7 @@ pub async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, AppError>
         let wishes = ask(&cluster, options, &node).await?;
         asked.push((node, wishes));
     }
-    let until = Instant::now() + options.ended_within;
+    let until = Instant::now() + options.wait_timeout;
     let mut cancelled = Vec::new();
     for (node, asked) in asked {
         let over = asked.is_nothing() || asked.wait(&cluster, &node, until).await?;

@@ -86,7 +86,7 @@ impl<'a> Follower<'a> {
             bounds,
             stage: Stage::Asked,
             sight: Sight::default(),
-            timer: Some(Instant::now() + hands.options.taken_within),
+            timer: Some(Instant::now() + hands.options.claim_timeout),
             last: None,
         }
     }
@@ -174,7 +174,7 @@ impl<'a> Follower<'a> {
         let was_queued = self.news.is_queued();
         self.tell_news(status);
         if was_queued && !self.news.is_queued() && self.stage == Stage::Asked {
-            self.timer = Some(Instant::now() + self.hands.options.taken_within);
+            self.timer = Some(Instant::now() + self.hands.options.claim_timeout);
         }
         if let Some(board) = &self.hands.options.board {
             board.seen(&self.event.name, &self.event.uid, status);
@@ -232,7 +232,7 @@ impl<'a> Follower<'a> {
 
     /// The time of this stage is over.
     async fn overdue(&mut self) -> Result<Option<End>, HandOverError> {
-        let within = self.hands.options.taken_within;
+        let within = self.hands.options.claim_timeout;
         match &self.stage {
             // Its driver is there, and at something else.
             Stage::Asked if self.news.is_queued() => self.timer = Some(Instant::now() + within),

@@ -1,6 +1,5 @@
 //! What is handed over, and what is cancelled.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use scupper_engine::Intent;
@@ -8,13 +7,14 @@ use scupper_engine::Intent;
 use super::Typed;
 use crate::app::Nodes;
 use crate::clock::Clock;
+use crate::cluster::Connection;
 use crate::report::Board;
 
 /// What is handed over.
 #[derive(Clone, Debug)]
 pub struct HandOverOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The nodes.
     pub nodes: Nodes,
     /// Drain or uncordon.
@@ -26,7 +26,7 @@ pub struct HandOverOptions {
     /// Flags that were given and that only a drain from here obeys.
     pub own_flags: Vec<&'static str>,
     /// How long a wish may wait for the driver before it is taken back.
-    pub taken_within: Duration,
+    pub claim_timeout: Duration,
     /// How many nodes at once.
     pub parallel: usize,
     /// Objects a page of a list.
@@ -40,12 +40,12 @@ pub struct HandOverOptions {
 /// What is cancelled.
 #[derive(Clone, Debug)]
 pub struct CancelOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The nodes.
     pub nodes: Nodes,
     /// The driver's name.
     pub driver: String,
     /// How long is waited for the end of what is cancelled.
-    pub ended_within: Duration,
+    pub wait_timeout: Duration,
 }

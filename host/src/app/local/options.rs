@@ -7,13 +7,14 @@ use scupper_engine::{Intent, Settings};
 
 use crate::app::{Nodes, Output, PoliciesOptions};
 use crate::clock::Clock;
+use crate::cluster::Connection;
 use crate::report::{Board, Format, TraceSettings};
 
 /// What is asked for at the command line.
 #[derive(Clone)]
 pub struct LocalOptions {
-    /// As `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub connection: Connection,
     /// The nodes.
     pub nodes: Nodes,
     /// Drain or uncordon.

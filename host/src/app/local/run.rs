@@ -44,7 +44,7 @@ pub struct Ended {
 /// is under way is cancelled and nothing more is begun.
 pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Result<Vec<Ended>, AppError> {
     let connect = ConnectOptions {
-        kubeconfig: options.kubeconfig.clone(),
+        connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
         page_size: options.page_size,
         ..ConnectOptions::default()

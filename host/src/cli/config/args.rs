@@ -7,22 +7,22 @@ use clap::Subcommand;
 /// What to do with configuration files.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Say everything that is wrong with a configuration file, with line, column and field.
+    /// Report every problem of a configuration file with line, column and field
     Check(CheckArgs),
-    /// Print the JSON Schema of configuration files.
+    /// Print the JSON Schema of configuration files
     Schema,
 }
 
 /// `scupper config check`
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// The configuration file.
+    /// Configuration file
     pub file: PathBuf,
-    /// Load every policy, too: its module must be there and be what it should, it must have all that it wants, and it
-    /// must like its configuration. No cluster is needed.
+    /// Also load every policy: its module must exist and match its digest, it must have every capability that it needs,
+    /// and its configuration check must pass; needs no cluster
     #[arg(long)]
     pub policies: bool,
-    /// Where compiled policies are kept. Must be private to this user.
-    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
+    /// Directory for compiled policies; must be private to this user
+    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
 }

@@ -95,7 +95,7 @@ impl Stage {
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, cluster.kubeconfig()).map_err(DemoError::Folder)?;
         let options = PluginOptions {
-            kubeconfig: Some(kubeconfig),
+            connection: kubeconfig.into(),
             driver_name: DRIVER.to_owned(),
             node_name: node.to_owned(),
             kubelet_root: folder.path().to_owned(),

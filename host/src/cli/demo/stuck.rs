@@ -135,7 +135,7 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
 async fn look(stage: &Stage, format: Format) -> Result<(), DemoError> {
     let clock = Clock::System;
     let options = StatusOptions {
-        kubeconfig: Some(stage.kubeconfig()),
+        connection: stage.kubeconfig().into(),
         nodes: Nodes::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
         clock,
         lease_namespace: LEASE_NAMESPACE.to_owned(),

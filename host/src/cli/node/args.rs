@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use clap::ValueEnum;
 
-use crate::cli::args::{ClusterArgs, PolicyArgs};
+use crate::cli::args::{ClusterArgs, DRIVER, EVICTIONS, OUTPUT, PolicyArgs};
 use crate::cluster::LEASE_NAMESPACE;
 
 /// `scupper plan`
@@ -12,8 +12,7 @@ use crate::cluster::LEASE_NAMESPACE;
 pub struct PlanArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Plan as the driver on the node would: what neither a flag nor the configuration file says is by its defaults,
-    /// which leave DaemonSet pods alone and delete what is in an emptyDir.
+    /// Plan with the driver's defaults: keep DaemonSet pods, delete emptyDir data
     #[arg(long)]
     pub as_driver: bool,
     #[command(flatten)]
@@ -29,7 +28,7 @@ pub struct PlanArgs {
 pub struct DrainNodesArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Only show what would be done. `server`: ask the API server for each eviction, too, without carrying it out.
+    /// Only show what would be done; server: also ask the API server about each eviction [default: none]
     #[arg(
         long,
         value_enum,
@@ -37,24 +36,25 @@ pub struct DrainNodesArgs {
         require_equals = true,
         default_value_t = DryRun::None,
         default_missing_value = "client",
+        hide_default_value = true,
         hide_possible_values = true,
         value_name = "none|client|server"
     )]
     pub dry_run: DryRun,
-    #[command(flatten)]
-    pub shown: ShownArgs,
-    /// How many nodes are drained at once.
+    /// Number of nodes to drain at once
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
-    /// Go on with a drain that another `scupper drain --local` has begun, for when that one was killed.
-    #[arg(long)]
-    pub take_over: bool,
-    #[command(flatten)]
-    pub hand_over: HandOverArgs,
     #[command(flatten)]
     pub drain: KubectlArgs,
     #[command(flatten)]
+    pub hand_over: HandOverArgs,
+    /// Continue a drain of a `scupper drain --local` that was killed
+    #[arg(long, help_heading = DRIVER)]
+    pub take_over: bool,
+    #[command(flatten)]
     pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -62,14 +62,14 @@ pub struct DrainNodesArgs {
 /// How it is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct ShownArgs {
-    /// In a terminal, show where each node stands below the lines, or for `status --watch` in their place, and keep that
-    /// up to date. `plain`: lines alone, as anywhere else.
+    /// Display of running work: auto (redrawn in a terminal, lines elsewhere) or plain (always lines)
     #[arg(
         long,
         value_enum,
         default_value_t = Progress::Auto,
         hide_possible_values = true,
-        value_name = "auto|plain"
+        value_name = "auto|plain",
+        help_heading = OUTPUT
     )]
     pub progress: Progress,
 }
@@ -85,21 +85,20 @@ pub enum Progress {
 
 /// Who does it.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = DRIVER)]
 pub struct HandOverArgs {
-    /// Do it from here, even where a driver could. Ctrl-C or SIGTERM then takes it back, our own cordon included; what
-    /// is killed, or whose terminal goes away, stays as it is for --take-over. A drain that the driver carries out goes
-    /// on without whoever asked for it, until `scupper cancel`.
+    /// Do it from here even if a driver could; Ctrl-C then rolls back
     #[arg(long)]
     pub local: bool,
-    /// The driver that is asked to do it, where it offers that for the node.
+    /// Driver to hand the work to
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// The namespace of the leases by which all who drain a node notice each other: the driver's own.
+    /// How long to wait for the driver to begin before the request is withdrawn
+    #[arg(long, alias = "taken-within", default_value = "30s", value_name = "DURATION")]
+    pub claim_timeout: String,
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
-    /// How long the driver may take until it begins; then it is not asked any more, and nothing was changed.
-    #[arg(long, default_value = "30s", value_name = "DURATION")]
-    pub taken_within: String,
 }
 
 /// `scupper cancel`
@@ -107,12 +106,12 @@ pub struct HandOverArgs {
 pub struct CancelArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// The driver whose drains are meant.
+    /// How long to wait until the drain has ended and is rolled back
+    #[arg(long, alias = "ended-within", default_value = "60s", value_name = "DURATION")]
+    pub wait_timeout: String,
+    /// Driver whose drains to cancel
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// How long to wait until everything is put back.
-    #[arg(long, default_value = "60s", value_name = "DURATION")]
-    pub ended_within: String,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -133,18 +132,18 @@ pub enum DryRun {
 pub struct UncordonArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    #[command(flatten)]
-    pub shown: ShownArgs,
-    /// Lift a cordon that is not Scupper's, too, as `kubectl uncordon` does. From here, not by the driver.
+    /// Also lift a cordon that is not Scupper's, as `kubectl uncordon` does; implies --local
     #[arg(long)]
     pub force: bool,
-    /// Go on with an uncordon that another `scupper uncordon` has begun, for when that one was killed.
-    #[arg(long)]
-    pub take_over: bool,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
+    /// Continue an uncordon of a `scupper uncordon --local` that was killed
+    #[arg(long, help_heading = DRIVER)]
+    pub take_over: bool,
     #[command(flatten)]
     pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -154,14 +153,14 @@ pub struct UncordonArgs {
 pub struct StatusArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Go on telling whenever something changes.
+    /// Print again after every change, until Ctrl-C
     #[arg(long, short)]
     pub watch: bool,
-    #[command(flatten)]
-    pub shown: ShownArgs,
-    /// The namespace of the leases that say whether somebody is at a drain: the driver's own.
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
+    #[command(flatten)]
+    pub shown: ShownArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -169,10 +168,10 @@ pub struct StatusArgs {
 /// Which nodes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodesArgs {
-    /// The nodes.
+    /// Names of nodes
     #[arg(value_name = "NODE", required_unless_present = "selector")]
     pub names: Vec<String>,
-    /// All nodes with these labels instead, for instance pool=gpu,zone!=b
+    /// Label selector of nodes, instead of names, for example pool=gpu,zone!=b
     #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]
     pub selector: Option<String>,
 }
@@ -181,26 +180,25 @@ pub struct NodesArgs {
 /// else as for `kubectl drain`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct KubectlArgs {
-    /// Let pods without a controller leave, too, and those whose DaemonSet is gone [default: false].
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    /// Evict pods without a controller, and those whose DaemonSet is gone [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
     pub force: Option<bool>,
-    /// Leave DaemonSet pods where they are instead of refusing the drain [default: false].
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    /// Keep DaemonSet pods; false: refuse to drain a node that has some [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
     pub ignore_daemonsets: Option<bool>,
-    /// Let pods with an emptyDir volume leave, too; what is in it is lost [default: false].
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    /// Evict pods with emptyDir volumes; their data is lost [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
     pub delete_emptydir_data: Option<bool>,
-    /// Overrides the pods' own grace period, in seconds; negative: their own [default: -1].
+    /// Grace period of the pods in seconds; negative: their own [default: -1]
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
     pub grace_period: Option<i64>,
-    /// How long the drain of one node may take; 0: as long as it takes, or as the driver's drain.sla says where the
-    /// driver does it [default: 0].
+    /// Limit for the drain of one node; 0: none, or the driver's drain.sla [default: 0]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Only pods with these labels leave. The others stay, and nothing waits for them.
-    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    /// Label selector of pods to evict; the others stay [default: all pods]
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, help_heading = EVICTIONS)]
     pub pod_selector: String,
-    /// Delete pods instead of evicting them, past their disruption budgets.
+    /// Delete pods instead of evicting them, which ignores disruption budgets [default: false]
     #[arg(
         long,
         num_args = 0..=1,
@@ -208,34 +206,37 @@ pub struct KubectlArgs {
         default_value_t = false,
         default_missing_value = "true",
         value_name = "BOOL",
-        hide_default_value = true
+        hide_default_value = true,
+        hide_possible_values = true,
+        help_heading = EVICTIONS
     )]
     pub disable_eviction: bool,
-    /// Leave pods out that have been ending for longer than this, in seconds; 0: none.
+    /// Do not wait for pods that have been terminating for longer than this; 0: wait for all
     #[arg(
         long,
         allow_negative_numbers = true,
         default_value_t = 0,
-        value_name = "SECONDS"
+        value_name = "SECONDS",
+        help_heading = EVICTIONS
     )]
     pub skip_wait_for_delete_timeout: i64,
-    /// Objects that one page of a list has; 0: all in one.
+    /// Number of objects in one page of a list; 0: all
     #[arg(
         long,
         allow_negative_numbers = true,
         default_value_t = 500,
-        value_name = "NUMBER"
+        value_name = "NUMBER",
+        help_heading = EVICTIONS
     )]
     pub chunk_size: i64,
-    /// How often pods of one controller are evicted that come back to the cordoned node, from 1 to 100; after that they
-    /// stay, and the drain ends without them and names them [default: 1].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES")]
+    /// How often, from 1 to 100, to evict pods of one controller that return to the cordoned node, before they stay
+    /// [default: 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES", help_heading = EVICTIONS)]
     pub returning_pod_evictions: Option<u32>,
-    /// How long one eviction request may take before it is given up and asked again [default: 30s].
-    #[arg(long, value_name = "DURATION")]
+    /// Limit for one eviction request before it is sent again [default: 30s]
+    #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
     pub eviction_timeout: Option<String>,
-    /// How long the API server may refuse (401, 403) to write the node before the drain fails; 0: not at all
-    /// [default: 2m].
-    #[arg(long, value_name = "DURATION")]
+    /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
+    #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
     pub forbidden_timeout: Option<String>,
 }

@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
         }
         if !over {
             exit = Exit::DrainFailed;
-            let within = &args.ended_within;
+            let within = &args.wait_timeout;
             let gone = remedy(by, node);
             complain(&format!(
                 "node {node}: {what} is not over within {within}; {gone}"
@@ -69,9 +69,9 @@ fn remedy(by: &str, node: &str) -> String {
 fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {
     let wrong = |problem| OptionsError(vec![problem]);
     Ok(CancelOptions {
-        kubeconfig: args.cluster.kubeconfig.clone(),
+        connection: args.cluster.connection(),
         nodes: options::nodes(&args.nodes)?,
         driver: args.driver_name.clone(),
-        ended_within: duration("--ended-within", &args.ended_within).map_err(wrong)?,
+        wait_timeout: duration("--wait-timeout", &args.wait_timeout).map_err(wrong)?,
     })
 }

@@ -127,7 +127,7 @@ fn local(
 ) -> LocalOptions {
     let screen = Arc::clone(&shown.screen);
     LocalOptions {
-        kubeconfig: cluster.kubeconfig.clone(),
+        connection: cluster.connection(),
         nodes,
         intent,
         settings: draining.settings,

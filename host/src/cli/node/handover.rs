@@ -107,13 +107,13 @@ pub(super) fn options_of(
 ) -> Result<HandOverOptions, OptionsError> {
     let wrong = |problem| OptionsError(vec![problem]);
     Ok(HandOverOptions {
-        kubeconfig: cluster.kubeconfig.clone(),
+        connection: cluster.connection(),
         nodes: nodes.clone(),
         intent,
         driver: args.driver_name.clone(),
         flags: None,
         own_flags: Vec::new(),
-        taken_within: duration("--taken-within", &args.taken_within).map_err(wrong)?,
+        claim_timeout: duration("--claim-timeout", &args.claim_timeout).map_err(wrong)?,
         parallel: 1,
         page_size: 500,
         board: None,

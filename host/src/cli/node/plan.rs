@@ -38,7 +38,7 @@ pub(super) async fn show(
     format: Format,
 ) -> ExitCode {
     let options = PlanOptions {
-        kubeconfig: cluster.kubeconfig.clone(),
+        connection: cluster.connection(),
         nodes,
         settings: draining.settings,
         policies: draining.policies,

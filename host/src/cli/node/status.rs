@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &StatusArgs, format: Format, screen: &Arc<Screen>)
         Err(error) => return wrong_options(&error),
     };
     let options = StatusOptions {
-        kubeconfig: args.cluster.kubeconfig.clone(),
+        connection: args.cluster.connection(),
         nodes,
         clock: Clock::System,
         lease_namespace: args.lease_namespace.clone(),

@@ -10,25 +10,23 @@ use crate::app::author::Said;
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Begin a new policy: a crate that builds, and whose tests and scenarios pass.
+    /// Create the crate of a new policy; it builds, and its tests and scenarios pass
     New(NewArgs),
-    /// Build the crate of a policy into a component.
+    /// Build the crate of a policy into a component
     Build(BuildArgs),
-    /// Play the scenarios of a policy: a drain on a cluster in memory, in a time of its own. Needs no Kubernetes.
+    /// Run the scenarios of a policy: drains of a simulated cluster; needs no Kubernetes
     Test(TestArgs),
-    /// Take a policy through everything that a driver does before it loads it, and tell all that is wrong with it.
+    /// Check whether a driver would load a policy, and report every problem
     Check(SaidArgs),
-    /// Show what a policy says of itself, what it wants, and what it may use.
+    /// Show what a policy exports, needs and may use
     Inspect(SaidArgs),
-    /// Ask a policy once, about a node as `kubectl get node,pods,pdb -A -o yaml` printed it: its plan, or the steps of
-    /// a hook. Nothing real is changed.
+    /// Run a policy on a snapshot of a cluster, as `kubectl get node,pods,pdb -A -o yaml` prints it; change nothing
     Run(RunArgs),
-    /// Measure a policy: how long it plans and how long a step takes, and what it used of its limits.
+    /// Measure a policy: time for a plan and for a hook step, and use of its limits
     Bench(BenchArgs),
-    /// How the policies of the driver on this node stand: what is active, and what was not taken and why.
+    /// List the policies of the driver on this node: active, rejected, and why
     List(DriverArgs),
-    /// Go back to the edition of a policy that was active before. The one that is active now does not come back by
-    /// itself; a new one does.
+    /// Return to the previous revision of a policy; the present one stays inactive until it changes
     Rollback(RollbackArgs),
 }
 
@@ -42,18 +40,18 @@ impl PolicyCommand {
 /// `scupper policy new`
 #[derive(Debug, clap::Args)]
 pub struct NewArgs {
-    /// Its name, which is the crate's, too.
+    /// Name of the policy and of its crate
     pub name: String,
-    /// It plans: which pods leave, and in which order. That is what it does unless you say otherwise.
+    /// Generate a planner: which pods leave, in which order (the default)
     #[arg(long)]
     pub planner: bool,
-    /// It acts around a drain, and can hold it up.
+    /// Generate hooks: actions around a drain, which can delay it
     #[arg(long)]
     pub hooks: bool,
-    /// It plans and acts.
+    /// Generate a planner and hooks
     #[arg(long)]
     pub both: bool,
-    /// The folder in which the crate's own folder is made.
+    /// Directory in which to create the crate's directory
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
 }
@@ -61,14 +59,13 @@ pub struct NewArgs {
 /// `scupper policy build`
 #[derive(Debug, clap::Args)]
 pub struct BuildArgs {
-    /// The folder of the crate.
+    /// Directory of the crate
     #[arg(default_value = ".", value_name = "DIR")]
     pub crate_dir: PathBuf,
-    /// The cargo profile. The one named `policy` is made up when the crate does not define it: small, with the names of
-    /// functions.
+    /// Cargo profile; `policy` (small, with function names) exists even if the crate does not define it
     #[arg(long, default_value = scupper_builder::PROFILE, value_name = "NAME")]
     pub profile: String,
-    /// Where the component goes [default: `policies` in the target directory].
+    /// Directory for the component [default: `policies` in the target directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -76,13 +73,13 @@ pub struct BuildArgs {
 /// `scupper policy test`
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
-    /// Crates, whose scenarios are in `scenarios/`, folders of scenarios, or single ones.
+    /// Crates with scenarios in scenarios/, directories of scenarios, or single scenarios
     #[arg(default_value = ".", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// The component that the scenarios are about. Without it the crates that they are in are built.
+    /// Component to test [default: build the crates of the scenarios]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Tell the whole story of every drain.
+    /// Print every step of every drain
     #[arg(long)]
     pub story: bool,
 }
@@ -90,18 +87,18 @@ pub struct TestArgs {
 /// `scupper policy list`
 #[derive(Debug, clap::Args)]
 pub struct DriverArgs {
-    /// The state directory of the driver, as it was started with.
-    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR")]
+    /// State directory of the driver, as in its --state-dir
+    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<PathBuf>,
-    /// Its directory of compiled policies, when the state directory is the one in there.
-    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR")]
+    /// Its --policy-cache, if the state directory is inside it
+    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
 }
 
 /// `scupper policy rollback`
 #[derive(Debug, clap::Args)]
 pub struct RollbackArgs {
-    /// The policy, as the operator calls it.
+    /// Name of the policy in the configuration
     pub name: String,
     #[command(flatten)]
     pub driver: DriverArgs,
@@ -110,18 +107,18 @@ pub struct RollbackArgs {
 /// Which policy, and what the operator says of it.
 #[derive(Debug, clap::Args)]
 pub struct SaidArgs {
-    /// The component.
+    /// Component (.wasm)
     pub file: PathBuf,
-    /// A configuration file (`scupper.yaml`) that says what the policy is given.
+    /// Configuration file (scupper.yaml) with the grants and settings of the policy
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Which policy of the configuration file; without it the one whose module the component is.
+    /// Policy of the configuration file [default: the one whose module is the component]
     #[arg(long)]
     pub name: Option<String>,
-    /// Give it a capability, for instance node-annotations:example.com/
+    /// Capability for the policy, for example node-annotations:example.com/; may be repeated
     #[arg(long = "grant", value_name = "CAPABILITY:TARGET")]
     pub grants: Vec<String>,
-    /// Configure it.
+    /// Setting of the policy; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
 }
@@ -143,22 +140,22 @@ impl From<&SaidArgs> for Said {
 pub struct RunArgs {
     #[command(flatten)]
     pub policy: SaidArgs,
-    /// The snapshot, in YAML or JSON.
+    /// Snapshot of the cluster, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub on: PathBuf,
-    /// Which of its nodes.
+    /// Node of the snapshot [default: its only one]
     #[arg(long)]
     pub node: Option<String>,
-    /// Take the steps of this phase's hook instead of planning, for instance before-drain.
+    /// Run the hook of this phase instead of the planner, for example before-drain
     #[arg(long, value_parser = phase, conflicts_with = "drain")]
     pub phase: Option<HookPhase>,
-    /// The wave, or the pod as NAMESPACE/NAME, that the hook is called for; without it the node.
+    /// Wave, or pod as NAMESPACE/NAME, to call the hook for [default: the node]
     #[arg(long, requires = "phase")]
     pub of: Option<String>,
-    /// How many steps at most.
+    /// Maximum number of steps
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     pub steps: usize,
-    /// Play the whole drain, in a time of its own; it has a day.
+    /// Simulate the whole drain, for up to a simulated day
     #[arg(long)]
     pub drain: bool,
 }
@@ -168,10 +165,10 @@ pub struct RunArgs {
 pub struct BenchArgs {
     #[command(flatten)]
     pub policy: SaidArgs,
-    /// How many pods there are on the node.
+    /// Number of pods on the node
     #[arg(long, default_value_t = 110, value_name = "COUNT")]
     pub pods: usize,
-    /// How often each function is called.
+    /// Number of calls of each function
     #[arg(long, default_value_t = 200, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub rounds: u32,
 }
