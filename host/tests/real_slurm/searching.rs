@@ -152,7 +152,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     let told = node.told();
     for words in [
         "no better one came within 5s (`token-timeout`)",
-        "what this drain changed in Slurm stays until the node is uncordoned",
+        "anything that this drain changed in Slurm stays until the node is uncordoned",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 /// What a step comes to that met such a trouble. `memory` is what the last step left behind.
 pub(super) fn outcome(trouble: &Trouble, call: &Call, settings: &Settings, mut memory: Memory) -> Outcome {
     if call.phase == Phase::OnCancel {
-        let stays = "what this drain changed in Slurm stays until the node is uncordoned";
+        let stays = "anything that this drain changed in Slurm stays until the node is uncordoned";
         return Outcome::failed(format!("{trouble}; {stays}")).into();
     }
     if !was_good(trouble, call, &memory) {
