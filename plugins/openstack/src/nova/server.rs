@@ -70,6 +70,8 @@ impl Server {
         match vm_state.as_str() {
             "active" | "paused" => State::Live,
             "stopped" => State::Stopped,
+            // Between two tasks of its build it has none.
+            "building" => State::Busy(vm_state.clone()),
             other => State::Other(other.to_owned()),
         }
     }

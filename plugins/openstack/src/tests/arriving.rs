@@ -29,6 +29,21 @@ fn a_server_that_is_built_before_the_host_is_disabled_is_waited_for_and_leaves()
 }
 
 #[test]
+fn one_whose_host_is_known_is_waited_for_until_it_is_built() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("late", "building");
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    assert_eq!(
+        waits(&pending(&host)),
+        ["server vm-late (late): waits for the end of Nova's task building"]
+    );
+    cloud.set("late", "OS-EXT-STS:vm_state", json!("active"));
+    pending(&host);
+    assert_eq!(cloud.count("POST /servers/late/action"), 1);
+}
+
+#[test]
 fn one_that_is_built_later_or_was_lost_long_ago_is_not_waited_for() {
     for created in ["2027-01-15T08:01:30Z", "2027-01-15T07:50:00Z"] {
         let host = Host::new();
