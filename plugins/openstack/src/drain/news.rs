@@ -27,7 +27,6 @@ pub(super) fn found_disabled(host: &str, reason: &str) -> bool {
         "nova-compute on {host} is disabled already: {}; the drain leaves it so, and so does the uncordon",
         given(reason)
     );
-    log::info!("{note}");
     tell("ComputeServiceFoundDisabled", &note)
 }
 
@@ -37,7 +36,6 @@ pub(super) fn stays_disabled(host: &str, reason: &str) {
         "nova-compute on {host} stays disabled: {}; Scupper did not disable it: `openstack compute service set --enable {host} nova-compute` enables it",
         given(reason)
     );
-    log::warn!("{note}");
     warn("ComputeServiceStaysDisabled", &note);
 }
 
@@ -152,16 +150,16 @@ pub(super) fn left_alone(host: &str, left: &[String], more: usize) {
 
 fn tell(reason: &str, note: &str) -> bool {
     let note = events::note(note);
-    emitted(reason, events::tell_of_node(reason, &note))
+    emitted(reason, &note, events::tell_of_node(reason, &note))
 }
 
 fn warn(reason: &str, note: &str) -> bool {
     let note = events::note(note);
-    emitted(reason, events::warn_of_node(reason, &note))
+    emitted(reason, &note, events::warn_of_node(reason, &note))
 }
 
-/// `false`: it is worth another try.
-fn emitted(reason: &str, result: Result<(), events::Error>) -> bool {
+/// The driver writes an Event into the drain's report as well. `false`: it is worth another try.
+fn emitted(reason: &str, note: &str, result: Result<(), events::Error>) -> bool {
     match result {
         Ok(()) => true,
         Err(error @ (events::Error::TooMany(_) | events::Error::Unavailable(_))) => {
@@ -169,7 +167,7 @@ fn emitted(reason: &str, result: Result<(), events::Error>) -> bool {
             false
         }
         Err(error) => {
-            log::warn!("no Event {reason}: {error}");
+            log::warn!("{note} (no Event {reason}: {error})");
             true
         }
     }
