@@ -12,6 +12,8 @@ const SECONDS: &str = "12";
 
 pub(crate) async fn scheduled(bed: &Testbed) {
     let nova = bed.nova();
+    // To load the policy takes time that Nova must not have.
+    let drain = Drain::new(bed, &limited(&[])).await;
     let metadata = json!({"testbed-claim-seconds": SECONDS, "testbed-seconds": "0.5"});
     let id = nova.create(bed.image(), A, &metadata);
     // Its host has it, and has not yet said so.
@@ -22,11 +24,12 @@ pub(crate) async fn scheduled(bed: &Testbed) {
     })
     .await;
     assert_eq!(nova.server(&id)["OS-EXT-SRV-ATTR:host"], Value::Null);
-    leaves(bed, &nova, &id).await;
+    leaves(drain, &nova, &id).await;
 }
 
 pub(crate) async fn migrated(bed: &Testbed) {
     let nova = bed.nova();
+    let drain = Drain::new(bed, &limited(&[])).await;
     let check = format!("testbed-check-seconds={SECONDS}");
     let ids = bed.boot(1, &["--host", B, "--seconds", "0.5", "--meta", &check]);
     nova.migrate_live(&ids[0]);
@@ -40,12 +43,11 @@ pub(crate) async fn migrated(bed: &Testbed) {
     let path = format!("/os-migrations?instance_uuid={}", ids[0]);
     let record = nova.get(&path)["migrations"][0].clone();
     assert_eq!(record["dest_compute"], Value::Null, "{record}");
-    leaves(bed, &nova, &ids[0]).await;
+    leaves(drain, &nova, &ids[0]).await;
 }
 
 /// The drain ends with the server elsewhere, and it says what it waited for.
-async fn leaves(bed: &Testbed, nova: &Nova, id: &str) {
-    let mut drain = Drain::new(bed, &limited(&[])).await;
+async fn leaves(mut drain: Drain, nova: &Nova, id: &str) {
     let mut waited = false;
     drain
         .run_while(BeforeDrain, |_, waiting| {
