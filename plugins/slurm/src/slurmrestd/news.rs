@@ -24,7 +24,6 @@ pub(super) fn found_drained(node: &SlurmNode) {
         node.name,
         given(node, &node.reason)
     );
-    log::info!("{note}");
     said("SlurmNodeFoundDrained", events::tell_of_node, &note);
 }
 
@@ -36,7 +35,6 @@ pub(super) fn stays_out(node: &SlurmNode, state: &str, reason: &str) {
         given(node, reason),
         node.name
     );
-    log::warn!("{note}");
     said("SlurmNodeStaysOut", events::warn_of_node, &note);
 }
 
