@@ -73,7 +73,7 @@ async fn only_a_step_may_send() {
     let loaded = rig.load().await;
     let answer = crate::support::plan(&loaded.policies, 1).await;
     assert!(
-        matches!(&answer, scupper_engine::PlanAnswer::Refused { message } if message.contains("only `step` may send")),
+        matches!(&answer, scupper_engine::PlanAnswer::Refused { message } if message.contains("only `step` and `check` may send")),
         "{answer:?}"
     );
     assert!(server.seen().is_empty());
