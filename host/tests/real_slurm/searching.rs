@@ -128,6 +128,8 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
     let mut policy = policy(&testbed.url(), &file);
     policy["config"]["token-timeout"] = json!("5s");
+    // The cordon stays, and with it the drain in Slurm: without this nothing would be undone.
+    policy["config"]["on-failure"] = json!("undo");
     policy["config"]["ladder"] = json!("");
     let setup = Setup {
         node: WORKER,
