@@ -155,6 +155,10 @@ image: tools plugins ## Build the container image, as a file. PROFILE=dev takes 
 	@mkdir -p "$(dir $(IMAGE))"
 	@deploy/image "$(CARGO_TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/scupper" "$(POLICIES)" "$(IMAGE)"
 
+.PHONY: man
+man: tools ## Write a man page for each command into $SCUPPER_CACHE/man.
+	cargo run --locked -p scupper -- man "$(SCUPPER_CACHE)/man"
+
 .PHONY: bench
 bench: tools plugins ## Measure planning, hooks, loading, reloading, a drain beside kubectl, evictions, memory and the image.
 	host/benches/run

@@ -56,7 +56,7 @@ pub use handover::{
 pub(crate) use label_selector::parse as parse_selector;
 pub(crate) use local::TRIGGER as COMMAND;
 pub use local::{Ended, LocalError, LocalOptions, run as run_locally};
-pub use nodes::Nodes;
+pub use nodes::{Nodes, names as node_names};
 pub use options::{PluginOptions, PoliciesOptions};
 pub use own::own_pod_from_env;
 pub use plan::{PlanOptions, Planned, plan};

@@ -1,7 +1,7 @@
 //! Which nodes a command is for.
 
 use super::AppError;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ConnectOptions, Connection};
 
 /// Which nodes a command is for.
 #[derive(Clone, Debug)]
@@ -10,6 +10,21 @@ pub enum Nodes {
     Named(Vec<String>),
     /// Those with these labels. There may be none.
     Selected(String),
+}
+
+/// The names of all nodes.
+pub async fn names(connection: Connection) -> Result<Vec<String>, AppError> {
+    let connect = ConnectOptions {
+        connection,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let all = String::new();
+    let names = cluster.nodes_with(&all).await;
+    names.map_err(|source| AppError::Selector {
+        selector: all,
+        source,
+    })
 }
 
 /// Their names, each once. A node that is not there, or whose pods may not be read, is told before anything is begun.

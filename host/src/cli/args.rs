@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use serde_json::Value;
 
+use super::completion::CompletionArgs;
 use super::config::ConfigCommand;
 use super::doctor::DoctorArgs;
-use super::node::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
+use super::man::ManArgs;
+use super::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, UncordonArgs};
 use super::policy::PolicyCommand;
 use crate::cluster::Connection;
 use crate::policy::{CompileLimits, CompileTask};
+use crate::report::Format;
 
 /// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
 #[derive(Debug, Parser)]
@@ -20,7 +24,7 @@ pub struct Args {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Output format: human or json
+    /// Output format: human, json or, where a command prints a result, yaml
     #[arg(
         long,
         short,
@@ -68,6 +72,13 @@ Exit codes:
    9  detached: the driver continues the drain
   70  a bug in Scupper";
 
+const COMPLETION: &str = "\
+Bash:        source <(scupper completion bash)
+Zsh:         source <(scupper completion zsh)
+Fish:        scupper completion fish | source
+PowerShell:  scupper completion powershell | Out-String | Invoke-Expression
+kubectl:     scupper completion kubectl >DIR/kubectl_complete-scupper, with DIR in the PATH; make it executable";
+
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -75,6 +86,26 @@ pub enum Output {
     Human,
     /// JSON, one object a line.
     Json,
+    /// YAML, one document for each object.
+    Yaml,
+}
+
+impl Output {
+    /// For what prints a stream, of which YAML is no form.
+    pub(super) const fn format(self) -> Format {
+        match self {
+            Self::Human => Format::Human,
+            Self::Json | Self::Yaml => Format::Json,
+        }
+    }
+
+    /// A result for programs.
+    pub(super) fn document(self, value: &Value) -> String {
+        match self {
+            Self::Yaml => super::yaml::document(value),
+            Self::Human | Self::Json => value.to_string(),
+        }
+    }
 }
 
 /// What to do.
@@ -104,6 +135,14 @@ pub enum Command {
     KubeletPlugin(PluginArgs),
     /// Remove the driver's transitions and annotation of a node, before you uninstall
     Cleanup(CleanupArgs),
+    /// Print the version of the program, of its image, and of the interfaces that it speaks
+    Version,
+    /// Print a shell's completion script
+    #[command(after_help = COMPLETION)]
+    Completion(CompletionArgs),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Compile one policy from standard input to standard output (the driver runs this as a child of its own)
     #[command(hide = true)]
     CompilePolicy(CompileArgs),
@@ -121,7 +160,27 @@ impl Command {
             Self::Doctor(args) => Some(&args.cluster),
             Self::KubeletPlugin(args) => Some(&args.cluster),
             Self::Cleanup(args) => Some(&args.cluster),
-            Self::Config(_) | Self::Policy(_) | Self::Demo(_) | Self::CompilePolicy(_) => None,
+            Self::Config(_)
+            | Self::Policy(_)
+            | Self::Demo(_)
+            | Self::Version
+            | Self::Completion(_)
+            | Self::Man(_)
+            | Self::CompilePolicy(_) => None,
+        }
+    }
+
+    /// It prints results, which can be YAML, and not a stream of steps.
+    pub(super) fn prints_results(&self) -> bool {
+        match self {
+            Self::Plan(_)
+            | Self::Status(_)
+            | Self::Doctor(_)
+            | Self::Cancel(_)
+            | Self::Cleanup(_)
+            | Self::Version => true,
+            Self::Drain(args) => args.dry_run != DryRun::None,
+            _ => false,
         }
     }
 }

@@ -10,6 +10,7 @@ use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use super::args::{self, Args, CleanupArgs, Command, PluginArgs};
+use super::completion;
 use super::exit::Exit;
 use super::options::{self, OptionsError};
 use super::signals::{self, Signals};
@@ -22,6 +23,9 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
+    if completion::answered() {
+        return Exit::Done.into();
+    }
     let args = Args::parse();
     if let Command::CompilePolicy(task) = args.command {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
@@ -65,25 +69,29 @@ pub fn main() -> ExitCode {
 }
 
 async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
-    let format = match args.output {
-        args::Output::Human => Format::Human,
-        args::Output::Json => Format::Json,
-    };
+    let (output, format) = (args.output, args.output.format());
+    if output == args::Output::Yaml && !args.command.prints_results() {
+        complain("--output yaml: this command prints steps as they happen, or text; use json or human");
+        return Exit::Usage.into();
+    }
     if screen.is_terminal() {
         signals::forget_when_stopped(screen);
     }
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,
-        Command::Plan(plan) => super::node::plan(&plan, format).await,
-        Command::Drain(drain) => super::node::drain(&drain, format, screen).await,
+        Command::Plan(plan) => super::node::plan(&plan, output).await,
+        Command::Drain(drain) => super::node::drain(&drain, output, screen).await,
         Command::Uncordon(uncordon) => super::node::uncordon(&uncordon, format, screen).await,
-        Command::Cancel(cancel) => super::node::cancel(&cancel, format).await,
-        Command::Status(status) => super::node::status(&status, format, screen).await,
-        Command::Cleanup(cleanup) => clean_up(&cleanup, format).await,
-        Command::Doctor(doctor) => super::doctor::run(&doctor, format).await,
+        Command::Cancel(cancel) => super::node::cancel(&cancel, output).await,
+        Command::Status(status) => super::node::status(&status, output, screen).await,
+        Command::Cleanup(cleanup) => clean_up(&cleanup, output).await,
+        Command::Doctor(doctor) => super::doctor::run(&doctor, output).await,
         Command::Config(command) => super::config::run(&command, format).await,
         Command::Policy(command) => super::policy::run(&command, format).await,
         Command::Demo(demo) => super::demo::run(&demo, format).await,
+        Command::Version => super::version::run(output),
+        Command::Completion(shell) => completion::run(&shell),
+        Command::Man(man) => super::man::run(&man),
         Command::CompilePolicy { .. } => Exit::Bug.into(),
     }
 }
@@ -93,7 +101,9 @@ fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new(args::DEFAULT_LOG), Some(error)),
     };
-    let terminal = std::io::stderr().is_terminal();
+    // https://no-color.org: any value but the empty one.
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_colourful = std::io::stderr().is_terminal() && !is_plain;
     // The log may be a file in a folder that is watched: a line for each change there would be a change there.
     let filter = match "notify=info".parse() {
         Ok(quiet) => filter.add_directive(quiet),
@@ -103,7 +113,7 @@ fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || screen.log())
-        .with_ansi(terminal)
+        .with_ansi(is_colourful)
         .init();
     if let Some(error) = problem {
         tracing::warn!(%error, "--log: the filter makes no sense; using warn,scupper=info");
@@ -135,20 +145,22 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>)
     }
 }
 
-async fn clean_up(args: &CleanupArgs, format: Format) -> ExitCode {
+async fn clean_up(cleanup: &CleanupArgs, output: args::Output) -> ExitCode {
     let options = CleanupOptions {
-        connection: args.cluster.connection(),
-        node: args.node_name.clone(),
-        driver: args.driver_name.clone(),
+        connection: cleanup.cluster.connection(),
+        node: cleanup.node_name.clone(),
+        driver: cleanup.driver_name.clone(),
     };
     match app::cleanup(options).await {
         Ok(removed) => {
-            let text = match format {
-                Format::Json => serde_json::json!({ "removed": removed }).to_string(),
-                Format::Human if removed.is_empty() => {
-                    format!("nothing of ours is left on {}", args.node_name)
+            let text = match output {
+                args::Output::Json | args::Output::Yaml => {
+                    output.document(&serde_json::json!({ "removed": removed }))
                 }
-                Format::Human => removed
+                args::Output::Human if removed.is_empty() => {
+                    format!("nothing of ours is left on {}", cleanup.node_name)
+                }
+                args::Output::Human => removed
                     .iter()
                     .map(|what| format!("removed {what}"))
                     .collect::<Vec<_>>()

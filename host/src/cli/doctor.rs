@@ -3,21 +3,22 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::json;
+use clap_complete::engine::ArgValueCompleter;
+use serde_json::{Value, json};
 
-use super::args::{ClusterArgs, EvictAs};
+use super::args::{ClusterArgs, EvictAs, Output};
 use super::commands::{failed, print};
+use super::completion;
 use super::exit::Exit;
 use crate::app::{self, DoctorOptions, Finding, FindingState};
 use crate::cluster::LEASE_NAMESPACE;
-use crate::report::Format;
 use crate::text::spaced_line;
 
 /// `scupper doctor`
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
     /// Node that the driver is to run on [default: check only what concerns all nodes]
-    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME", add = ArgValueCompleter::new(completion::nodes))]
     pub node: Option<String>,
     /// Name of the driver
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
@@ -41,7 +42,7 @@ pub struct DoctorArgs {
 }
 
 /// Looks, and tells.
-pub(super) async fn run(args: &DoctorArgs, format: Format) -> ExitCode {
+pub(super) async fn run(args: &DoctorArgs, output: Output) -> ExitCode {
     let options = DoctorOptions {
         connection: args.cluster.connection(),
         node: args.node.clone(),
@@ -54,9 +55,9 @@ pub(super) async fn run(args: &DoctorArgs, format: Format) -> ExitCode {
     match app::doctor(options).await {
         Ok(findings) => {
             for finding in &findings {
-                print(&match format {
-                    Format::Human => for_people(finding),
-                    Format::Json => for_programs(finding),
+                print(&match output {
+                    Output::Human => for_people(finding),
+                    Output::Json | Output::Yaml => output.document(&for_programs(finding)),
                 });
             }
             exit_of(&findings).into()
@@ -97,14 +98,13 @@ fn for_people(finding: &Finding) -> String {
     }
 }
 
-fn for_programs(finding: &Finding) -> String {
+fn for_programs(finding: &Finding) -> Value {
     json!({
         "subject": finding.subject,
         "state": word(finding.state),
         "text": finding.text,
         "remedy": finding.remedy,
     })
-    .to_string()
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(exit_of(std::slice::from_ref(&finding)), Exit::Done);
         finding.state = FindingState::Wrong;
         assert_eq!(exit_of(std::slice::from_ref(&finding)), Exit::Found);
-        let json: serde_json::Value = serde_json::from_str(&for_programs(&finding)).unwrap();
+        let json: Value = for_programs(&finding);
         assert_eq!(
             (&json["state"], &json["remedy"]),
             (&json!("wrong"), &json!("add it"))

@@ -5,14 +5,18 @@
 mod address;
 mod args;
 mod commands;
+mod completion;
 mod config;
 mod demo;
 mod doctor;
 mod exit;
+mod man;
 mod node;
 mod options;
 mod policy;
 mod signals;
+mod version;
+mod yaml;
 
 pub use args::Args;
 pub use commands::main;

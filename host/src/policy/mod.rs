@@ -92,6 +92,7 @@ pub use name::{
     NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
     check_policy_name, is_secret_name,
 };
+pub use names::VERSION as WIT_VERSION;
 pub use no_cluster::NoCluster;
 pub use observer::{EmitResult, Observation, Observer};
 pub use policies::{Description, Policies};

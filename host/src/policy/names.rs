@@ -10,7 +10,8 @@ use super::wasi;
 
 /// Our package, and the version of it this driver speaks.
 const PACKAGE: &str = "scupper:drain/";
-pub(super) const VERSION: (u64, u64) = (0, 1);
+/// The major and minor version of it that policies must be built for.
+pub const VERSION: (u64, u64) = (0, 1);
 
 /// What a policy may import of it.
 const IMPORTS: [&str; 6] = ["types", "log", "config", "cluster", "events", "http"];

@@ -11,6 +11,7 @@ mod checking;
 #[path = "../support/clock_steps.rs"]
 mod clock_library;
 mod clock_steps;
+mod completing;
 mod conditions;
 mod connecting;
 mod diagnosing;

@@ -3,8 +3,10 @@
 use std::num::NonZeroU16;
 
 use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::args::{ClusterArgs, DRIVER, EVICTIONS, OUTPUT, PolicyArgs};
+use crate::cli::completion;
 use crate::cluster::LEASE_NAMESPACE;
 
 /// `scupper plan`
@@ -169,7 +171,7 @@ pub struct StatusArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodesArgs {
     /// Names of nodes
-    #[arg(value_name = "NODE", required_unless_present = "selector")]
+    #[arg(value_name = "NODE", required_unless_present = "selector", add = ArgValueCompleter::new(completion::nodes))]
     pub names: Vec<String>,
     /// Label selector of nodes, instead of names, for example pool=gpu,zone!=b
     #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]

@@ -6,12 +6,12 @@ use super::args::CancelArgs;
 use super::options;
 use crate::app::{self, CancelOptions, Cancelled};
 use crate::cli::Exit;
+use crate::cli::args::Output;
 use crate::cli::commands::{complain, failed, print, wrong_options};
 use crate::cli::options::{OptionsError, duration};
-use crate::report::Format;
 
 /// Takes the drains of nodes back and waits until they are over.
-pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
+pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
     let options = match options_of(args) {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
@@ -29,13 +29,13 @@ pub(crate) async fn run(args: &CancelArgs, format: Format) -> ExitCode {
     } in &cancelled
     {
         let what = wishes.join(", ");
-        match format {
-            Format::Json => {
-                print(&serde_json::json!({ "node": node, "cancelled": wishes, "over": over }).to_string())
-            }
-            Format::Human if wishes.is_empty() => print(&format!("node {node}: no drain is under way")),
-            Format::Human if *over => print(&format!("node {node}: cancelled: {what}")),
-            Format::Human => print(&format!("node {node}: asked to stop: {what}")),
+        match output {
+            Output::Json | Output::Yaml => print(
+                &output.document(&serde_json::json!({ "node": node, "cancelled": wishes, "over": over })),
+            ),
+            Output::Human if wishes.is_empty() => print(&format!("node {node}: no drain is under way")),
+            Output::Human if *over => print(&format!("node {node}: cancelled: {what}")),
+            Output::Human => print(&format!("node {node}: asked to stop: {what}")),
         }
         if !over {
             exit = Exit::DrainFailed;

@@ -12,7 +12,7 @@ use super::plan;
 use super::shown::Shown;
 use crate::app::{self, Ended, HandOverOptions, LocalOptions, Nodes};
 use crate::cli::Exit;
-use crate::cli::args::ClusterArgs;
+use crate::cli::args::{ClusterArgs, Output};
 use crate::cli::commands::{complain, exit_of, failed, print, wrong_options};
 use crate::cli::options::traces_from_env;
 use crate::cli::signals::Signals;
@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::report::{Format, Screen};
 
 /// Drains nodes.
-pub(crate) async fn drain(args: &DrainNodesArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
+pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
     let draining = options::draining(&args.drain, &args.policies, &options::KUBECTL);
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     let (nodes, draining) = match options {
@@ -33,8 +33,9 @@ pub(crate) async fn drain(args: &DrainNodesArgs, format: Format, screen: &Arc<Sc
         DryRun::Server => Some(true),
     };
     if let Some(ask_server) = answers {
-        return plan::show(nodes, draining, &args.cluster, ask_server, format).await;
+        return plan::show(nodes, draining, &args.cluster, ask_server, output).await;
     }
+    let format = output.format();
     let parallel = usize::from(args.parallel.get());
     let shown = Shown::new(args.shown, format, screen);
     let signals = Signals::new();

@@ -11,7 +11,7 @@ mod plan;
 mod shown;
 mod status;
 
-pub(crate) use args::{CancelArgs, DrainNodesArgs, PlanArgs, StatusArgs, UncordonArgs};
+pub(crate) use args::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, UncordonArgs};
 pub(super) use cancel::run as cancel;
 pub(super) use drain::{drain, uncordon};
 pub(super) use plan::{plan_for_people, run as plan};

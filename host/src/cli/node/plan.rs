@@ -9,13 +9,13 @@ use super::args::PlanArgs;
 use super::options::{self, Draining};
 use crate::app::{self, Nodes, PlanOptions, Planned};
 use crate::cli::Exit;
-use crate::cli::args::ClusterArgs;
+use crate::cli::args::{ClusterArgs, Output};
 use crate::cli::commands::{complain, failed, print, wrong_options};
 use crate::clock::Clock;
-use crate::report::{Format, plan_budget_lines, plan_budgets_to_json};
+use crate::report::{plan_budget_lines, plan_budgets_to_json};
 
 /// Plans drains and shows them.
-pub(crate) async fn run(args: &PlanArgs, format: Format) -> ExitCode {
+pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
     let defaults = if args.as_driver {
         Filters::default()
     } else {
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &PlanArgs, format: Format) -> ExitCode {
     let draining = options::draining(&args.drain, &args.policies, &defaults);
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     match options {
-        Ok((nodes, draining)) => show(nodes, draining, &args.cluster, false, format).await,
+        Ok((nodes, draining)) => show(nodes, draining, &args.cluster, false, output).await,
         Err(error) => wrong_options(&error),
     }
 }
@@ -35,7 +35,7 @@ pub(super) async fn show(
     draining: Draining,
     cluster: &ClusterArgs,
     ask_server: bool,
-    format: Format,
+    output: Output,
 ) -> ExitCode {
     let options = PlanOptions {
         connection: cluster.connection(),
@@ -50,20 +50,20 @@ pub(super) async fn show(
         compiler: None,
     };
     match app::plan(options).await {
-        Ok(plans) => tell(&plans, format).into(),
+        Ok(plans) => tell(&plans, output).into(),
         Err(error) => failed(&error),
     }
 }
 
-fn tell(plans: &[Planned], format: Format) -> Exit {
+fn tell(plans: &[Planned], output: Output) -> Exit {
     if plans.is_empty() {
         complain("no node has these labels");
     }
     let mut exit = Exit::Done;
     for planned in plans {
-        print(&match format {
-            Format::Human => plan_for_people(planned),
-            Format::Json => {
+        print(&match output {
+            Output::Human => plan_for_people(planned),
+            Output::Json | Output::Yaml => {
                 let mut json = crate::report::planned_to_json(&planned.node, &planned.pods, &planned.result);
                 if let (Some(fields), Some(words)) = (json.as_object_mut(), &planned.not_ready) {
                     fields.insert("notReady".to_owned(), words.as_str().into());
@@ -75,7 +75,7 @@ fn tell(plans: &[Planned], format: Format) -> Exit {
                     let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
                     fields.insert("budgets".to_owned(), budgets);
                 }
-                json.to_string()
+                output.document(&json)
             }
         });
         let answers = planned.answers.iter().flatten();

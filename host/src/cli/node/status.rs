@@ -9,16 +9,17 @@ use super::options;
 use super::shown::is_live;
 use crate::app::{self, AppError, StatusOptions};
 use crate::cli::Exit;
+use crate::cli::args::Output;
 use crate::cli::commands::{failed, print, wrong_options};
 use crate::cli::signals::Signals;
 use crate::clock::Clock;
-use crate::report::{Format, NodeStatus, Screen, status_lines, status_table, status_to_json};
+use crate::report::{NodeStatus, Screen, status_lines, status_table, status_to_json};
 
 /// What is known of each node.
 type Known = BTreeMap<String, NodeStatus>;
 
 /// Shows where nodes stand, once or again and again until a signal comes.
-pub(crate) async fn run(args: &StatusArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
+pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
     let nodes = match options::nodes(&args.nodes) {
         Ok(nodes) => nodes,
         Err(error) => return wrong_options(&error),
@@ -30,10 +31,10 @@ pub(crate) async fn run(args: &StatusArgs, format: Format, screen: &Arc<Screen>)
         lease_namespace: args.lease_namespace.clone(),
         watch: args.watch,
     };
-    let ended = if args.watch && is_live(args.shown, format, screen) {
+    let ended = if args.watch && is_live(args.shown, output.format(), screen) {
         in_place(options, screen).await
     } else {
-        as_lines(options, format).await
+        as_lines(options, output).await
     };
     match ended {
         Ok(()) => Exit::Done.into(),
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: &StatusArgs, format: Format, screen: &Arc<Screen>)
 }
 
 /// Each node as often as it changes.
-async fn as_lines(options: StatusOptions, format: Format) -> Result<(), AppError> {
+async fn as_lines(options: StatusOptions, output: Output) -> Result<(), AppError> {
     let clock = options.clock;
     let mut told = Known::new();
     let tell = |status: &NodeStatus| {
@@ -51,9 +52,9 @@ async fn as_lines(options: StatusOptions, format: Format) -> Result<(), AppError
             return;
         }
         let now = clock.wall();
-        print(&match format {
-            Format::Human => status_lines(status, now).join("\n"),
-            Format::Json => status_to_json(status, now).to_string(),
+        print(&match output {
+            Output::Human => status_lines(status, now).join("\n"),
+            Output::Json | Output::Yaml => output.document(&status_to_json(status, now)),
         });
         told.insert(status.node.name.clone(), known);
     };
