@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use scupper_contract::{GROUP, PLUGIN_VERSION, VERSION};
 use serde_json::{Value, json};
 
 use super::args::Output;
 use super::commands::print;
 use super::exit::Exit;
 use crate::policy::WIT_VERSION;
+use crate::triggers::slm::{API_GROUP, API_VERSION, PLUGIN_VERSION};
 
 /// Set in the image, and by whoever builds the program: `SCUPPER_COMMIT` counts at build time as well.
 const COMMIT: (&str, Option<&str>) = ("SCUPPER_COMMIT", option_env!("SCUPPER_COMMIT"));
@@ -34,7 +34,7 @@ fn versions(environment: impl Fn(&str) -> Option<String>) -> Value {
         "client": env!("CARGO_PKG_VERSION"),
         "commit": known(COMMIT),
         "image": known(IMAGE),
-        "lifecycleApi": format!("{GROUP}/{VERSION}"),
+        "lifecycleApi": format!("{API_GROUP}/{API_VERSION}"),
         "kubeletPlugin": PLUGIN_VERSION,
         "wit": format!("scupper:drain@{major}.{minor}"),
     })

@@ -44,4 +44,5 @@ pub use lifecycle::{
 pub use options::{OptionsError, Scope, SlmOptions, unique_instance};
 pub use registration::Registration;
 pub use run::{LookBack, Wires, run};
+pub use scupper_contract::{GROUP as API_GROUP, PLUGIN_VERSION, VERSION as API_VERSION};
 pub use self_claim::{Change, ClaimApi, ClaimError, Claimable, Claimant, Condition, Sight};
