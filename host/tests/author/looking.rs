@@ -182,12 +182,16 @@ fn what_imports_wasi_is_told_how_to_build_it_without() {
 #[test]
 fn what_is_no_policy_is_told_with_what_to_do() {
     for (name, words) in [
-        ("other_world", "it is no policy"),
-        ("spins_in_describe", "it used more than its"),
-        ("wants_unknown", "there is no capability"),
+        ("other_world", ["it is no policy"; 2]),
+        // On a busy machine the wall-clock limit comes before the CPU limit.
+        (
+            "spins_in_describe",
+            ["it used more than its", "it did not answer within 5 s"],
+        ),
+        ("wants_unknown", ["there is no capability"; 2]),
     ] {
         let told = policy(&repository(), &["check", path(&guest(name))]).ends(3);
-        assert!(told.contains(words), "{name}: {told}");
+        assert!(words.iter().any(|it| told.contains(it)), "{name}: {told}");
     }
     let told = policy(&repository(), &["check", "README.md"]).ends(3);
     assert!(told.contains("it is no WebAssembly file"), "{told}");
