@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::installed::{deploy, kustomization};
 use crate::skip;
 
+/// How a `scupper.yaml` is known.
+const KIND: &str = "kind: Configuration";
+
 /// An overlay, the components beside it, and what Helm is told instead.
 const SAME: [(&str, &[&str], &[&str]); 8] = [
     (
@@ -121,15 +124,35 @@ fn every_configuration_in_these_folders_is_valid() {
     }
 }
 
+/// What a reader copies from the operator's guide.
+#[test]
+fn every_configuration_in_the_guide_is_valid() {
+    let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scupper.yaml");
+    let blocks = guide.split("```yaml\n").skip(1);
+    let blocks: Vec<&str> = blocks
+        .filter_map(|rest| rest.split("```").next())
+        .filter(|block| block.lines().any(|line| line == KIND))
+        .collect();
+    assert!(!blocks.is_empty(), "{guide}");
+    for block in blocks {
+        std::fs::write(&file, block).unwrap();
+        check(&file);
+    }
+}
+
 /// Files of the kind, by what is in them and not by their names. Links lead to files that are found anyway.
 fn configurations(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         if entry.file_type().unwrap().is_dir() {
             configurations(&entry.path(), found);
+        } else if entry.path().extension().is_some_and(|it| it == "md") {
+            // Pages show it in blocks: see the test of the guide.
         } else if entry.file_type().unwrap().is_file() {
             let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
-            if text.lines().any(|line| line == "kind: Configuration") {
+            if text.lines().any(|line| line == KIND) {
                 found.push(entry.path());
             }
         }

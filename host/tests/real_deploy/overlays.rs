@@ -207,8 +207,12 @@ pub(crate) async fn is_drained(installed: &Installed, driver: &Container, wish: 
             && installed.pods(&of, node).await == 0
     };
     until(over, || format!("{node} is not drained:\n{}", driver.log())).await;
+    // The example's cloud is not there, which the check of openstack.wasm reports.
+    let no_cloud = "policy openstack: check of Keystone: Keystone: unreachable: cloud.example.com";
     let log = driver.log();
-    for complaint in ["cannot ", "the lease of", "ERROR"] {
-        assert!(!log.contains(complaint), "{complaint}: {log}");
+    for line in log.lines().filter(|line| !line.contains(no_cloud)) {
+        for complaint in ["cannot ", "the lease of", "ERROR"] {
+            assert!(!line.contains(complaint), "{complaint}: {log}");
+        }
     }
 }
