@@ -67,7 +67,7 @@ test-engine: tools ## Test only the engine: tables, purity, 100,000 simulated dr
 
 .PHONY: test-unit
 test-unit: tools plugins ## Test everything except the engine and the real servers.
-	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm,real-openstack,grpc cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
+	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm,real-openstack,grpc,languages cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
 
 .PHONY: test-slm
 test-slm: tools plugins ## Test only the SLM scenarios.
@@ -112,7 +112,7 @@ testbeds:
 	@host/testbeds/tools kubernetes kubelet slurm image
 	$(call say,the real API server and kubelet (the first time they are built from Go modules$(comma) 5 to 10 minutes))
 	@host/testbeds/kubernetes/kubernetes-testbed build
-	@host/testbeds/tools helm promtool grpc
+	@host/testbeds/tools helm promtool grpc languages
 	@host/testbeds/kubelet/real-kubelet fetch
 	@host/testbeds/tools openstack
 	$(call say,the real OpenStack (the first time its packages are downloaded$(comma) 2 minutes))

@@ -17,8 +17,8 @@ use super::text::into_line;
 
 /// How a policy is built so that it imports nothing of WASI.
 const WITHOUT_WASI: &str = "build it without WASI (Rust: --target wasm32-unknown-unknown, as `scupper policy build` does; \
-                            TinyGo: -target=wasm-unknown; jco componentize: --disable all; \
-                            componentize-py: --stub-wasi)";
+                            TinyGo: -target=wasm-unknown; componentize-py: --stub-wasi; \
+                            componentize-js: --disable clocks http random stdio fetch-event)";
 
 /// Bytes of the words that an error is told in.
 const WORDS: usize = 1024;

@@ -8,10 +8,13 @@
 
 #[path = "../support/guests.rs"]
 mod guests;
+mod languages;
 #[path = "../support/limit.rs"]
 mod limit;
 mod looking;
 mod new;
 mod program;
 mod scenarios;
+#[path = "../support/skip.rs"]
+mod skip;
 mod tutorial;

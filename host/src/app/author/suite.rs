@@ -54,10 +54,18 @@ pub enum SuiteError {
 pub fn cases(paths: &[PathBuf], module: Option<&Path>) -> Result<Vec<Case>, SuiteError> {
     let mut built: BTreeMap<PathBuf, (String, PathBuf)> = BTreeMap::new();
     let mut cases = Vec::new();
+    // The scenario's folder is where the names in a scenario start, not those on the command line.
+    let absolute = |module: &Path| {
+        std::path::absolute(module).map_err(|source| SuiteError::Look {
+            path: module.to_owned(),
+            source,
+        })
+    };
+    let module = module.map(absolute).transpose()?;
     for path in paths {
         for file in files(path)? {
-            let (policy, module) = match module {
-                Some(module) => (name_of(module), module.to_owned()),
+            let (policy, module) = match &module {
+                Some(module) => (name_of(module), module.clone()),
                 None => {
                     let folder = crate_of(&file).ok_or_else(|| SuiteError::NoCrate(file.clone()))?;
                     match built.get(&folder) {

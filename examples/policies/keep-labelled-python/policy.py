@@ -1,0 +1,39 @@
+"""Keeps pods that have the label example.com/keep, as ../keep-labelled does in Rust."""
+
+from wit_world import exports
+from wit_world.exports.about import Description
+from wit_world.imports.types import Decision, Verdict
+
+LABEL = "example.com/keep"
+LEAVE = (Verdict.EVICT, Verdict.DELETE, Verdict.AWAIT_COMPLETION)
+
+
+class About(exports.About):
+    def describe(self):
+        return Description(
+            name="keep-labelled-python",
+            version="0.1.0",
+            summary=f"Keeps pods that have the label {LABEL}",
+            state_version=1,
+            wants=[],
+            config_schema="",
+        )
+
+    def check_config(self):
+        return []
+
+
+class Planner(exports.Planner):
+    def make_plan(self, drain, node, pods, draft):
+        marked = {pod.uid for pod in pods if any(label.key == LABEL for label in pod.labels)}
+        # Only pods that would leave: the ones that stay or refuse keep the verdict of the policy before.
+        kept = {decision.pod for decision in draft.decisions if decision.pod in marked and decision.verdict in LEAVE}
+        draft.decisions = [
+            Decision(decision.pod, Verdict.KEEP, f"it has the label {LABEL}", "") if decision.pod in kept else decision
+            for decision in draft.decisions
+        ]
+        # A wave holds exactly the pods that leave, and is never empty.
+        for wave in draft.waves:
+            wave.pods = [pod for pod in wave.pods if pod not in kept]
+        draft.waves = [wave for wave in draft.waves if wave.pods]
+        return draft
