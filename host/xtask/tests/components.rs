@@ -29,7 +29,7 @@ fn policies_import_nothing_but_ours_and_export_what_they_say() {
         ("announce", &["about", "hooks"][..]),
         ("keep-labelled", &["about", "planner"]),
         ("priority", &["about", "planner"]),
-        ("slurm", &["about", "hooks", "planner"]),
+        ("slurm", &["about", "hooks", "planner", "surroundings"]),
     ]
     .into();
     let names: Vec<&str> = built.iter().map(|policy| policy.name.as_str()).collect();
