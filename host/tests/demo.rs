@@ -49,28 +49,28 @@ fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_
         "reports/monthly-1",
         &[
             "TerminatingPastGrace",
-            "finalizers: reports.example.com/archive",
-            "for ",
+            "still terminating ",
+            "s after its grace period; finalizers: reports.example.com/archive",
         ],
         "kubectl -n reports describe pod monthly-1",
     );
     // The hook: whose, what it waits for, since when, and how to give up.
     facts(
         two,
-        "hook       slurm is not through with before-drain, for ",
+        "hook       slurm before-drain, running for ",
         &["0 of 1 Slurm nodes drained"],
-        "give the drain up: scupper cancel worker-2",
+        "to cancel the drain: scupper cancel worker-2",
     );
     assert!(
         two.contains("waits for slurm/gpu-0: allocated: jobs still run, for "),
         "{two}"
     );
     assert!(
-        two.contains("policy slurm is not through with its before-drain hook"),
+        two.contains("the before-drain hook of policy slurm is running"),
         "{two}"
     );
     for told in [one, two] {
-        assert!(told.contains("driver     told what follows "), "{told}");
+        assert!(told.contains("driver     status from "), "{told}");
     }
     assert_eq!(after.matches("Drained in ").count(), 2, "{after}");
 }

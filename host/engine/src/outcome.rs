@@ -131,13 +131,13 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Drained => f.write_str("every pod that was to leave is gone"),
+            Self::Drained => f.write_str("every pod to evict is gone"),
             Self::Uncordoned { cordon_kept: false } => f.write_str("the node takes pods again"),
             Self::Uncordoned { cordon_kept: true } => {
-                f.write_str("the hooks are through; the cordon is not ours and stays")
+                f.write_str("the hooks have finished; Scupper did not make the cordon, which stays")
             }
             Self::Blocked { pods } => {
-                f.write_str("pods may not leave, and nothing was changed: ")?;
+                f.write_str("pods cannot be evicted; nothing has changed: ")?;
                 for (place, blocker) in pods.iter().enumerate() {
                     let separator = if place == 0 { "" } else { "; " };
                     write!(f, "{separator}{blocker}")?;
@@ -156,8 +156,8 @@ impl fmt::Display for Outcome {
                 }
             }
             Self::Cancelled { reason } => write!(f, "cancelled: {reason}"),
-            Self::Lost { reason } => write!(f, "the request is over without us: {reason}"),
-            Self::Failed { message } => write!(f, "it cannot be done: {message}"),
+            Self::Lost { reason } => write!(f, "the request ended before its work was done: {reason}"),
+            Self::Failed { message } => f.write_str(message),
         }
     }
 }

@@ -184,16 +184,16 @@ impl fmt::Display for Reason {
             Self::PlannerFailed { policy, message } => {
                 write!(
                     f,
-                    "the planner of policy {policy} has failed and is asked again: {message}"
+                    "the planner of policy {policy} failed and is retried: {message}"
                 )
             }
             Self::Kept => f.write_str("the plan keeps it"),
             Self::WaveNotStarted { wave } => write!(f, "wave {wave} has not begun"),
             Self::HookRunning { policy, phase } => {
-                write!(f, "policy {policy} is not through with its {phase} hook")
+                write!(f, "the {phase} hook of policy {policy} is running")
             }
-            Self::ParallelLimit => f.write_str("enough pods are leaving already"),
-            Self::EvictionRequested => f.write_str("its eviction has been asked for"),
+            Self::ParallelLimit => f.write_str("as many pods as allowed are being evicted"),
+            Self::EvictionRequested => f.write_str("its eviction is requested"),
             Self::BudgetExhausted { budget, message } if budget.is_empty() => {
                 write!(f, "a disruption budget does not allow it: {message}")
             }
@@ -209,18 +209,23 @@ impl fmt::Display for Reason {
                 write!(f, "its eviction was refused with {code}: {message}")
             }
             Self::NamespaceTerminating => f.write_str("its namespace is being deleted, which will delete it"),
-            Self::Forbidden { message } => write!(f, "we may not evict it: {message}"),
+            Self::Forbidden { message } => write!(f, "no right to evict it: {message}"),
             Self::Unreachable { message } => write!(f, "the API server did not answer: {message}"),
-            Self::UidDisproved => f.write_str("the API server says it is gone, the watch does not yet"),
-            Self::Terminating { .. } => f.write_str("it is ending"),
+            Self::UidDisproved => f.write_str("gone according to the API server, not yet in the watch"),
+            Self::Terminating { .. } => f.write_str("terminating"),
             Self::TerminatingPastGrace { finalizers, .. } if finalizers.is_empty() => {
-                f.write_str("it should have ended")
+                f.write_str("still terminating after its grace period")
             }
             Self::TerminatingPastGrace { finalizers, .. } => {
-                write!(f, "it should have ended; finalizers: {finalizers}")
+                write!(
+                    f,
+                    "still terminating after its grace period; finalizers: {finalizers}"
+                )
             }
-            Self::AwaitingCompletion => f.write_str("the plan lets it end by itself"),
-            Self::NodeUncordoned => f.write_str("somebody uncordoned the node; cordon it again to go on"),
+            Self::AwaitingCompletion => f.write_str("the plan lets it finish by itself"),
+            Self::NodeUncordoned => {
+                f.write_str("the node was uncordoned outside Scupper; cordon it again to continue")
+            }
             Self::KeepsComingBack {
                 controller,
                 toleration,
@@ -238,8 +243,8 @@ impl fmt::Display for Reason {
                     " and may not be evicted: {message}; it stays, and the drain does not wait for it"
                 )
             }
-            Self::DriverStopping => f.write_str("the driver is stopping; its successor goes on"),
-            Self::Refused => f.write_str("the plan does not allow it to leave"),
+            Self::DriverStopping => f.write_str("the driver is stopping; the next one continues"),
+            Self::Refused => f.write_str("the plan does not allow its eviction"),
         }
     }
 }

@@ -254,7 +254,7 @@ impl Desk {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     let message = chain(&error);
-                    tracing::warn!(message, "the drain could not be begun");
+                    tracing::warn!(message, "could not start the drain");
                     Some(Outcome::Failed { message })
                 }
             }

@@ -95,7 +95,7 @@ fn leave_out(all: usize, what: &str, details: &mut Details) {
     if all > MOST {
         let more = all - MOST;
         details.unread.push(format!(
-            "what is behind {more} more {what}: only the first {MOST} are looked up"
+            "details of {more} more {what}: only the first {MOST} are looked up"
         ));
     }
 }

@@ -240,7 +240,7 @@ fn claimant(asked: Option<&Result<Registration, slm::SlmError>>, options: &Docto
         ),
         Ok(Registration::Waiting | Registration::Silent) => Finding::wrong(
             SUBJECT,
-            format!("no kubelet has looked at our socket below {root}, so nobody would claim events"),
+            format!("no kubelet has looked at our socket below {root}, so events would not be claimed"),
             "give the kubelet's own root directory as --kubelet-root; where no kubelet ever looks for plugins, run \
              the driver with --claim self"
                 .to_owned(),
@@ -317,7 +317,7 @@ fn lacking(right: &Right) -> (String, String) {
     let namespace = &right.namespace;
     let remedy = format!(
         "bind the Role scupper-leases of deploy/base/rights.yaml to the driver's account in the namespace {namespace}; \
-         until then drains go on with a warning, and two at one node do not notice each other"
+         until then drains go on with a warning, and concurrent drains of a node do not notice each other"
     );
     (format!(" in the namespace {namespace}"), remedy)
 }

@@ -112,10 +112,10 @@ async fn annotate(cluster: &Cluster, node: &str, catalogue: &Catalogue) -> Optio
             return Some(active);
         };
         let Some(pause) = tries.failed(&error) else {
-            tracing::warn!(%error, "the node could not be told which policies are active");
+            tracing::warn!(%error, "could not publish the active policies on the node");
             return None;
         };
-        tracing::debug!(%error, "the node could not be told yet which policies are active");
+        tracing::debug!(%error, "could not publish the active policies on the node yet");
         sleep(pause).await;
     }
 }

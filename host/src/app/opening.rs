@@ -71,7 +71,7 @@ impl Begin for Opening {
 
     fn stands_by(&self, holder: &str) {
         let (node, drain) = (&self.request.node, &self.request.name);
-        tracing::warn!(node, drain, "standing by: {holder} is at work at this node");
+        tracing::warn!(node, drain, "standing by: {holder} holds the node's Lease");
     }
 
     async fn too_late(&self) -> Outcome {

@@ -77,17 +77,15 @@ fn settled(claimant: Claimant, registration: &Registration) -> Result<(), String
         return Ok(());
     }
     Err(match registration {
-        Registration::Waiting | Registration::Registered => {
-            "it has not said yet whether it takes the driver".to_owned()
-        }
+        Registration::Waiting | Registration::Registered => "it has not registered the driver yet".to_owned(),
         Registration::Silent => {
             "it has not looked at the registration socket; is --kubelet-root its root directory?".to_owned()
         }
         Registration::Unsupported { message } => {
             format!(
-                "it does not know SLM plugins, and with --claim kubelet nobody claims in its place: {message}"
+                "it does not know SLM plugins, and with --claim kubelet nothing else claims LifecycleEvents: {message}"
             )
         }
-        Registration::Refused { message } => format!("it does not take the driver: {message}"),
+        Registration::Refused { message } => format!("it refuses the driver: {message}"),
     })
 }

@@ -329,7 +329,7 @@ impl Reporter {
         }
         if !self.is_last {
             tracing::warn!(
-                "the last conditions or Events of the drain are not written yet; trying on behind it"
+                "the last conditions or Events of the drain are not written yet; retrying in the background"
             );
             return;
         }

@@ -43,7 +43,7 @@ pub(super) fn take_back(
                     && let Err(error) = set_conditions(&cluster, &node.name, &changes).await
                 {
                     failed = true;
-                    tracing::warn!(node = node.name, %error, "could not take a condition of ours back");
+                    tracing::warn!(node = node.name, %error, "could not reset a condition of Scupper");
                 }
             }
             tokio::select! {
@@ -63,7 +63,7 @@ fn conditions_left_by_terminal(node: &Node) -> Option<Vec<ConditionChange>> {
         return None;
     }
     let message = format!(
-        "drain {}: whoever carried it out is gone; scupper drain {} --take-over goes on with it",
+        "drain {}: its process is gone; scupper drain {} --take-over continues it",
         mark.name, node.name
     );
     conditions_of_abandoned(node, &message)

@@ -128,12 +128,12 @@ impl Writer {
                 continue;
             };
             let Some(pause) = tries.failed(&error) else {
-                tracing::warn!(node = self.node, %error, "what the drain says of the node could not be written");
+                tracing::warn!(node = self.node, %error, "the node's conditions could not be written");
                 self.done(&mut unwritten);
                 tries = self.tries();
                 continue;
             };
-            tracing::debug!(node = self.node, %error, "what the drain says of the node could not be written yet");
+            tracing::debug!(node = self.node, %error, "the node's conditions could not be written yet");
             tokio::select! {
                 () = sleep(pause) => {}
                 entry = entries.recv(), if open => match entry {

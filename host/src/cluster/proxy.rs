@@ -19,7 +19,7 @@ use self::bypass::bypasses;
 /// A proxy URL that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{source_name} is {url}, which is no URL of a proxy; use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"
+    "{source_name} is {url}, which is not a proxy URL; use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"
 )]
 pub struct ProxyError {
     /// Where it stands: `HTTPS_PROXY`, `proxy-url`.

@@ -124,7 +124,7 @@ pub enum LoadFault {
         limit: usize,
     },
     /// It wants what it was not granted.
-    #[error("it wants more than it was granted; if that is as it should be, add {}", additions(.0))]
+    #[error("it wants more than it was granted; to allow it, add {}", additions(.0))]
     NotGranted(Vec<MissingGrant>),
     /// It does not like its configuration.
     #[error("its configuration is wrong: {}", problems(.0))]

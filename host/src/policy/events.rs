@@ -193,7 +193,7 @@ fn check(reason: &str, note: &str) -> Result<(), String> {
         && reason.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !camel || reason.len() > REASON_BYTES {
         return Err(format!(
-            "`{}` is no reason: one word in CamelCase of at most {REASON_BYTES} bytes, such as JobsRunning",
+            "`{}` is not a valid reason: one word in CamelCase of at most {REASON_BYTES} bytes, such as JobsRunning",
             one_line(reason, SHOWN_BYTES)
         ));
     }
@@ -206,7 +206,7 @@ fn check(reason: &str, note: &str) -> Result<(), String> {
     // Nothing is left to escape exactly when escaping changes nothing.
     if one_line(note, NOTE_BYTES) != note {
         return Err(format!(
-            "the note is no single line: {}",
+            "the note must be a single line: {}",
             one_line(note, SHOWN_BYTES)
         ));
     }
@@ -227,7 +227,9 @@ mod tests {
         assert_eq!(check("A1", &"x".repeat(1024)), Ok(()));
         for reason in ["", "jobs", "Jobs running", "Jobs\n", "Jöbs", &"J".repeat(129)] {
             assert!(
-                check(reason, "note").unwrap_err().contains("is no reason"),
+                check(reason, "note")
+                    .unwrap_err()
+                    .contains("is not a valid reason"),
                 "{reason}"
             );
         }

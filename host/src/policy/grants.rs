@@ -20,7 +20,7 @@ const SHOWN_BYTES: usize = 100;
 pub enum PrefixError {
     /// No key can begin with it, or keys of many domains can.
     #[error(
-        "`{0}` is no prefix of annotations: that is a domain, a slash and how names begin, such as example.com/"
+        "`{0}` is not an annotation prefix, which is a domain, a slash and how names begin, such as example.com/"
     )]
     Form(String),
     /// Nobody emits Events about it.

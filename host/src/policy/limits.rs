@@ -34,9 +34,9 @@ pub struct Limits {
     pub plan_cpu: Duration,
     /// CPU time of one hook step.
     pub step_cpu: Duration,
-    /// Time on the wall for one plan, and for each call while loading.
+    /// Wall-clock limit for one plan, and for each call while loading.
     pub plan_wall: Duration,
-    /// Time on the wall for one hook step. It covers the time its calls to the cluster take.
+    /// Wall-clock limit for one hook step. It covers the time its calls to the cluster take.
     pub step_wall: Duration,
     /// Bytes that one answer or one call of the host may carry out of the guest.
     pub answer_bytes: usize,
@@ -48,7 +48,7 @@ pub struct Limits {
     pub log_bytes_per_minute: u32,
     /// Requests that one step may send.
     pub requests: u32,
-    /// Time on the wall for one request, from its address to the last byte of the response.
+    /// Wall-clock limit for one request, from its address to the last byte of the response.
     pub request_wall: Duration,
     /// Bytes of a response's body.
     pub response_bytes: usize,

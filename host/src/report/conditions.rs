@@ -51,16 +51,13 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             summary,
         } => {
             let gone = count(summary.gone as usize, "pod");
-            let kept = count(summary.kept as usize, "pod");
-            let stay = if summary.kept == 1 { "stays" } else { "stay" };
-            let rest = if summary.stayed.is_empty() {
-                "nothing else is here".to_owned()
-            } else {
-                stayed_words(summary)
-            };
+            let mut rest = String::new();
+            if !summary.stayed.is_empty() {
+                rest = format!("; {}", stayed_words(summary));
+            }
             let message = format!(
-                "drain {}: {gone} left and {kept} {stay} as its plan says; {rest}",
-                request.name
+                "drain {}: {gone} evicted, {} kept as planned{rest}",
+                request.name, summary.kept
             );
             Some(pair("False", "True", COMPLETED, &message))
         }
@@ -113,7 +110,10 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
         Notice::UncordonedByOthers => event(
             true,
             "UncordonedByOthers",
-            format!("{}: no pod is evicted until the node is cordoned", request.name),
+            format!(
+                "{}: evictions are paused until the node is cordoned again",
+                request.name
+            ),
         ),
         _ => None,
     }

@@ -175,10 +175,7 @@ impl Following {
                     None => state.clone(),
                 },
             ),
-            Seen::Queued { behind } => (
-                "queued",
-                format!("behind {behind}: it begins when that has ended"),
-            ),
+            Seen::Queued { behind } => ("queued", format!("behind {behind}: begins when that ends")),
             Seen::Bounded {
                 transition,
                 sla,
@@ -195,11 +192,11 @@ impl Following {
                     }
                 ),
             ),
-            Seen::NotReady { words } => ("node", format!("{words}: its pods may not end")),
+            Seen::NotReady { words } => ("node", format!("{words}: its pods may not terminate")),
             Seen::Condition { condition, message } => ("node", format!("{condition}: {message}")),
             Seen::Planned { plan, .. } => ("plan", plan.head()),
             Seen::Wave { wave, pods } => {
-                let left = pods.map(|pods| format!(": {} to leave", count(pods, "pod")));
+                let left = pods.map(|pods| format!(": {} to evict", count(pods, "pod")));
                 let WaveView { name, number, of } = wave;
                 (
                     "wave",
@@ -209,7 +206,8 @@ impl Following {
             Seen::Said { words } => ("policy", words.line()),
             Seen::Uncordoned => (
                 "held",
-                "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned(),
+                "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"
+                    .to_owned(),
             ),
             Seen::Hook {
                 policy,
@@ -222,16 +220,16 @@ impl Following {
                 } else {
                     format!(": {progress}")
                 };
-                ("hook", format!("{policy} holds the drain in {phase}{progress}"))
+                ("hook", format!("{policy} {phase}, running{progress}"))
             }
-            Seen::HookDone { policy, phase } => ("hook", format!("{policy} is through with {phase}")),
+            Seen::HookDone { policy, phase } => ("hook", format!("{policy} finished {phase}")),
             Seen::Waits { pod, message, .. } => ("waits", format!("{pod}: {message}")),
             Seen::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
-            Seen::TakenBack { why } => ("cancel", format!("{why}: the LifecycleEvent is taken back")),
+            Seen::TakenBack { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
             Seen::Left => (
                 "left",
                 format!(
-                    "the driver goes on with it; to see it: scupper status {node}; to stop it: scupper cancel {node}"
+                    "the driver continues the drain; to see it: scupper status {node}; to stop it: scupper cancel {node}"
                 ),
             ),
             Seen::Ended { outcome, message } => (

@@ -86,7 +86,7 @@ impl Progress {
 
     /// The line that a node is worth that is not ready.
     pub fn not_ready(&self, now: Time, words: &str) -> String {
-        self.line(now, "node", &format!("{words}: its pods may not end"))
+        self.line(now, "node", &format!("{words}: its pods may not terminate"))
     }
 
     /// What a policy has said of the node.
@@ -106,7 +106,7 @@ impl Progress {
             Notice::Cordoned { ours: true } => ("cordon", "the node is cordoned".to_owned()),
             Notice::Cordoned { ours: false } => (
                 "cordon",
-                "the node was cordoned already; that cordon will not be lifted by us".to_owned(),
+                "the node was already cordoned; Scupper will not lift that cordon".to_owned(),
             ),
             Notice::PlannerWaiting {
                 policy,
@@ -135,11 +135,7 @@ impl Progress {
                 let on = self.subject(subject);
                 (
                     "hook",
-                    format!(
-                        "{policy} is through with {}{on} after {}",
-                        phase,
-                        now.since(line.first)
-                    ),
+                    format!("{policy} finished {}{on} after {}", phase, now.since(line.first)),
                 )
             }
             Notice::WaveStarted {
@@ -150,11 +146,14 @@ impl Progress {
             } => (
                 "wave",
                 format!(
-                    "{number} of {of}, {name}: {} to leave",
+                    "{number} of {of}, {name}: {} to evict",
                     count(*pods as usize, "pod")
                 ),
             ),
-            Notice::WaveOverdue { name } => ("wave", format!("{name} is over time; the next one begins")),
+            Notice::WaveOverdue { name } => (
+                "wave",
+                format!("{name} exceeded its time limit; the next one begins"),
+            ),
             Notice::PodWaits { pod, reason } => return self.pod_waits(now, pod, reason),
             Notice::PodLeaving { pod } => {
                 self.leaving.insert(pod.uid.clone(), now);
@@ -180,9 +179,10 @@ impl Progress {
             ),
             Notice::UncordonedByOthers => (
                 "held",
-                "somebody uncordoned the node: no pod is evicted until it is cordoned again".to_owned(),
+                "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"
+                    .to_owned(),
             ),
-            Notice::Uncordoned => ("uncordon", "our cordon is lifted".to_owned()),
+            Notice::Uncordoned => ("uncordon", "the cordon is lifted".to_owned()),
             Notice::Retrying { task, message } => ("retry", format!("{task}: {}", one_line(message))),
             Notice::Finished { outcome, summary } => return self.finished(now, outcome, summary),
         };
@@ -223,7 +223,7 @@ impl Progress {
         }
         let first = known.map_or(now, |told| told.first);
         let line = format!(
-            "waits for the planner of {policy}{}: {text}; it is asked again in {}",
+            "waits for the planner of {policy}{}: {text}; retry in {}",
             for_so_long(now.since(first)),
             again.since(now)
         );
@@ -259,10 +259,7 @@ impl Progress {
         }
         let on = self.subject(subject);
         let so_long = for_so_long(now.since(since));
-        let head = format!(
-            "{policy} holds the drain in {phase}{on}{so_long}: {}",
-            one_line(progress)
-        );
+        let head = format!("{policy} {phase}{on}, running{so_long}: {}", one_line(progress));
         let told = Told {
             first: since,
             told: now,
@@ -316,7 +313,7 @@ impl Progress {
         let counted = self.planned || summary.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {
             let text = format!(
-                "{} left in {}, {} stayed, {} still here; {}, {} of them refused by a disruption budget",
+                "{} evicted in {}, {} kept, {} remaining; {}, {} of them refused by a disruption budget",
                 count(summary.gone as usize, "pod"),
                 count(summary.waves as usize, "wave"),
                 summary.kept,
@@ -364,7 +361,7 @@ fn stayed_line(summary: &Summary) -> Option<String> {
 
 fn for_so_long(waited: Duration) -> String {
     if waited.as_secs() > 0 {
-        format!(", for {waited} now")
+        format!(" for {waited}")
     } else {
         String::new()
     }

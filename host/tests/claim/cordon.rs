@@ -63,7 +63,7 @@ async fn a_cordon_drains_and_an_uncordon_reverses_it() {
     node.check_evicted_at_most_once();
     assert!(driver.output().contains("cordon-worker-1"), "{}", driver.output());
     assert!(
-        !driver.output().contains("our cordon is lifted"),
+        !driver.output().contains("the cordon is lifted"),
         "{}",
         driver.output()
     );

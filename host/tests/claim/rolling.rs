@@ -172,7 +172,7 @@ async fn an_api_server_that_is_restarted_in_mid_drain() {
         begin(&node, door).await;
         gate.close();
         node.until("the driver cannot be sure of its lease", || {
-            driver.log().contains("the lease of the node could not be kept")
+            driver.log().contains("the node's Lease could not be renewed")
         })
         .await;
         let evictions = node.evictions();

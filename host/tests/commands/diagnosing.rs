@@ -284,7 +284,7 @@ fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     });
     // What the driver would publish later is not needed for it.
     agent.driver.signal(Signal::STOP);
-    drain.says("waits    shop/held: it should have ended; finalizers: example.com/hold");
+    drain.says("waits    shop/held: still terminating after its grace period; finalizers: example.com/hold");
     drain.signal(Signal::INT);
     assert_eq!(drain.ended().code, Some(9));
 }

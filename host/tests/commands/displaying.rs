@@ -69,7 +69,7 @@ fn a_terminal_shows_what_a_drain_waits_for_below_the_lines_and_then_nothing_of_i
 fn is_the_story_and_nothing_else(lines: &[String]) {
     for words in [
         "drain    node worker-1",
-        "plan     2 pods to leave",
+        "plan     2 pods to evict",
         "gone     shop/db",
         "end      Drained in",
     ] {

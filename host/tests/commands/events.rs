@@ -22,7 +22,11 @@ fn cordon(rig: &Rig, cordoned: bool) {
 fn uncordoned(rig: &Rig, drain: &mut Running, times: usize) {
     cordon(rig, false);
     until("the drain sees it", || {
-        drain.stdout().matches("somebody uncordoned the node").count() == times
+        drain
+            .stdout()
+            .matches("the node was uncordoned outside Scupper")
+            .count()
+            == times
     });
     cordon(rig, true);
 }

@@ -158,7 +158,8 @@ fn what_only_a_drain_from_here_obeys_is_said() {
     let run = rig.run(&asks("drain", &["--disable-eviction"]));
     assert_eq!(run.code, Some(3), "{run:#?}");
     assert!(
-        run.stderr.contains("--disable-eviction cannot be handed over"),
+        run.stderr
+            .contains("--disable-eviction cannot be passed to driver"),
         "{run:#?}"
     );
     assert!(rig.objects(EVENTS).is_empty());
@@ -177,10 +178,10 @@ fn whoever_follows_hears_the_plan_the_waves_and_what_holds_a_pod() {
     rig.apply(rig.pod("other", "worker-1"));
     let mut drain = rig.start(&asks("drain", &["--pod-selector", "app!=other"]));
     let lines = [
-        "plan     1 pod to leave in 1 wave, 1 to stay",
+        "plan     1 pod to evict in 1 wave, 1 to keep",
         "         wave 1 all: shop/db",
         "         stays: shop/other (",
-        "wave     1 of 1, all: 1 pod to leave",
+        "wave     1 of 1, all: 1 pod to evict",
         "waits    shop/db: disruption budget keep-db does not allow it",
     ];
     for line in lines {
@@ -301,7 +302,10 @@ fn ctrl_c_leaves_the_drain_to_the_driver_and_cancel_takes_it_back() {
         // A second drain is not begun beside it.
         let run = rig.run(&asks("drain", &[]));
         assert_eq!(run.code, Some(5), "{run:#?}");
-        assert!(run.stderr.contains("which another process does"), "{run:#?}");
+        assert!(
+            run.stderr.contains("another process works on node worker-1"),
+            "{run:#?}"
+        );
         let run = rig.run(&asks("cancel", &[]));
         assert_eq!(run.code, Some(0), "{run:#?}");
         assert!(
@@ -418,7 +422,7 @@ fn any_node_that_has_ended_makes_place_for_the_next_one_that_is_handed_over() {
     until("the last one is given up beside the first one", || {
         let lines = drain.stdout();
         let mut lines = lines.lines().filter(|line| line.starts_with("worker-3 "));
-        lines.any(|line| line.contains("nobody has taken it up within 1s"))
+        lines.any(|line| line.contains("not claimed within 1s"))
     });
     assert!(rig.is_cordoned("worker-1"));
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
@@ -436,7 +440,7 @@ fn where_nobody_takes_it_up_nothing_stays_behind() {
     rig.apply(rig.pod("web", "worker-1"));
     let run = rig.run(&asks("drain", &["--claim-timeout", "1s"]));
     assert_eq!(run.code, Some(5), "{run:#?}");
-    for words in ["nobody has taken it up within 1s", "--local", "nothing was begun"] {
+    for words in ["not claimed within 1s", "--local", "nothing was begun"] {
         assert!(run.stdout.contains(words), "{words}: {run:#?}");
     }
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));

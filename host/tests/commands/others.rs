@@ -61,7 +61,8 @@ fn a_driver_is_asked_for_its_own_node_alone() {
     let run = rig.run(&both);
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
-        run.stderr.contains("offers nothing for node worker-2"),
+        run.stderr
+            .contains("publishes no drain transition for node worker-2"),
         "{run:#?}"
     );
     assert_eq!(rig.pods(), ["web"]);
@@ -99,8 +100,8 @@ fn nothing_is_handed_over_beside_another_drain() {
     let run = rig.run(&asks("drain", &[]));
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
-        run.stderr
-            .contains("command drain-worker-1, which another process does"),
+        run.stderr.contains("another process works on node worker-1: ")
+            && run.stderr.contains(", for command drain-worker-1; "),
         "{run:#?}"
     );
     assert!(rig.objects(EVENTS).is_empty(), "{run:#?}");

@@ -45,12 +45,7 @@ const WAITED: &str =
     "the deadline passed while policy slurm waited for job 21 (on slurm-worker-3); no pod was asked to leave";
 
 fn is_quiet(status: &str) {
-    for words in [
-        "is not through",
-        "Ctrl-C",
-        "scupper cancel",
-        "to give the drain up",
-    ] {
+    for words in [", running for", "Ctrl-C", "scupper cancel", "to cancel the drain"] {
         assert!(!status.contains(words), "{words}: {status}");
     }
 }

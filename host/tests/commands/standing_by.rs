@@ -159,7 +159,7 @@ fn what_was_ordered_before_the_lease_was_lost_counts_when_it_is_had_again() {
     until("it knows", || {
         drain
             .stderr()
-            .contains("no pod is asked to leave until it is ours again")
+            .contains("could not be renewed: no pod is asked to leave until it is")
     });
     rig.api.clear_faults();
     rig.api.store().delete(LEASES, "scupper", "worker-1").unwrap();
@@ -185,7 +185,7 @@ fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
     until("the first one knows", || {
         first
             .stderr()
-            .contains("no pod is asked to leave until it is ours again")
+            .contains("could not be renewed: no pod is asked to leave until it is")
     });
     rig.api
         .store()

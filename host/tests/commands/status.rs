@@ -25,7 +25,7 @@ fn a_drain_that_is_held_up_says_what_holds_each_pod() {
     );
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.says("waits    shop/db");
-    drain.says("it should have ended; finalizers: example.com/hold");
+    drain.says("still terminating after its grace period; finalizers: example.com/hold");
     tells_what_holds(&status(&rig));
     assert_eq!(status(&rig)["lease"]["state"], "held");
     let told = told_by_the_driver(&rig);
@@ -47,8 +47,8 @@ fn a_drain_that_is_held_up_says_what_holds_each_pod() {
         "{people:#?}"
     );
     for words in [
-        "nobody is at it any more: ",
-        "has ended; what follows",
+        "abandoned: ",
+        "has ended; showing the API server's state",
         "next: scupper drain worker-1 --take-over",
     ] {
         assert!(people.stdout.contains(words), "{words}: {people:#?}");

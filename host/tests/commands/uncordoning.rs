@@ -11,7 +11,7 @@ fn our_own_cordon_is_lifted_and_nothing_stays_behind() {
     assert!(rig.is_cordoned("worker-1") && rig.is_cordoned("worker-2"));
     let run = rig.run(&["uncordon", "--selector", "pool=a"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
-    assert!(run.stdout.contains("our cordon is lifted"), "{run:#?}");
+    assert!(run.stdout.contains("the cordon is lifted"), "{run:#?}");
     assert!(!rig.is_cordoned("worker-1") && !rig.is_cordoned("worker-2"));
     assert_eq!(rig.mark("worker-1"), None);
 }
@@ -23,7 +23,7 @@ fn somebody_elses_cordon_is_lifted_only_by_force() {
     let run = rig.run(&["uncordon", "worker-4"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
-        run.stderr.contains("cordoned by somebody else; --force"),
+        run.stderr.contains("not cordoned by Scupper; --force"),
         "{run:#?}"
     );
     assert!(rig.is_cordoned("worker-4"));

@@ -31,7 +31,7 @@ fn what_a_driver_would_refuse_is_refused_with_its_field() {
         ),
         ("origin: \"https://a.example.com:10250\"", origin, "port 10250"),
         ("origin: \"https://a.example.com:0\"", origin, "port 0"),
-        ("origin: \"https://0x7f.1\"", origin, "write https://127.0.0.1"),
+        ("origin: \"https://0x7f.1\"", origin, "use https://127.0.0.1"),
         (
             "origin: \"https://a.example.com\", paths: [/a//b]",
             path,

@@ -136,7 +136,7 @@ fn texts_that_break_their_rule() {
         "  sha256: abc\n  grants:\n    node-annotations: [nodes, kubernetes.io/]\n    events: [nodes]\n    http:\n    - origin: https://a.example.com/\n      methods: [get, FETCH]\n      paths: [v3, /a/../b]\n      networks: [public]\n",
         &[
             "6:11: policies[0].sha256: must be a SHA-256 in hex, 64 digits, as `sha256sum FILE` prints it",
-            "8:24: policies[0].grants.node-annotations[0]: `nodes` is no prefix of annotations: that is a domain, a slash \
+            "8:24: policies[0].grants.node-annotations[0]: `nodes` is not an annotation prefix, which is a domain, a slash \
              and how names begin, such as example.com/",
             "8:31: policies[0].grants.node-annotations[1]: annotations of `kubernetes.io` steer the cluster or this \
              driver and are never granted",

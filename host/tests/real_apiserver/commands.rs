@@ -39,7 +39,7 @@ fn kubectl_scupper_drains_past_a_budget_and_gives_the_node_back() {
         &["scupper", "drain", "node-0", "--force", "--timeout=100s"],
     );
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    assert!(out(&run).contains("11 pods left in 1 wave"), "{run:?}");
+    assert!(out(&run).contains("11 pods evicted in 1 wave"), "{run:?}");
     assert_eq!(pods_on(&testbed, "node-0"), 0);
     assert_eq!(node(&testbed, "node-0")["spec"]["unschedulable"], true);
     assert_eq!(condition(&testbed, "node-0", "Drained"), "True");

@@ -94,7 +94,12 @@ async fn comes_back(installed: &Installed, name: &str, driver: &Driver) {
     for times in 1..=2 {
         for held in [false, true] {
             let cordon = json!({"spec": {"unschedulable": held}});
-            let lifted = || driver.log().matches("somebody uncordoned the node").count();
+            let lifted = || {
+                driver
+                    .log()
+                    .matches("the node was uncordoned outside Scupper")
+                    .count()
+            };
             until(
                 async || is_cordoned(installed, &node).await != held,
                 || driver.log(),

@@ -38,7 +38,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     let reason = installed.get(&path).await["metadata"]["annotations"][REASON].clone();
     assert_eq!(reason, "[S] [Scupper] drain-for-slurm");
     say(installed, &["Allocated", "Drain"]).await;
-    let holds = "slurm holds the drain in before-drain";
+    let holds = "slurm before-drain, running";
     until(async || driver.log().contains(holds), || driver.log()).await;
     assert_eq!(
         installed.pods(&format!("shop-{node}"), node).await,
@@ -55,7 +55,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
 fn last(driver: &Container) {
     let log = driver.log();
     let waves: Vec<_> = log.lines().filter(|line| line.contains("  wave  ")).collect();
-    assert!(waves.last().unwrap().contains("slurm: 2 pods to leave"), "{log}");
+    assert!(waves.last().unwrap().contains("slurm: 2 pods to evict"), "{log}");
 }
 
 /// As slurm-operator does: a condition for each state that holds, and none for the others.

@@ -146,7 +146,7 @@ pub(crate) async fn drain(bed: &Testbed) {
     let told = whole.told();
     let place = |words: &str| told.find(words).unwrap_or_else(|| panic!("{words}\n{told}"));
     assert!(
-        place("through with before-drain") < place("gone     shop/cart"),
+        place("finished before-drain") < place("gone     shop/cart"),
         "pods left before the servers had:\n{told}"
     );
     assert_eq!(nova.service(A)["status"], "disabled");

@@ -139,7 +139,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     let node = Node::start(setup, Captured::default()).await;
     let job = testbed.submit(600, &[]);
     node.begin("drain-1");
-    node.tells("slurm holds the drain in before-drain").await;
+    node.tells("slurm before-drain, running").await;
     std::fs::write(&file, "no.token.at-all").unwrap();
     let begun = Instant::now();
     node.tells("waits for a better one until").await;

@@ -77,9 +77,9 @@ async fn a_whole_drain_through_the_program_and_nothing_is_left() {
     let mut rest = out.as_str();
     for line in [
         "cordon   the node is cordoned",
-        "slurm holds the drain in before-drain: 3 jobs on slurm-worker-0, ",
+        "slurm before-drain, running: 3 jobs on slurm-worker-0, ",
         "waits for job 1: train of bob: running",
-        "slurm is through with before-drain",
+        "slurm finished before-drain",
         "evict    slurm/slurmd-0",
         "Drained in",
         "slurm-worker-0 is drained: scupper:",
@@ -107,7 +107,7 @@ async fn interrupted_it_leaves_nothing_either() {
     if left_out() {
         return;
     }
-    for moment in ["", "A real Slurm", "slurm holds the drain in before-drain"] {
+    for moment in ["", "A real Slurm", "slurm before-drain, running"] {
         let folder = folder();
         let mut child = demo(folder.path());
         until("it is there", async || {

@@ -169,7 +169,7 @@ async fn the_deadline_follows_the_event() {
     };
     assert_eq!(
         (id.as_str(), reason.as_str()),
-        ("u1", "LifecycleEvent drain-1 is over: SlaExpired")
+        ("u1", "LifecycleEvent drain-1 has ended: SlaExpired")
     );
 }
 

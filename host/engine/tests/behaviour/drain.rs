@@ -39,7 +39,7 @@ fn a_drain_tells_where_it_stands() {
          a gone, 0 left
          phase verifying
          phase finished
-         finished: every pod that was to leave is gone",
+         finished: every pod to evict is gone",
     );
 }
 

@@ -201,7 +201,7 @@ impl Policy<'_> {
             return;
         };
         if http.iter().all(|grant| grant.origin != origin) {
-            let message = format!("no request may go to {origin}: grant it under http, too");
+            let message = format!("no request may go to {origin}: also grant it under http");
             self.problems.add(node.at, way, message);
         }
     }

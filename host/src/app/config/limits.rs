@@ -46,11 +46,11 @@ pub(super) static LIMITS: Object = Object {
         time("cpu-per-step", "CPU time of one step of a hook. Default 5s."),
         time(
             "wall-per-plan",
-            "Time on the wall for one plan, and for each call while the policy is loaded. Default 5s.",
+            "Wall-clock limit for one plan, and for each call while the policy is loaded. Default 5s.",
         ),
         time(
             "wall-per-step",
-            "Time on the wall for one step of a hook, the time that its requests take included. Default 30s.",
+            "Wall-clock limit for one step of a hook, the time that its requests take included. Default 30s.",
         ),
         bytes(
             "answer",
@@ -84,7 +84,7 @@ pub(super) static LIMITS: Object = Object {
         ),
         time(
             "wall-per-request",
-            "Time on the wall for one request, from its address to the last byte of the response. Default 20s.",
+            "Wall-clock limit for one request, from its address to the last byte of the response. Default 20s.",
         ),
         bytes(
             "response",

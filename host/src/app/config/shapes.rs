@@ -171,13 +171,13 @@ static HTTP: Object = Object {
                 of: &Shape::OneOf(&["private", "loopback"]),
                 most: 2,
             },
-            "Which addresses the origin's name may have besides public ones. Addresses of metadata services and \
+            "Which addresses the origin's name may resolve to besides public ones. Addresses of metadata services and \
              link-local ones are never allowed.",
         ),
         Field::new(
             "ca",
             Shape::Text(&rules::PATH),
-            "A file of certificates (PEM) by which the origin is believed, besides those of the system.",
+            "A file of additional CA certificates (PEM) to trust for this origin.",
         ),
     ],
     one_of: &[],
@@ -193,7 +193,7 @@ static SECRET: Object = Object {
         Field::new(
             "file",
             Shape::Text(&rules::PATH),
-            "A file that holds it, read again when it changes. One line break at its end is no part of it.",
+            "A file that holds it, read again when it changes. One line break at its end is ignored.",
         ),
         Field::new(
             "secret",
@@ -211,7 +211,7 @@ static SECRET: Object = Object {
                 of: &Shape::Text(&rules::ORIGIN),
                 most: ENTRIES,
             },
-            "Where it may be sent. Each must be granted under http, too.",
+            "Where it may be sent. Each must also be granted under http.",
         ),
     ],
     one_of: &["file", "secret", "captured-from"],
@@ -235,7 +235,7 @@ static CAPTURED: Object = Object {
         Field::required(
             "origin",
             Shape::Text(&rules::ORIGIN),
-            "Whose responses. It must be granted under http, too.",
+            "Whose responses. It must also be granted under http.",
         ),
         Field::required("header", Shape::Text(&rules::HEADER), "The header's name."),
     ],
@@ -300,12 +300,12 @@ static DRAIN: Object = Object {
         Field::new(
             "force",
             Shape::Bool,
-            "Let pods without a controller leave, too. Default false.",
+            "Also evict pods without a controller. Default false.",
         ),
         Field::new(
             "delete-emptydir-data",
             Shape::Bool,
-            "Let pods with an emptyDir volume leave, too; what is in it is lost. Default true.",
+            "Also evict pods with an emptyDir volume; its contents are lost. Default true.",
         ),
         Field::new(
             "ignore-daemonsets",

@@ -6,7 +6,7 @@ use crate::cluster::{ReadError, WriteError};
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
     /// Whether there is a driver cannot be found out.
-    #[error("cannot tell whether the driver {driver} is there; --local does it from here without it")]
+    #[error("cannot tell whether driver {driver} is running; --local drains from here without it")]
     Discover {
         /// The driver.
         driver: String,
@@ -15,9 +15,7 @@ pub enum HandOverError {
         source: ReadError,
     },
     /// It is for a drain from here.
-    #[error(
-        "{flag} cannot be handed over to the driver {driver}; leave it out, or do it from here with --local"
-    )]
+    #[error("{flag} cannot be passed to driver {driver}; omit it, or drain from here with --local")]
     OwnFlag {
         /// The driver.
         driver: String,
@@ -25,13 +23,13 @@ pub enum HandOverError {
         flag: &'static str,
     },
     /// The flags could not be written down.
-    #[error("could not write the flags down")]
+    #[error("could not encode the flags")]
     Flags(#[source] serde_json::Error),
     /// The wish could not be written.
-    #[error("could not hand it over; --local does it from here without the driver")]
+    #[error("could not create the LifecycleEvent; --local drains from here without the driver")]
     Ask(#[source] WriteError),
     /// What became of the wish cannot be seen.
-    #[error("could not follow lifecycleevent {event}, which goes on")]
+    #[error("could not follow LifecycleEvent {event}, which continues")]
     Follow {
         /// The LifecycleEvent.
         event: String,
@@ -40,6 +38,6 @@ pub enum HandOverError {
         source: ReadError,
     },
     /// The wish could not be taken back.
-    #[error("could not take it back")]
+    #[error("could not withdraw the LifecycleEvent")]
     TakeBack(#[source] WriteError),
 }

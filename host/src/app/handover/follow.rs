@@ -109,7 +109,7 @@ impl<'a> Follower<'a> {
                         self.tell(&Seen::Left);
                         return Ok(End::Left);
                     }
-                    self.take_back(End::Cancelled, "nobody has taken it up yet").await?;
+                    self.take_back(End::Cancelled, "the driver has not claimed it yet").await?;
                 }
                 () = sleep_until(look) => {
                     look = Instant::now() + LOOK;
@@ -238,18 +238,18 @@ impl<'a> Follower<'a> {
             Stage::Asked if self.news.is_queued() => self.timer = Some(Instant::now() + within),
             Stage::Asked => {
                 let why = format!(
-                    "nobody has taken it up within {within:?}; is the driver {} running on {}? --local does it from here",
+                    "not claimed within {within:?}; is driver {} running on {}? --local drains from here",
                     self.hands.options.driver, self.node
                 );
                 self.take_back(End::NotTaken, &why).await?;
             }
             Stage::Taken => {
-                self.take_back(End::Deadline, "the driver does not keep to its time")
+                self.take_back(End::Deadline, "the driver exceeded the deadline")
                     .await?;
             }
             Stage::TakenBack { end, .. } => {
                 let message = format!(
-                    "LifecycleEvent {} is taken back, and somebody's finalizer still keeps it",
+                    "LifecycleEvent {} is deleted, and a finalizer still keeps it",
                     self.event.name
                 );
                 self.tell(&Seen::Ended {

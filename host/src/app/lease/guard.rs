@@ -109,7 +109,7 @@ impl<B: Begin> Guard<B> {
                 // Nothing of the drive goes on; what it was at stands on the node.
                 Went::Lost => tracing::warn!(
                     node = self.node,
-                    "the lease of the node could not be kept: no pod is asked to leave until it is ours again"
+                    "the node's Lease could not be renewed: no pod is asked to leave until it is"
                 ),
             }
         }

@@ -24,7 +24,7 @@ impl Onlooker {
             Ok(Some(lease)) => self.judge.judge(&lease, Instant::now()) == Whose::Free,
             Ok(None) => false,
             Err(error) => {
-                tracing::debug!(node, %error, "the lease of the node could not be looked at");
+                tracing::debug!(node, %error, "the node's Lease could not be looked at");
                 false
             }
         }

@@ -67,7 +67,7 @@ impl SeatWatch {
             }
             Ok(_) => Seat::Free,
             Err(error) => {
-                tracing::debug!(node, %error, "the lease of the node could not be looked at");
+                tracing::debug!(node, %error, "the node's Lease could not be looked at");
                 Seat::Unknown
             }
         }

@@ -118,17 +118,17 @@ impl Seats {
                 }
                 // Beside somebody who was seen to be at it nothing is begun, whatever the reason.
                 Err(error) if error.is_temporary() || told.is_some() => {
-                    tracing::debug!(node, %error, "the lease could not be taken yet");
+                    tracing::debug!(node, %error, "could not acquire the Lease yet");
                 }
                 Err(error) if error.is_forbidden() && self.bears(&mut forbidden_since, asked) => {
-                    tracing::debug!(node, %error, "the API server refuses the lease of the node; trying again");
+                    tracing::debug!(node, %error, "the API server refuses the node's Lease; trying again");
                 }
                 Err(error) => {
                     let remedy = self.remedy(&error);
                     tracing::warn!(
                         node,
                         %error,
-                        "going on without the lease of the node, so that another scupper there would not be noticed; {remedy}"
+                        "continuing without the node's Lease: a concurrent drain would not be noticed; {remedy}"
                     );
                     return Seat { held: None };
                 }
@@ -142,7 +142,7 @@ impl Seats {
         if since.is_none() {
             tracing::info!(
                 timeout = ?self.forbidden_timeout,
-                "the API server refuses the lease of the node: nothing is begun until it grants it or the time is over"
+                "the API server refuses the node's Lease: nothing starts until it allows it or the deadline passes"
             );
         }
         now.duration_since(*since.get_or_insert(now)) < self.forbidden_timeout
@@ -231,8 +231,8 @@ impl Seat {
         let lease = held.kept.borrow().0.clone();
         match timeout(FAREWELL, give_back(&held.cluster, lease)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the lease stays until its time is over"),
-            Err(_) => tracing::debug!("the lease could not be given back in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "could not release the Lease; it expires by itself"),
+            Err(_) => tracing::debug!("could not release the Lease in time"),
         }
     }
 }
@@ -281,11 +281,11 @@ async fn keep(cluster: Cluster, kept: watch::Sender<(Lease, Instant)>) {
                 next = asked + RENEW;
             }
             Err(error) if error.is_temporary() || error.is_forbidden() => {
-                tracing::debug!(%error, "the lease could not be renewed yet");
+                tracing::debug!(%error, "could not renew the Lease yet");
                 next = Instant::now() + RETRY;
             }
             Err(error) => {
-                tracing::warn!(%error, "the lease of the node is not ours any more");
+                tracing::warn!(%error, "another process took the node's Lease");
                 return;
             }
         }

@@ -7,7 +7,7 @@ use scupper_engine::Checkpoint;
 pub enum LocalError {
     /// Another process is at it, or died over it.
     #[error(
-        "node {node} is {phase} for {trigger} {name}, which another process does; \
+        "another process works on node {node}: {phase}, for {trigger} {name}; \
          {}",
         remedy(trigger, node)
     )]
@@ -22,7 +22,9 @@ pub enum LocalError {
         phase: String,
     },
     /// Nobody offers to do it.
-    #[error("the driver {driver} offers nothing for node {node}; --local does it from here without it")]
+    #[error(
+        "driver {driver} publishes no drain transition for node {node}; --local drains from here without it"
+    )]
     NoDriver {
         /// The node.
         node: String,
@@ -30,7 +32,7 @@ pub enum LocalError {
         driver: String,
     },
     /// Its cordon is somebody else's.
-    #[error("node {node} was cordoned by somebody else; --force lifts that cordon, too")]
+    #[error("node {node} was not cordoned by Scupper; --force also lifts that cordon")]
     ForeignCordon {
         /// The node.
         node: String,
@@ -59,7 +61,9 @@ impl LocalError {
 
 fn remedy(trigger: &str, node: &str) -> String {
     if trigger == super::TRIGGER {
-        format!("to stop it: scupper cancel {node}; where it is gone, go on in its place with --take-over")
+        format!(
+            "to stop it: scupper cancel {node}; if that process is gone, continue its drain with --take-over"
+        )
     } else {
         format!("to stop it: scupper cancel {node}")
     }

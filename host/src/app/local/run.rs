@@ -293,10 +293,10 @@ impl Begin for Opening<'_> {
     fn stands_by(&self, holder: &str) {
         let node = &self.request.node;
         if let Some(board) = &self.runner.options.board {
-            let words = format!("standing by: {holder} is at work there");
+            let words = format!("standing by: {holder} holds the node's Lease");
             board.begin(node, self.runner.options.clock.now(), &words);
         }
-        tracing::warn!("node {node}: standing by: {holder} is at work there");
+        tracing::warn!("node {node}: standing by: {holder} holds the node's Lease");
     }
 }
 

@@ -17,13 +17,13 @@ pub(super) enum Refusal {
     #[error("it is a private address; the grant would need networks: [private]")]
     Private,
     /// Clouds give out credentials there.
-    #[error("it is a metadata service, which nobody is given")]
+    #[error("it is a metadata service: metadata addresses are never allowed")]
     Metadata,
-    #[error("it is a link-local address, which nobody is given")]
+    #[error("it is a link-local address: those are never allowed")]
     LinkLocal,
     #[error("it is a multicast or broadcast address")]
     Multicast,
-    #[error("it is no address of a host")]
+    #[error("it is not the address of a host")]
     Unspecified,
     #[error("it is reserved")]
     Reserved,

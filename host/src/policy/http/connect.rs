@@ -37,13 +37,13 @@ pub(super) enum ConnectError {
     },
     #[error("{0} is the API server, which only the driver talks to")]
     Forbidden(String),
-    #[error("nobody answers at {origin} ({address}): {source}")]
+    #[error("no answer from {origin} ({address}): {source}")]
     Tcp {
         origin: String,
         address: IpAddr,
         source: io::Error,
     },
-    #[error("no TLS with {origin}: {source}")]
+    #[error("TLS with {origin} failed: {source}")]
     Tls { origin: String, source: io::Error },
 }
 

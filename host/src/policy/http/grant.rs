@@ -22,7 +22,7 @@ pub struct HttpGrant {
     pub methods: Vec<String>,
     /// How paths begin: whole segments. Empty: every path.
     pub paths: Vec<String>,
-    /// Which addresses the origin's name may have besides public ones.
+    /// Which addresses the origin's name may resolve to besides public ones.
     pub networks: Networks,
     /// The certificates (PEM) that the origin is believed by, besides those of the system.
     pub ca: Option<PathBuf>,

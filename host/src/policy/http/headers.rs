@@ -38,9 +38,9 @@ const OURS: [HeaderName; 12] = [
 /// What is wrong with a header.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum HeaderError {
-    #[error("`{0}` is no name of a header")]
+    #[error("`{0}` is not a valid header name")]
     Name(String),
-    #[error("the header `{0}` is the host's to set")]
+    #[error("only the driver sets the header `{0}`")]
     Ours(String),
     #[error("the value of the header `{0}` has other characters than printable ASCII")]
     Value(String),

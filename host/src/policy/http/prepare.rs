@@ -62,7 +62,7 @@ impl Requests {
         let Some(rule) = self.rules.covering(method, origin, path) else {
             let yaml = grant_yaml(std::slice::from_ref(method), origin, &one_line(path, SHOWN_BYTES));
             return Err(Error::NotGranted(format!(
-                "{} is not granted; if that is as it should be, the operator adds to the policy's grants: http: [{yaml}]",
+                "{} is not granted; to allow it, the operator adds to the policy's grants: http: [{yaml}]",
                 what()
             )));
         };
@@ -162,7 +162,7 @@ impl Requests {
         let rule = self.secret_rule(name)?;
         if !rule.goes_to(origin) {
             return Err(Error::NotGranted(format!(
-                "the secret `{name}` may not be sent to {origin}; the operator adds that to its origins if it is right"
+                "the secret `{name}` may not be sent to {origin}; to allow it, the operator adds that to its origins"
             )));
         }
         let read = self.reader().value(rule).await;

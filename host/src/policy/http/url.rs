@@ -20,7 +20,7 @@ const KUBELET_PORTS: [u16; 2] = [10250, 10255];
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum UrlError {
     /// It is none at all.
-    #[error("`{shown}` is no URL: {reason}")]
+    #[error("`{shown}` is not a valid URL: {reason}")]
     Syntax {
         /// Its beginning.
         shown: String,
@@ -42,7 +42,7 @@ pub enum UrlError {
     #[error("`{0}` has a fragment, which is never sent")]
     Fragment(String),
     /// It means something else than it says: `0x7f.1`, `:0443`, `a/../b`, a space.
-    #[error("`{shown}` is not written as it is sent: write {canonical}")]
+    #[error("`{shown}` is a non-canonical URL, use {canonical}")]
     Written {
         /// Its beginning.
         shown: String,

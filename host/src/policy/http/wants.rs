@@ -16,7 +16,7 @@ const SHOWN_BYTES: usize = 120;
 pub enum HttpWantError {
     /// Methods, a space and a URL: something is missing.
     #[error(
-        "`{0}` is no target of http: write methods, a space and how URLs begin, such as GET,POST https://example.com/api/"
+        "`{0}` is not an http target: write methods, a space and how URLs begin, such as GET,POST https://example.com/api/"
     )]
     Form(String),
     /// There is no such method.

@@ -40,7 +40,7 @@ pub enum SecretGrantError {
     #[error("captured-from.origin")]
     CaptureOrigin(#[source] UrlError),
     /// A captured secret's header is none.
-    #[error("captured-from.header: `{0}` is no name of a header")]
+    #[error("captured-from.header: `{0}` is not a valid header name")]
     Header(String),
     /// A Kubernetes Secret has a namespace, a name and a key.
     #[error("{0} is empty")]

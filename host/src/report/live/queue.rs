@@ -105,7 +105,7 @@ impl Shared {
                 tracing::warn!(
                     stream = self.name,
                     lines = dropped,
-                    "nobody read this output in time: lines of it were dropped"
+                    "this output was not read in time: lines of it were dropped"
                 );
             }
         }

@@ -107,7 +107,7 @@ impl Metrics {
         self.register_calls(&mut all);
         let help = "Lines that policies wrote into the log";
         all.register("policy_log_lines", help, self.log_lines.clone());
-        let help = "Lines of policies that were dropped, as they write too many";
+        let help = "Log lines of policies that the rate limit dropped";
         all.register("policy_log_lines_dropped", help, self.log_lines_dropped.clone());
         let help =
             "HTTP requests of policies by the class of the response's status; none: there was no response";
@@ -119,7 +119,7 @@ impl Metrics {
             Unit::Bytes,
             self.response_bytes.clone(),
         );
-        let help = "Kubernetes Events that policies wanted emitted, by what became of them";
+        let help = "Kubernetes Events that policies asked for, by result";
         all.register("policy_events", help, self.events.clone());
         let help =
             "Versions of policies that were activated, rejected or rolled back, by the step that failed";
@@ -130,48 +130,48 @@ impl Metrics {
     }
 
     fn register_drains(&self, all: &mut Registry) {
-        let help = "Drains and uncordons that are over, by how they ended";
+        let help = "Drains and uncordons that have ended, by outcome";
         all.register("drains", help, self.drains.clone());
         let help = "Time from the beginning to the end of a drain or uncordon";
         all.register_with_unit("drain_duration", help, Unit::Seconds, self.drain_seconds.clone());
-        let help = "Pods that left in drains";
+        let help = "Pods evicted in drains";
         all.register("drain_pods_gone", help, self.pods_gone.clone());
-        let help = "Evictions and deletions of pods asked for, each try counted at the end of its drain";
+        let help = "Evictions and deletions of pods requested, each try counted when its drain ends";
         all.register("eviction_requests", help, self.eviction_requests.clone());
-        let help = "Of those, the ones that a disruption budget refused";
+        let help = "Evictions and deletions of pods that a disruption budget refused";
         all.register("budget_refusals", help, self.budget_refusals.clone());
-        let help = "Time for which hooks of policies held drains up that are over";
+        let help = "Time for which hooks of policies held up drains that have ended";
         all.register_with_unit("drain_hook_wait", help, Unit::Seconds, self.hook_wait.clone());
-        let help = "Time for which disruption budgets held drains up that are over";
+        let help = "Time for which disruption budgets held up drains that have ended";
         all.register_with_unit("drain_budget_wait", help, Unit::Seconds, self.budget_wait.clone());
         let help = "Requests to the API server by the status of their answer; none: there was no answer";
         all.register("api_requests", help, self.api_requests.clone());
-        let help = "Spans of drains that no collector took: it was away, refused them, or too many waited";
+        let help = "Spans of drains that could not be exported: the collector was away or refused them, or too many were queued";
         all.register("trace_spans_dropped", help, self.trace_spans_dropped.clone());
     }
 
     fn register_drain_under_way(&self, all: &mut Registry) {
         let help = "Whether a drain or an uncordon is under way on this node";
         all.register("drain_in_progress", help, self.in_progress.clone());
-        let help = "Where the drain stands that is under way";
+        let help = "Phase of the current drain";
         all.register("drain_phase", help, self.phase.clone());
-        let help = "When the drain began that is under way; 0 where none is";
+        let help = "When the current drain began; 0: there is none";
         all.register_with_unit(
             "drain_started_timestamp",
             help,
             Unit::Seconds,
             self.started.clone(),
         );
-        let help = "When the drain must have ended that is under way; 0 where there is no deadline";
+        let help = "Deadline of the current drain; 0: there is none";
         all.register_with_unit(
             "drain_deadline_timestamp",
             help,
             Unit::Seconds,
             self.deadline.clone(),
         );
-        let help = "Pods that are still to leave in the drain that is under way, by what they wait for";
+        let help = "Pods still to be evicted in the current drain, by what they wait for";
         all.register("drain_pods_remaining", help, self.pods_remaining.clone());
-        let help = "Since when hooks of a policy have held up the drain that is under way";
+        let help = "Since when hooks of a policy have held up the current drain";
         all.register_with_unit(
             "hook_waiting_since_timestamp",
             help,
@@ -183,7 +183,7 @@ impl Metrics {
     fn register_calls(&self, all: &mut Registry) {
         let help = "Calls of policies by exported function and by how they ended";
         all.register("policy_calls", help, self.calls.clone());
-        let help = "Time on the wall of calls of policies";
+        let help = "Wall-clock time of calls of policies";
         all.register_with_unit(
             "policy_call_duration",
             help,

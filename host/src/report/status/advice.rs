@@ -14,12 +14,12 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
                 format!(" {budget}")
             };
             format!(
-                "kubectl -n {namespace} describe pdb{budget}    # it lets a pod go once another one is ready elsewhere: \
-                 add a replica, or mend what is not ready"
+                "kubectl -n {namespace} describe pdb{budget}    # it allows an eviction once another pod is ready elsewhere: \
+                 add a replica, or fix what is not ready"
             )
         }
         Reason::BudgetNotObserved { .. } => format!(
-            "kubectl -n {namespace} get pdb    # nobody has counted its pods yet: is kube-controller-manager at work?"
+            "kubectl -n {namespace} get pdb    # its status is out of date: is kube-controller-manager running?"
         ),
         Reason::MoreThanOneBudget { .. } => {
             format!("kubectl -n {namespace} get pdb    # leave only one that selects the pod")
@@ -28,28 +28,30 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
             "kubectl -n {namespace} describe pod {name}    # its node has not reported its end: look at the kubelet of {node}"
         ),
         Reason::TerminatingPastGrace { .. } => format!(
-            "kubectl -n {namespace} describe pod {name}    # whoever owns the finalizer must take it off; where nobody does any more: \
+            "kubectl -n {namespace} describe pod {name}    # the finalizer's owner must remove it; if that owner is gone: \
              kubectl -n {namespace} patch pod {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
         ),
         Reason::EvictionRefused { .. } => {
             "kubectl get validatingwebhookconfigurations    # one of them refuses the eviction".to_owned()
         }
         Reason::Forbidden { .. } => {
-            format!("scupper doctor --node {node}    # which right is missing, asked as whoever drains")
+            format!(
+                "scupper doctor --node {node}    # which right is missing; use the credentials that drain"
+            )
         }
         Reason::Unreachable { .. } | Reason::Throttled { .. } => {
             "kubectl get --raw /readyz?verbose    # whether the API server is well".to_owned()
         }
-        Reason::NodeUncordoned => format!("kubectl cordon {node}    # the drain goes on then"),
+        Reason::NodeUncordoned => format!("kubectl cordon {node}    # the drain then continues"),
         Reason::NamespaceTerminating => {
-            format!("kubectl describe namespace {namespace}    # what keeps it from being deleted")
+            format!("kubectl describe namespace {namespace}    # what blocks its deletion")
         }
         Reason::KeepsComingBack { .. } => format!(
-            "kubectl -n {namespace} describe pod {name}    # scale its controller down, or take the toleration away; \
+            "kubectl -n {namespace} describe pod {name}    # scale its controller down, or remove the toleration; \
              --returning-pod-evictions says how often it is evicted"
         ),
         Reason::ArrivedDuringDrain { .. } => {
-            format!("kubectl -n {namespace} delete pod {name}    # if nobody needs it")
+            format!("kubectl -n {namespace} delete pod {name}    # if it is not needed")
         }
         Reason::AwaitingCompletion => {
             format!("kubectl -n {namespace} logs {name} --tail 20    # how far it is")
@@ -63,18 +65,18 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
 
 /// For a hook that does not come to an end.
 pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
-    const LOOK: &str = "see to what it waits for";
+    const LOOK: &str = "resolve what it waits for";
     let give_up = match (drain.phase, drain.trigger.as_str()) {
-        (Phase::RollingBack, _) => return format!("{LOOK}; the drain is being given up already"),
+        (Phase::RollingBack, _) => return format!("{LOOK}; the drain is already being undone"),
         // Nothing leaves any more, and there is nothing to take back.
         (Phase::Uncordoning, _) => return LOOK.to_owned(),
         (_, "command") => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
         (_, "cordon") => {
-            format!("scupper cancel {node}    # kubectl uncordon {node} does, too, and lifts the cordon")
+            format!("scupper cancel {node}    # kubectl uncordon {node} also does, and lifts the cordon")
         }
         _ => format!("scupper cancel {node}"),
     };
-    format!("{LOOK}; to give the drain up: {give_up}")
+    format!("{LOOK}; to cancel the drain: {give_up}")
 }
 
 /// For a node that was uncordoned without its policies.
@@ -90,13 +92,13 @@ pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
 pub(super) fn of_nobody(drain: &Checkpoint, node: &str) -> String {
     match (drain.trigger.as_str(), drain.phase) {
         ("command", Phase::Uncordoning) => {
-            format!("scupper uncordon {node} --take-over    # goes on with it")
+            format!("scupper uncordon {node} --take-over    # continues it")
         }
         ("command", _) => {
-            format!("scupper drain {node} --take-over    # goes on with it; Ctrl-C then takes it back")
+            format!("scupper drain {node} --take-over    # continues it; Ctrl-C then cancels it")
         }
         _ => format!(
-            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver there? it goes on when it runs"
+            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it continues the drain when it starts"
         ),
     }
 }
@@ -110,10 +112,10 @@ mod tests {
     fn a_drain_is_given_up_where_it_is_driven() {
         let hook = |trigger, phase| of_hook(&mark(trigger, phase), "worker-1");
         assert!(
-            hook("LifecycleEvent", Phase::Holding).ends_with("to give the drain up: scupper cancel worker-1")
+            hook("LifecycleEvent", Phase::Holding).ends_with("to cancel the drain: scupper cancel worker-1")
         );
         assert!(hook("cordon", Phase::Holding).ends_with(
-            "scupper cancel worker-1    # kubectl uncordon worker-1 does, too, and lifts the cordon"
+            "scupper cancel worker-1    # kubectl uncordon worker-1 also does, and lifts the cordon"
         ));
         let command = hook("command", Phase::Holding);
         assert!(

@@ -127,7 +127,7 @@ pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         .map(|what| format!("    not shown: {}", one_line(what)))
         .collect();
     if let Some(view) = status.fresh(now).filter(|view| view.more > 0) {
-        lines.push(format!("    the driver has not told of {} more", view.more));
+        lines.push(format!("    {} more are not in the driver's status", view.more));
     }
     lines
 }
@@ -203,7 +203,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     for hook in mark.hooks.iter().filter(|_| !status.is_over()) {
         let of = subject(status, &hook.subject);
         lines.push(format!(
-            "  hook       {} is not through with {}{of}, for {} now",
+            "  hook       {} {}{of}, running for {}",
             hook.policy,
             hook.phase,
             now.since(hook.started)
@@ -220,22 +220,20 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
         (_, None) if status.is_over() => return None,
         (_, None) if status.seat.is_left() => {
             let gone = status.seat.words(now).unwrap_or_default();
-            return Some(format!(
-                "  driver     {gone}; what follows is what the API server shows"
-            ));
+            return Some(format!("  driver     {gone}; showing the API server's state"));
         }
         (Some(stale), None) => {
             let ago = now.since(stale.at);
             return Some(format!(
-                "  driver     has told nothing for {ago}, so it may be gone; what follows is what the API server shows"
+                "  driver     no status for {ago}, so it may be abandoned; showing the API server's state"
             ));
         }
         (None, None) => {
-            let silent = "has told of nothing that holds it up".to_owned();
-            let words = status.seat.words(now).unwrap_or(silent);
-            return Some(format!(
-                "  driver     {words}; what follows is what the API server shows"
-            ));
+            let words = match status.seat.words(now) {
+                Some(words) => format!("{words};"),
+                None => "no status published,".to_owned(),
+            };
+            return Some(format!("  driver     {words} showing the API server's state"));
         }
     };
     let ago = now.since(view.at);
@@ -244,10 +242,10 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     let wave = wave.unwrap_or_default();
     Some(match &view.ended {
         Some(ended) => format!(
-            "  ended      {ago} ago, {}; why each pod is here is as it was then",
+            "  ended      {ago} ago, {}; the pods' reasons are from that moment",
             one_line(ended)
         ),
-        None => format!("  driver     told what follows {ago} ago{wave}"),
+        None => format!("  driver     status from {ago} ago{wave}"),
     })
 }
 
@@ -265,7 +263,7 @@ fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
             at.since(since)
         ),
         None => format!(
-            "  hook       {policy} is not through with {phase}{of}, for {} now: {progress}",
+            "  hook       {policy} {phase}{of}, running for {}: {progress}",
             now.since(since)
         ),
     }];
@@ -334,7 +332,7 @@ pub(super) fn cordon(node: &Node) -> &'static str {
 fn cordon_words(node: &Node) -> &'static str {
     match cordon(node) {
         "ours" => "cordoned by Scupper",
-        "others" => "cordoned by somebody else",
+        "others" => "cordoned, not by Scupper",
         _ => "takes pods",
     }
 }
@@ -348,8 +346,14 @@ pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
 /// A reason with the facts that change while one waits.
 pub(in crate::report) fn told(reason: &Reason, now: Time) -> String {
     match reason {
-        Reason::Terminating { until } => format!("{reason}, {} of its grace left", until.since(now)),
-        Reason::TerminatingPastGrace { since, .. } => format!("{reason}, for {} now", now.since(*since)),
+        Reason::Terminating { until } => format!("{reason}, {} of its grace period left", until.since(now)),
+        Reason::TerminatingPastGrace { since, finalizers } => {
+            let mut words = format!("still terminating {} after its grace period", now.since(*since));
+            if !finalizers.is_empty() {
+                words.push_str(&format!("; finalizers: {finalizers}"));
+            }
+            words
+        }
         _ => reason.to_string(),
     }
 }

@@ -53,13 +53,13 @@ impl Seat {
     pub(super) fn words(&self, now: Time) -> Option<String> {
         match self {
             Self::Unknown | Self::Held { .. } => None,
-            Self::Free => Some("holds no lease of this node, so it may be gone".to_owned()),
+            Self::Free => Some("no process holds the node's Lease, so it may be abandoned".to_owned()),
             Self::Left { by, silent_since } => {
                 let why = match silent_since {
                     None => "has ended".to_owned(),
-                    Some(since) => format!("has not renewed the lease of the node for {}", now.since(*since)),
+                    Some(since) => format!("stopped renewing the node's Lease {} ago", now.since(*since)),
                 };
-                Some(format!("nobody is at it any more: {} {why}", one_line(by)))
+                Some(format!("abandoned: {} {why}", one_line(by)))
             }
         }
     }

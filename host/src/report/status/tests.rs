@@ -138,7 +138,7 @@ fn people_read_what_to_do() {
     let expected = [
         "node worker-1: cordoned by Scupper",
         "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
-        "  driver     has told of nothing that holds it up; what follows is what the API server shows",
+        "  driver     no status published, showing the API server's state",
         "  event      drain-worker-1: InProgress, transition drain.slm.k8s.io, overdue by 10s",
         "  6 pods here:",
         "    shop/calm   -",
@@ -146,8 +146,8 @@ fn people_read_what_to_do() {
         "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
         "    budget shop/db blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
         "    shop/db     BudgetNotObserved     its disruption budget is not up to date: db is still being processed",
-        "    shop/slow   Terminating           it is ending, 20s of its grace left",
-        "    shop/stuck  TerminatingPastGrace  it should have ended; finalizers: example.com/hold, for 1m40s now",
+        "    shop/slow   Terminating           terminating, 20s of its grace period left",
+        "    shop/stuck  TerminatingPastGrace  still terminating 1m40s after its grace period; finalizers: example.com/hold",
         "    shop/twice  MoreThanOneBudget     two disruption budgets select it: one and two",
     ];
     let (next, facts): (Vec<_>, Vec<_>) = lines
@@ -213,7 +213,11 @@ fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
     let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
     status.node = fixture::node(mark(Phase::Evicting, vec![hook]));
     let lines = status_lines(&status, NOW);
-    assert!(lines[3].contains("of shop/db, for 1m00s now: "), "{}", lines[3]);
+    assert!(
+        lines[3].contains("of shop/db, running for 1m00s: "),
+        "{}",
+        lines[3]
+    );
     let json = status_to_json(&status, NOW);
     assert_eq!(json["drain"]["hooks"][0]["since"], 940_000);
 }
@@ -234,10 +238,10 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     assert_eq!(named(&status), held);
     let lines = status_lines(&status, NOW);
     let expected = [
-        "  driver     told what follows 4s ago; wave 2 of 3, late",
-        "  hook       slurm is not through with before-evict of shop/db, for 30s now: 0 of 1 Slurm nodes drained",
+        "  driver     status from 4s ago; wave 2 of 3, late",
+        "  hook       slurm before-evict of shop/db, running for 30s: 0 of 1 Slurm nodes drained",
         "    waits for slurm/gpu-0: allocated: jobs still run, for 1m00s",
-        "    next: see to what it waits for; to give the drain up: press Ctrl-C where it runs, or: scupper cancel worker-1",
+        "    next: resolve what it waits for; to cancel the drain: press Ctrl-C where it runs, or: scupper cancel worker-1",
     ];
     assert_eq!(lines[2..6], expected);
     let json = status_to_json(&status, NOW);
@@ -248,7 +252,7 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     let later = NOW + FRESH;
     assert!(
         status_lines(&status, later)[2]
-            .starts_with("  driver     has told nothing for 2m34s, so it may be gone")
+            .starts_with("  driver     no status for 2m34s, so it may be abandoned")
     );
     assert_eq!(
         status_to_json(&status, later)["pods"][1]["reason"],
@@ -268,9 +272,9 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
     assert_eq!(named(&status)[1], ("cart", "BudgetExhausted"));
     let lines = status_lines(&status, NOW);
     let expected = [
-        "  driver     nobody is at it any more: somebody@laptop (process 7) has not renewed the lease of the node for \
-         1m40s; what follows is what the API server shows",
-        "    next: scupper drain worker-1 --take-over    # goes on with it; Ctrl-C then takes it back",
+        "  driver     abandoned: somebody@laptop (process 7) stopped renewing the node's Lease \
+         1m40s ago; showing the API server's state",
+        "    next: scupper drain worker-1 --take-over    # continues it; Ctrl-C then cancels it",
     ];
     assert_eq!(lines[2..4], expected);
     let json = status_to_json(&status, NOW);
@@ -286,7 +290,7 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
     status.driver = None;
     let line = &status_lines(&status, NOW)[2];
     assert!(
-        line.contains("holds no lease of this node, so it may be gone"),
+        line.contains("no process holds the node's Lease, so it may be abandoned"),
         "{line}"
     );
 }
@@ -303,7 +307,7 @@ fn what_the_driver_knew_at_the_end_stays() {
     assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
     let much_later = NOW + Duration::from_secs(86_400);
     let lines = status_lines(&status, much_later);
-    let expected = "  ended      24h00m ago, DeadlineExceeded: the deadline passed; why each pod is here is as it was then";
+    let expected = "  ended      24h00m ago, DeadlineExceeded: the deadline passed; the pods' reasons are from that moment";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
 }
 

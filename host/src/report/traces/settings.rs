@@ -258,7 +258,7 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
 
 /// A URL with what stands behind it.
 fn endpoint(text: &str, path: &str) -> Result<Uri, &'static str> {
-    let uri: Uri = text.parse().map_err(|_bad| "is no URL")?;
+    let uri: Uri = text.parse().map_err(|_bad| "is not a valid URL")?;
     let mut parts = uri.into_parts();
     match parts.scheme.as_ref().map(|scheme| scheme.as_str()) {
         Some("http" | "https") => {}
@@ -280,7 +280,7 @@ fn endpoint(text: &str, path: &str) -> Result<Uri, &'static str> {
         before => format!("{before}{path}"),
     };
     parts.path_and_query = Some(whole.parse().map_err(|_bad| "has no path that works")?);
-    Uri::from_parts(parts).map_err(|_bad| "is no URL")
+    Uri::from_parts(parts).map_err(|_bad| "is not a valid URL")
 }
 
 /// `key=value,key=value`, percent-encoded.

@@ -63,7 +63,7 @@ impl PlanView {
             count(self.leaving as usize, "pod"),
             count(self.waves.len(), "wave"),
         );
-        format!("{leaving} to leave in {waves}, {} to stay", self.staying)
+        format!("{leaving} to evict in {waves}, {} to keep", self.staying)
     }
 
     /// What stands below it: a line for each wave and for each reason to stay.

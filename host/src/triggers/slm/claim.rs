@@ -176,7 +176,7 @@ fn misdirected(identity: &Identity, event: &LifecycleEvent) -> Option<Verdict> {
             Some(Verdict::Answer(Reply::Empty, None))
         }
         over @ (ClaimStatus::Failed | ClaimStatus::SlaExpired) => {
-            error(format!("event {} is over: {}", event.name, over.as_str()))
+            error(format!("event {} has ended: {}", event.name, over.as_str()))
         }
     }
 }
@@ -247,7 +247,7 @@ fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
         Outcome::Blocked { pods } => {
             let pods: Vec<_> = pods.iter().map(ToString::to_string).collect();
             Reply::Error(format!(
-                "nothing was changed, because pods may not leave: {}",
+                "pods cannot be evicted; nothing has changed: {}",
                 pods.join("; ")
             ))
         }

@@ -248,7 +248,11 @@ impl Door {
         let id = uid.to_owned();
         if event.claim.is_terminal() {
             active.over = true;
-            let reason = format!("LifecycleEvent {} is over: {}", event.name, event.claim.as_str());
+            let reason = format!(
+                "LifecycleEvent {} has ended: {}",
+                event.name,
+                event.claim.as_str()
+            );
             self.outputs
                 .push_back(Output::Demand(Demand::Lost { id, reason }));
         } else if event.deleting {

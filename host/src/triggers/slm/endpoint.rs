@@ -143,7 +143,7 @@ fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<FromKubele
             .map(|peer| peer.uid());
         let welcome = stream.is_err() || peer == Some(0) || peer == Some(own);
         if !welcome {
-            tracing::warn!(uid = ?peer, "somebody other than root called the driver, and was turned away");
+            tracing::warn!(uid = ?peer, "rejected a call: the caller is not root");
         }
         std::future::ready(welcome)
     });

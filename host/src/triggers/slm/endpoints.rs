@@ -46,7 +46,7 @@ impl Endpoints {
         sockets::prepare_directories(options).await?;
         let found = sockets::sweep(options, &[]).await;
         for path in &found.removed {
-            tracing::info!(path = %path.display(), "removed a socket that nobody listened on");
+            tracing::info!(path = %path.display(), "removed a stale socket");
         }
         for path in &found.alive {
             tracing::warn!(path = %path.display(), "another instance of this driver is alive; it is left alone");

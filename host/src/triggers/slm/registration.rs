@@ -72,7 +72,7 @@ impl Registration {
                 tracing::warn!(
                     driver,
                     message,
-                    "the kubelet does not take this driver; it will try again"
+                    "the kubelet refuses this driver; it will try again"
                 );
             }
             Self::Silent => tracing::warn!(

@@ -117,7 +117,7 @@ async fn where_nobody_is_nothing_is_sent() {
     rig.names.silence("silent.test");
     let loaded = rig.load().await;
     for (name, wrong) in [
-        ("nobody", "unreachable: nobody answers at http://nobody.test"),
+        ("nobody", "unreachable: no answer from http://nobody.test"),
         (
             "unknown",
             "unreachable: unknown.test has no address: the resolver knows none",
@@ -245,7 +245,7 @@ async fn a_request_has_bounds_too() {
         ),
         (
             "header Host evil",
-            "invalid request: the header `host` is the host's to set",
+            "invalid request: only the driver sets the header `host`",
         ),
         (
             "header Transfer-Encoding chunked",

@@ -43,7 +43,7 @@ async fn a_wrong_grant_of_requests_says_which_field_and_what_would_be_right() {
     for (grant, told) in [
         (
             http("a.example.com"),
-            "the grant http of `a.example.com`: origin: `a.example.com` is no URL",
+            "the grant http of `a.example.com`: origin: `a.example.com` is not a valid URL",
         ),
         (
             http("https://a.example.com/v3"),
@@ -115,7 +115,7 @@ async fn a_wrong_grant_of_a_secret_says_which_field_and_what_would_be_right() {
         ),
         (
             vec![secret("x", captured(a, "X Token"), &[a])],
-            "captured-from.header: `X Token` is no name of a header",
+            "captured-from.header: `X Token` is not a valid header name",
         ),
         (
             vec![secret("x", SecretSource::File("".into()), &[a])],
@@ -163,12 +163,12 @@ async fn what_is_wanted_and_not_granted_is_told_as_the_operator_would_say_it() {
 #[tokio::test]
 async fn a_want_that_cannot_be_granted_says_why() {
     for (want, told) in [
-        ("http everything", "`everything` is no target of http"),
+        ("http everything", "`everything` is not an http target"),
         ("http GET https://a.example.com/?x", "has a query or a star"),
         ("http FETCH https://a.example.com/", "`FETCH` is none of GET"),
         (
             "http GET https://A.example.com/",
-            "is not written as it is sent: write https://a.example.com/",
+            "is a non-canonical URL, use https://a.example.com/",
         ),
         ("secret pass/word", "name: must be 1 to 63 letters"),
     ] {
@@ -219,7 +219,7 @@ async fn the_command_line_grants_requests_in_short() {
     wrong.spec.grants.push(grant("http:https://jobs.example.com"));
     let text = refused(wrong).await;
     assert!(
-        text.contains("is no target of http: write methods, a space and how URLs begin"),
+        text.contains("is not an http target: write methods, a space and how URLs begin"),
         "{text}"
     );
 }

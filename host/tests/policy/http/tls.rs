@@ -91,7 +91,7 @@ async fn nobody_else_is_believed_and_nothing_is_sent() {
             .tell(&[&format!("GET {origin}/"), "send"])
             .await;
         assert!(
-            told.starts_with(&format!("unreachable: no TLS with {origin}: ")),
+            told.starts_with(&format!("unreachable: TLS with {origin} failed: ")),
             "{told}"
         );
         assert!(told.contains("certificate"), "{told}");

@@ -58,11 +58,11 @@ fn the_plan_and_the_waves_are_told_once_each() {
     let mut news = News::default();
     let mut now = status(mark("id"), Some(view("id")));
     let expected = [
-        "plan     2 pods to leave in 2 waves, 1 to stay",
+        "plan     2 pods to evict in 2 waves, 1 to keep",
         "         wave 1 early: a",
         "         wave 2 late: b and 3 more",
         "         stays: c (ignored, kubectl)",
-        "wave     1 of 2, early: 1 pod to leave",
+        "wave     1 of 2, early: 1 pod to evict",
     ];
     assert_eq!(told(&mut news, &now), expected);
     assert_eq!(told(&mut news, &now), [""; 0]);
@@ -72,7 +72,7 @@ fn the_plan_and_the_waves_are_told_once_each() {
     assert_eq!(told(&mut news, &now), [""; 0], "heartbeats are no news");
     let wave = now.driver.as_mut().and_then(|view| view.wave.as_mut()).unwrap();
     (wave.name, wave.number) = ("late".into(), 2);
-    assert_eq!(told(&mut news, &now), ["wave     2 of 2, late: 0 pods to leave"]);
+    assert_eq!(told(&mut news, &now), ["wave     2 of 2, late: 0 pods to evict"]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
     now.wishes = vec![wish("first", "Claimed"), wish(&own, "Pending")];
     let mut begun = News::default();
     begun.begin(&event(), &now, NOW);
-    let queued = ["queued   behind LifecycleEvent first: it begins when that has ended"];
+    let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
     assert_eq!(
         told(&mut begun, &now),
         queued,
@@ -112,7 +112,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
     now.pods.clear();
     assert_eq!(told(&mut news, &now), [""; 0], "the pod left for the other one");
     now.wishes = vec![wish(&own, "Pending")];
-    let queued = ["queued   behind LifecycleEvent drain-worker-1: it begins when that has ended"];
+    let queued = ["queued   behind LifecycleEvent drain-worker-1: begins when that ends"];
     assert_eq!(told(&mut news, &now), queued);
     now.node.checkpoint = None;
     assert_eq!(told(&mut news, &now), [""; 0]);
@@ -137,10 +137,7 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
     let mut begun = mark("id");
     begun.hooks.push(hook);
     let bare = status(begun.clone(), None);
-    assert_eq!(
-        told(&mut news, &bare),
-        ["hook     slurm holds the drain in before-drain"]
-    );
+    assert_eq!(told(&mut news, &bare), ["hook     slurm before-drain, running"]);
     assert_eq!(told(&mut news, &bare), [""; 0]);
     let mut known = view("id");
     (known.plan, known.wave) = (None, None);
@@ -158,7 +155,7 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
     });
     let waiting = status(begun, Some(known.clone()));
     let expected = [
-        "hook     slurm holds the drain in before-drain: 0 of 1 drained",
+        "hook     slurm before-drain, running: 0 of 1 drained",
         "           waits for slurm/gpu-0: jobs run",
     ];
     assert_eq!(told(&mut news, &waiting), expected);
@@ -171,7 +168,7 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
     let through = status(through, Some(known));
     assert_eq!(
         told(&mut news, &through),
-        ["hook     slurm is through with before-drain"]
+        ["hook     slurm finished before-drain"]
     );
     assert_eq!(told(&mut news, &through), [""; 0]);
 }
@@ -180,7 +177,8 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
 fn a_cordon_that_somebody_lifts_is_told_once_for_each_time() {
     let mut news = News::default();
     let mut now = status(mark("id"), None);
-    let held = ["held     somebody uncordoned the node: no pod is evicted until it is cordoned again"];
+    let held =
+        ["held     the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"];
     assert_eq!(told(&mut news, &now), [""; 0]);
     for _ in 0..2 {
         now.node.unschedulable = false;

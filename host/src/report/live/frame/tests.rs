@@ -90,7 +90,7 @@ fn what_matters_most_comes_first_and_turns_are_counted() {
         &[
             "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
             "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget cart does not allow it: it needs 2 healthy ...",
-            "  shop/ends                  Terminating      it is ending, 12s of its grace left",
+            "  shop/ends                  Terminating      terminating, 12s of its grace period left",
             "  and 3 more: 2 WaveNotStarted, 1 ParallelLimit",
         ],
     );

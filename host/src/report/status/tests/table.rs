@@ -27,10 +27,10 @@ fn what_is_stuck_comes_first_where_there_is_not() {
     let expected = [
         "node worker-1: cordoned by Scupper",
         "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
-        "  driver     has told of nothing that holds it up; what follows is what the API server shows",
+        "  driver     no status published, showing the API server's state",
         "  6 pods here:",
         "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
-        "      next: kubectl -n shop describe pdb cart    # it lets a pod go once another one is ready elsewhere: add a replica, or mend what is not ready",
+        "      next: kubectl -n shop describe pdb cart    # it allows an eviction once another pod is ready elsewhere: add a replica, or fix what is not ready",
         "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
         "    and 5 more",
     ];

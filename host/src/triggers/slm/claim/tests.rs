@@ -175,7 +175,7 @@ fn every_other_end_is_an_error_that_says_everything() {
     let words = [
         "default/a: has no controller [kubectl]",
         "default/b: has local storage [careful]",
-        "nothing was changed",
+        "nothing has changed",
     ];
     refused(&call(END), Some(&event()), Progress::Ended(&blocked), &words);
     let policy = Outcome::PolicyFailed {
@@ -275,7 +275,7 @@ fn an_event_that_is_over_begins_nothing() {
             &call(Method::Start),
             Some(&over),
             Progress::Fresh,
-            &["over", claim.as_str()],
+            &["has ended", claim.as_str()],
         );
     }
 }

@@ -35,7 +35,7 @@ impl Door {
             Some(ClaimStatus::Claimed) if !resume.finished => self.begin(uid, resume.intent),
             Some(ClaimStatus::Claimed) => {}
             Some(claim) if claim.is_terminal() => {
-                let reason = format!("LifecycleEvent {} is over: {}", resume.name, claim.as_str());
+                let reason = format!("LifecycleEvent {} has ended: {}", resume.name, claim.as_str());
                 self.lose(resume, reason);
             }
             // Nobody can have begun before the claim: our watch is behind, and will show it.

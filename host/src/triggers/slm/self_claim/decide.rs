@@ -153,7 +153,7 @@ impl Own {
         } else if seen.event.deleting && seen.finalizers.is_empty() {
             Move::Gone
         } else if seen.event.deleting {
-            Move::Leave("it is over, and a finalizer that is not ours keeps it".to_owned())
+            Move::Leave("it has ended, and a finalizer that is not ours keeps it".to_owned())
         } else {
             Move::Do(Action::Remove(seen.clone()))
         }
