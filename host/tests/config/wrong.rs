@@ -191,12 +191,12 @@ fn secrets_that_go_nowhere_or_come_from_nowhere() {
         "  grants:\n    http: [{origin: \"https://a.example.com\"}]\n    secrets:\n    - name: x\n      origins: [\"https://b.example.com\"]\n    - name: x\n      file: f\n      captured-from: {origin: \"https://c.example.com\", header: \"a b\"}\n      origins: [\"https://A.example.com:443\"]\n",
         &[
             "9:7: policies[0].grants.secrets[0]: one of file, secret or captured-from is missing",
-            "10:17: policies[0].grants.secrets[0].origins[0]: no request may go to https://b.example.com: grant it under \
-             http, too",
+            "10:17: policies[0].grants.secrets[0].origins[0]: no request may go to https://b.example.com: also grant \
+             it under http",
             "11:7: policies[0].grants.secrets[1]: only one of file, secret or captured-from may be given",
             "11:13: policies[0].grants.secrets[1].name: another secret of this policy has this name",
-            "13:31: policies[0].grants.secrets[1].captured-from.origin: no request may go to https://c.example.com: grant \
-             it under http, too",
+            "13:31: policies[0].grants.secrets[1].captured-from.origin: no request may go to https://c.example.com: also \
+             grant it under http",
             "13:64: policies[0].grants.secrets[1].captured-from.header: must be the name of an HTTP header, such as \
              X-Subject-Token",
         ],

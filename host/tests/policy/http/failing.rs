@@ -249,21 +249,24 @@ async fn a_request_has_bounds_too() {
         ),
         (
             "header Transfer-Encoding chunked",
-            "invalid request: the header `transfer-encoding` is",
+            "invalid request: only the driver sets the header `transfer-encoding`",
         ),
         (
             "header Content-Length 3",
-            "invalid request: the header `content-length` is",
+            "invalid request: only the driver sets the header `content-length`",
         ),
         (
             "header Connection upgrade",
-            "invalid request: the header `connection` is",
+            "invalid request: only the driver sets the header `connection`",
         ),
         (
             "header Proxy-Authorization x",
-            "invalid request: the header `proxy-authorization` is",
+            "invalid request: only the driver sets the header `proxy-authorization`",
         ),
-        ("header Range bytes=0-1", "invalid request: the header `range` is"),
+        (
+            "header Range bytes=0-1",
+            "invalid request: only the driver sets the header `range`",
+        ),
     ] {
         let told = loaded.tell(&[&post, line, "send"]).await;
         assert!(

@@ -117,7 +117,7 @@ async fn certificates_can_be_exchanged_while_the_policy_runs() {
     let loaded = rig(&origin, Some(ca.clone())).load().await;
     let get = format!("GET {origin}/");
     let told = loaded.tell(&[&get, "send"]).await;
-    assert!(told.starts_with("unreachable: no TLS"), "{told}");
+    assert!(told.starts_with("unreachable: TLS with https://"), "{told}");
     std::fs::write(&ca, format!("{}{}", old.pem, new.pem)).unwrap();
     assert_eq!(loaded.tell(&[&get, "send"]).await, "200 [] [] whispered");
     std::fs::remove_file(&ca).unwrap();
