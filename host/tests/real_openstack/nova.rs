@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::limit::LIMIT;
 
 pub(crate) struct Nova {
     url: String,
@@ -149,10 +150,7 @@ impl Nova {
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(60),
-                "not within a minute: {what}"
-            );
+            assert!(begun.elapsed() < LIMIT, "not in time: {what}");
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }

@@ -146,7 +146,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     assert_eq!(node.ends("drain-1").await, "Failed", "{}", node.told());
     // The drain has three minutes, and an undo fifteen seconds.
     assert!(
-        begun.elapsed() < Duration::from_secs(60),
+        begun.elapsed() < Duration::from_secs(150),
         "{:?}\n{}",
         begun.elapsed(),
         node.told()
@@ -183,7 +183,7 @@ async fn in_the_driver_a_bad_token_fails_the_event_at_once_and_nothing_is_change
     assert_eq!(node.drain("drain-1").await, "Failed", "{}", node.told());
     // The drain has three minutes, and an undo fifteen seconds.
     assert!(
-        begun.elapsed() < Duration::from_secs(60),
+        begun.elapsed() < Duration::from_secs(150),
         "{:?}\n{}",
         begun.elapsed(),
         node.told()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::testbed::{SCRIPT, left_out, until};
+use crate::testbed::{LIMIT, SCRIPT, left_out, until};
 
 /// Starts `scupper demo` on a real Slurm; whatever it leaves behind is in this folder.
 fn demo(folder: &Path) -> Child {
@@ -35,7 +35,7 @@ async fn ends(child: &mut Child, folder: &Path) -> bool {
         if let Some(status) = child.try_wait().unwrap() {
             return status.success();
         }
-        if begun.elapsed() > Duration::from_secs(90) {
+        if begun.elapsed() > LIMIT {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("it does not end: {}{}", read(folder, "out"), read(folder, "err"));
