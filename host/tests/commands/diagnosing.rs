@@ -284,7 +284,12 @@ fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     });
     // What the driver would publish later is not needed for it.
     agent.driver.signal(Signal::STOP);
-    drain.says("waits    shop/held: still terminating after its grace period; finalizers: example.com/hold");
+    until("the follower names the pod and for how long it is late", || {
+        drain.stdout().lines().any(|line| {
+            line.contains("waits    shop/held: still terminating ")
+                && line.ends_with("s after its grace period; finalizers: example.com/hold")
+        })
+    });
     drain.signal(Signal::INT);
     assert_eq!(drain.ended().code, Some(9));
 }

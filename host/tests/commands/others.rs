@@ -115,7 +115,7 @@ fn nothing_is_handed_over_beside_another_drain() {
     let run = rig.run(&asks("drain", &[]));
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
-        run.stderr.contains("claimed for LifecycleEvent theirs"),
+        run.stderr.contains("claimed, for LifecycleEvent theirs"),
         "{run:#?}"
     );
     assert_eq!(rig.objects(EVENTS).len(), 1);
