@@ -207,10 +207,10 @@ pub(crate) async fn is_drained(installed: &Installed, driver: &Container, wish: 
             && installed.pods(&of, node).await == 0
     };
     until(over, || format!("{node} is not drained:\n{}", driver.log())).await;
-    // The example's cloud is not there, which the check of openstack.wasm reports.
-    let no_cloud = "policy openstack: check of Keystone: Keystone: unreachable: cloud.example.com";
+    // The example's cloud is not there at first, and then has one compute host: openstack.wasm's check reports both.
+    let check = "policy openstack: check of ";
     let log = driver.log();
-    for line in log.lines().filter(|line| !line.contains(no_cloud)) {
+    for line in log.lines().filter(|line| !line.contains(check)) {
         for complaint in ["cannot ", "the lease of", "ERROR"] {
             assert!(!line.contains(complaint), "{complaint}: {log}");
         }
