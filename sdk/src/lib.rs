@@ -52,6 +52,7 @@ pub mod http;
 pub mod json;
 pub mod log;
 mod objects;
+mod on_failure;
 mod outcome;
 mod policy;
 pub mod retry;
@@ -77,6 +78,7 @@ pub use bindings::surroundings::exports::scupper::drain::surroundings::{Finding,
 pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
+pub use on_failure::OnFailure;
 pub use policy::{Hooks, Planner, Policy, Surroundings};
 pub use words::count;
 

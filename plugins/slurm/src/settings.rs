@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Pod, Problem, config};
+use scupper_sdk::{OnFailure, Pod, Problem, config};
 
 use crate::slurmrestd::settings::{KEYS as SLURMRESTD, Slurmrestd};
 
@@ -58,28 +58,6 @@ pub(crate) enum Unmatched {
     Refuse,
     /// They are pods like any other.
     Ignore,
-}
-
-/// What becomes of what the drain changed in Slurm when it ends without being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    /// What becomes of the cordon.
-    Follow,
-    /// It is undone.
-    Undo,
-    /// It stays, and the uncordon undoes it.
-    Keep,
-}
-
-impl OnFailure {
-    /// `held`: the cordon stays.
-    pub(crate) const fn undoes(self, held: bool) -> bool {
-        match self {
-            Self::Follow => !held,
-            Self::Undo => true,
-            Self::Keep => false,
-        }
-    }
 }
 
 impl Settings {

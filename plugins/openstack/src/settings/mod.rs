@@ -6,7 +6,7 @@ mod reading;
 
 use std::time::Duration;
 
-use scupper_sdk::{Pod, Problem, config};
+use scupper_sdk::{OnFailure, Pod, Problem, config};
 
 use crate::keystone::{Credential, Interface};
 use crate::nova::Mapping;
@@ -75,36 +75,9 @@ pub(crate) struct Settings {
     labels: Vec<(String, String)>,
 }
 
-/// What becomes of nova-compute when the drain ends without being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    /// What becomes of the cordon.
-    Follow,
-    /// It is enabled.
-    Undo,
-    /// It stays disabled, and the uncordon enables it.
-    Keep,
-}
-
-impl OnFailure {
-    /// `held`: the cordon stays.
-    pub(crate) const fn undoes(self, held: bool) -> bool {
-        match self {
-            Self::Follow => !held,
-            Self::Undo => true,
-            Self::Keep => false,
-        }
-    }
-}
-
 fn on_failure(reader: &mut Reader) -> OnFailure {
     if reader.text("rollback").is_none() {
-        let choices = [
-            ("follow", OnFailure::Follow),
-            ("undo", OnFailure::Undo),
-            ("keep", OnFailure::Keep),
-        ];
-        return reader.choice("on-failure", &choices);
+        return reader.choice("on-failure", &OnFailure::CHOICES);
     }
     if reader.text("on-failure").is_some() {
         reader.problem("rollback", "`on-failure` has taken its place: leave it out");
