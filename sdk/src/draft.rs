@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Decision, Plan, Pod, Verdict, Wave, outcome::milliseconds, unseen::is_unseen};
+use crate::{Decision, Plan, Pod, Verdict, Wave, invisible::is_invisible, outcome::milliseconds};
 
 /// How much of a reason the host takes.
 const REASON_BYTES: usize = 256;
@@ -255,7 +255,10 @@ impl WaveLimits<'_> {
 }
 
 fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect();
+    let mut line: String = text
+        .chars()
+        .map(|c| if is_invisible(c) { ' ' } else { c })
+        .collect();
     let end = (0..=REASON_BYTES.min(line.len()))
         .rev()
         .find(|at| line.is_char_boundary(*at))

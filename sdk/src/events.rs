@@ -8,7 +8,7 @@
 //! # fn phases() -> Vec<Phase> { vec![Phase::BeforeDrain] }
 //! fn step(call: &Call) -> Outcome {
 //!     let note = format!("{} waits for nobody", call.drain.name);
-//!     match events::warn_of_node("NobodyHeld", &note) {
+//!     match events::warn_for_node("NobodyHeld", &note) {
 //!         Ok(()) => Outcome::Done,
 //!         Err(error) => Outcome::failed(error.to_string()).into(),
 //!     }
@@ -25,7 +25,7 @@ use crate::{
     Pod,
     bindings::imports::scupper::drain::events::{self as generated, Kind, Regarding},
     host,
-    unseen::is_unseen,
+    invisible::is_invisible,
 };
 
 /// What the API server takes.
@@ -50,22 +50,22 @@ pub enum Error {
 
 /// Tells something of the node: one word in CamelCase, and one line. Needs
 /// [`Grant::events_of_node`](crate::Grant::events_of_node).
-pub fn tell_of_node(reason: &str, note: &str) -> Result<(), Error> {
+pub fn emit_for_node(reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Node, Kind::Normal, reason, note)
 }
 
 /// The same, and somebody should look. Needs [`Grant::events_of_node`](crate::Grant::events_of_node).
-pub fn warn_of_node(reason: &str, note: &str) -> Result<(), Error> {
+pub fn warn_for_node(reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Node, Kind::Warning, reason, note)
 }
 
 /// Tells something of a pod. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
-pub fn tell_of_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
+pub fn emit_for_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Pod(pod.uid.clone()), Kind::Normal, reason, note)
 }
 
 /// The same, and somebody should look. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
-pub fn warn_of_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
+pub fn warn_for_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Pod(pod.uid.clone()), Kind::Warning, reason, note)
 }
 
@@ -75,7 +75,7 @@ pub fn warn_of_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
 /// assert_eq!(scupper_sdk::events::note("No valid host\nwas found."), "No valid host was found.");
 /// ```
 pub fn note(text: &str) -> String {
-    let as_written = |c| if is_unseen(c) { ' ' } else { c };
+    let as_written = |c| if is_invisible(c) { ' ' } else { c };
     let mut note: String = text.chars().map(as_written).collect();
     if note.len() > NOTE_BYTES {
         let mut end = NOTE_BYTES - ELLIPSIS.len_utf8();

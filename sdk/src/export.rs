@@ -111,12 +111,12 @@ pub mod glue {
     use crate::{Call, Description, Draft, Drain, Finding, Node, Outcome, Phase, Plan, Pod, Problem};
 
     pub fn describe<P: crate::Policy>() -> Description {
-        tell_panics();
+        log_panics();
         P::describe()
     }
 
     pub fn check_config<P: crate::Policy>() -> Vec<Problem> {
-        tell_panics();
+        log_panics();
         P::check_config()
     }
 
@@ -126,29 +126,29 @@ pub mod glue {
         pods: &[Pod],
         plan: Plan,
     ) -> Result<Plan, String> {
-        tell_panics();
+        log_panics();
         let mut draft = Draft::new(pods, plan);
         P::plan(drain, node, &mut draft)?;
         Ok(draft.finish())
     }
 
     pub fn phases<P: crate::Hooks>() -> Vec<Phase> {
-        tell_panics();
+        log_panics();
         P::phases()
     }
 
     pub fn step<P: crate::Hooks>(call: &Call) -> Outcome {
-        tell_panics();
+        log_panics();
         P::step(call)
     }
 
     pub fn check<P: crate::Surroundings>(node: Option<&Node>) -> Vec<Finding> {
-        tell_panics();
+        log_panics();
         P::check(node)
     }
 
     /// A panic in wasm is a trap without words; this puts them into the driver's log first.
-    fn tell_panics() {
+    fn log_panics() {
         #[cfg(target_family = "wasm")]
         std::panic::set_hook(Box::new(|info| crate::log::error!("{info}")));
     }

@@ -48,18 +48,18 @@ mod draft;
 pub mod events;
 mod export;
 pub mod http;
+mod invisible;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod log;
 mod objects;
 mod on_failure;
 mod outcome;
+mod plural;
 mod policy;
 pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
-mod unseen;
-mod words;
 
 /// Where the imports come from: the host, or in native tests its stand-in.
 #[cfg(target_family = "wasm")]
@@ -79,8 +79,8 @@ pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
 pub use on_failure::OnFailure;
+pub use plural::count;
 pub use policy::{Hooks, Planner, Policy, Surroundings};
-pub use words::count;
 
 /// The code in the readme is compiled and run, too.
 #[cfg(doctest)]

@@ -15,9 +15,9 @@
 //!     let retry = Retry::of(&call.state);
 //!     match Request::post("https://jobs.example.com/drain").send() {
 //!         Ok(response) if response.is_success() => Outcome::Done,
-//!         Ok(response) if response.may_pass() => retry.again(&BACKOFF, format!("status {}", response.status)),
+//!         Ok(response) if response.is_transient() => retry.again(&BACKOFF, format!("status {}", response.status)),
 //!         Ok(response) => Outcome::failed(format!("status {}", response.status)).into(),
-//!         Err(error) if error.may_pass() => retry.again(&BACKOFF, error.to_string()),
+//!         Err(error) if error.is_transient() => retry.again(&BACKOFF, error.to_string()),
 //!         Err(error) => Outcome::failed(error.to_string()).into(),
 //!     }
 //! }
@@ -142,7 +142,7 @@ impl Retry {
 impl Error {
     /// Another try may have another end. Where it is `Broken`, `Timeout` or `TooLarge`, the request may have had its
     /// effect already.
-    pub const fn may_pass(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(_) | Self::Broken(_) | Self::Timeout(_) | Self::TooMany(_) | Self::NoSecret(_)
@@ -152,7 +152,7 @@ impl Error {
 
 impl Response {
     /// Another try may have another end: 408, 425, 429, 500, 502, 503 and 504.
-    pub const fn may_pass(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
     }
 

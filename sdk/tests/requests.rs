@@ -48,7 +48,7 @@ fn send() -> Result<Response, Error> {
         .send()
 }
 
-fn told(host: &Host) -> String {
+fn send_message(host: &Host) -> String {
     match host.step::<Sender>(Phase::BeforeDrain, Subject::Node) {
         Outcome::Failed(failure) => failure.message,
         other => format!("{other:?}"),
@@ -74,10 +74,10 @@ fn a_request_is_built_field_by_field() {
 }
 
 #[test]
-fn the_stand_in_answers_and_may_fail() {
+fn the_test_server_answers_or_fails() {
     let host = Host::new();
     host.config("url", "https://jobs.example.com/v1/jobs?node=a");
-    assert_eq!(told(&host), "unreachable: nobody answers requests: `on_request`");
+    assert_eq!(send_message(&host), "unreachable: nobody answers requests: `on_request`");
     let mut calls = 0;
     host.on_request(move |request| {
         calls += 1;
@@ -86,12 +86,12 @@ fn the_stand_in_answers_and_may_fail() {
             _ => Ok(Response::new(200, request.body.clone())),
         }
     });
-    assert_eq!(told(&host), "no answer in time: 20 s");
-    assert_eq!(told(&host), "200 {}");
+    assert_eq!(send_message(&host), "no answer in time: 20 s");
+    assert_eq!(send_message(&host), "200 {}");
 }
 
 #[test]
-fn what_is_not_wanted_is_not_sent() {
+fn a_request_beyond_the_wanted_grants_is_refused() {
     let host = Host::new();
     host.on_request(|_| Ok(Response::new(200, "")));
     for url in [
@@ -101,11 +101,11 @@ fn what_is_not_wanted_is_not_sent() {
         "https://jobs.example.com.evil.example/v1/",
     ] {
         host.config("url", url);
-        assert_eq!(told(&host), format!("not granted: http POST {url}"));
+        assert_eq!(send_message(&host), format!("not granted: http POST {url}"));
     }
     host.config("url", "https://jobs.example.com/v1");
     host.config("secret", "password");
-    assert_eq!(told(&host), "not granted: secret password");
+    assert_eq!(send_message(&host), "not granted: secret password");
     let refused = host.plan::<Sender>().expect_err("planners send nothing");
     assert_eq!(refused, "not granted: only `step` may send");
 }

@@ -36,7 +36,7 @@ fn check(node: Option<Node>) -> Vec<Finding> {
         Some("spin") => guests::spin(),
         Some("touch") => {
             let annotated = cluster::annotate_node("seen.example.com/check", "");
-            let emitted = events::tell_of_node("Looked", "it looked");
+            let emitted = events::emit_for_node("Looked", "it looked");
             return vec![Finding::ok("touch", format!("{annotated:?} {emitted:?}"))];
         }
         _ => {}
@@ -91,7 +91,7 @@ fn step(call: &Call) -> Outcome {
                 .into()
         }
         _ => {
-            let told = events::warn_of_node("StaysDrained", "the node stays drained elsewhere: ticket 7");
+            let told = events::warn_for_node("StaysDrained", "the node stays drained elsewhere: ticket 7");
             told.map_or_else(
                 |error| Outcome::failed(error.to_string()).into(),
                 |()| Outcome::Done,

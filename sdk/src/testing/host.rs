@@ -3,7 +3,7 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use super::{
-    Planned, Ran,
+    HookRun, Planned,
     state::{self, State},
 };
 use crate::{
@@ -208,7 +208,7 @@ impl Host {
     ///
     /// # Panics
     /// When a step leaves more state behind than the host keeps.
-    pub fn run_hook<H: Hooks>(&self, phase: Phase, subject: Subject, max_steps: usize) -> Ran {
+    pub fn run_hook<H: Hooks>(&self, phase: Phase, subject: Subject, max_steps: usize) -> HookRun {
         let began = self.now();
         let mut outcomes = Vec::new();
         while outcomes.len() < max_steps {
@@ -225,7 +225,7 @@ impl Host {
             }
         }
         let took = Duration::from_millis(self.now().saturating_sub(began));
-        Ran { outcomes, took }
+        HookRun { outcomes, took }
     }
 
     /// What the next step of a hook would be called with. What the step before left behind is taken out of the stand-in.

@@ -24,14 +24,14 @@
 //!
 //! Each test thread has one stand-in. Making a new [`Host`] forgets what the one before was told.
 
+mod hook_run;
 mod host;
 pub(crate) mod imports;
 mod planned;
 mod pods;
-mod ran;
 mod state;
 
+pub use hook_run::HookRun;
 pub use host::Host;
 pub use planned::Planned;
 pub use pods::pod;
-pub use ran::Ran;

@@ -150,12 +150,12 @@ pub(super) fn left_alone(host: &str, left: &[String], more: usize) {
 
 fn tell(reason: &str, note: &str) -> bool {
     let note = events::note(note);
-    emitted(reason, &note, events::tell_of_node(reason, &note))
+    emitted(reason, &note, events::emit_for_node(reason, &note))
 }
 
 fn warn(reason: &str, note: &str) -> bool {
     let note = events::note(note);
-    emitted(reason, &note, events::warn_of_node(reason, &note))
+    emitted(reason, &note, events::warn_for_node(reason, &note))
 }
 
 /// The driver writes an Event into the drain's report as well. `false`: it is worth another try.

@@ -6,14 +6,14 @@ use crate::Outcome;
 
 /// The steps of one hook.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct HookRun {
     /// What each step answered.
     pub outcomes: Vec<Outcome>,
     /// How long it took, from the first step to the last.
     pub took: Duration,
 }
 
-impl Ran {
+impl HookRun {
     /// What the last step answered.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcomes.last()

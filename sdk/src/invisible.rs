@@ -2,7 +2,7 @@
 //! around it. The host escapes or refuses them.
 
 /// General category Cf, Zl or Zp, or default-ignorable, as of Unicode 16; a test compares.
-const UNSEEN: [(char, char); 25] = [
+const INVISIBLE: [(char, char); 25] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
     ('\u{600}', '\u{605}'),
@@ -31,9 +31,12 @@ const UNSEEN: [(char, char); 25] = [
 ];
 
 /// Whether it is invisible.
-pub(crate) fn is_unseen(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();
     }
-    c.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&c))
+    c.is_control()
+        || INVISIBLE
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&c))
 }

@@ -54,7 +54,7 @@ impl Hooks for Puppet {
             }
             (Some("tell"), _) => {
                 let note = config::get("note").unwrap_or_default();
-                events::tell_of_node("Told", &note).into_outcome()
+                events::emit_for_node("Told", &note).into_outcome()
             }
             (Some("remember too much"), _) => Outcome::pending("").state(vec![0; 1025]).into(),
             (Some("count"), _) => {
@@ -88,7 +88,7 @@ impl IntoOutcome for Result<(), events::Error> {
     }
 }
 
-fn told_to(what: &str) -> (Host, Outcome) {
+fn run_configured(what: &str) -> (Host, Outcome) {
     let host = Host::new();
     host.config("do", what);
     host.pods([pod("shop/cart")]);
@@ -113,8 +113,8 @@ fn a_planner_has_no_cluster() {
 }
 
 #[test]
-fn only_what_the_policy_wants_is_granted() {
-    let (host, outcome) = told_to("annotate the pod");
+fn a_policy_gets_only_the_grants_that_it_wants() {
+    let (host, outcome) = run_configured("annotate the pod");
     assert_eq!(outcome, Outcome::Done);
     assert_eq!(
         host.pod("shop/cart").unwrap().annotation("example.com/a"),
@@ -132,23 +132,23 @@ fn only_what_the_policy_wants_is_granted() {
         ("use another key", "not granted: pod-annotations example.org/a"),
         ("name a pod that is gone", "not found: pod uid-of-no-where"),
     ] {
-        let (host, outcome) = told_to(what);
+        let (host, outcome) = run_configured(what);
         assert_eq!(failure(outcome), (message.to_owned(), None));
         assert_eq!(host.node_annotation("example.com/a"), None);
     }
 }
 
 #[test]
-fn an_outage_is_worth_another_try() {
-    let (host, _) = told_to("annotate the pod");
+fn an_outage_is_retried() {
+    let (host, _) = run_configured("annotate the pod");
     host.outage(Some("no route to host"));
     let outcome = host.step::<Puppet>(Phase::BeforeDrain, Subject::Node);
     assert_eq!(failure(outcome), ("no route to host".to_owned(), Some(5_000)));
 }
 
 #[test]
-fn each_hook_gets_its_own_state_back() {
-    let (host, first) = told_to("count");
+fn each_hook_keeps_its_own_state() {
+    let (host, first) = run_configured("count");
     let progress = |outcome| match outcome {
         Outcome::Pending(pending) => pending.progress,
         other => panic!("{other:?}"),
@@ -169,13 +169,13 @@ fn each_hook_gets_its_own_state_back() {
 #[test]
 #[should_panic(expected = "1025 bytes of state, the host keeps 1024")]
 fn too_much_state_fails_the_test() {
-    told_to("remember too much");
+    run_configured("remember too much");
 }
 
 /// Evades the draft's care by breaking the plan on purpose.
-struct Vandal;
+struct InvalidWaves;
 
-impl Policy for Vandal {
+impl Policy for InvalidWaves {
     fn describe() -> Description {
         description!("Makes waves that let nobody leave")
     }
@@ -185,7 +185,7 @@ impl Policy for Vandal {
     }
 }
 
-impl Planner for Vandal {
+impl Planner for InvalidWaves {
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         draft.wave("all").max_parallel(0);
         Ok(())
@@ -194,32 +194,32 @@ impl Planner for Vandal {
 
 #[test]
 #[should_panic(expected = "wave `all` lets no pod leave")]
-fn a_plan_that_the_host_would_not_take_fails_the_test() {
+fn an_invalid_plan_fails_the_test() {
     let host = Host::new();
     host.pods([pod("shop/cart")]);
-    drop(host.plan::<Vandal>());
+    drop(host.plan::<InvalidWaves>());
 }
 
 #[test]
-fn misspelt_keys_are_told_with_the_right_ones() {
+fn a_problem_with_a_misspelt_key_lists_the_known_keys() {
     let host = Host::new();
     host.config("a", "1");
     host.config("c", "1");
     assert_eq!(
-        Vandal::check_config(),
+        InvalidWaves::check_config(),
         [Problem::new("c", "no such key; there are a, b")]
     );
 }
 
 #[test]
-fn pods_may_be_made_while_they_are_given() {
+fn pods_may_be_built_inside_the_call_that_sets_them() {
     let host = Host::new();
     host.pods((0..3).map(|number| pod(&format!("shop/cart-{number}"))));
     assert_eq!(host.draft().waves(), ["all: shop/cart-0 shop/cart-1 shop/cart-2"]);
 }
 
 #[test]
-fn a_new_host_knows_nothing_of_the_one_before() {
+fn a_new_host_starts_empty() {
     let host = Host::new();
     host.config("a", "1");
     host.annotate_node("example.com/a", "b");
@@ -234,7 +234,7 @@ fn a_new_host_knows_nothing_of_the_one_before() {
 }
 
 #[test]
-fn what_is_known_of_nodes_pods_and_conditions() {
+fn accessors_read_labels_annotations_and_conditions() {
     let host = Host::new();
     let now = host.now();
     host.node_condition(Condition::new("Ready", "Unknown", Some(now)));
@@ -255,21 +255,21 @@ fn what_is_known_of_nodes_pods_and_conditions() {
 }
 
 /// Says what it sees.
-struct Looks;
+struct Checker;
 
-impl Policy for Looks {
+impl Policy for Checker {
     fn describe() -> Description {
-        description!("Looks")
+        description!("Checker")
             .wants(Grant::http("GET,PUT", "https://jobs.example.com/"))
             .wants(Grant::node_annotations("example.com/"))
             .wants(Grant::events_of_node())
     }
 }
 
-impl Surroundings for Looks {
+impl Surroundings for Checker {
     fn check(node: Option<&Node>) -> Vec<Finding> {
         let changed = cluster::annotate_node("example.com/looked", "");
-        let told = events::tell_of_node("Looked", "at it");
+        let told = events::emit_for_node("Looked", "at it");
         let put = Request::put("https://jobs.example.com/").send();
         let got = Request::get("https://jobs.example.com/").send();
         vec![
@@ -284,13 +284,13 @@ impl Surroundings for Looks {
     }
 }
 
-scupper_sdk::export!(Looks with surroundings);
+scupper_sdk::export!(Checker with surroundings);
 
 #[test]
-fn a_check_may_ask_servers_and_changes_nothing() {
+fn a_check_may_send_requests_but_changes_nothing() {
     let host = Host::new();
     host.on_request(|_| Ok(Response::new(200, "pong")));
-    let findings = host.check::<Looks>();
+    let findings = host.check::<Checker>();
     assert_eq!(findings[0], Finding::ok("node", "node-1"));
     assert_eq!(
         findings[1].message.matches("NotGranted").count(),
@@ -302,12 +302,15 @@ fn a_check_may_ask_servers_and_changes_nothing() {
         (Severity::Warning, Severity::Error)
     );
     assert_eq!(findings[2].message, "pong");
-    assert_eq!(host.check_without_node::<Looks>()[0], Finding::ok("node", "none"));
+    assert_eq!(
+        host.check_without_node::<Checker>()[0],
+        Finding::ok("node", "none")
+    );
     assert_eq!(host.node_annotation("example.com/looked"), None);
 }
 
 #[test]
-fn a_hook_hears_that_the_drain_is_held() {
+fn a_hook_sees_that_the_drain_is_held() {
     let host = Host::new();
     assert!(!host.call(Phase::OnCancel, Subject::Node).drain.held);
     host.held();
@@ -336,7 +339,7 @@ impl Planner for Reader {
 }
 
 #[test]
-fn a_note_has_nothing_unseen_in_it() {
+fn a_note_has_no_invisible_characters() {
     use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
     use icu_properties::{CodePointMapData, CodePointSetData};
 
@@ -344,7 +347,7 @@ fn a_note_has_nothing_unseen_in_it() {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     // Characters are added with each version of Unicode: the properties count.
     for c in '\0'..=char::MAX {
-        let is_unseen = ignorable.contains(c)
+        let is_invisible = ignorable.contains(c)
             || matches!(
                 category.get(c),
                 GeneralCategory::Control
@@ -352,13 +355,17 @@ fn a_note_has_nothing_unseen_in_it() {
                     | GeneralCategory::LineSeparator
                     | GeneralCategory::ParagraphSeparator
             );
-        let told = if is_unseen { " ".to_owned() } else { c.to_string() };
+        let told = if is_invisible {
+            " ".to_owned()
+        } else {
+            c.to_string()
+        };
         assert_eq!(events::note(&c.to_string()), told, "{}", c.escape_unicode());
     }
 }
 
 #[test]
-fn a_note_is_one_line_and_not_too_long_and_can_be_made_one() {
+fn note_turns_any_text_into_a_valid_note() {
     let long = "é".repeat(600);
     for (text, told) in [
         ("two\nlines", "two lines"),
