@@ -1,7 +1,7 @@
-//! What `wit-bindgen` makes of `wit/`: the only module with `unsafe` code in it, all of it generated.
+//! The bindings that `wit-bindgen` generates from `wit/`: the only module with `unsafe` code, all of it generated.
 //!
-//! One world for the imports and one for each interface a policy can export. A component is described by all the
-//! worlds that its crate mentions, so a policy that exports only a planner names only that one.
+//! One world holds the imports, and each interface that a policy can export has its own. A component exports every world
+//! that its crate mentions, so a policy that exports only a planner mentions only that world.
 
 pub mod imports {
     wit_bindgen::generate!({

@@ -1,17 +1,17 @@
-//! The policy's node and its pods, for hooks. In a planner every call is refused.
+//! Reads and annotates the policy's node and its pods. For hooks only: calls from a planner fail.
 
 use std::fmt;
 
 use crate::{Node, Pod, bindings::imports::scupper::drain::cluster as generated, host};
 
-/// Why the host did not do it.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No grant covers it: the operator must give one and the policy must want it.
+    /// No grant covers the call: the policy must want the grant and the operator must give it.
     NotGranted(String),
     /// No such pod.
     NotFound(String),
-    /// The API server refused or could not be reached. Worth another try.
+    /// The API server refused or could not be reached. Retry later.
     Unavailable(String),
 }
 
@@ -27,7 +27,7 @@ pub fn list_pods() -> Result<Vec<Pod>, Error> {
 
 /// Sets one annotation of the node. Needs [`Grant::node_annotations`](crate::Grant::node_annotations).
 ///
-/// A value has at most 32 KiB, and all annotations of the node that the policy may set have at most 64 KiB together.
+/// A value has at most 32 KiB. All annotations of the node that the policy may set have at most 64 KiB together.
 pub fn annotate_node(key: &str, value: &str) -> Result<(), Error> {
     Ok(host::cluster::set_node_annotation(key, value)?)
 }

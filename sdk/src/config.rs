@@ -1,20 +1,20 @@
-//! What the operator configured for this policy.
+//! The configuration that the operator gave this policy.
 
 use std::{fmt::Display, str::FromStr};
 
 use crate::Problem;
 
-/// The value of a key, if the operator gave one.
+/// The value of a key, if it is set.
 pub fn get(key: &str) -> Option<String> {
     crate::host::config::get(key)
 }
 
-/// All keys that the operator gave.
+/// All keys that are set.
 pub fn keys() -> Vec<String> {
     crate::host::config::keys()
 }
 
-/// The value of a key as something other than text, or `default` when the operator gave none.
+/// The parsed value of a key, or `default` if it is not set.
 ///
 /// ```
 /// # use scupper_sdk::{config, testing::Host};
@@ -37,7 +37,7 @@ where
         .map_err(|error| Problem::new(key, format!("`{text}`: {error}")))
 }
 
-/// A problem for each key that is none of `known`. A misspelt key would otherwise be a setting that does nothing.
+/// A problem for each key that is not in `known`, so that a misspelt key is not silently ignored.
 pub fn unknown_keys(known: &[&str]) -> Vec<Problem> {
     keys()
         .into_iter()

@@ -1,37 +1,37 @@
-//! Editing a plan so that it stays one: every pod has one verdict, every leaving pod stands in one wave, and the
-//! driver's own pod goes last.
+//! Edits a plan and keeps it valid: every pod has one verdict, every leaving pod is in one wave, and the driver's own pod
+//! leaves last.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{Decision, Plan, Pod, Verdict, Wave, invisible::is_invisible, outcome::milliseconds};
 
-/// How much of a reason the host takes.
+/// The host's limit for a reason.
 const REASON_BYTES: usize = 256;
 
 /// The plan so far, and the pods it is about.
 #[derive(Clone, Debug)]
 pub struct Draft<'a> {
     pods: &'a [Pod],
-    /// Where in `pods` a UID stands.
+    /// The index in `pods` of each UID.
     positions: BTreeMap<&'a str, usize>,
-    /// One for each pod, at its place.
+    /// One for each pod, in the order of `pods`.
     decisions: Vec<Decision>,
-    /// The wave of each pod, and its turn in there; a pod keeps them while it stays, in case it leaves after all.
+    /// The wave of each pod, and its turn within the wave. A pod that stays keeps them, in case it leaves after all.
     places: Vec<Option<Place>>,
     turns: usize,
     /// The names and limits. Their pods are filled in at the end.
     waves: Vec<Wave>,
 }
 
-/// The wave's position, then the turn.
+/// The index of the wave, then the turn.
 type Place = (usize, usize);
 
-/// The limits of a wave, to be changed.
+/// Sets the limits of a wave.
 #[derive(Debug)]
 pub struct WaveLimits<'d>(&'d mut Wave);
 
 impl<'a> Draft<'a> {
-    /// A draft about these pods. The host's plan comes this way; authors need it only in tests.
+    /// A draft of `plan` for these pods. [`export!`](crate::export) creates it; authors need this only in tests.
     pub fn new(pods: &'a [Pod], plan: Plan) -> Self {
         let positions = pods
             .iter()
@@ -90,15 +90,15 @@ impl<'a> Draft<'a> {
         self.decide(pod, Verdict::Keep, reason);
     }
 
-    /// The pod may not leave, and the drain may not begin.
+    /// The pod must not leave, so the drain does not begin.
     pub fn refuse(&mut self, pod: &Pod, reason: impl AsRef<str>) {
         self.decide(pod, Verdict::Refuse, reason);
     }
 
-    /// Gives the pod a verdict, and says why: one line of at most 256 bytes, the rest is cut off.
+    /// Gives the pod a verdict with a reason: one line, cut off after 256 bytes.
     ///
-    /// A pod that leaves now and did not before joins the last wave; one that stays leaves its wave. A mirror pod
-    /// cannot leave, so it keeps the verdict that it has.
+    /// A pod that newly leaves joins the last wave; a pod that now stays is removed from its wave. A mirror pod cannot
+    /// leave, so a verdict that would make it leave is ignored.
     pub fn decide(&mut self, pod: &Pod, verdict: Verdict, reason: impl AsRef<str>) {
         if pod.mirror && verdict.leaves() {
             return;
@@ -109,15 +109,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts a pod at the end of a wave, where it leaves if it leaves at all. A wave of a new name begins after all
+    /// Puts a pod at the end of a wave. This does not change whether the pod leaves. A new name adds a wave after all
     /// others.
     pub fn move_to_wave(&mut self, pod: &Pod, wave: &str) {
         let wave = self.wave_position(wave);
         self.place(&pod.uid, wave);
     }
 
-    /// The limits of a wave, by its name. A wave of a new name begins after all others; one without pods vanishes at
-    /// the end.
+    /// The limits of a wave, by its name. A new name adds a wave after all others; the finished plan omits waves without
+    /// pods.
     pub fn wave(&mut self, name: &str) -> WaveLimits<'_> {
         let at = self.wave_position(name);
         #[expect(clippy::indexing_slicing, reason = "the position of a wave that exists")]
@@ -129,7 +129,7 @@ impl<'a> Draft<'a> {
         self.pods
     }
 
-    /// The pods that are to leave, in the order in which they do.
+    /// The pods that leave, in the order in which they leave.
     pub fn leaving(&self) -> Vec<&'a Pod> {
         let unplaced = (self.last_wave().unwrap_or_default(), usize::MAX);
         let pods = self.pods.iter().zip(&self.decisions).zip(&self.places);
@@ -141,12 +141,12 @@ impl<'a> Draft<'a> {
         leaving.into_iter().map(|(_, pod)| pod).collect()
     }
 
-    /// What becomes of the pod, and why.
+    /// The verdict on the pod, and its reason.
     pub fn decision(&self, pod: &Pod) -> Option<&Decision> {
         self.position(&pod.uid).and_then(|at| self.decisions.get(at))
     }
 
-    /// The pod is to be gone at the end of the drain.
+    /// Whether the pod is gone at the end of the drain.
     pub fn leaves(&self, pod: &Pod) -> bool {
         self.decision(pod)
             .is_some_and(|decision| decision.verdict.leaves())
@@ -164,8 +164,8 @@ impl<'a> Draft<'a> {
         self.waves.get(wave).map(|wave| wave.name.as_str())
     }
 
-    /// The plan: waves without pods vanish, a pod that was put into no wave leaves in the last, and the driver's own
-    /// in one of its own after everything.
+    /// The finished plan. It omits waves without pods, puts leaving pods without a wave into the last one, and the
+    /// driver's own pod into a wave of its own after all others.
     pub fn finish(mut self) -> Plan {
         for pod in self.leaving().into_iter().filter(|pod| !pod.driver) {
             let wave = self
@@ -224,7 +224,7 @@ impl<'a> Draft<'a> {
             })
     }
 
-    /// The last wave but the driver's: that is where pods leave that were put into none.
+    /// The last wave apart from the driver's: the default for leaving pods.
     fn last_wave(&self) -> Option<usize> {
         let driver = self.pods.iter().find(|pod| pod.driver);
         let driver = driver
@@ -235,19 +235,19 @@ impl<'a> Draft<'a> {
 }
 
 impl WaveLimits<'_> {
-    /// At most so many of its pods are leaving at once.
+    /// The most pods that leave at the same time.
     pub fn max_parallel(self, pods: u32) -> Self {
         self.0.max_parallel = Some(pods);
         self
     }
 
-    /// It holds the next wave up for at most so long.
+    /// How long the next wave waits for this one at most.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.0.timeout = Some(milliseconds(timeout));
         self
     }
 
-    /// No pod of it gets a longer grace period than this; those with a shorter one keep theirs.
+    /// Caps the grace period of the wave's pods; a pod with a shorter one keeps it.
     pub fn max_grace_period_seconds(self, seconds: u64) -> Self {
         self.0.max_grace_period_seconds = Some(seconds);
         self

@@ -1,22 +1,25 @@
-//! Kubernetes Events in the policy's name, for whoever runs `kubectl describe`. Only hooks may emit.
+//! Kubernetes Events in the policy's name, as `kubectl describe` shows them. Only hooks may emit.
 //!
 //! ```
 //! # use scupper_sdk::{*, testing::Host};
-//! # struct Tells;
-//! # impl Policy for Tells { fn describe() -> Description { description!("Tells").wants(Grant::events_of_node()) } }
-//! # impl Hooks for Tells {
+//! # struct Emitter;
+//! # impl Policy for Emitter { fn describe() -> Description { description!("Emits").wants(Grant::events_of_node()) } }
+//! # impl Hooks for Emitter {
 //! # fn phases() -> Vec<Phase> { vec![Phase::BeforeDrain] }
 //! fn step(call: &Call) -> Outcome {
-//!     let note = format!("{} waits for nobody", call.drain.name);
-//!     match events::warn_for_node("NobodyHeld", &note) {
+//!     let note = format!("job 42 still runs, and {} does not wait for it", call.drain.name);
+//!     match events::warn_for_node("JobNotAwaited", &note) {
 //!         Ok(()) => Outcome::Done,
 //!         Err(error) => Outcome::failed(error.to_string()).into(),
 //!     }
 //! }
 //! # }
 //! let host = Host::new();
-//! assert_eq!(host.step::<Tells>(Phase::BeforeDrain, Subject::Node), Outcome::Done);
-//! assert_eq!(host.events(), ["Warning NobodyHeld of node-1: maintenance waits for nobody"]);
+//! assert_eq!(host.step::<Emitter>(Phase::BeforeDrain, Subject::Node), Outcome::Done);
+//! assert_eq!(
+//!     host.events(),
+//!     ["Warning JobNotAwaited of node-1: job 42 still runs, and maintenance does not wait for it"]
+//! );
 //! ```
 
 use std::fmt;
@@ -28,48 +31,48 @@ use crate::{
     invisible::is_invisible,
 };
 
-/// What the API server takes.
+/// The API server's limit.
 const NOTE_BYTES: usize = 1024;
-/// Stands for what was cut off.
+/// Replaces what was cut off.
 const ELLIPSIS: char = '…';
 
-/// Why there is no Event.
+/// Why the Event was not emitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No grant covers it: the operator must give one and the policy must want it.
+    /// No grant covers the Event: the policy must want the grant and the operator must give it.
     NotGranted(String),
-    /// The reason or the note cannot be one.
+    /// The reason or the note is invalid.
     Invalid(String),
     /// No such pod.
     NotFound(String),
-    /// The API server refused or could not be reached. Worth another try.
+    /// The API server refused or could not be reached. Retry later.
     Unavailable(String),
-    /// More than the policy may emit in so short a time.
+    /// The policy emits too many Events in too short a time.
     TooMany(String),
 }
 
-/// Tells something of the node: one word in CamelCase, and one line. Needs
+/// Emits a normal Event for the node. `reason` is one word in CamelCase, `note` one line. Needs
 /// [`Grant::events_of_node`](crate::Grant::events_of_node).
 pub fn emit_for_node(reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Node, Kind::Normal, reason, note)
 }
 
-/// The same, and somebody should look. Needs [`Grant::events_of_node`](crate::Grant::events_of_node).
+/// Emits a warning for the node. Needs [`Grant::events_of_node`](crate::Grant::events_of_node).
 pub fn warn_for_node(reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Node, Kind::Warning, reason, note)
 }
 
-/// Tells something of a pod. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
+/// Emits a normal Event for a pod. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
 pub fn emit_for_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Pod(pod.uid.clone()), Kind::Normal, reason, note)
 }
 
-/// The same, and somebody should look. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
+/// Emits a warning for a pod. Needs [`Grant::events_of_pods`](crate::Grant::events_of_pods).
 pub fn warn_for_pod(pod: &Pod, reason: &str, note: &str) -> Result<(), Error> {
     emit(&Regarding::Pod(pod.uid.clone()), Kind::Warning, reason, note)
 }
 
-/// What an Event can carry of a text that came from elsewhere: one line, and not too long.
+/// Turns any text, such as a server's error message, into a valid note: one line of at most 1024 bytes.
 ///
 /// ```
 /// assert_eq!(scupper_sdk::events::note("No valid host\nwas found."), "No valid host was found.");
@@ -96,7 +99,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotGranted(message) => write!(f, "not granted: {message}"),
-            Self::Invalid(message) => write!(f, "no proper event: {message}"),
+            Self::Invalid(message) => write!(f, "invalid event: {message}"),
             Self::NotFound(message) => write!(f, "not found: {message}"),
             Self::Unavailable(message) => f.write_str(message),
             Self::TooMany(message) => write!(f, "too many events: {message}"),

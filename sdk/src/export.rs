@@ -1,6 +1,6 @@
-//! The export macro, and the glue between the generated traits and the ones that authors implement.
+//! The export macro, and the glue between the generated traits and those that authors implement.
 
-/// Makes a component of a type: names the type and what it implements.
+/// Exports a type as a component, with the interfaces that it implements.
 ///
 /// ```
 /// # use scupper_sdk::*;
@@ -16,8 +16,8 @@
 /// scupper_sdk::export!(Mine with planner, hooks);
 /// ```
 ///
-/// Name only what the policy implements: `planner`, `hooks`, `surroundings`. Outside of wasm it only checks that the
-/// traits are there.
+/// Name only what the policy implements: `planner`, `hooks`, `surroundings`. In native builds the macro only checks that
+/// the traits are implemented.
 #[macro_export]
 macro_rules! export {
     ($policy:ident with $($interface:ident),+) => {
@@ -99,7 +99,7 @@ macro_rules! __export_interface {
     };
 }
 
-/// What [`export!`] expands to calls of. Not for authors.
+/// The functions that the expansion of [`export!`] calls. Not for authors.
 #[doc(hidden)]
 pub mod glue {
     pub use crate::bindings::{
@@ -147,7 +147,7 @@ pub mod glue {
         P::check(node)
     }
 
-    /// A panic in wasm is a trap without words; this puts them into the driver's log first.
+    /// In wasm a panic is a trap without a message, so the message is logged first.
     fn log_panics() {
         #[cfg(target_family = "wasm")]
         std::panic::set_hook(Box::new(|info| crate::log::error!("{info}")));

@@ -1,4 +1,4 @@
-//! HTTP to the origins that the operator granted. Only hooks may send; a planner is refused.
+//! HTTP requests to the origins that the operator granted. Hooks and checks may send; a planner may not.
 //!
 //! ```
 //! use scupper_sdk::{Call, Outcome, http::Request};
@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! A secret is put in by the host on its way, and only where the operator said so. What a policy holds of it is the
-//! name.
+//! A policy holds only the names of secrets. The host inserts a secret as it sends the request, and only into requests to
+//! the origins that the operator allowed for it.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,24 +27,24 @@ pub use crate::bindings::imports::scupper::drain::http::{
 };
 use crate::{host, outcome::milliseconds};
 
-/// Why there is no response.
+/// Why a request has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No grant covers it; says what the operator would have to grant.
+    /// No grant covers the request; the message names the missing grant.
     NotGranted(String),
-    /// It is no proper request: its URL, a header, a pointer.
+    /// The request is invalid: its URL, a header, a JSON pointer.
     Invalid(String),
-    /// There is no such secret yet, or it cannot be read.
+    /// The secret does not exist yet or cannot be read.
     NoSecret(String),
-    /// Nothing was sent: the name has no address, or nobody answers there.
+    /// Nothing was sent: the name does not resolve, or the server does not accept connections.
     Unreachable(String),
-    /// It was sent, and no whole answer came: it may have had its effect.
+    /// The request was sent, but the response is incomplete: the request may have taken effect.
     Broken(String),
-    /// The time is over: it may have had its effect.
+    /// The request timed out: it may have taken effect.
     Timeout(String),
-    /// The response is longer than the limit: it had its effect.
+    /// The response exceeds the limit: the request may have taken effect.
     TooLarge(String),
-    /// So many requests may be made in one step; go on in the next.
+    /// The step has reached its limit of requests; continue in the next step.
     TooMany(String),
 }
 
@@ -92,19 +92,19 @@ impl Request {
         Self::new(Method::Delete, url)
     }
 
-    /// One more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(name.into(), HeaderValue::Text(value.into()))
     }
 
-    /// A header whose value is a secret. Needs [`Grant::secret`](crate::Grant::secret).
+    /// Adds a header whose value is a secret. Needs [`Grant::secret`](crate::Grant::secret).
     #[must_use]
     pub fn secret_header(self, name: impl Into<String>, secret: impl Into<String>) -> Self {
         self.secret_header_after(name, "", secret)
     }
 
-    /// A header whose value is a secret with something before it, such as `Bearer ` with the space.
+    /// Adds a header whose value is a secret after a prefix, such as `Bearer ` (with the space).
     #[must_use]
     pub fn secret_header_after(
         self,
@@ -119,20 +119,20 @@ impl Request {
         self.with(name.into(), value)
     }
 
-    /// The body as it is.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// A body that is JSON, and the header that says so.
+    /// Sets a JSON body, and the header `content-type`.
     #[must_use]
     pub fn json_body(self, json: impl Into<Vec<u8>>) -> Self {
         self.header("content-type", "application/json").body(json)
     }
 
-    /// The host puts a secret in place of the string that this JSON pointer leads to, such as `/auth/password`.
+    /// Has the host replace the string at this JSON pointer, such as `/auth/password`, with a secret.
     #[must_use]
     pub fn secret_field(mut self, pointer: impl Into<String>, secret: impl Into<String>) -> Self {
         self.secret_fields.push(SecretField {
@@ -142,7 +142,7 @@ impl Request {
         self
     }
 
-    /// A header of the response becomes the secret of this name, for the requests that follow.
+    /// Has the host keep a header of the response as the secret of this name, for later requests.
     #[must_use]
     pub fn capture(mut self, header: impl Into<String>, secret: impl Into<String>) -> Self {
         self.captures.push(Capture {
@@ -152,14 +152,14 @@ impl Request {
         self
     }
 
-    /// A shorter limit than the operator's.
+    /// Sets a timeout shorter than the operator's.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(milliseconds(timeout));
         self
     }
 
-    /// Sends it, once.
+    /// Sends the request once.
     pub fn send(&self) -> Result<Response, Error> {
         Ok(host::http::send(self)?)
     }
@@ -181,7 +181,7 @@ impl Response {
         }
     }
 
-    /// The same with one more header, for tests.
+    /// Adds a header, for tests.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push(Field {
@@ -191,12 +191,12 @@ impl Response {
         self
     }
 
-    /// Its status is 200 to 299.
+    /// Whether the status is 200 to 299.
     pub const fn is_success(&self) -> bool {
         matches!(self.status, 200..300)
     }
 
-    /// The first header of this name, however it is written.
+    /// The first header of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -204,13 +204,13 @@ impl Response {
             .map(|field| field.value.as_str())
     }
 
-    /// The body as text; what is no UTF-8 is replaced.
+    /// The body as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-/// A text as one segment of a path, or as one value in a query.
+/// Percent-encodes a text as one segment of a path or one value of a query.
 ///
 /// ```
 /// # use scupper_sdk::http::escaped;
@@ -250,8 +250,8 @@ impl fmt::Display for Error {
             Self::Invalid(message) => write!(f, "invalid request: {message}"),
             Self::NoSecret(message) => write!(f, "no secret: {message}"),
             Self::Unreachable(message) => write!(f, "unreachable: {message}"),
-            Self::Broken(message) => write!(f, "no whole answer: {message}"),
-            Self::Timeout(message) => write!(f, "no answer in time: {message}"),
+            Self::Broken(message) => write!(f, "incomplete response: {message}"),
+            Self::Timeout(message) => write!(f, "timed out: {message}"),
             Self::TooLarge(message) => write!(f, "the response is too large: {message}"),
             Self::TooMany(message) => write!(f, "too many requests in one step: {message}"),
         }
@@ -275,7 +275,7 @@ impl From<generated::Error> for Error {
     }
 }
 
-/// For the stand-in, which answers as the host does.
+/// For [`testing::Host`](crate::testing::Host), which answers as the host does.
 #[cfg(not(target_family = "wasm"))]
 impl From<Error> for generated::Error {
     fn from(error: Error) -> Self {

@@ -1,7 +1,7 @@
-//! Invisible characters: what moves a cursor, ends a line, turns the direction of writing, or only formats what is
-//! around it. The host escapes or refuses them.
+//! Invisible characters: those that move the cursor, end a line, change the direction of writing, or format their
+//! neighbours. The host escapes or rejects them.
 
-/// General category Cf, Zl or Zp, or default-ignorable, as of Unicode 16; a test compares.
+/// General category Cf, Zl or Zp, or default-ignorable, as of Unicode 16; a test compares this with the Unicode data.
 const INVISIBLE: [(char, char); 25] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -30,7 +30,7 @@ const INVISIBLE: [(char, char); 25] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Whether it is invisible.
+/// Whether the character is invisible.
 pub(crate) fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();

@@ -1,4 +1,4 @@
-//! State and bodies in JSON, with the feature `json`.
+//! Hook state and HTTP bodies in JSON, with the feature `json`.
 //!
 //! ```
 //! use scupper_sdk::{*, http::Request};
@@ -31,8 +31,8 @@ use crate::{
 };
 
 impl Call {
-    /// What the last step of this hook left behind; `None`: it is the first. A state that cannot be read any more, which
-    /// an older version left behind, is an error: raise [`Description::state_version`](crate::Description).
+    /// The state that the previous step of this hook saved; `None` at the first step. It is an error if this version
+    /// cannot read a state that an older version saved: raise [`Description::state_version`](crate::Description).
     pub fn json_state<T: DeserializeOwned>(&self) -> Result<Option<T>, String> {
         if self.state.is_empty() {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Call {
 }
 
 impl Pending {
-    /// Given back at the next call: at most 1024 bytes of JSON.
+    /// Saves this state for the next call: at most 1024 bytes of JSON.
     pub fn json_state<T: Serialize>(self, state: &T) -> Result<Self, String> {
         let state =
             serde_json::to_vec(state).map_err(|error| format!("the hook's state cannot be kept: {error}"))?;
@@ -54,7 +54,7 @@ impl Pending {
 }
 
 impl Request {
-    /// A JSON body of this value, and the header that says so.
+    /// Sets a JSON body, and the header `content-type`.
     pub fn json<T: Serialize>(self, body: &T) -> Result<Self, String> {
         let body = serde_json::to_vec(body).map_err(|error| format!("the request's body: {error}"))?;
         Ok(self.json_body(body))
@@ -62,7 +62,7 @@ impl Request {
 }
 
 impl Response {
-    /// The body as JSON. The error tells the status, which often says more than the body.
+    /// Parses the body as JSON. The error contains the status, which often explains more than the body.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, String> {
         let body = serde_json::from_slice(&self.body);
         body.map_err(|error| {
@@ -80,7 +80,7 @@ mod tests {
     use crate::{Outcome, testing::Host};
 
     #[test]
-    fn state_goes_through_json_and_the_first_step_has_none() {
+    fn state_survives_as_json_and_the_first_step_has_none() {
         let pending = Outcome::pending("").json_state(&vec![1_u8, 2]).unwrap();
         assert_eq!(pending.state, b"[1,2]");
         let host = Host::new();
@@ -97,11 +97,11 @@ mod tests {
     }
 
     #[test]
-    fn bodies_go_through_json_and_a_wrong_one_is_told_with_its_status() {
+    fn bodies_are_json_and_the_error_for_an_invalid_one_contains_the_status() {
         let request = Request::post("https://example.com/").json(&["a"]).unwrap();
         assert_eq!(request.body, br#"["a"]"#);
         assert_eq!(Response::new(200, "[1]").json(), Ok(vec![1]));
-        let told = Response::new(502, "<html>").json::<Vec<u8>>().unwrap_err();
-        assert!(told.contains("status 502"), "{told}");
+        let error = Response::new(502, "<html>").json::<Vec<u8>>().unwrap_err();
+        assert!(error.contains("status 502"), "{error}");
     }
 }

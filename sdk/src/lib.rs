@@ -1,8 +1,8 @@
 //! Write drain policies for Scupper.
 //!
-//! A policy is a crate that implements [`Policy`] and one or both of [`Planner`] (which pods leave, and in which
-//! order) and [`Hooks`] (what must happen around a drain), names what it implements in [`export!`], and is built
-//! into a WebAssembly component. With [`Surroundings`] it also checks what it depends on before the first drain.
+//! A policy is a crate that is built into a WebAssembly component. It implements [`Policy`] and one or both of [`Planner`]
+//! (which pods leave, and in which order) and [`Hooks`] (what must happen around a drain), and lists them in [`export!`].
+//! With [`Surroundings`] it also checks what it depends on before the first drain.
 //!
 //! ```
 //! use scupper_sdk::{Description, Draft, Drain, Node, Planner, Policy, description};
@@ -29,7 +29,7 @@
 //!
 //! scupper_sdk::export!(KeepMarked with planner);
 //!
-//! // A policy is tested like any other crate: here the host is a stand-in.
+//! // A policy is tested like any other crate, with a host in memory.
 //! use scupper_sdk::{Verdict, testing::{Host, pod}};
 //!
 //! let host = Host::new();
@@ -61,7 +61,7 @@ pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 
-/// Where the imports come from: the host, or in native tests its stand-in.
+/// The imports: the host's, or in native builds those of `testing::Host`.
 #[cfg(target_family = "wasm")]
 use bindings::imports::scupper::drain as host;
 #[cfg(not(target_family = "wasm"))]
@@ -82,7 +82,7 @@ pub use on_failure::OnFailure;
 pub use plural::count;
 pub use policy::{Hooks, Planner, Policy, Surroundings};
 
-/// The code in the readme is compiled and run, too.
+/// Compiles and runs the code in the README as well.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Reading pods and nodes, and making the records that `about` answers with.
+//! Accessors of pods and nodes, and constructors of the records that a policy returns.
 
 use std::fmt;
 
@@ -22,19 +22,19 @@ impl Pod {
         value(&self.annotations, key)
     }
 
-    /// A condition, by its type.
+    /// The condition of this type.
     pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
         self.conditions
             .iter()
             .find(|condition| condition.type_ == condition_type)
     }
 
-    /// All its containers have ended.
+    /// Whether all its containers have ended.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
-    /// Its controller is of this kind, such as `DaemonSet`.
+    /// Whether its controller is of this kind, such as `DaemonSet`.
     pub fn is_controlled_by(&self, kind: &str) -> bool {
         self.controller
             .as_ref()
@@ -53,7 +53,7 @@ impl Node {
         value(&self.annotations, key)
     }
 
-    /// A condition, by its type.
+    /// The condition of this type.
     pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
         self.conditions
             .iter()
@@ -62,26 +62,26 @@ impl Node {
 }
 
 impl Condition {
-    /// Its status is `True`. `Unknown` is neither true nor false.
+    /// Whether its status is `True`. `Unknown` is neither true nor false.
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }
 
-    /// Its status is `False`. `Unknown` is neither true nor false.
+    /// Whether its status is `False`. `Unknown` is neither true nor false.
     pub fn is_false(&self) -> bool {
         self.status == "False"
     }
 }
 
 impl Verdict {
-    /// The pod is to be gone at the end of the drain.
+    /// Whether the pod is gone at the end of the drain.
     pub const fn leaves(self) -> bool {
         matches!(self, Self::Evict | Self::Delete | Self::AwaitCompletion)
     }
 }
 
 impl Wave {
-    /// A wave of these pods, all at once, for as long as it takes.
+    /// A wave of these pods, which leave all at once and without a timeout.
     pub fn new(name: impl Into<String>, pods: Vec<Uid>) -> Self {
         Self {
             name: name.into(),
@@ -94,7 +94,7 @@ impl Wave {
 }
 
 impl Grant {
-    /// To set and remove annotations of the node whose keys begin with `prefix`.
+    /// Allows setting and removing annotations of the node whose keys begin with `prefix`.
     pub fn node_annotations(prefix: &str) -> Self {
         Self {
             capability: "node-annotations".to_owned(),
@@ -102,7 +102,7 @@ impl Grant {
         }
     }
 
-    /// To set and remove annotations of the node's pods whose keys begin with `prefix`.
+    /// Allows setting and removing annotations of the node's pods whose keys begin with `prefix`.
     pub fn pod_annotations(prefix: &str) -> Self {
         Self {
             capability: "pod-annotations".to_owned(),
@@ -112,8 +112,7 @@ impl Grant {
 }
 
 impl Grant {
-    /// To send requests of these methods (`GET,POST`) to URLs that begin like this: an origin, and whole segments of a
-    /// path.
+    /// Allows requests with these methods (`GET,POST`) to URLs below `url`: an origin, and whole segments of a path.
     ///
     /// ```
     /// # use scupper_sdk::Grant;
@@ -127,7 +126,7 @@ impl Grant {
         }
     }
 
-    /// To emit Kubernetes Events about the node.
+    /// Allows emitting Kubernetes Events for the node.
     pub fn events_of_node() -> Self {
         Self {
             capability: "events".to_owned(),
@@ -135,7 +134,7 @@ impl Grant {
         }
     }
 
-    /// To emit Kubernetes Events about the node's pods.
+    /// Allows emitting Kubernetes Events for the node's pods.
     pub fn events_of_pods() -> Self {
         Self {
             capability: "events".to_owned(),
@@ -143,7 +142,7 @@ impl Grant {
         }
     }
 
-    /// To have this secret put into requests.
+    /// Allows requests that contain this secret.
     pub fn secret(name: &str) -> Self {
         Self {
             capability: "secret".to_owned(),
@@ -153,17 +152,17 @@ impl Grant {
 }
 
 impl Finding {
-    /// It is as it should be.
+    /// All is well.
     pub fn ok(subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Ok, subject, message, "")
     }
 
-    /// Drains work, but not all of them, or not for long.
+    /// Some drains fail, or drains will fail soon.
     pub fn warning(subject: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::new(Severity::Warning, subject, message, fix)
     }
 
-    /// No drain can succeed like this; `fix` says what to do, best as a command.
+    /// No drain can succeed; `fix` says what to do, ideally as a command.
     pub fn error(subject: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::new(Severity::Error, subject, message, fix)
     }
@@ -184,7 +183,7 @@ impl Finding {
 }
 
 impl Problem {
-    /// What is wrong with the value of `key`, and what would be right.
+    /// Says what is wrong with the value of `key`, and what would be right.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             key: key.into(),
@@ -193,7 +192,7 @@ impl Problem {
     }
 }
 
-/// For a planner that refuses, or a hook that fails, because of its configuration: the key and what is wrong.
+/// The key and what is wrong: for a planner or a hook that fails because of its configuration.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.key.as_str() {
@@ -210,7 +209,7 @@ impl From<Problem> for String {
 }
 
 impl Description {
-    /// A policy that wants nothing, keeps no state and takes no configuration.
+    /// A policy that wants no grants, keeps no state and takes no configuration.
     pub fn new(name: &str, version: &str, summary: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -222,21 +221,21 @@ impl Description {
         }
     }
 
-    /// It asks for this, too.
+    /// Adds a grant that the policy needs.
     #[must_use]
     pub fn wants(mut self, grant: Grant) -> Self {
         self.wants.push(grant);
         self
     }
 
-    /// Which form its hook state has. Another number than the version before: it cannot read what that left behind.
+    /// The version of its hook state. Change it when this version cannot read what an older one saved.
     #[must_use]
     pub fn state_version(mut self, version: u32) -> Self {
         self.state_version = version;
         self
     }
 
-    /// A JSON schema of its configuration.
+    /// The JSON schema of its configuration.
     #[must_use]
     pub fn config_schema(mut self, schema: &str) -> Self {
         schema.clone_into(&mut self.config_schema);
@@ -249,8 +248,8 @@ impl Description {
 /// ```
 /// use scupper_sdk::{Grant, description};
 ///
-/// let about = description!("Tells the load balancer first").wants(Grant::node_annotations("lb.example.com/"));
-/// assert_eq!(about.summary, "Tells the load balancer first");
+/// let about = description!("Notifies the load balancer").wants(Grant::node_annotations("lb.example.com/"));
+/// assert_eq!(about.summary, "Notifies the load balancer");
 /// ```
 #[macro_export]
 macro_rules! description {

@@ -1,25 +1,25 @@
-//! What a policy undoes when a drain ends without being done: one rule for all policies that have the key `on-failure`.
+//! What a policy undoes when a drain is cancelled or fails: one rule for all policies with the key `on-failure`.
 
-/// Whether what the drain changed is undone.
+/// Whether a policy undoes its changes when a drain is cancelled or fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
-    /// As the cordon: undone if it is lifted, kept if it stays.
+    /// Undo them if the cordon is lifted, keep them if it stays.
     Follow,
-    /// It is undone.
+    /// Undo them.
     Undo,
-    /// It stays, and the uncordon undoes it.
+    /// Keep them until the uncordon.
     Keep,
 }
 
 impl OnFailure {
-    /// The words of the key `on-failure`.
+    /// The values of the key `on-failure`.
     pub const CHOICES: [(&'static str, Self); 3] = [
         ("follow", Self::Follow),
         ("undo", Self::Undo),
         ("keep", Self::Keep),
     ];
 
-    /// `held`: the cordon stays (`drain.held`).
+    /// Whether to undo, where `held` says that the cordon stays (`drain.held`).
     #[must_use]
     pub const fn undoes(self, held: bool) -> bool {
         match self {

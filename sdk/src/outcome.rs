@@ -1,14 +1,14 @@
-//! Making the answers of a hook's step.
+//! Constructors of the outcomes of a hook's step.
 
 use std::time::Duration;
 
 use crate::{Failure, Outcome, Pending, Timestamp, WaitingOn};
 
-/// How soon a step is called again when it does not say.
+/// The default delay before the next call.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 impl Outcome {
-    /// Not through yet: where it stands, for people.
+    /// The hook has not finished. `progress` says how far it is, for people.
     ///
     /// ```
     /// # use scupper_sdk::{Call, Outcome};
@@ -29,7 +29,7 @@ impl Outcome {
         }
     }
 
-    /// It did not work and never will: the drain cannot go on. Add [`Failure::retry_after`] for another try.
+    /// The hook failed for good, and so does the drain. Add [`Failure::retry_after`] to retry instead.
     pub fn failed(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
@@ -39,21 +39,21 @@ impl Outcome {
 }
 
 impl Pending {
-    /// When to call again; five seconds unless said.
+    /// When to call again; the default is five seconds.
     #[must_use]
     pub fn again_after(mut self, after: Duration) -> Self {
         self.again_after = milliseconds(after);
         self
     }
 
-    /// Given back at the next call: at most 1024 bytes.
+    /// Saves this state for the next call: at most 1024 bytes.
     #[must_use]
     pub fn state(mut self, state: impl Into<Vec<u8>>) -> Self {
         self.state = state.into();
         self
     }
 
-    /// Whom or what it waits for, what is awaited of it, and since when.
+    /// Adds what the hook waits for, what has to happen, and since when it waits.
     #[must_use]
     pub fn waiting_for(
         mut self,
@@ -71,7 +71,7 @@ impl Pending {
 }
 
 impl Failure {
-    /// Try again after so long.
+    /// Retries after this delay instead of failing for good.
     #[must_use]
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(milliseconds(after));
@@ -91,7 +91,7 @@ impl From<Failure> for Outcome {
     }
 }
 
-/// A failure of the API server may pass, anything else does not.
+/// An unavailable API server is retried; other errors fail for good.
 impl From<crate::cluster::Error> for Outcome {
     fn from(error: crate::cluster::Error) -> Self {
         let failure = Self::failed(error.to_string());

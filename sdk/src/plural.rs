@@ -1,6 +1,6 @@
-//! Small words for messages.
+//! Counts in messages.
 
-/// So many of something: one alone, none or several with an `s`.
+/// A number with its noun, in the plural unless the number is 1.
 ///
 /// ```
 /// use scupper_sdk::count;

@@ -1,15 +1,14 @@
-//! What a policy author implements.
+//! The traits that a policy author implements.
 
 use crate::{Call, Description, Draft, Drain, Finding, Node, Outcome, Phase, Problem};
 
-/// Who a policy is. Every policy implements it.
+/// What a policy is. Every policy implements it.
 pub trait Policy {
-    /// What the host and its operator must know before they load it; [`description!`](crate::description) fills in
+    /// What the operator and the host must know before the policy is loaded. [`description!`](crate::description) fills in
     /// the crate's name and version.
     fn describe() -> Description;
 
-    /// Everything that is wrong with the configuration. The host asks when it loads the policy, and does not load
-    /// it unless the answer is empty.
+    /// Everything that is wrong with the configuration. The host loads the policy only if the list is empty.
     fn check_config() -> Vec<Problem> {
         Vec::new()
     }
@@ -17,54 +16,54 @@ pub trait Policy {
 
 /// Which pods leave, and in which order.
 ///
-/// A pure function: the host runs it again for the same input and expects the same plan. So there is no clock but
-/// [`Drain::now`], and [`cluster`](crate::cluster) refuses every call.
+/// A pure function: the host may run it again with the same input and expects the same plan. So its only clock is
+/// [`Drain::now`], and calls of [`cluster`](crate::cluster), [`events`](crate::events) and [`http`](crate::http) fail.
 pub trait Planner: Policy {
-    /// Edits the plan of the policy before, or, for the first one, that of `kubectl drain`. An error refuses the
-    /// whole drain before anything is changed; it is shown to people.
+    /// Edits the plan of the previous policy; the first policy gets the plan of `kubectl drain`. An error refuses the whole
+    /// drain before anything is changed, and is shown to people.
     fn plan(drain: &Drain, node: &Node, draft: &mut Draft<'_>) -> Result<(), String>;
 }
 
 /// What must happen around a drain.
 ///
-/// A step never waits: it looks, does what can be done now, and says when to be called again. Nothing lives between
-/// steps but the bytes it hands to [`Pending::state`](crate::Pending), so a restart or a new version of the policy
-/// is no event. After a crash of the host the same step may be called once more.
+/// A step never waits. It does what can be done now, and says when to call it again. Between steps only the bytes in
+/// [`Pending::state`](crate::Pending) survive, so the driver may restart or replace the policy at any time. After a crash
+/// the host may call the same step once more.
 pub trait Hooks: Policy {
-    /// The moments at which the host is to call [`step`](Self::step).
+    /// The phases of a drain in which the host calls [`step`](Self::step).
     fn phases() -> Vec<Phase>;
 
-    /// One step.
+    /// Takes one step.
     fn step(call: &Call) -> Outcome;
 }
 
-/// Whether a drain could succeed: looks at what the policy depends on (a token, a right, the node's name elsewhere).
+/// Checks what drains depend on: a token, a permission, the node's name in another system.
 ///
-/// Optional. The driver asks when it has loaded the policy, `scupper doctor` when a person does. It is shown to people and
-/// stops no drain.
+/// Optional. The driver runs the checks after it has loaded the policy; `scupper doctor` runs them on demand. People see
+/// the findings; no drain is stopped.
 ///
 /// ```
 /// # use scupper_sdk::{*, http::{Request, Response}, testing::Host};
-/// # struct Asks;
-/// # impl Policy for Asks { fn describe() -> Description { description!("Asks").wants(Grant::http("GET", "https://jobs.example.com/")) } }
-/// impl Surroundings for Asks {
+/// # struct Jobs;
+/// # impl Policy for Jobs { fn describe() -> Description { description!("Jobs").wants(Grant::http("GET", "https://jobs.example.com/")) } }
+/// impl Surroundings for Jobs {
 ///     fn check(_node: Option<&Node>) -> Vec<Finding> {
 ///         vec![match Request::get("https://jobs.example.com/ping").send() {
-///             Ok(answer) if answer.status == 200 => Finding::ok("server", "it answers"),
+///             Ok(answer) if answer.status == 200 => Finding::ok("server", "reachable"),
 ///             Ok(answer) => Finding::error("server", format!("status {}", answer.status), "renew the token"),
 ///             Err(error) => Finding::error("server", error.to_string(), ""),
 ///         }]
 ///     }
 /// }
-/// scupper_sdk::export!(Asks with surroundings);
+/// scupper_sdk::export!(Jobs with surroundings);
 ///
 /// let host = Host::new();
 /// host.on_request(|_| Ok(Response::new(200, "pong")));
-/// assert_eq!(host.check::<Asks>(), [Finding::ok("server", "it answers")]);
+/// assert_eq!(host.check::<Jobs>(), [Finding::ok("server", "reachable")]);
 /// ```
 pub trait Surroundings: Policy {
-    /// Looks and changes nothing. One call, with the limits of a step; [`http`](crate::http) is open to it, but not with
-    /// PUT, PATCH or DELETE, and [`cluster`](crate::cluster) and [`events`](crate::events) are closed. Without a node only
-    /// what concerns all nodes is looked at.
+    /// Checks, and changes nothing. One call, with the limits of a step. It may send requests, but not PUT, PATCH or DELETE;
+    /// calls of [`cluster`](crate::cluster) and [`events`](crate::events) fail. Without a node, check only what concerns all
+    /// nodes.
     fn check(node: Option<&Node>) -> Vec<Finding>;
 }

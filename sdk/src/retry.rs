@@ -1,15 +1,15 @@
-//! Trying again over steps: a step never sleeps, so what it has tried so far is kept in the hook's state.
+//! Retries across steps: a step never sleeps, so the hook's state counts the tries.
 //!
 //! ```
 //! use std::time::Duration;
 //! use scupper_sdk::{*, http::Request, retry::{Backoff, Retry}, testing::Host};
 //! # use scupper_sdk::http::Response;
-//! # struct Asks;
-//! # impl Policy for Asks { fn describe() -> Description { description!("Asks").wants(Grant::http("POST", "https://jobs.example.com/")) } }
+//! # struct Jobs;
+//! # impl Policy for Jobs { fn describe() -> Description { description!("Jobs").wants(Grant::http("POST", "https://jobs.example.com/")) } }
 //!
 //! const BACKOFF: Backoff = Backoff::from_secs(2).at_most(Duration::from_secs(60)).tries(5);
 //!
-//! # impl Hooks for Asks {
+//! # impl Hooks for Jobs {
 //! # fn phases() -> Vec<Phase> { vec![Phase::BeforeDrain] }
 //! fn step(call: &Call) -> Outcome {
 //!     let retry = Retry::of(&call.state);
@@ -23,20 +23,20 @@
 //! }
 //! # }
 //!
-//! // The server is overloaded twice, then it answers.
+//! // The server is overloaded twice, then it accepts the request.
 //! let host = Host::new();
 //! let mut times = 0;
 //! host.on_request(move |_request| {
 //!     times += 1;
 //!     Ok(Response::new(if times < 3 { 503 } else { 202 }, ""))
 //! });
-//! let ran = host.run_hook::<Asks>(Phase::BeforeDrain, Subject::Node, 10);
+//! let ran = host.run_hook::<Jobs>(Phase::BeforeDrain, Subject::Node, 10);
 //! assert_eq!(ran.outcome(), Some(&Outcome::Done));
 //! assert_eq!(ran.progress(), ["try 1 of 5: status 503", "try 2 of 5: status 503"]);
 //! assert_eq!(ran.took, Duration::from_secs(2 + 4));
 //! ```
 //!
-//! A step that keeps other things in its state keeps [`Retry::to_bytes`] among them.
+//! A step with other state stores [`Retry::to_bytes`] as part of it.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ use crate::{
     http::{Error, Response},
 };
 
-/// How long to wait between tries, and how many there are.
+/// How long to wait between tries, and how often to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -53,15 +53,15 @@ pub struct Backoff {
     tries: Option<u32>,
 }
 
-/// How often something has failed so far.
+/// The number of failed tries so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
     failures: u32,
 }
 
 impl Backoff {
-    /// Waits this many seconds after the first failure, twice as long after each one more, and at most five minutes.
-    /// There are as many tries as the drain's deadline allows.
+    /// Waits this many seconds after the first failure, and twice as long after each further one, up to five minutes.
+    /// The number of tries is not limited.
     pub const fn from_secs(first: u64) -> Self {
         Self {
             first: Duration::from_secs(first),
@@ -70,13 +70,13 @@ impl Backoff {
         }
     }
 
-    /// Waits no longer than this.
+    /// Sets the longest wait.
     #[must_use]
     pub const fn at_most(self, longest: Duration) -> Self {
         Self { longest, ..self }
     }
 
-    /// Gives up after so many tries.
+    /// Sets how often to try before failing for good.
     #[must_use]
     pub const fn tries(self, tries: u32) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Backoff {
         }
     }
 
-    /// How long to wait after so many failures; `None`: no longer.
+    /// How long to wait after this many failures; `None` when no try remains.
     fn wait(&self, failures: u32) -> Option<Duration> {
         if self.tries.is_some_and(|tries| failures >= tries) {
             return None;
@@ -96,33 +96,33 @@ impl Backoff {
 }
 
 impl Retry {
-    /// What was kept; nothing was tried when it is none of ours.
+    /// Reads a state that [`Retry::to_bytes`] returned. Any other state counts as no failures.
     pub fn of(state: &[u8]) -> Self {
         state.try_into().map_or_else(
-            |_none_of_ours| Self::default(),
+            |_another_format| Self::default(),
             |bytes| Self {
                 failures: u32::from_le_bytes(bytes),
             },
         )
     }
 
-    /// To be kept.
+    /// The bytes to save in the hook's state.
     pub const fn to_bytes(self) -> [u8; 4] {
         self.failures.to_le_bytes()
     }
 
-    /// How often it has failed.
+    /// The number of failed tries.
     pub const fn failures(self) -> u32 {
         self.failures
     }
 
-    /// It has failed once more. How long to wait before the next try; `None`: there is none.
+    /// Counts a failure. Returns how long to wait before the next try, or `None` when no try remains.
     pub fn failed(&mut self, backoff: &Backoff) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         backoff.wait(self.failures)
     }
 
-    /// It has failed once more: the answer of a step whose state is nothing but this.
+    /// Counts a failure, and returns the outcome of a step whose whole state is this `Retry`.
     pub fn again(mut self, backoff: &Backoff, why: impl Into<String>) -> Outcome {
         let why = why.into();
         let Some(wait) = self.failed(backoff) else {
@@ -140,8 +140,7 @@ impl Retry {
 }
 
 impl Error {
-    /// Another try may have another end. Where it is `Broken`, `Timeout` or `TooLarge`, the request may have had its
-    /// effect already.
+    /// Whether a retry may succeed. After `Broken` or `Timeout` the request may already have taken effect.
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -151,12 +150,12 @@ impl Error {
 }
 
 impl Response {
-    /// Another try may have another end: 408, 425, 429, 500, 502, 503 and 504.
+    /// Whether a retry may succeed: status 408, 425, 429, 500, 502, 503 or 504.
     pub const fn is_transient(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
     }
 
-    /// When the server wants to be asked again, in seconds from now; a date is not read.
+    /// The delay of the header `Retry-After`, if it is in seconds; a date is ignored.
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds: u64 = self.header("retry-after")?.trim().parse().ok()?;
         Some(Duration::from_secs(seconds))
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_survives_its_bytes_and_what_is_none_of_its_own() {
+    fn a_retry_survives_as_bytes_and_other_state_counts_as_none() {
         let retry = Retry { failures: 7 };
         assert_eq!(Retry::of(&retry.to_bytes()), retry);
         assert_eq!(Retry::of(b""), Retry::default());

@@ -1,4 +1,4 @@
-//! Whatever a policy does to a draft, what comes out is a plan that the host takes.
+//! Whatever a policy does to a draft, the finished plan is valid.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn plan(pods: &[Pod], edit: impl FnOnce(&mut Draft<'_>)) -> Plan {
     draft.finish()
 }
 
-/// Three pods of the names `a`, `b`, `c`, whose UIDs are these names.
+/// Three pods named `a`, `b`, `c`, with these names as UIDs.
 fn three() -> [Pod; 3] {
     ["a", "b", "c"].map(named)
 }
@@ -40,7 +40,7 @@ fn driver() -> Pod {
 }
 
 #[test]
-fn untouched_it_is_the_plan_that_it_was() {
+fn an_untouched_draft_returns_the_same_plan() {
     let pods = [driver(), named("a"), named("b").of_daemon_set(), named("c")];
     let host = Host::new();
     host.pods(pods.clone());
@@ -49,15 +49,15 @@ fn untouched_it_is_the_plan_that_it_was() {
 }
 
 #[test]
-fn a_pod_that_stays_leaves_its_wave_and_keeps_its_turn_for_later() {
+fn a_pod_that_stays_is_removed_from_its_wave_but_keeps_its_turn() {
     let pods = three();
     assert_eq!(
-        waves(&pods, |draft| draft.keep(&pods[1], "it is asked for")),
+        waves(&pods, |draft| draft.keep(&pods[1], "requested")),
         ["all: a c"]
     );
     let back = |draft: &mut Draft<'_>| {
-        draft.keep(&pods[1], "it is asked for");
-        draft.delete(&pods[1], "it is asked for no longer");
+        draft.keep(&pods[1], "requested");
+        draft.delete(&pods[1], "no longer requested");
     };
     assert_eq!(waves(&pods, back), ["all: a b c"]);
 }
@@ -126,7 +126,7 @@ fn pods_move_to_waves_in_the_order_of_the_moves() {
 }
 
 #[test]
-fn a_pod_that_newly_leaves_joins_the_last_wave_but_the_drivers() {
+fn a_pod_that_newly_leaves_joins_the_last_wave_before_the_drivers() {
     let pods = [named("a"), named("b").of_daemon_set(), driver()];
     assert_eq!(
         waves(&pods, |draft| draft.evict(&pods[1], "so")),
@@ -137,7 +137,7 @@ fn a_pod_that_newly_leaves_joins_the_last_wave_but_the_drivers() {
 }
 
 #[test]
-fn the_driver_goes_last_and_alone_whatever_a_policy_does() {
+fn the_driver_leaves_last_and_alone_whatever_a_policy_does() {
     let pods = [driver(), named("a"), named("b")];
     for (edit, expected) in [
         (
@@ -169,12 +169,12 @@ fn the_driver_goes_last_and_alone_whatever_a_policy_does() {
     assert_eq!(
         waves(&alone, |_| {}),
         ["all: driver"],
-        "alone it is last wherever it stands"
+        "the only pod is last in any wave"
     );
 }
 
 #[test]
-fn the_limits_of_the_drivers_own_wave_outlive_its_move() {
+fn the_drivers_own_wave_keeps_its_limits_when_it_moves() {
     let pods = [driver(), named("a")];
     let plan = plan(&pods, |draft| {
         draft.wave("driver").timeout(Duration::from_secs(9));
@@ -205,7 +205,7 @@ fn limits_of_waves_are_kept() {
             .max_parallel(1)
             .timeout(Duration::from_millis(1500))
             .max_grace_period_seconds(7);
-        draft.wave("of nobody").max_parallel(1);
+        draft.wave("empty").max_parallel(1);
     });
     assert_eq!(plan.waves.len(), 2);
     let slow = &plan.waves[1];
@@ -216,7 +216,7 @@ fn limits_of_waves_are_kept() {
 }
 
 #[test]
-fn what_is_not_on_the_node_changes_nothing() {
+fn edits_of_a_pod_that_is_not_on_the_node_change_nothing() {
     let pods = three();
     let stranger = named("stranger");
     let moved = waves(&pods, |draft| {

@@ -1,4 +1,4 @@
-//! Requests as an author writes them, and the stand-in that answers them.
+//! Requests as an author writes them, answered by `testing::Host`.
 
 use scupper_sdk::{
     Call, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Subject, config,
@@ -77,7 +77,10 @@ fn a_request_is_built_field_by_field() {
 fn the_test_server_answers_or_fails() {
     let host = Host::new();
     host.config("url", "https://jobs.example.com/v1/jobs?node=a");
-    assert_eq!(send_message(&host), "unreachable: nobody answers requests: `on_request`");
+    assert_eq!(
+        send_message(&host),
+        "unreachable: no server: set one with `on_request`"
+    );
     let mut calls = 0;
     host.on_request(move |request| {
         calls += 1;
@@ -86,7 +89,7 @@ fn the_test_server_answers_or_fails() {
             _ => Ok(Response::new(200, request.body.clone())),
         }
     });
-    assert_eq!(send_message(&host), "no answer in time: 20 s");
+    assert_eq!(send_message(&host), "timed out: 20 s");
     assert_eq!(send_message(&host), "200 {}");
 }
 

@@ -1,4 +1,4 @@
-//! The stand-in is as strict as the host: what the host refuses does not pass a policy's tests.
+//! `testing::Host` is as strict as the real host: what the host refuses also fails in a policy's tests.
 #![expect(clippy::panic, reason = "helpers of tests")]
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ scupper_sdk::export!(Puppet with planner, hooks);
 
 impl Policy for Puppet {
     fn describe() -> Description {
-        description!("Does what it is told")
+        description!("Does what its configuration says")
             .wants(Grant::pod_annotations("example.com/"))
             .wants(Grant::events_of_node())
             .state_version(3)
@@ -52,9 +52,9 @@ impl Hooks for Puppet {
             (Some("name a pod that is gone"), _) => {
                 cluster::annotate_pod(&pod("no/where"), "example.com/a", "b").into_outcome()
             }
-            (Some("tell"), _) => {
+            (Some("emit"), _) => {
                 let note = config::get("note").unwrap_or_default();
-                events::emit_for_node("Told", &note).into_outcome()
+                events::emit_for_node("Emitted", &note).into_outcome()
             }
             (Some("remember too much"), _) => Outcome::pending("").state(vec![0; 1025]).into(),
             (Some("count"), _) => {
@@ -172,12 +172,12 @@ fn too_much_state_fails_the_test() {
     run_configured("remember too much");
 }
 
-/// Evades the draft's care by breaking the plan on purpose.
+/// Breaks the plan in a way that the draft cannot prevent.
 struct InvalidWaves;
 
 impl Policy for InvalidWaves {
     fn describe() -> Description {
-        description!("Makes waves that let nobody leave")
+        description!("Makes waves that let no pod leave")
     }
 
     fn check_config() -> Vec<Problem> {
@@ -254,12 +254,12 @@ fn accessors_read_labels_annotations_and_conditions() {
     assert!(marked.is_controlled_by("ReplicaSet") && !marked.is_finished());
 }
 
-/// Says what it sees.
+/// Reports what a check can do.
 struct Checker;
 
 impl Policy for Checker {
     fn describe() -> Description {
-        description!("Checker")
+        description!("Checks")
             .wants(Grant::http("GET,PUT", "https://jobs.example.com/"))
             .wants(Grant::node_annotations("example.com/"))
             .wants(Grant::events_of_node())
@@ -268,13 +268,13 @@ impl Policy for Checker {
 
 impl Surroundings for Checker {
     fn check(node: Option<&Node>) -> Vec<Finding> {
-        let changed = cluster::annotate_node("example.com/looked", "");
-        let told = events::emit_for_node("Looked", "at it");
+        let changed = cluster::annotate_node("example.com/checked", "");
+        let emitted = events::emit_for_node("Checked", "the node");
         let put = Request::put("https://jobs.example.com/").send();
         let got = Request::get("https://jobs.example.com/").send();
         vec![
             Finding::ok("node", node.map_or("none", |node| &node.name)),
-            Finding::warning("writes", format!("{changed:?} {told:?} {put:?}"), "never mind"),
+            Finding::warning("writes", format!("{changed:?} {emitted:?} {put:?}"), "ignore it"),
             Finding::error(
                 "server",
                 got.map_or_else(|error| error.to_string(), |got| got.text().to_string()),
@@ -306,7 +306,7 @@ fn a_check_may_send_requests_but_changes_nothing() {
         host.check_without_node::<Checker>()[0],
         Finding::ok("node", "none")
     );
-    assert_eq!(host.node_annotation("example.com/looked"), None);
+    assert_eq!(host.node_annotation("example.com/checked"), None);
 }
 
 #[test]
@@ -355,25 +355,25 @@ fn a_note_has_no_invisible_characters() {
                     | GeneralCategory::LineSeparator
                     | GeneralCategory::ParagraphSeparator
             );
-        let told = if is_invisible {
+        let expected = if is_invisible {
             " ".to_owned()
         } else {
             c.to_string()
         };
-        assert_eq!(events::note(&c.to_string()), told, "{}", c.escape_unicode());
+        assert_eq!(events::note(&c.to_string()), expected, "{}", c.escape_unicode());
     }
 }
 
 #[test]
 fn note_turns_any_text_into_a_valid_note() {
     let long = "é".repeat(600);
-    for (text, told) in [
+    for (text, expected) in [
         ("two\nlines", "two lines"),
         ("up\u{202e}side", "up side"),
         (long.as_str(), ""),
     ] {
         let host = Host::new();
-        host.config("do", "tell");
+        host.config("do", "emit");
         host.config("note", text);
         let outcome = host.step::<Puppet>(Phase::BeforeDrain, Subject::Node);
         assert!(matches!(outcome, Outcome::Failed(_)), "{text}");
@@ -383,8 +383,11 @@ fn note_turns_any_text_into_a_valid_note() {
             host.step::<Puppet>(Phase::BeforeDrain, Subject::Node),
             Outcome::Done
         );
-        assert!(note.len() <= 1024 && (told.is_empty() || note == told), "{note}");
-        assert_eq!(host.events(), [format!("Normal Told of node-1: {note}")]);
+        assert!(
+            note.len() <= 1024 && (expected.is_empty() || note == expected),
+            "{note}"
+        );
+        assert_eq!(host.events(), [format!("Normal Emitted of node-1: {note}")]);
     }
     assert!(events::note(&long).ends_with("é…"));
     let fits = "x".repeat(1024);

@@ -1,4 +1,4 @@
-//! What became of a hook that was called again and again.
+//! The result of calling a hook until it ended.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use crate::Outcome;
 /// The steps of one hook.
 #[derive(Clone, Debug)]
 pub struct HookRun {
-    /// What each step answered.
+    /// The outcome of each step.
     pub outcomes: Vec<Outcome>,
-    /// How long it took, from the first step to the last.
+    /// The time from the first step to the last.
     pub took: Duration,
 }
 
 impl HookRun {
-    /// What the last step answered.
+    /// The outcome of the last step.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcomes.last()
     }
 
-    /// Where it stood, step by step, for as long as it was pending.
+    /// The progress of each pending step.
     pub fn progress(&self) -> Vec<&str> {
         let pending = self.outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Pending(pending) => Some(pending.progress.as_str()),

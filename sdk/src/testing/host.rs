@@ -1,4 +1,4 @@
-//! The stand-in as a test sees it.
+//! The host in memory, as a test uses it.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     outcome::milliseconds,
 };
 
-/// How much state the host keeps for a hook.
+/// The host's limit for the state of a hook.
 const STATE_BYTES: usize = 1024;
 
 /// A node, its pods, a configuration and a drain, for one test.
@@ -27,26 +27,26 @@ impl Host {
     /// just now.
     #[expect(
         clippy::new_without_default,
-        reason = "it resets the thread's stand-in; a default should do nothing"
+        reason = "it resets the thread's state; a default should do nothing"
     )]
     pub fn new() -> Self {
         state::with(|state| *state = State::default());
         Self(())
     }
 
-    /// Configures the policy.
+    /// Sets a key of the policy's configuration.
     pub fn config(&self, key: &str, value: &str) {
         state::with(|state| state.config.insert(key.to_owned(), value.to_owned()));
     }
 
-    /// These are the pods on the node now.
+    /// Sets the pods on the node.
     pub fn pods(&self, pods: impl IntoIterator<Item = Pod>) {
-        // Making a pod asks the stand-in what time it is, so they are made first.
+        // Building a pod reads the time from the state, so the pods are built before the state is borrowed.
         let pods = pods.into_iter().collect();
         state::with(|state| state.pods = pods);
     }
 
-    /// The node is cordoned, by the driver (`own`) or by somebody else.
+    /// Cordons the node; `own` says that the cordon is the driver's.
     pub fn cordon(&self, own: bool) {
         state::with(|state| {
             state.node.unschedulable = true;
@@ -54,7 +54,7 @@ impl Host {
         });
     }
 
-    /// The node takes pods again.
+    /// Uncordons the node.
     pub fn uncordon(&self) {
         state::with(|state| {
             state.node.unschedulable = false;
@@ -62,12 +62,12 @@ impl Host {
         });
     }
 
-    /// Somebody sets an annotation of the node.
+    /// Sets an annotation of the node.
     pub fn annotate_node(&self, key: &str, value: &str) {
         state::with(|state| state::set(&mut state.node.annotations, key, value));
     }
 
-    /// Somebody gives the node a condition.
+    /// Sets a condition of the node.
     pub fn node_condition(&self, condition: Condition) {
         state::with(|state| {
             state
@@ -78,7 +78,7 @@ impl Host {
         });
     }
 
-    /// The drain has this name from now on, and another id: it is another drain.
+    /// Begins another drain, with this name and another id.
     pub fn drain_named(&self, name: &str) {
         state::with(|state| {
             name.clone_into(&mut state.drain.name);
@@ -89,51 +89,51 @@ impl Host {
         });
     }
 
-    /// An earlier drain of the driver had drained the node, and it has been cordoned since.
+    /// Sets [`Drain::found_drained`](crate::Drain): an earlier drain has emptied the node, which stayed cordoned.
     pub fn found_drained(&self) {
         state::with(|state| state.drain.found_drained = true);
     }
 
-    /// The drain ended without being done and its cordon stays: what `on-cancel` hears from now on.
+    /// Sets [`Drain::held`](crate::Drain): the drain failed, and its cordon stays.
     pub fn held(&self) {
         state::with(|state| state.drain.held = true);
     }
 
-    /// The drain must have ended so long from now.
-    pub fn deadline_in(&self, left: Duration) {
+    /// Sets the drain's deadline, relative to now.
+    pub fn deadline_in(&self, remaining: Duration) {
         state::with(|state| {
-            state.drain.deadline = Some(state.drain.now.saturating_add(milliseconds(left)));
+            state.drain.deadline = Some(state.drain.now.saturating_add(milliseconds(remaining)));
         });
     }
 
-    /// The node has this label.
+    /// Sets a label of the node.
     pub fn label_node(&self, key: &str, value: &str) {
         state::with(|state| state::set(&mut state.node.labels, key, value));
     }
 
-    /// The node is called this.
+    /// Renames the node.
     pub fn node_named(&self, name: &str) {
         state::with(|state| name.clone_into(&mut state.node.name));
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn advance(&self, by: Duration) {
         state::with(|state| state.drain.now = state.drain.now.saturating_add(milliseconds(by)));
     }
 
-    /// The API server answers nothing but this error; `None`: it works again.
+    /// Makes every call to the API server fail with this message; `None` ends the outage.
     pub fn outage(&self, message: Option<&str>) {
         state::with(|state| state.outage = message.map(str::to_owned));
     }
 
-    /// Requests are answered like this. They are shown with the names of secrets, as the policy made them; whether the
-    /// policy wants what it asks for is checked before.
+    /// Answers requests. A request arrives as the policy built it, with names instead of secrets, and only if the policy
+    /// wants the grants that it needs.
     ///
     /// ```
     /// # use scupper_sdk::{*, http::{Request, Response}, testing::Host};
-    /// # struct Asks;
-    /// # impl Policy for Asks { fn describe() -> Description { description!("Asks").wants(Grant::http("GET", "https://jobs.example.com/")) } }
-    /// # impl Hooks for Asks {
+    /// # struct Jobs;
+    /// # impl Policy for Jobs { fn describe() -> Description { description!("Jobs").wants(Grant::http("GET", "https://jobs.example.com/")) } }
+    /// # impl Hooks for Jobs {
     /// #     fn phases() -> Vec<Phase> { vec![Phase::BeforeDrain] }
     /// fn step(_call: &Call) -> Outcome {
     ///     match Request::get("https://jobs.example.com/running").send() {
@@ -148,24 +148,24 @@ impl Host {
     ///     assert_eq!(request.url, "https://jobs.example.com/running");
     ///     Ok(Response::new(200, "0"))
     /// });
-    /// assert_eq!(host.step::<Asks>(Phase::BeforeDrain, Subject::Node), Outcome::Done);
+    /// assert_eq!(host.step::<Jobs>(Phase::BeforeDrain, Subject::Node), Outcome::Done);
     /// ```
     pub fn on_request(&self, answer: impl FnMut(&Request) -> Result<Response, Error> + 'static) {
         state::with(|state| state.server = Some(Rc::new(RefCell::new(answer))));
     }
 
-    /// Asks the planner, with a draft that evicts every pod but those of DaemonSets and mirror pods.
+    /// Runs the planner, with a draft that evicts every pod except mirror pods and those of DaemonSets.
     ///
     /// # Panics
-    /// When the plan is one that the host would not take.
+    /// If the plan is invalid.
     pub fn plan<P: Planner>(&self) -> Result<Planned, String> {
         self.plan_after::<P>(&self.draft())
     }
 
-    /// Asks the planner, with the draft of a policy before it.
+    /// Runs the planner, with the draft of a previous policy.
     ///
     /// # Panics
-    /// When the plan is one that the host would not take.
+    /// If the plan is invalid.
     pub fn plan_after<P: Planner>(&self, draft: &Planned) -> Result<Planned, String> {
         let (drain, node, pods) = state::with(|state| {
             state.grants = None;
@@ -203,11 +203,11 @@ impl Host {
         Planned::new(plan, pods)
     }
 
-    /// Takes steps of a hook until it is through or has failed for good, but not more than so many. Time passes between
-    /// them as each step asks for.
+    /// Calls a hook until it is done or has failed for good, but at most `max_steps` times. Between two steps it advances
+    /// the time as the step asks for.
     ///
     /// # Panics
-    /// When a step leaves more state behind than the host keeps.
+    /// If a step returns more state than the host keeps.
     pub fn run_hook<H: Hooks>(&self, phase: Phase, subject: Subject, max_steps: usize) -> HookRun {
         let began = self.now();
         let mut outcomes = Vec::new();
@@ -228,39 +228,39 @@ impl Host {
         HookRun { outcomes, took }
     }
 
-    /// What the next step of a hook would be called with. What the step before left behind is taken out of the stand-in.
+    /// The call of a hook's next step. It takes the state that the previous step saved out of the host.
     pub fn call(&self, phase: Phase, subject: Subject) -> Call {
         state::with(|state| {
             let at = state
                 .hooks
                 .iter()
                 .position(|(p, s, _)| *p == phase && *s == subject);
-            let left_behind = at.map(|at| state.hooks.swap_remove(at).2);
+            let saved = at.map(|at| state.hooks.swap_remove(at).2);
             Call {
                 phase,
                 subject,
                 drain: state.drain.clone(),
                 node: state.node.clone(),
                 pods: state.pods.clone(),
-                state: left_behind.unwrap_or_default(),
+                state: saved.unwrap_or_default(),
             }
         })
     }
 
-    /// Takes one step of a hook. As the host does, it gives back what the last step of the same hook left behind,
-    /// and grants what the policy wants.
+    /// Takes one step of a hook, with the state that the hook's previous step saved, and with all grants that the policy
+    /// wants.
     ///
     /// # Panics
-    /// When the step leaves more state behind than the host keeps.
+    /// If the step returns more state than the host keeps.
     pub fn step<H: Hooks>(&self, phase: Phase, subject: Subject) -> Outcome {
-        // A policy may want what its configuration says, and ask the stand-in for that.
+        // `describe` may read the configuration, so it runs before the state is borrowed.
         let wants = <H as Policy>::describe().wants;
         state::with(|state| state.grants = Some(wants));
         let call = self.call(phase, subject.clone());
         let outcome = glue::step::<H>(&call);
         let keeps = match &outcome {
             Outcome::Pending(pending) => Some(pending.state.clone()),
-            // What is tried again goes on from where it was.
+            // A retried step gets the same state again.
             Outcome::Failed(failure) if failure.retry_after.is_some() => Some(call.state),
             Outcome::Failed(_) | Outcome::Done => None,
         };
@@ -268,20 +268,20 @@ impl Host {
             let bytes = kept.len();
             assert!(
                 bytes <= STATE_BYTES,
-                "the step leaves {bytes} bytes of state, the host keeps {STATE_BYTES}"
+                "the step returned {bytes} bytes of state, the host keeps {STATE_BYTES}"
             );
             state::with(|state| state.hooks.push((phase, subject, kept)));
         }
         outcome
     }
 
-    /// Asks what the policy finds in its surroundings, with the node.
+    /// Runs the policy's checks, with the node.
     pub fn check<P: Surroundings>(&self) -> Vec<Finding> {
         let node = state::with(|state| state.node.clone());
         Self::check_at::<P>(Some(&node))
     }
 
-    /// The same where no node is named.
+    /// Runs the policy's checks without a node.
     pub fn check_without_node<P: Surroundings>(&self) -> Vec<Finding> {
         Self::check_at::<P>(None)
     }
@@ -313,17 +313,17 @@ impl Host {
         })
     }
 
-    /// The moment that the policy is told.
+    /// The current time, which the policy sees as [`Drain::now`](crate::Drain).
     pub fn now(&self) -> crate::Timestamp {
         state::with(|state| state.drain.now)
     }
 
-    /// The Events that the policy emitted so far, as lines like `Warning NobodyHeld of node-1: it is empty`.
+    /// The Events that the policy emitted so far, as lines like `Warning JobNotAwaited of node-1: job 42 still runs`.
     pub fn events(&self) -> Vec<String> {
         state::with(|state| state.events.clone())
     }
 
-    /// What the policy wrote so far.
+    /// The lines that the policy logged so far.
     pub fn log(&self) -> Vec<(Level, String)> {
         state::with(|state| state.log.clone())
     }

@@ -1,4 +1,4 @@
-//! The imports of a policy, served by the stand-in. The signatures are those of the generated bindings.
+//! The imports of a policy in native builds. The signatures are those of the generated bindings.
 
 pub(crate) mod log {
     use crate::{log::Level, testing::state};
@@ -112,19 +112,19 @@ pub(crate) mod events {
         state::with(|state| {
             let grants = state.grants.as_ref().filter(|_| !state.checks);
             let grants = grants.ok_or_else(|| Error::NotGranted("only `step` may emit".to_owned()))?;
-            let is_it = |grant: &&crate::Grant| grant.capability == "events" && grant.target == target;
-            if !grants.iter().any(|grant| is_it(&grant)) {
+            let covers = |grant: &&crate::Grant| grant.capability == "events" && grant.target == target;
+            if !grants.iter().any(|grant| covers(&grant)) {
                 return Err(Error::NotGranted(format!("events {target}")));
             }
             if let Some(message) = &state.outage {
                 return Err(Error::Unavailable(message.clone()));
             }
             if reason.is_empty() || !reason.chars().all(|c| c.is_ascii_alphanumeric()) {
-                return Err(Error::Invalid(format!("`{reason}` is no word in CamelCase")));
+                return Err(Error::Invalid(format!("`{reason}` is not one word in CamelCase")));
             }
             if note.is_empty() || crate::events::note(note) != note {
                 return Err(Error::Invalid(format!(
-                    "the note is no single line of at most 1024 bytes: {note:?}"
+                    "the note is not one line of at most 1024 bytes: {note:?}"
                 )));
             }
             let kind = match kind {
@@ -158,17 +158,20 @@ pub(crate) mod http {
         check(request, &grants)?;
         let changes = matches!(request.method, Method::Put | Method::Patch | Method::Delete);
         if changes && state::with(|state| state.checks) {
-            return Err(Error::NotGranted(format!("a check sends no {}", request.method)));
+            return Err(Error::NotGranted(format!(
+                "a check may not send {}",
+                request.method
+            )));
         }
-        // The answer may ask the stand-in what time it is, so nothing is held while it is made.
+        // The server may read the time from the state, so the state is not borrowed during the call.
         let server = state::with(|state| state.server.clone());
         let server =
-            server.ok_or_else(|| Error::Unreachable("nobody answers requests: `on_request`".to_owned()))?;
+            server.ok_or_else(|| Error::Unreachable("no server: set one with `on_request`".to_owned()))?;
         let answer = server.borrow_mut()(request)?;
         Ok(answer)
     }
 
-    /// What the policy asks for, it must want.
+    /// The policy must want every grant that the request needs.
     fn check(request: &Request, grants: &[Grant]) -> Result<(), Error> {
         let method = request.method.to_string();
         let wanted = of(grants, "http").any(|target| {
@@ -192,7 +195,8 @@ pub(crate) mod http {
         }
     }
 
-    /// Whole segments only: `https://example.com/a` begins neither `https://example.com/ab` nor `https://example.community`.
+    /// Compares whole segments: `https://example.com/a` is a prefix of neither `https://example.com/ab` nor
+    /// `https://example.community`.
     fn begins(url: &str, prefix: &str) -> bool {
         let rest = url.strip_prefix(prefix.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))

@@ -1,9 +1,9 @@
-//! A stand-in for the host, so that policies have ordinary tests: no wasm, no cluster, no clock.
+//! A host in memory, so that policies have ordinary tests: no wasm, no cluster, no clock.
 //!
 //! ```
 //! # use scupper_sdk::{*, testing::{Host, pod}};
 //! # struct Greeter;
-//! # impl Policy for Greeter { fn describe() -> Description { description!("Marks the node") .wants(Grant::node_annotations("example.com/")) } }
+//! # impl Policy for Greeter { fn describe() -> Description { description!("Marks the node").wants(Grant::node_annotations("example.com/")) } }
 //! impl Hooks for Greeter {
 //!     fn phases() -> Vec<Phase> {
 //!         vec![Phase::BeforeCordon]
@@ -22,7 +22,7 @@
 //! assert_eq!(host.node_annotation("example.com/drained-by").as_deref(), Some("maintenance"));
 //! ```
 //!
-//! Each test thread has one stand-in. Making a new [`Host`] forgets what the one before was told.
+//! Each test thread has one host. [`Host::new`] resets it.
 
 mod hook_run;
 mod host;

@@ -1,10 +1,10 @@
-//! A plan as a test reads it: by the names of pods.
+//! A plan with pods by name, as a test reads it.
 
 use std::collections::BTreeSet;
 
 use crate::{Decision, Plan, Pod, Verdict, Wave};
 
-/// A plan and the pods it is about.
+/// A plan and its pods.
 #[derive(Clone, Debug)]
 pub struct Planned {
     plan: Plan,
@@ -21,17 +21,17 @@ impl Planned {
         &self.plan
     }
 
-    /// What becomes of the pod `namespace/name`.
+    /// The verdict on the pod `namespace/name`.
     pub fn verdict(&self, full_name: &str) -> Option<Verdict> {
         self.decision(full_name).map(|decision| decision.verdict)
     }
 
-    /// Why the pod `namespace/name` has its verdict.
+    /// The reason of the verdict on the pod `namespace/name`.
     pub fn reason(&self, full_name: &str) -> Option<&str> {
         self.decision(full_name).map(|decision| decision.reason.as_str())
     }
 
-    /// A wave, by its name.
+    /// The wave of this name.
     pub fn wave(&self, name: &str) -> Option<&Wave> {
         self.plan.waves.iter().find(|wave| wave.name == name)
     }
@@ -45,8 +45,8 @@ impl Planned {
         self.plan.waves.iter().map(line).collect()
     }
 
-    /// What the host checks: every pod has one decision, every leaving one stands in one wave, no other does, mirror
-    /// pods stay, the driver's own pod is last, and waves have names of their own.
+    /// Checks what the host checks: every pod has one decision, exactly the leaving pods are in waves, each in one, mirror
+    /// pods stay, the driver's own pod is last, and the names of waves are unique.
     pub(super) fn assert_valid(&self) {
         let mut decided = BTreeSet::new();
         for decision in &self.plan.decisions {
@@ -82,7 +82,7 @@ impl Planned {
             assert!(leaves.is_some(), "{name} has no decision");
             assert!(
                 times == usize::from(leaves == Some(true)),
-                "{name} stands in {times} waves"
+                "{name} is in {times} waves"
             );
             assert!(
                 !(pod.mirror && leaves == Some(true)),
@@ -91,7 +91,7 @@ impl Planned {
             let last = in_waves.last().is_some_and(|uid| **uid == pod.uid);
             assert!(
                 !pod.driver || times == 0 || last,
-                "{name} is the driver's and does not go last"
+                "{name} is the driver's and does not leave last"
             );
         }
     }

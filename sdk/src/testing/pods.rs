@@ -1,4 +1,4 @@
-//! Making pods for tests.
+//! Pods for tests.
 
 use super::state;
 use crate::{Condition, Controller, Pod, PodPhase, Timestamp};
@@ -6,7 +6,7 @@ use crate::{Condition, Controller, Pod, PodPhase, Timestamp};
 /// A running pod of a ReplicaSet, with a grace period of 30 seconds.
 ///
 /// # Panics
-/// When `full_name` is not `namespace/name`.
+/// If `full_name` is not `namespace/name`.
 pub fn pod(full_name: &str) -> Pod {
     let (namespace, name) = full_name.split_once('/').unwrap_or_default();
     assert!(
@@ -38,21 +38,21 @@ pub fn pod(full_name: &str) -> Pod {
 }
 
 impl Pod {
-    /// With a label.
+    /// Sets a label.
     #[must_use]
     pub fn with_label(mut self, key: &str, value: &str) -> Self {
         state::set(&mut self.labels, key, value);
         self
     }
 
-    /// With an annotation.
+    /// Sets an annotation.
     #[must_use]
     pub fn with_annotation(mut self, key: &str, value: &str) -> Self {
         state::set(&mut self.annotations, key, value);
         self
     }
 
-    /// With a condition of this type and status.
+    /// Sets the condition of this type.
     #[must_use]
     pub fn with_condition(mut self, condition_type: &str, status: &str) -> Self {
         self.conditions
@@ -61,28 +61,28 @@ impl Pod {
         self
     }
 
-    /// With a priority.
+    /// Sets the priority.
     #[must_use]
     pub fn with_priority(mut self, priority: i32) -> Self {
         self.priority = priority;
         self
     }
 
-    /// With another grace period.
+    /// Sets the grace period.
     #[must_use]
     pub fn with_grace_period_seconds(mut self, seconds: u64) -> Self {
         self.termination_grace_period_seconds = seconds;
         self
     }
 
-    /// Controlled by a DaemonSet.
+    /// Makes a DaemonSet its controller.
     #[must_use]
     pub fn of_daemon_set(mut self) -> Self {
         self.controller = Some(controller("DaemonSet", &self.name));
         self
     }
 
-    /// Another pod of the same name, made at that moment.
+    /// Another pod with the same name, created at this time.
     #[must_use]
     pub fn replaced_at(mut self, created: Timestamp) -> Self {
         self.uid = format!("{}-again", self.uid);

@@ -1,4 +1,4 @@
-//! What the stand-in knows: one for each thread, so that tests may run side by side.
+//! The state of the host in memory: one for each thread, so that tests can run in parallel.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
@@ -12,10 +12,10 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
-/// The moment at which every test begins: 2027-01-15T08:00:00Z.
+/// The time at which every test begins: 2027-01-15T08:00:00Z.
 const BEGINNING: u64 = 1_800_000_000_000;
 
-/// Whoever answers requests.
+/// Answers requests.
 pub(super) type Server = Rc<RefCell<dyn FnMut(&Request) -> Result<Response, Error>>>;
 
 pub(super) struct State {
@@ -24,17 +24,16 @@ pub(super) struct State {
     pub(super) pods: Vec<Pod>,
     pub(super) drain: Drain,
     pub(super) log: Vec<(Level, String)>,
-    /// What the policy that is being called may do; `None`: it is a planner, which may nothing.
+    /// The grants of the policy that is being called; `None` for a planner, which has none.
     pub(super) grants: Option<Vec<Grant>>,
-    /// It is being asked about its surroundings: it may look at servers and change nothing.
+    /// A check is being called: it may send requests, and change nothing.
     pub(super) checks: bool,
-    /// What the API server answers instead of doing anything.
+    /// The error of every call to the API server.
     pub(super) outage: Option<String>,
-    /// Who answers requests; `None`: nobody.
     pub(super) server: Option<Server>,
     /// The Events that the policy emitted.
     pub(super) events: Vec<String>,
-    /// What unfinished hooks left behind.
+    /// The state of unfinished hooks.
     pub(super) hooks: Vec<(Phase, Subject, Vec<u8>)>,
 }
 

@@ -38,7 +38,7 @@ async fn an_answer_that_is_not_whole_is_told_as_sent() {
         "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
     ] {
         let told = told(move |_| say(text)).await;
-        let why = told.strip_prefix("no whole answer: ");
+        let why = told.strip_prefix("incomplete response: ");
         assert!(
             why.is_some_and(|why| !why.is_empty() && !why.contains("whole")),
             "said once: {text:?}: {told}"
@@ -55,7 +55,7 @@ async fn a_slow_answer_is_told_as_sent() {
         "HTTP/1.1 100 Continue\r\n\r\n",
     ] {
         let told = told(move |_| say_and_stall(text)).await;
-        assert_eq!(told, "no answer in time: not complete within 0.7 s", "{text:?}");
+        assert_eq!(told, "timed out: not complete within 0.7 s", "{text:?}");
     }
 }
 
@@ -89,7 +89,7 @@ async fn a_long_head_is_cut_off() {
     let long = format!("X-A: {}\r\n", "b".repeat(200_000));
     for headers in [many, long] {
         let told = told(move |_| say(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))).await;
-        assert!(told.starts_with("no whole answer: "), "{told}");
+        assert!(told.starts_with("incomplete response: "), "{told}");
     }
 }
 
@@ -98,7 +98,7 @@ async fn what_is_packed_cannot_be_searched_and_is_refused() {
     let told = told(|_| response("200 OK\r\nContent-Encoding: gzip", "packed")).await;
     assert_eq!(
         told,
-        "no whole answer: the response has the content encoding `gzip`, which was not asked for"
+        "incomplete response: the response has the content encoding `gzip`, which was not asked for"
     );
 }
 
@@ -146,7 +146,7 @@ async fn a_connection_that_closes_at_once_is_not_told_as_an_answer() {
     let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
     // Which of the two is true depends on who was faster.
     assert!(
-        told.starts_with("no whole answer: ") || told.starts_with("unreachable: "),
+        told.starts_with("incomplete response: ") || told.starts_with("unreachable: "),
         "{told}"
     );
     closing.abort();
@@ -161,9 +161,9 @@ async fn a_policy_may_wait_shorter_but_not_longer() {
     let loaded = rig.load().await;
     let get = format!("GET {origin}/");
     let told = loaded.tell(&[&get, "timeout 250", "send"]).await;
-    assert_eq!(told, "no answer in time: not complete within 0.25 s");
+    assert_eq!(told, "timed out: not complete within 0.25 s");
     let told = loaded.tell(&[&get, "timeout 60000", "send"]).await;
-    assert_eq!(told, "no answer in time: not complete within 0.6 s");
+    assert_eq!(told, "timed out: not complete within 0.6 s");
     let told = loaded.tell(&[&get, "timeout 0", "send"]).await;
     assert_eq!(told, "invalid request: a timeout of nothing leaves no time");
 }
