@@ -24,6 +24,8 @@ mod stale;
 mod status;
 mod stuck;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod traces;
 mod view;
 mod words;

@@ -1,0 +1,296 @@
+//! A drain as lines, as JSON lines, in the live display, as conditions and as Events.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use scupper_engine::{Condition, Duration, Intent, Node, Notice, Outcome, Phase, Request, Time, Uid};
+
+use super::super::conditions::{COMPLETED, STARTED};
+use super::super::fixture::{mark, node, request, status};
+use super::super::{
+    BlockedCondition, Board, ConditionChange, DriverView, Format, HookView, NodeEvent, NodeWish, PolicyWords,
+    Sink, Size, StuckPods, ViewKeeper, conditions_for, conditions_of_abandoned, conditions_of_begun,
+    conditions_of_uncordoned, event_for, policy_note,
+};
+use super::accepted;
+use super::samples::{NOW, ago, endings, pods, story, waiting};
+
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+fn said() -> [PolicyWords; 2] {
+    [false, true].map(|warning| PolicyWords {
+        policy: "slurm".to_owned(),
+        warning,
+        reason: "StaysDrained".to_owned(),
+        note: "node-1 stays DRAIN: ticket 7".to_owned(),
+    })
+}
+
+fn unready() -> Node {
+    Node {
+        conditions: vec![Condition {
+            kind: "Ready".to_owned(),
+            status: "Unknown".to_owned(),
+            reason: "NodeStatusUnknown".to_owned(),
+            message: "Kubelet stopped posting node status.".to_owned(),
+            since: Some(ago(300)),
+        }],
+        ..node(mark("command", Phase::Evicting))
+    }
+}
+
+fn uncordon() -> Request {
+    Request {
+        intent: Intent::Uncordon,
+        name: "uncordon-worker-1".to_owned(),
+        deadline: Some(NOW + Duration::from_secs(300)),
+        ..request()
+    }
+}
+
+/// The whole story, and each ending as the end of a drain of its own.
+fn told(format: Format) -> String {
+    let kept = Kept::default();
+    let begin = |began: Time, request: &Request| Sink::begin(format, began, request, Box::new(kept.clone()));
+    let mut sink = begin(ago(72), &request());
+    sink.know(&pods());
+    sink.node(ago(71), &unready());
+    for words in said() {
+        sink.said(ago(70), &words);
+    }
+    for notice in story() {
+        sink.notice(NOW, &notice);
+        if let Notice::PodWaits { .. } = notice {
+            // Once more, a while later.
+            sink.notice(NOW + Duration::from_millis(3400), &notice);
+        }
+    }
+    for ending in endings() {
+        let is_uncordon = matches!(
+            &ending,
+            Notice::Finished {
+                outcome: Outcome::Uncordoned { .. },
+                ..
+            }
+        );
+        let request = if is_uncordon { uncordon() } else { request() };
+        begin(ago(72), &request).notice(NOW, &ending);
+    }
+    kept.text()
+}
+
+#[test]
+fn lines_of_a_drain() {
+    accepted("drain-lines", &told(Format::Human));
+}
+
+#[test]
+fn json_lines_of_a_drain() {
+    accepted("drain-json", &told(Format::Json));
+}
+
+fn view() -> DriverView {
+    let mut keeper = ViewKeeper::default();
+    let hooks = story()
+        .into_iter()
+        .filter(|it| matches!(it, Notice::HookWaiting { .. }));
+    for hook in hooks.take(5) {
+        keeper.notice(NOW, &hook);
+    }
+    keeper.notice(
+        NOW,
+        &Notice::WaveStarted {
+            name: "web".to_owned(),
+            number: 1,
+            of: 2,
+            pods: 3,
+        },
+    );
+    keeper.view(ago(4), "u-1", waiting())
+}
+
+#[test]
+fn the_live_display() {
+    let board = Board::default();
+    board.expect(4);
+    board.begin("worker-0", ago(72), "waits for its turn");
+    board.over("worker-0");
+    board.begin("worker-1", ago(72), "asked for");
+    board.begin("worker-2", ago(5), "asked for");
+    let mut shown = status(scupper_engine::Checkpoint {
+        id: "u-1".to_owned(),
+        deadline: Some(NOW + Duration::from_secs(288)),
+        ..mark("LifecycleEvent", Phase::Holding)
+    });
+    shown.pods = pods();
+    shown.driver = Some(view());
+    shown.wishes = vec![NodeWish {
+        name: "drain-worker-1".to_owned(),
+        transition: "drain.slm.k8s.io".to_owned(),
+        state: "Claimed".to_owned(),
+        deadline: None,
+        deleting: false,
+    }];
+    board.seen("drain-worker-1", &Uid("u-1".to_owned()), &shown);
+    let mut text = String::new();
+    for (columns, rows) in [(150, 80), (90, 30), (50, 12), (30, 4)] {
+        text.push_str(&format!("── {columns} columns, {rows} rows\n"));
+        for line in board.frame(Size { rows, columns }, NOW) {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    accepted("live-display", &text);
+}
+
+#[test]
+fn the_live_display_in_each_phase() {
+    let mut text = String::new();
+    for phase in super::samples::phases() {
+        let board = Board::default();
+        board.begin("worker-1", ago(72), "asked for");
+        let mut shown = status(mark("LifecycleEvent", phase));
+        let view = view();
+        let hook = |hook: &HookView| Some(hook.clone());
+        shown.driver = Some(DriverView {
+            hooks: view.hooks.first().and_then(hook).into_iter().collect(),
+            pods: Vec::new(),
+            wave: None,
+            ..view
+        });
+        board.seen("drain-worker-1", &Uid("id".to_owned()), &shown);
+        let lines = board.frame(
+            Size {
+                rows: 9,
+                columns: 150,
+            },
+            NOW,
+        );
+        text.push_str(&format!("{}\n", lines.join("\n")));
+    }
+    accepted("live-display-phases", &text);
+}
+
+fn change_words(changes: &[ConditionChange]) -> String {
+    let words = changes.iter().map(|it| {
+        let ConditionChange {
+            kind,
+            status,
+            reason,
+            message,
+        } = it;
+        format!("  {kind}={status} {reason}: {message}\n")
+    });
+    words.collect()
+}
+
+fn event_words(event: &NodeEvent) -> String {
+    let kind = if event.warning { "Warning" } else { "Normal" };
+    format!("  {kind} {}: {}\n", event.reason, event.note)
+}
+
+/// What each notice writes onto the node; most write nothing.
+#[test]
+fn conditions_and_events_of_notices() {
+    let mut text = format!(
+        "a drain begins\n{}",
+        change_words(&conditions_of_begun(&request()))
+    );
+    for (what, request) in [("drain", request()), ("uncordon", uncordon())] {
+        for notice in [story(), endings()].concat() {
+            let conditions = conditions_for(&request, &notice).map(|it| change_words(&it));
+            let event = event_for(&request, &notice).map(|it| event_words(&it));
+            let head = match &notice {
+                Notice::Finished { outcome, summary } => {
+                    format!("{what}: {}, {} steps", outcome.name(), summary.hook_steps)
+                }
+                notice => format!("{what}: {}", super::Variants::variant(notice)),
+            };
+            if conditions.is_some() || event.is_some() {
+                let (conditions, event) = (conditions.unwrap_or_default(), event.unwrap_or_default());
+                text.push_str(&format!("{head}\n{conditions}{event}"));
+            }
+        }
+    }
+    for words in said() {
+        let (reason, warning) = (words.reason, words.warning);
+        let note = policy_note(&words.policy, &words.note);
+        text.push_str(&format!(
+            "a policy speaks\n{}",
+            event_words(&NodeEvent {
+                warning,
+                reason,
+                note
+            })
+        ));
+    }
+    accepted("conditions-and-events", &text);
+}
+
+fn with(kind: &str, status: &str, reason: &str, message: &str) -> Node {
+    let condition = Condition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        since: None,
+    };
+    Node {
+        unschedulable: false,
+        conditions: vec![condition],
+        ..node(mark("command", Phase::Evicting))
+    }
+}
+
+/// What pods wait for, as conditions and as Events, each reason by itself and all of them together.
+#[test]
+fn conditions_and_events_of_what_holds_a_drain_up() {
+    let later = NOW + Duration::from_secs(31);
+    let all = waiting();
+    let each = all.iter().map(|it| (it.1.name(), std::slice::from_ref(it)));
+    let mut text = String::new();
+    for (name, waiting) in each.chain([("all of them", all.as_slice())]) {
+        text.push_str(&format!("{name}\n"));
+        let mut condition = BlockedCondition::default();
+        condition.heard(&with("DrainInProgress", "True", STARTED, ""));
+        for hook in story().iter().filter(|_| name == "all of them").take(18) {
+            condition.notice(hook);
+        }
+        let (mut stuck, request) = (StuckPods::default(), request());
+        for now in [NOW, later] {
+            let changes = condition.due(now, &request, Phase::Evicting, waiting);
+            text.push_str(&changes.map(|it| change_words(&it)).unwrap_or_default());
+            for (pod, event, _) in stuck.due(now, &request, waiting) {
+                text.push_str(&format!("  pod {pod}\n  {}", event_words(&event)));
+            }
+            for (budget, pod, event, _) in stuck.due_of_budgets(now, &request, waiting) {
+                text.push_str(&format!("  budget {budget} by {pod}\n  {}", event_words(&event)));
+            }
+        }
+    }
+    let uncordoned = conditions_of_uncordoned(&with("Drained", "True", COMPLETED, ""));
+    text.push_str(&format!(
+        "uncordoned by others\n{}",
+        change_words(&uncordoned.unwrap())
+    ));
+    let abandoned = conditions_of_abandoned(&with("DrainInProgress", "True", STARTED, ""), "gone");
+    text.push_str(&format!("abandoned\n{}", change_words(&abandoned.unwrap())));
+    accepted("conditions-and-events-of-blockers", &text);
+}

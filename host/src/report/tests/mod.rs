@@ -1,0 +1,56 @@
+//! Every text of this room as a person reads it, in few large snapshots. A notice, reason, outcome or phase that no
+//! snapshot shows does not compile, or fails here. To accept new texts: `INSTA_UPDATE=always cargo test …`, then read
+//! the difference in `snapshots/`.
+
+mod drain;
+mod followed;
+mod metrics;
+mod plan;
+mod samples;
+mod status;
+
+/// An enum whose variants must all be among the samples.
+trait Variants {
+    const ALL: &'static [&'static str];
+    fn variant(&self) -> &'static str;
+}
+
+/// A variant that is not listed does not compile; one that is listed must be among the samples.
+macro_rules! variants {
+    ($of:ty: $($variant:ident)+) => {
+        impl Variants for $of {
+            const ALL: &'static [&'static str] = &[$(stringify!($variant)),+];
+
+            fn variant(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => stringify!($variant)),+
+                }
+            }
+        }
+    };
+}
+use variants;
+
+#[track_caller]
+fn complete<T: Variants>(samples: &[T]) {
+    for variant in T::ALL {
+        let is_there = samples.iter().any(|sample| sample.variant() == *variant);
+        assert!(is_there, "no sample is {variant}");
+    }
+}
+
+/// Compares with the accepted text of this name.
+#[track_caller]
+fn accepted(name: &str, text: &str) {
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+/// Values as a reader of programs' output sees them.
+fn pretty(values: &[serde_json::Value]) -> String {
+    let texts = values
+        .iter()
+        .map(|value| serde_json::to_string_pretty(value).unwrap());
+    texts.collect::<Vec<_>>().join("\n")
+}

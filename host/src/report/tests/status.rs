@@ -1,0 +1,357 @@
+//! `status` as text, in the room of a terminal, and as JSON.
+
+use scupper_engine::{
+    Budget, Checkpoint, Condition, Controller, Deletion, Duration, HookPhase, Node, Phase, Pod, SavedHook,
+    Selector, Subject, Time, Uid,
+};
+
+use super::super::fixture::{mark, node, running, status as bare};
+use super::super::view::PodView;
+use super::super::{
+    BudgetView, Details, DriverView, HookView, NodeStatus, NodeWish, Seat, Size, UnreadyView, WaveView,
+    WorkloadView, status_lines, status_table, status_to_json,
+};
+use super::samples::{NOW, ago, budget, phases, pods, waiting, waits_for};
+use super::{Variants, accepted, complete, pretty, variants};
+
+variants!(Seat: Unknown Free Held Left);
+
+const TRIGGERS: [&str; 4] = ["LifecycleEvent", "cordon", "command", "self-claim"];
+
+fn begun(trigger: &str, phase: Phase) -> Checkpoint {
+    Checkpoint {
+        started: ago(300),
+        deadline: Some(NOW + Duration::from_secs(60)),
+        ..mark(trigger, phase)
+    }
+}
+
+fn saved(phase: HookPhase, subject: Subject) -> SavedHook {
+    SavedHook {
+        policy: "slurm".to_owned(),
+        phase,
+        subject,
+        state: Vec::new(),
+        state_version: None,
+        started: ago(60),
+    }
+}
+
+fn seats() -> Vec<Seat> {
+    let by = || "scupper (pid 812 on host admin-2)".to_owned();
+    let left = |silent_since| Seat::Left {
+        by: by(),
+        silent_since,
+    };
+    let all = vec![
+        Seat::Unknown,
+        Seat::Free,
+        Seat::Held { by: by() },
+        left(None),
+        left(Some(ago(75))),
+    ];
+    complete(&all);
+    all
+}
+
+fn ending(name: &str, at: Time, finalizers: &[&str]) -> Pod {
+    Pod {
+        deletion: Some(Deletion {
+            at,
+            grace_seconds: 30,
+        }),
+        finalizers: finalizers.iter().map(|it| (*it).to_owned()).collect(),
+        ..running(name)
+    }
+}
+
+/// What the API server shows by itself.
+fn from_outside(mark: Checkpoint, seat: Seat) -> NodeStatus {
+    NodeStatus {
+        pods: vec![
+            running("calm"),
+            running("cart"),
+            running("db"),
+            ending("slow", NOW + Duration::from_secs(12), &[]),
+            ending("late", ago(100), &[]),
+            ending("stuck", ago(100), &["example.com/hold"]),
+            running("twice"),
+        ],
+        budgets: vec![
+            budget("calm", "calm", 1, true),
+            budget("cart", "cart", 0, true),
+            budget("db", "db", 0, false),
+            budget("one", "twice", 1, true),
+            budget("two", "twice", 1, true),
+        ],
+        seat,
+        ..bare(mark)
+    }
+}
+
+fn hook(subject: Subject, progress: &str) -> HookView {
+    HookView {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeDrain,
+        subject,
+        since: ago(60),
+        progress: progress.to_owned(),
+        waiting_for: waits_for(),
+    }
+}
+
+/// What the driver has written: every reason, hooks of each subject, a wave.
+fn view() -> DriverView {
+    let pods = waiting().into_iter().map(|(pod, reason)| PodView {
+        uid: pod.uid,
+        wave: "web".to_owned(),
+        reason,
+        since: Some(ago(44)),
+    });
+    DriverView {
+        drain: "id".to_owned(),
+        at: ago(4),
+        ended: None,
+        plan: None,
+        wave: Some(WaveView {
+            name: "web".to_owned(),
+            number: 1,
+            of: 2,
+        }),
+        hooks: vec![
+            hook(Subject::Node, "1 of 3 Slurm nodes drained"),
+            hook(Subject::Wave("web".to_owned()), "almost"),
+            hook(Subject::Pod(Uid("web-1".to_owned())), "moved"),
+            hook(Subject::Pod(Uid("gone".to_owned())), ""),
+        ],
+        pods: pods.collect(),
+        more: 3,
+    }
+}
+
+fn conditions() -> Vec<Condition> {
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| Condition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        since: Some(ago(300)),
+    };
+    vec![
+        condition("Ready", "False", "KubeletNotReady", "container runtime is down"),
+        condition(
+            "DrainInProgress",
+            "True",
+            "DrainStarted",
+            "drain drain-worker-1 is under way",
+        ),
+        condition("Drained", "False", "DrainStarted", ""),
+        condition(
+            "LifecycleTransition",
+            "True",
+            "drain-started",
+            "Lifecycle Transition 'drain'",
+        ),
+        condition("MaintenanceInProgress", "True", "Ticket", "ticket 7"),
+    ]
+}
+
+fn events() -> Vec<NodeWish> {
+    let event = |name: &str, deadline: u64, deleting| NodeWish {
+        name: name.to_owned(),
+        transition: "drain.slm.k8s.io".to_owned(),
+        state: "Claimed".to_owned(),
+        deadline: Some(Time::from_millis(deadline)),
+        deleting,
+    };
+    vec![
+        event("drain-worker-1", 1_075_000, false),
+        event("drain-worker-1", 1_060_000, false),
+        event("another", 990_000, true),
+    ]
+}
+
+/// What was looked up about the pods that a budget blocks.
+fn details() -> Details {
+    let unready = ["worker-2", ""].map(|node| UnreadyView {
+        name: "cart-3".to_owned(),
+        node: node.to_owned(),
+        since: Some(ago(300)),
+        why: "container main: CrashLoopBackOff".to_owned(),
+    });
+    let budget = BudgetView {
+        owner: Some("Helm release shop".to_owned()),
+        since: Some(ago(120)),
+        granted: [("gone".to_owned(), ago(10))].into(),
+        unready: unready.to_vec(),
+    };
+    let workload = WorkloadView {
+        kind: "Deployment".to_owned(),
+        name: "cart".to_owned(),
+        ready: Some((2, 3)),
+    };
+    Details {
+        workloads: [(Uid("set".to_owned()), workload)].into(),
+        budgets: [(("shop".to_owned(), "cart".to_owned()), budget)].into(),
+        unread: vec!["ReplicaSets of namespace shop: forbidden".to_owned()],
+    }
+}
+
+/// What the driver says, with everything that was looked up.
+fn from_driver() -> NodeStatus {
+    let controller = |uid: &str| Controller {
+        api_version: "apps/v1".to_owned(),
+        kind: "ReplicaSet".to_owned(),
+        name: "cart-7d9f".to_owned(),
+        uid: Uid(uid.to_owned()),
+        missing: false,
+    };
+    let mut pods = pods();
+    for (pod, uid) in pods.iter_mut().rev().zip(["set", "unknown"].into_iter().cycle()) {
+        pod.controller = Some(controller(uid));
+    }
+    let selects_all = Budget {
+        selector: Selector::EVERYTHING,
+        ..budget("cart", "", 0, true)
+    };
+    NodeStatus {
+        node: Node {
+            conditions: conditions(),
+            ..node(begun("LifecycleEvent", Phase::Holding))
+        },
+        driver: Some(view()),
+        pods,
+        budgets: vec![selects_all],
+        wishes: events(),
+        seat: Seat::Held {
+            by: "the driver on worker-1".to_owned(),
+        },
+        details: details(),
+    }
+}
+
+/// A drain that failed, and a node that others have uncordoned afterwards.
+fn ended() -> [NodeStatus; 2] {
+    let ended = Checkpoint {
+        to_undo: ["openstack".to_owned(), "slurm".to_owned()].into(),
+        ..begun("LifecycleEvent", Phase::Finished)
+    };
+    let told = NodeStatus {
+        node: node(ended.clone()),
+        driver: Some(DriverView {
+            ended: Some("DeadlineExceeded: the deadline passed".to_owned()),
+            ..view()
+        }),
+        ..from_driver()
+    };
+    let mut given_back = NodeStatus {
+        driver: None,
+        ..bare(ended)
+    };
+    given_back.node.unschedulable = false;
+    given_back.node.conditions = conditions().split_off(3);
+    [told, given_back]
+}
+
+/// Without a drain: cordoned by others, and not cordoned.
+fn idle() -> [NodeStatus; 2] {
+    [true, false].map(|unschedulable| {
+        let mut idle = bare(begun("command", Phase::Finished));
+        idle.node.checkpoint = None;
+        idle.node.unschedulable = unschedulable;
+        idle
+    })
+}
+
+fn every_status() -> Vec<NodeStatus> {
+    let hooks = vec![
+        saved(HookPhase::BeforeDrain, Subject::Node),
+        saved(HookPhase::BeforeWave, Subject::Wave("web".to_owned())),
+        saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".to_owned()))),
+    ];
+    let stale = NodeStatus {
+        driver: Some(DriverView {
+            at: ago(200),
+            ..view()
+        }),
+        ..from_outside(begun("command", Phase::Evicting), Seat::Unknown)
+    };
+    let held = |hooks: &[SavedHook]| {
+        let mark = Checkpoint {
+            hooks: hooks.to_vec(),
+            ..begun("command", Phase::Evicting)
+        };
+        from_outside(mark, Seat::Unknown)
+    };
+    let mut all = vec![from_driver(), stale, held(&hooks), held(&hooks[1..])];
+    all.extend(ended());
+    all.extend(idle());
+    all.extend(
+        seats()
+            .into_iter()
+            .map(|seat| from_outside(begun("command", Phase::Evicting), seat)),
+    );
+    let mut uncordoned = held(&[]);
+    uncordoned.node.unschedulable = false;
+    all.push(uncordoned);
+    all
+}
+
+/// The head of an abandoned drain for each trigger and phase: the words of the phase and of the next step.
+fn every_head() -> String {
+    let mut text = String::new();
+    for trigger in TRIGGERS {
+        for phase in phases() {
+            let mark = Checkpoint {
+                hooks: vec![saved(HookPhase::BeforeDrain, Subject::Node)],
+                own_cordon: trigger != "cordon",
+                deadline: Some(ago(10)),
+                ..begun(trigger, phase)
+            };
+            let left = Seat::Left {
+                by: "scupper (pid 812 on host admin-2)".to_owned(),
+                silent_since: Some(ago(75)),
+            };
+            let status = NodeStatus {
+                seat: left,
+                ..bare(mark)
+            };
+            text.push_str(&format!("{}\n", status_lines(&status, NOW).join("\n")));
+        }
+    }
+    text
+}
+
+#[test]
+fn status_as_text() {
+    let texts = every_status()
+        .into_iter()
+        .map(|status| status_lines(&status, NOW).join("\n"));
+    let texts = texts.collect::<Vec<_>>().join("\n\n");
+    accepted("status-text", &format!("{texts}\n\n{}", every_head()));
+}
+
+#[test]
+fn status_as_a_table() {
+    let nodes = [
+        from_driver(),
+        from_outside(begun("command", Phase::Evicting), Seat::Free),
+    ];
+    let mut text = String::new();
+    for (columns, rows) in [(120, 200), (100, 30), (60, 12), (60, 1)] {
+        text.push_str(&format!("── {columns} columns, {rows} rows\n"));
+        for line in status_table(&nodes, Size { rows, columns }, NOW) {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    accepted("status-table", &text);
+}
+
+#[test]
+fn status_as_json() {
+    let json: Vec<_> = every_status()
+        .iter()
+        .map(|status| status_to_json(status, NOW))
+        .collect();
+    accepted("status-json", &pretty(&json));
+}
