@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_busy_or_unconfirmed_is_asked_again_and_nothing_else_is() {
+    fn only_busy_and_unconfirmed_servers_are_checked_again() {
         let mut checked = Checked::default();
         checked.note(3, Found::Nothing);
         checked.note(5, Found::Busy);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_short_whatever_is_found() {
+    fn it_stays_short_for_any_number_of_servers() {
         let mut checked = Checked::default();
         for record in 1..=1000 {
             checked.note(record, Found::Unconfirmed);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nova_keystone_and_http_name_the_same_moment() {
+    fn the_formats_of_nova_keystone_and_http_agree() {
         let at = Some(1_795_268_998_000);
         assert_eq!(iso("2026-11-21T13:49:58.000000"), at);
         assert_eq!(iso("2026-11-21T13:49:58Z"), at);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn leap_days_and_the_turn_of_the_year_are_days_like_others() {
+    fn leap_days_and_new_year_are_converted() {
         for text in [
             "2024-02-29T00:00:00Z",
             "2024-03-01T00:00:00Z",
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_none() {
+    fn invalid_times_are_none() {
         for text in ["", "soon", "2026-11-21", "21 Nov"] {
             assert_eq!((iso(text), http_date(text)), (None, None), "{text}");
         }

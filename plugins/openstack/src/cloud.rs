@@ -12,7 +12,7 @@ use crate::clock;
 use crate::keystone::Token;
 use crate::nova::{Version, ask};
 use crate::settings::{Compute, Settings};
-use crate::trouble::{Trouble, told};
+use crate::step_error::{StepError, server_message};
 
 /// The name of the secret that the host captures.
 pub(crate) const TOKEN: &str = "token";
@@ -60,7 +60,7 @@ pub(crate) struct Cloud<'a> {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    pub(crate) words: String,
+    pub(crate) message: String,
 }
 
 impl Answer {
@@ -84,12 +84,12 @@ impl<'a> Cloud<'a> {
     }
 
     /// Which microversion is spoken.
-    pub(crate) fn version(&mut self) -> Result<Version, Trouble> {
+    pub(crate) fn version(&mut self) -> Result<Version, StepError> {
         self.ready().map(|session| Version(session.minor))
     }
 
     /// Where Nova is, and the microversion that is spoken.
-    pub(crate) fn place(&mut self) -> Result<(String, u32), Trouble> {
+    pub(crate) fn place(&mut self) -> Result<(String, u32), StepError> {
         self.ready().map(|session| (session.compute, session.minor))
     }
 
@@ -104,7 +104,7 @@ impl<'a> Cloud<'a> {
     }
 
     /// The user that this policy is in the cloud.
-    pub(crate) fn user(&mut self) -> Result<String, Trouble> {
+    pub(crate) fn user(&mut self) -> Result<String, StepError> {
         self.ready().map(|session| session.user)
     }
 
@@ -120,13 +120,13 @@ impl<'a> Cloud<'a> {
     }
 
     /// `GET`, whose answer must be there.
-    pub(crate) fn get(&mut self, path: &str) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn get(&mut self, path: &str) -> Result<Vec<u8>, StepError> {
         let answer = self.ask(Method::Get, path, None)?;
         if answer.is_success() {
             return Ok(answer.body);
         }
-        let words = format!("Nova, GET {path}: {} {}", answer.status, answer.words);
-        Err(Trouble::stop(words))
+        let words = format!("Nova, GET {path}: {} {}", answer.status, answer.message);
+        Err(StepError::fatal(words))
     }
 
     /// Any request to Nova. 400, 404 and 409 are answers like others.
@@ -135,7 +135,7 @@ impl<'a> Cloud<'a> {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, StepError> {
         self.ready()?;
         let whom = format!("Nova, {method} {}", path.split('?').next().unwrap_or(path));
         let mut response = self.try_once(method, path, body)?;
@@ -143,19 +143,19 @@ impl<'a> Cloud<'a> {
             self.login()?;
             response = self.try_once(method, path, body)?;
         }
-        let response = response.ok_or_else(|| Trouble::wait(format!("{whom}: the token was not kept")))?;
+        let response = response.ok_or_else(|| StepError::retry(format!("{whom}: the token was not kept")))?;
         if response.status == 401 {
             // Another login would not help, and this would never end.
-            return Err(Trouble::stop(format!(
+            return Err(StepError::fatal(format!(
                 "{whom}: 401 with a new token: the access rules of the application credential do not have it, or Nova does not believe this Keystone"
             )));
         }
-        if let Some(trouble) = Trouble::of_status(&whom, &response) {
-            return Err(trouble);
+        if let Some(step_error) = StepError::of_status(&whom, &response) {
+            return Err(step_error);
         }
         Ok(Answer {
             status: response.status,
-            words: told(&response),
+            message: server_message(&response),
             body: response.body,
         })
     }
@@ -171,12 +171,12 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    fn ready(&mut self) -> Result<Session, Trouble> {
+    fn ready(&mut self) -> Result<Session, StepError> {
         if let Some(session) = self.session.clone().filter(|session| self.now < session.renew_at) {
             return Ok(session);
         }
         self.login()?;
-        self.session.clone().ok_or(Trouble::NextStep)
+        self.session.clone().ok_or(StepError::NextStep)
     }
 
     /// `None`: the host has no token any more, as after a restart.
@@ -185,9 +185,9 @@ impl<'a> Cloud<'a> {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Option<Response>, Trouble> {
+    ) -> Result<Option<Response>, StepError> {
         let Some(session) = self.session.clone() else {
-            return Err(Trouble::NextStep);
+            return Err(StepError::NextStep);
         };
         let version = format!("2.{}", session.minor);
         let mut request = Request::new(method, format!("{}{path}", session.compute))
@@ -201,11 +201,11 @@ impl<'a> Cloud<'a> {
         match self.send(&request) {
             Ok(response) => Ok(Some(response)),
             Err(Some(Error::NoSecret(_))) => Ok(None),
-            Err(error) => Err(trouble("Nova", error)),
+            Err(error) => Err(step_error("Nova", error)),
         }
     }
 
-    fn login(&mut self) -> Result<(), Trouble> {
+    fn login(&mut self) -> Result<(), StepError> {
         self.stage = "Keystone";
         let credential = &self.settings.credential;
         let request = Request::post(self.tokens_url())
@@ -213,30 +213,32 @@ impl<'a> Cloud<'a> {
             .json_body(credential.body().to_string())
             .secret_field(credential.pointer(), credential.secret())
             .capture(SUBJECT, TOKEN);
-        let response = self.send(&request).map_err(|error| trouble("Keystone", error))?;
+        let response = self
+            .send(&request)
+            .map_err(|error| step_error("Keystone", error))?;
         match response.status {
             401 => {
                 self.stage = "credential";
-                return Err(Trouble::stop(format!(
+                return Err(StepError::fatal(format!(
                     "Keystone refuses the credential, and is not asked again lest the account is locked: {}",
-                    told(&response)
+                    server_message(&response)
                 )));
             }
             400 | 404 | 409 => {
-                return Err(Trouble::stop(format!(
+                return Err(StepError::fatal(format!(
                     "Keystone, POST {}: {} {}; look at `auth-url`: it must be an Identity v3",
                     self.tokens_url(),
                     response.status,
-                    told(&response)
+                    server_message(&response)
                 )));
             }
             _ => {}
         }
-        if let Some(trouble) = Trouble::of_status("Keystone, POST /auth/tokens", &response) {
-            return Err(trouble);
+        if let Some(step_error) = StepError::of_status("Keystone, POST /auth/tokens", &response) {
+            return Err(step_error);
         }
         let token = Token::read(&response.body)
-            .map_err(|error| Trouble::stop(format!("Keystone's answer cannot be read: {error}")))?;
+            .map_err(|error| StepError::fatal(format!("Keystone's answer cannot be read: {error}")))?;
         // The first clock of this step was Keystone's; only Nova's counts.
         self.clock = None;
         self.logged_in = true;
@@ -260,7 +262,7 @@ impl<'a> Cloud<'a> {
         Ok(())
     }
 
-    fn compute(&self, token: &Token) -> Result<String, Trouble> {
+    fn compute(&self, token: &Token) -> Result<String, StepError> {
         let Compute::Catalogue { begins } = &self.settings.compute else {
             return Ok(self.settings.compute.url().to_owned());
         };
@@ -268,34 +270,34 @@ impl<'a> Cloud<'a> {
         let url = token
             .catalog
             .compute(region, self.settings.interface)
-            .map_err(Trouble::Stop)?;
+            .map_err(StepError::Fatal)?;
         let rest = url.strip_prefix(begins.as_str());
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
             return Ok(url);
         }
-        Err(Trouble::stop(format!(
+        Err(StepError::fatal(format!(
             "the catalogue says that Nova is at {url}, which does not begin with `compute-url` {begins}; correct that and the grant, or set `compute-endpoint-override`"
         )))
     }
 
-    fn negotiate(&mut self, compute: &str) -> Result<Version, Trouble> {
+    fn negotiate(&mut self, compute: &str) -> Result<Version, StepError> {
         let url = ask::version_url(compute);
         let request = Request::get(&url)
             .secret_header("X-Auth-Token", TOKEN)
             .header("Accept", "application/json")
             .timeout(TIMEOUT);
-        let response = self.send(&request).map_err(|error| trouble("Nova", error))?;
-        if let Some(trouble) = Trouble::of_status(&format!("Nova, GET {url}"), &response) {
-            return Err(trouble);
+        let response = self.send(&request).map_err(|error| step_error("Nova", error))?;
+        if let Some(step_error) = StepError::of_status(&format!("Nova, GET {url}"), &response) {
+            return Err(step_error);
         }
         if !response.is_success() {
-            let words = told(&response);
-            return Err(Trouble::stop(format!(
+            let words = server_message(&response);
+            return Err(StepError::fatal(format!(
                 "Nova, GET {url}: {} {words}",
                 response.status
             )));
         }
-        Version::choose(&response.body).map_err(Trouble::Stop)
+        Version::choose(&response.body).map_err(StepError::Fatal)
     }
 
     fn send(&mut self, request: &Request) -> Result<Response, Option<Error>> {
@@ -319,6 +321,6 @@ impl<'a> Cloud<'a> {
 }
 
 /// `None`: the step has used up what it may.
-fn trouble(whom: &str, error: Option<Error>) -> Trouble {
-    error.map_or(Trouble::NextStep, |error| Trouble::of_error(whom, &error))
+fn step_error(whom: &str, error: Option<Error>) -> StepError {
+    error.map_or(StepError::NextStep, |error| StepError::of_error(whom, &error))
 }

@@ -8,21 +8,21 @@ mod clock;
 mod cloud;
 mod drain;
 mod keystone;
-mod ledger;
 mod nova;
 mod settings;
-mod trouble;
+mod state;
+mod step_error;
 
 use std::time::Duration;
 
 use cloud::{Cloud, TOKEN};
-use ledger::Ledger;
 use scupper_sdk::{
     Call, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Problem,
     Surroundings, description,
 };
 use settings::Settings;
-use trouble::Trouble;
+use state::HookState;
+use step_error::StepError;
 
 /// The wave in which nova-compute pods leave.
 const WAVE: &str = "nova-compute";
@@ -90,23 +90,23 @@ impl Hooks for OpenStack {
             Ok(settings) => settings,
             Err(problems) => return Outcome::failed(first_message(problems)).into(),
         };
-        let mut ledger = Ledger::read(&call.state);
-        let mut cloud = Cloud::new(&settings, ledger.session.take(), call.drain.now);
+        let mut hook_state = HookState::read(&call.state);
+        let mut cloud = Cloud::new(&settings, hook_state.session.take(), call.drain.now);
         let outcome = match call.phase {
             Phase::BeforeCordon => {
-                drain::preflight(call, &settings, &mut ledger, &mut cloud).map(|()| Outcome::Done)
+                drain::preflight(call, &settings, &mut hook_state, &mut cloud).map(|()| Outcome::Done)
             }
-            Phase::BeforeDrain => drain::empty(call, &settings, &mut ledger, &mut cloud),
-            Phase::OnCancel => drain::cancel(call, &settings, &mut ledger, &mut cloud),
+            Phase::BeforeDrain => drain::empty(call, &settings, &mut hook_state, &mut cloud),
+            Phase::OnCancel => drain::cancel(call, &settings, &mut hook_state, &mut cloud),
             Phase::AfterUncordon => drain::enable(call, &settings, &mut cloud),
             _ => Ok(Outcome::Done),
         };
-        let mut outcome = outcome.unwrap_or_else(in_words);
+        let mut outcome = outcome.unwrap_or_else(to_outcome);
         match &mut outcome {
             Outcome::Done => cloud.logout(),
             Outcome::Pending(pending) => {
-                ledger.session = cloud.session.take();
-                pending.state = ledger.write();
+                hook_state.session = cloud.session.take();
+                pending.state = hook_state.write();
             }
             Outcome::Failed(_) => {}
         }
@@ -127,13 +127,13 @@ impl Surroundings for OpenStack {
 }
 
 /// What passes by itself is waited for: the drain's own deadline bounds it.
-fn in_words(trouble: Trouble) -> Outcome {
-    match trouble {
-        Trouble::Wait { words, after } => Outcome::pending(words)
+fn to_outcome(step_error: StepError) -> Outcome {
+    match step_error {
+        StepError::Retry { message, after } => Outcome::pending(message)
             .again_after(after.unwrap_or(PATIENCE))
             .into(),
-        Trouble::Stop(words) => Outcome::failed(words).into(),
-        Trouble::NextStep => Outcome::pending("has sent Nova as many requests as one step may; continues")
+        StepError::Fatal(words) => Outcome::failed(words).into(),
+        StepError::NextStep => Outcome::pending("has sent Nova as many requests as one step may; continues")
             .again_after(AT_ONCE)
             .into(),
     }

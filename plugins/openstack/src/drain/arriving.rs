@@ -6,7 +6,7 @@ use scupper_sdk::Timestamp;
 use super::decide::Waiting;
 use crate::cloud::Cloud;
 use crate::nova::{Migration, Migrations, Server, Servers, ask, shown};
-use crate::trouble::Trouble;
+use crate::step_error::StepError;
 
 /// A nova-compute takes what it was sent within this, or its message is lost. Nova keeps what was lost for ever.
 const WINDOW: u64 = 300_000;
@@ -18,7 +18,7 @@ pub(super) fn may_come(
     cloud: &mut Cloud<'_>,
     host: &str,
     disabled: Timestamp,
-) -> Result<Vec<Waiting>, Trouble> {
+) -> Result<Vec<Waiting>, StepError> {
     if cloud.now() > disabled + WINDOW {
         return Ok(Vec::new());
     }
@@ -66,6 +66,6 @@ fn migration(migration: &Migration) -> Waiting {
     }
 }
 
-fn unreadable(error: serde_json::Error) -> Trouble {
-    Trouble::wait(format!("Nova's list of what it places cannot be read: {error}"))
+fn unreadable(error: serde_json::Error) -> StepError {
+    StepError::retry(format!("Nova's list of what it places cannot be read: {error}"))
 }

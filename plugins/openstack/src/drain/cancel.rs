@@ -8,15 +8,15 @@ use std::time::Duration;
 use scupper_sdk::http::Method;
 use scupper_sdk::{Call, Outcome, count, log};
 
-use super::act::perform;
-use super::decide::Act;
-use super::look::{Picture, compute_services};
-use super::{enable, news, preflight};
+use super::apply::apply;
+use super::decide::Operation;
+use super::observe::{Snapshot, compute_services};
+use super::{enable, node_events, preflight};
 use crate::cloud::Cloud;
-use crate::ledger::Ledger;
 use crate::nova::{Kind, Mark, Migration, Server, State, Version, ask, asked_to_move, shown};
 use crate::settings::{Settings, Stopped};
-use crate::trouble::Trouble;
+use crate::state::HookState;
+use crate::step_error::StepError;
 
 /// The end of a drain has little time.
 const POLL: Duration = Duration::from_secs(1);
@@ -34,35 +34,35 @@ struct UnderWay<'p> {
 pub(crate) fn cancel(
     call: &Call,
     settings: &Settings,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, StepError> {
     let ours = enable::ours(call, cloud)?;
     let host = match ours.first() {
         Some(service) => service.host.clone(),
-        None => match preflight::service(call, settings, ledger, cloud) {
+        None => match preflight::service(call, settings, hook_state, cloud) {
             Ok(service) => service.host,
             // A host that Nova does not know was never touched.
-            Err(Trouble::Stop(words)) => {
+            Err(StepError::Fatal(words)) => {
                 log::debug!("nothing to put back: {words}");
                 return Ok(Outcome::Done);
             }
-            Err(trouble) => return Err(trouble),
+            Err(step_error) => return Err(step_error),
         },
     };
-    let picture = Picture::take(cloud, &host, call.drain.started)?;
+    let snapshot = Snapshot::take(cloud, &host, call.drain.started)?;
     let marked = !ours.is_empty();
-    let under_way = UnderWay::find(cloud, &picture, marked)?;
+    let under_way = UnderWay::find(cloud, &snapshot, marked)?;
     let down = !compute_services(cloud, Some(&host))?
         .iter()
         .any(|service| service.host == host && service.is_up());
     if down {
         under_way.leave(&host);
     } else if !under_way.is_empty() {
-        ledger.looked = true;
-        return stop(settings, ledger, cloud, &picture, &under_way);
-    } else if !ledger.looked && picture.servers.iter().any(|server| moves(server, settings)) {
-        ledger.looked = true;
+        hook_state.cancel_checked = true;
+        return stop(settings, hook_state, cloud, &snapshot, &under_way);
+    } else if !hook_state.cancel_checked && snapshot.servers.iter().any(|server| moves(server, settings)) {
+        hook_state.cancel_checked = true;
         let progress = format!("looking once more whether a server begins to leave {host}");
         return Ok(Outcome::pending(progress).again_after(LATE).into());
     }
@@ -72,7 +72,7 @@ pub(crate) fn cancel(
             if mark.is_of_drain(service.reason()) {
                 enable::put(call, service, cloud)?;
             } else {
-                news::left_disabled(&service.host, service.reason());
+                node_events::kept_disabled(&service.host, service.reason());
             }
         }
     }
@@ -89,22 +89,22 @@ fn moves(server: &Server, settings: &Settings) -> bool {
 }
 
 impl<'p> UnderWay<'p> {
-    fn find(cloud: &mut Cloud<'_>, picture: &'p Picture, marked: bool) -> Result<Self, Trouble> {
-        let migrations: Vec<&Migration> = picture
+    fn find(cloud: &mut Cloud<'_>, snapshot: &'p Snapshot, marked: bool) -> Result<Self, StepError> {
+        let migrations: Vec<&Migration> = snapshot
             .migrations
             .iter()
-            .filter(|migration| migration.is_from(&picture.host) && picture.is_ours(migration, marked))
-            .filter(|migration| migration.kind() != Kind::Other && is_open(migration, picture))
+            .filter(|migration| migration.is_from(&snapshot.host) && snapshot.is_ours(migration, marked))
+            .filter(|migration| migration.kind() != Kind::Other && is_open(migration, snapshot))
             .collect();
         let mut unrecorded = Vec::new();
-        for server in picture.servers.iter().filter(|server| server.is_asked_to_move()) {
-            let recorded = picture.migrations_of(&server.id);
+        for server in snapshot.servers.iter().filter(|server| server.is_asked_to_move()) {
+            let recorded = snapshot.migrations_of(&server.id);
             if recorded.iter().any(|migration| migration.is_active()) {
                 continue;
             }
             let actions = cloud.ask(Method::Get, &ask::actions(&server.id), None)?;
             let asked = asked_to_move(&actions.body);
-            if asked.is_some_and(|asked| picture.is_us(asked.user.as_deref(), marked)) {
+            if asked.is_some_and(|asked| snapshot.is_us(asked.user.as_deref(), marked)) {
                 unrecorded.push(server);
             }
         }
@@ -135,44 +135,44 @@ impl<'p> UnderWay<'p> {
 }
 
 /// A cold move that has come to its end is confirmed rather than left half done.
-fn is_open(migration: &Migration, picture: &Picture) -> bool {
+fn is_open(migration: &Migration, snapshot: &Snapshot) -> bool {
     let confirmable =
-        migration.kind() == Kind::Cold && migration.is_unconfirmed() && migration.created() >= picture.since;
+        migration.kind() == Kind::Cold && migration.is_unconfirmed() && migration.created() >= snapshot.since;
     migration.is_active() || confirmable
 }
 
 fn stop(
     settings: &Settings,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-    picture: &Picture,
+    snapshot: &Snapshot,
     under_way: &UnderWay<'_>,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, StepError> {
     let version = cloud.version()?;
     for migration in &under_way.migrations {
-        let Some(act) = undo(migration, version) else {
+        let Some(operation) = undo(migration, version) else {
             continue;
         };
-        perform(cloud, picture, &act, ledger)?;
-        if matches!(act, Act::Abort { .. }) && ledger.tell(migration.id) {
+        apply(cloud, snapshot, &operation, hook_state)?;
+        if matches!(operation, Operation::Abort { .. }) && hook_state.mark_reported(migration.id) {
             let id = &migration.instance_uuid;
-            let server = picture.server(id);
+            let server = snapshot.server(id);
             let title = server.map_or_else(|| shown("", id), Server::title);
-            news::taken_back(&title, migration.id);
+            node_events::aborted_after_drain(&title, migration.id);
         }
     }
     let progress = format!(
         "{} from {} {} being aborted",
         count(under_way.len(), "migration"),
-        picture.host,
+        snapshot.host,
         if under_way.len() == 1 { "is" } else { "are" },
     );
     let mut pending = Outcome::pending(progress).again_after(settings.poll.min(POLL));
     for migration in &under_way.migrations {
         let id = &migration.instance_uuid;
         pending = pending.waiting_for(
-            picture.server(id).map_or_else(|| shown("", id), Server::title),
-            migration.words(),
+            snapshot.server(id).map_or_else(|| shown("", id), Server::title),
+            migration.describe(),
             Some(migration.created()),
         );
     }
@@ -184,13 +184,13 @@ fn stop(
 }
 
 /// What is accepted cannot be aborted yet, what is nearly through cannot be any more: both are waited for.
-fn undo(migration: &Migration, version: Version) -> Option<Act> {
+fn undo(migration: &Migration, version: Version) -> Option<Operation> {
     let server = migration.instance_uuid.clone();
     if migration.is_abortable(version) {
-        return Some(Act::Abort {
+        return Some(Operation::Abort {
             server,
             migration: migration.id,
         });
     }
-    (migration.kind() == Kind::Cold && migration.is_unconfirmed()).then_some(Act::Confirm(server))
+    (migration.kind() == Kind::Cold && migration.is_unconfirmed()).then_some(Operation::Confirm(server))
 }

@@ -5,17 +5,17 @@
 
 use scupper_sdk::Timestamp;
 
-use super::look::Picture;
-use crate::ledger::Ledger;
+use super::observe::Snapshot;
 use crate::nova::{Kind, Migration, Server, State, Version, shown};
 use crate::settings::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
+use crate::state::HookState;
 
 /// A migration that has just ended may still be moving the server's record.
 const JUST_ENDED: u64 = 10_000;
 
 /// Something to ask of Nova.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Operation {
     Live(String),
     Cold(String),
     Confirm(String),
@@ -23,16 +23,16 @@ pub(crate) enum Act {
     Force { server: String, migration: u64 },
 }
 
-impl Act {
+impl Operation {
     /// It begins to move this server.
     fn begins(&self, server: &str) -> bool {
         matches!(self, Self::Live(id) | Self::Cold(id) if id == server)
     }
 }
 
-/// Why a server stays.
+/// StayReason a server stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum StayReason {
     /// Its migrations failed; the reason is in Nova's records.
     Failed { migration: u64, status: String },
     /// It was aborted at its deadline.
@@ -60,7 +60,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Stuck {
     pub(crate) id: String,
     pub(crate) title: String,
-    pub(crate) why: Why,
+    pub(crate) why: StayReason,
 }
 
 /// A migration that has just been found to run for too long.
@@ -70,15 +70,15 @@ pub(crate) struct Overdue {
     pub(crate) migration: u64,
 }
 
-/// What follows from a picture.
+/// What follows from a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
-    pub(crate) acts: Vec<Act>,
+    pub(crate) operations: Vec<Operation>,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) stuck: Vec<Stuck>,
     pub(crate) overdue: Vec<Overdue>,
     /// Those that the operator wants left alone.
-    pub(crate) left: Vec<String>,
+    pub(crate) kept: Vec<String>,
     /// Servers that are to leave and have not.
     pub(crate) present: usize,
     /// Servers that have left since the drain began.
@@ -93,58 +93,63 @@ pub(crate) struct Decision {
 impl Decision {
     /// Nothing moves, nothing is to be moved.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.acts.is_empty() && self.waiting.is_empty() && self.moving == 0
+        self.operations.is_empty() && self.waiting.is_empty() && self.moving == 0
     }
 }
 
 /// Decides; the ledger learns what runs since when.
-pub(crate) fn decide(picture: &Picture, moves: &Moves, version: Version, ledger: &mut Ledger) -> Decision {
-    let mut judge = Judge {
-        picture,
+pub(crate) fn decide(
+    snapshot: &Snapshot,
+    moves: &Moves,
+    version: Version,
+    hook_state: &mut HookState,
+) -> Decision {
+    let mut judge = Decider {
+        snapshot,
         moves,
         version,
         decision: Decision::default(),
         candidates: Vec::new(),
     };
-    for server in &picture.servers {
-        judge.server(server, ledger);
+    for server in &snapshot.servers {
+        judge.server(server, hook_state);
     }
-    judge.elsewhere(ledger);
+    judge.elsewhere(hook_state);
     judge.begin();
-    ledger.call(judge.moving());
+    hook_state.remember_names(judge.moving());
     let active = |id: &u64| {
-        let mut all = picture.migrations.iter();
+        let mut all = snapshot.migrations.iter();
         all.any(|migration| migration.id == *id && migration.is_active())
     };
-    ledger.running.retain(|id, _| active(id));
-    ledger.begun.retain(|id, _| active(id));
+    hook_state.running.retain(|id, _| active(id));
+    hook_state.begun.retain(|id, _| active(id));
     judge.decision
 }
 
-struct Judge<'a> {
-    picture: &'a Picture,
+struct Decider<'a> {
+    snapshot: &'a Snapshot,
     moves: &'a Moves,
     version: Version,
     decision: Decision,
-    candidates: Vec<(&'a Server, Act)>,
+    candidates: Vec<(&'a Server, Operation)>,
 }
 
-impl<'a> Judge<'a> {
-    fn server(&mut self, server: &'a Server, ledger: &mut Ledger) {
-        let host = &self.picture.host;
-        let of = self.picture.migrations_of(&server.id);
+impl<'a> Decider<'a> {
+    fn server(&mut self, server: &'a Server, hook_state: &mut HookState) {
+        let host = &self.snapshot.host;
+        let of = self.snapshot.migrations_of(&server.id);
         if let Some(migration) = of
             .iter()
             .find(|migration| migration.is_active() && migration.is_from(host))
         {
             self.decision.present += 1;
-            self.under_way(server, migration, ledger);
+            self.under_way(server, migration, hook_state);
             return;
         }
-        let act = match server.state() {
-            State::Live => Act::Live(server.id.clone()),
-            State::Stopped if self.moves.stopped == Stopped::Cold => Act::Cold(server.id.clone()),
-            State::Stopped => return self.decision.left.push(format!("{}: shut off", server.title())),
+        let operation = match server.state() {
+            State::Live => Operation::Live(server.id.clone()),
+            State::Stopped if self.moves.stopped == Stopped::Cold => Operation::Cold(server.id.clone()),
+            State::Stopped => return self.decision.kept.push(format!("{}: shut off", server.title())),
             State::Busy(task) => return self.busy(server, &task),
             State::Unknown => {
                 self.decision.present += 1;
@@ -153,10 +158,10 @@ impl<'a> Judge<'a> {
             State::Other(state) => {
                 let state = state_words(server, &state);
                 return if self.moves.others == Others::Ignore {
-                    self.decision.left.push(format!("{}: {state}", server.title()));
+                    self.decision.kept.push(format!("{}: {state}", server.title()));
                 } else {
                     self.decision.present += 1;
-                    self.stuck(server, Why::State(state));
+                    self.stuck(server, StayReason::State(state));
                 };
             }
         };
@@ -170,35 +175,41 @@ impl<'a> Judge<'a> {
             .into_iter()
             .filter(|migration| migration.is_from(host) && Some(migration.created()) > back)
             .collect();
-        self.again(server, &attempts, act, ledger);
+        self.again(server, &attempts, operation, hook_state);
     }
 
     /// Whether a server that can be moved is to be moved now, later or not any more.
-    fn again(&mut self, server: &'a Server, attempts: &[&Migration], act: Act, ledger: &Ledger) {
-        let refusals = usize::try_from(ledger.refusals(&server.id)).unwrap_or(usize::MAX);
+    fn again(
+        &mut self,
+        server: &'a Server,
+        attempts: &[&Migration],
+        operation: Operation,
+        hook_state: &HookState,
+    ) {
+        let refusals = usize::try_from(hook_state.refusals(&server.id)).unwrap_or(usize::MAX);
         let Some(last) = attempts.first() else {
             return if refusals >= self.moves.attempts {
-                self.stuck(server, Why::Refused);
+                self.stuck(server, StayReason::Refused);
             } else {
-                self.candidates.push((server, act));
+                self.candidates.push((server, operation));
             };
         };
-        let age = self.picture.now.saturating_sub(last.changed());
+        let age = self.snapshot.now.saturating_sub(last.changed());
         if last.has_succeeded() {
             return if age < JUST_ENDED {
-                self.wait(server, last.words(), Some(last.created()));
+                self.wait(server, last.describe(), Some(last.created()));
             } else {
-                self.stuck(server, Why::CompletedHere { migration: last.id });
+                self.stuck(server, StayReason::CompletedHere { migration: last.id });
             };
         }
         let took = last.changed().saturating_sub(last.created());
-        let overdue = ledger.overdue.contains(&last.id)
+        let overdue = hook_state.overdue.contains(&last.id)
             || (self.moves.on_deadline == OnDeadline::Abort && took >= self.moves.deadline);
         if last.status == "cancelled" && overdue {
-            return self.stuck(server, Why::Deadline);
+            return self.stuck(server, StayReason::Deadline);
         }
         if attempts.len() + refusals >= self.moves.attempts {
-            let why = Why::Failed {
+            let why = StayReason::Failed {
                 migration: last.id,
                 status: last.status.clone(),
             };
@@ -209,22 +220,22 @@ impl<'a> Judge<'a> {
         if age < pause {
             let detail = format!(
                 "{}; tried again in {} s",
-                last.words(),
+                last.describe(),
                 (pause - age).div_ceil(1000)
             );
             return self.wait(server, detail, Some(last.changed()));
         }
-        self.candidates.push((server, act));
+        self.candidates.push((server, operation));
     }
 
-    fn under_way(&mut self, server: &Server, migration: &Migration, ledger: &mut Ledger) {
+    fn under_way(&mut self, server: &Server, migration: &Migration, hook_state: &mut HookState) {
         self.decision.moving += 1;
         let left = migration
             .memory()
             .map_or_else(|| server.size(), |(_, _, left)| left);
         self.decision.memory_left += left;
-        let mut words = migration.words();
-        let rate = rate(migration, ledger);
+        let mut words = migration.describe();
+        let rate = rate(migration, hook_state);
         if let Some(rate) = rate {
             self.decision.rate += rate;
             words.push_str(&format!(", {rate} MiB/s"));
@@ -233,15 +244,18 @@ impl<'a> Judge<'a> {
         if migration.status != "running" || migration.kind() != Kind::Live {
             return;
         }
-        let since = *ledger.running.entry(migration.id).or_insert(self.picture.now);
-        if self.picture.now.saturating_sub(since) < self.moves.deadline {
+        let since = *hook_state
+            .running
+            .entry(migration.id)
+            .or_insert(self.snapshot.now);
+        if self.snapshot.now.saturating_sub(since) < self.moves.deadline {
             return;
         }
         if self.moves.on_deadline == OnDeadline::Wait {
             return;
         }
         let (title, server, migration) = (server.title(), server.id.clone(), migration.id);
-        let is_news = ledger.overdue.insert(migration);
+        let is_news = hook_state.overdue.insert(migration);
         if is_news {
             self.decision.overdue.push(Overdue {
                 server: title,
@@ -250,9 +264,14 @@ impl<'a> Judge<'a> {
         }
         match self.moves.on_deadline {
             // As often as it takes: an abort that comes to nothing has no other sign.
-            OnDeadline::Abort => self.decision.acts.push(Act::Abort { server, migration }),
+            OnDeadline::Abort => self
+                .decision
+                .operations
+                .push(Operation::Abort { server, migration }),
             OnDeadline::ForceComplete if is_news => {
-                self.decision.acts.push(Act::Force { server, migration });
+                self.decision
+                    .operations
+                    .push(Operation::Force { server, migration });
             }
             OnDeadline::ForceComplete | OnDeadline::Wait => {}
         }
@@ -271,42 +290,46 @@ impl<'a> Judge<'a> {
     }
 
     /// What is not in the list of servers though the host is not free of it, and what has left.
-    fn elsewhere(&mut self, ledger: &Ledger) {
-        let host = &self.picture.host;
+    fn elsewhere(&mut self, hook_state: &HookState) {
+        let host = &self.snapshot.host;
         let mut gone: Vec<&str> = Vec::new();
-        for migration in &self.picture.migrations {
+        for migration in &self.snapshot.migrations {
             let id = migration.instance_uuid.as_str();
-            if self.picture.has(id) {
+            if self.snapshot.has(id) {
                 continue;
             }
             if migration.is_to(host) && migration.is_active() {
-                self.incoming(migration, ledger);
+                self.incoming(migration, hook_state);
             } else if migration.is_from(host) && migration.has_succeeded() && !gone.contains(&id) {
                 gone.push(id);
             }
-            let began_here = migration.created() >= self.picture.since && migration.kind() == Kind::Cold;
-            let ours = began_here && self.picture.is_ours(migration, true);
+            let began_here = migration.created() >= self.snapshot.since && migration.kind() == Kind::Cold;
+            let ours = began_here && self.snapshot.is_ours(migration, true);
             if migration.is_from(host)
                 && migration.is_unconfirmed()
                 && ours
                 && self.moves.stopped == Stopped::Cold
             {
-                self.decision.acts.push(Act::Confirm(id.to_owned()));
-                self.away(migration, "moved, to be confirmed".to_owned(), ledger);
+                self.decision.operations.push(Operation::Confirm(id.to_owned()));
+                self.away(migration, "moved, to be confirmed".to_owned(), hook_state);
             } else if migration.is_from(host) && migration.is_active() {
                 // It is on its last steps: elsewhere already, and not yet done.
                 self.decision.present += 1;
                 self.decision.moving += 1;
-                self.away(migration, migration.words(), ledger);
+                self.away(migration, migration.describe(), hook_state);
             }
         }
         self.decision.gone = gone.len();
     }
 
-    fn incoming(&mut self, migration: &Migration, ledger: &Ledger) {
-        self.away(migration, format!("comes here: {}", migration.words()), ledger);
+    fn incoming(&mut self, migration: &Migration, hook_state: &HookState) {
+        self.away(
+            migration,
+            format!("comes here: {}", migration.describe()),
+            hook_state,
+        );
         if self.moves.incoming == Incoming::Abort && migration.is_abortable(self.version) {
-            self.decision.acts.push(Act::Abort {
+            self.decision.operations.push(Operation::Abort {
                 server: migration.instance_uuid.clone(),
                 migration: migration.id,
             });
@@ -329,9 +352,9 @@ impl<'a> Judge<'a> {
         let free = self.moves.parallel.saturating_sub(self.decision.moving);
         let mut candidates = std::mem::take(&mut self.candidates);
         let others = candidates.split_off(free.min(candidates.len()));
-        for (server, act) in candidates {
+        for (server, operation) in candidates {
             self.decision.moving += 1;
-            self.decision.acts.push(act);
+            self.decision.operations.push(operation);
             self.wait(server, "is asked to move".to_owned(), None);
         }
         match others.as_slice() {
@@ -356,33 +379,38 @@ impl<'a> Judge<'a> {
 
     /// Servers that are on their way, or will be when this step has asked for it, with their names where they are known.
     fn moving(&self) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
-        let picture = self.picture;
-        let name = |id: &str| picture.server(id).map(|server| server.name.as_str());
-        let under_way = picture.migrations.iter();
+        let snapshot = self.snapshot;
+        let name = |id: &str| snapshot.server(id).map(|server| server.name.as_str());
+        let under_way = snapshot.migrations.iter();
         let under_way = under_way.filter(|migration| migration.is_active() || migration.is_unconfirmed());
         let under_way = under_way.map(move |migration| {
             let id = migration.instance_uuid.as_str();
             (id, name(id))
         });
-        let asked: Vec<_> = picture
+        let asked: Vec<_> = snapshot
             .servers
             .iter()
-            .filter(|server| self.decision.acts.iter().any(|act| act.begins(&server.id)))
+            .filter(|server| {
+                self.decision
+                    .operations
+                    .iter()
+                    .any(|operation| operation.begins(&server.id))
+            })
             .map(|server| (server.id.as_str(), Some(server.name.as_str())))
             .collect();
         under_way.chain(asked)
     }
 
-    fn away(&mut self, migration: &Migration, detail: String, ledger: &Ledger) {
+    fn away(&mut self, migration: &Migration, detail: String, hook_state: &HookState) {
         let id = &migration.instance_uuid;
         self.decision.waiting.push(Waiting {
-            what: shown(ledger.name(id), id),
+            what: shown(hook_state.name(id), id),
             detail,
             since: Some(migration.created()),
         });
     }
 
-    fn stuck(&mut self, server: &Server, why: Why) {
+    fn stuck(&mut self, server: &Server, why: StayReason) {
         self.decision.stuck.push(Stuck {
             id: server.id.clone(),
             title: server.title(),
@@ -392,13 +420,13 @@ impl<'a> Judge<'a> {
 }
 
 /// MiB a second since it was first seen running, by the times of Nova's own record.
-fn rate(migration: &Migration, ledger: &mut Ledger) -> Option<u64> {
+fn rate(migration: &Migration, hook_state: &mut HookState) -> Option<u64> {
     if migration.status != "running" || migration.kind() != Kind::Live {
         return None;
     }
     let moved = migration.memory().map_or(0, |(_, moved, _)| moved);
     let at = migration.changed() / 1000;
-    let (since, first) = *ledger.begun.entry(migration.id).or_insert((at, moved));
+    let (since, first) = *hook_state.begun.entry(migration.id).or_insert((at, moved));
     let seconds = at.checked_sub(since).filter(|seconds| *seconds > 0)?;
     Some(moved.saturating_sub(first) / seconds)
 }

@@ -3,15 +3,15 @@
 use scupper_sdk::http::Method;
 use scupper_sdk::{Call, Outcome, log};
 
-use super::look::compute_services;
-use super::news;
+use super::node_events;
+use super::observe::compute_services;
 use crate::cloud::Cloud;
 use crate::nova::{Mark, Service, ask};
 use crate::settings::Settings;
-use crate::trouble::Trouble;
+use crate::step_error::StepError;
 
 /// After the uncordon: waits until nova-compute is up, so that the first server that comes does not fail.
-pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, Trouble> {
+pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, StepError> {
     let all = compute_services(cloud, None)?;
     let ours = of_node(call, &all);
     if let Some(down) = ours.iter().find(|service| !service.is_up()) {
@@ -26,7 +26,7 @@ pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) ->
     }
     match settings.mapping.find(&call.node, &all) {
         Ok(host) if !host.is_enabled() && ours.is_empty() => {
-            news::stays_disabled(&host.host, host.reason());
+            node_events::stays_disabled(&host.host, host.reason());
         }
         Ok(_) => {}
         // What the drain disabled bears its mark, whatever the node is called by now.
@@ -36,7 +36,7 @@ pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) ->
 }
 
 /// The services that bear the mark of this node, whatever the node is called in Nova by now.
-pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, Trouble> {
+pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, StepError> {
     let all = compute_services(cloud, None)?;
     Ok(of_node(call, &all).into_iter().cloned().collect())
 }
@@ -47,7 +47,7 @@ fn of_node<'s>(call: &Call, all: &'s [Service]) -> Vec<&'s Service> {
     all.iter().filter(is_ours).collect()
 }
 
-pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Result<(), StepError> {
     let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&ask::enable()))?;
     if answer.status == 404 {
         log::info!("nova-compute on {} is no more", service.host);
@@ -55,11 +55,11 @@ pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Resu
     }
     if answer.is_success() {
         log::info!("enabled nova-compute on {}", service.host);
-        news::enabled(&service.host, &call.drain.name);
+        node_events::enabled(&service.host, &call.drain.name);
         return Ok(());
     }
-    Err(Trouble::wait(format!(
+    Err(StepError::retry(format!(
         "enabling nova-compute on {}: {} {}",
-        service.host, answer.status, answer.words
+        service.host, answer.status, answer.message
     )))
 }

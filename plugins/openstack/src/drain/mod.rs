@@ -1,17 +1,17 @@
 //! Emptying a host, and putting back what that changed. Every step begins with what Nova says and not with what the
 //! step before thought, so that a restart, a second driver's leftovers and a person's hand are no special cases.
 
-mod act;
+mod apply;
 mod arriving;
 mod cancel;
+mod confirm_empty;
 mod decide;
 mod enable;
-mod look;
-mod news;
+mod node_events;
+mod observe;
 mod preflight;
 mod progress;
 mod reasons;
-mod settle;
 mod step;
 mod surroundings;
 

@@ -2,12 +2,12 @@
 
 use scupper_sdk::{Call, count};
 
-use super::look::{compute_services, servers};
+use super::observe::{compute_services, servers};
 use crate::cloud::Cloud;
-use crate::ledger::Ledger;
 use crate::nova::{Mark, Server, Service, State};
 use crate::settings::{Others, Settings, Stopped};
-use crate::trouble::Trouble;
+use crate::state::HookState;
+use crate::step_error::StepError;
 
 /// How many servers a refusal names.
 const NAMED: usize = 8;
@@ -16,31 +16,34 @@ const NAMED: usize = 8;
 pub(crate) fn preflight(
     call: &Call,
     settings: &Settings,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-) -> Result<(), Trouble> {
-    let service = service(call, settings, ledger, cloud)?;
+) -> Result<(), StepError> {
+    let service = service(call, settings, hook_state, cloud)?;
     let mark = Mark::new(&call.node.name, &call.drain.id);
-    check(settings, &service, &mark, ledger, cloud).map(drop)
+    check(settings, &service, &mark, hook_state, cloud).map(drop)
 }
 
 /// The compute service of the node, by what the step before learned or from all of them.
 pub(super) fn service(
     call: &Call,
     settings: &Settings,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-) -> Result<Service, Trouble> {
-    if let Some(host) = ledger.host.clone() {
+) -> Result<Service, StepError> {
+    if let Some(host) = hook_state.host.clone() {
         let found = compute_services(cloud, Some(&host))?;
         if let Some(service) = found.into_iter().find(|service| service.host == host) {
             return Ok(service);
         }
-        ledger.host = None;
+        hook_state.host = None;
     }
     let all = compute_services(cloud, None)?;
-    let service = settings.mapping.find(&call.node, &all).map_err(Trouble::Stop)?;
-    ledger.host = Some(service.host.clone());
+    let service = settings
+        .mapping
+        .find(&call.node, &all)
+        .map_err(StepError::Fatal)?;
+    hook_state.host = Some(service.host.clone());
     Ok(service.clone())
 }
 
@@ -49,11 +52,11 @@ pub(super) fn check(
     settings: &Settings,
     service: &Service,
     mark: &Mark,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-) -> Result<Option<String>, Trouble> {
-    if ledger.planned || mark.is_of_drain(service.reason()) {
-        ledger.planned = true;
+) -> Result<Option<String>, StepError> {
+    if hook_state.planned || mark.is_of_drain(service.reason()) {
+        hook_state.planned = true;
         return Ok(None);
     }
     let host = &service.host;
@@ -65,24 +68,24 @@ pub(super) fn check(
     if leaving > 0 {
         refuse_dead_end(service, leaving, cloud)?;
     }
-    ledger.planned = true;
+    hook_state.planned = true;
     let all = count(servers.len(), "server");
     Ok(Some(format!("plan for {host}: {leaving} of {all} to leave")))
 }
 
 /// Servers that are to leave need a source that is up, and somewhere to go.
-fn refuse_dead_end(service: &Service, leaving: usize, cloud: &mut Cloud<'_>) -> Result<(), Trouble> {
+fn refuse_dead_end(service: &Service, leaving: usize, cloud: &mut Cloud<'_>) -> Result<(), StepError> {
     let host = &service.host;
     let leaving = count(leaving, "server");
     if !service.is_up() {
-        return Err(Trouble::wait(format!(
+        return Err(StepError::retry(format!(
             "nova-compute on {host} is down with {leaving} on it: nothing can be migrated away from a dead host; that is for evacuation by your high-availability tool"
         )));
     }
     let all = compute_services(cloud, None)?;
     let mut others = all.iter().filter(|other| other.host != *host);
     if !others.any(|other| other.is_enabled() && other.is_up()) {
-        return Err(Trouble::stop(format!(
+        return Err(StepError::fatal(format!(
             "no other compute host is enabled and up: {leaving} on {host} cannot leave"
         )));
     }
@@ -107,13 +110,13 @@ pub(super) fn immovable(servers: &[Server]) -> Vec<String> {
     servers.iter().filter_map(state).collect()
 }
 
-fn refuse_immovable(host: &str, servers: &[Server]) -> Result<(), Trouble> {
+fn refuse_immovable(host: &str, servers: &[Server]) -> Result<(), StepError> {
     let immovable = immovable(servers);
     if immovable.is_empty() {
         return Ok(());
     }
     let number = immovable.len();
-    Err(Trouble::stop(format!(
+    Err(StepError::fatal(format!(
         "{} on {host} cannot be migrated: {}; bring them to ACTIVE, or set `others` to `ignore`",
         count(number, "server"),
         named(immovable)

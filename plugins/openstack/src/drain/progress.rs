@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_shown_where_it_is_known_and_in_large_units_where_it_is_large() {
+    fn memory_is_shown_if_known_and_in_large_units_if_large() {
         let of = |memory_left, rate| {
             moving(&Decision {
                 moving: 2,

@@ -1,13 +1,13 @@
-//! Why servers stay, in Nova's own words where it has any.
+//! StayReason servers stay, in Nova's own words where it has any.
 
 use scupper_sdk::count;
 use scupper_sdk::http::Method;
 
-use super::decide::{Stuck, Why};
+use super::decide::{StayReason, Stuck};
 use crate::cloud::Cloud;
-use crate::ledger::Ledger;
 use crate::nova::{ask, cause, newest};
-use crate::trouble::Trouble;
+use crate::state::HookState;
+use crate::step_error::StepError;
 
 /// How many servers are named with their reasons: each costs two requests.
 const NAMED: usize = 8;
@@ -15,18 +15,18 @@ const NAMED: usize = 8;
 const SHOWN: usize = 240;
 
 /// One line about all that stay.
-pub(super) fn told(
+pub(super) fn stay_message(
     cloud: &mut Cloud<'_>,
     host: &str,
     all: usize,
     stuck: &[Stuck],
-    ledger: &mut Ledger,
-) -> Result<String, Trouble> {
+    hook_state: &mut HookState,
+) -> Result<String, StepError> {
     let mut lines = Vec::new();
     for server in stuck.iter().take(NAMED) {
-        let Some(words) = words(cloud, server, ledger)? else {
+        let Some(words) = words(cloud, server, hook_state)? else {
             // Nova did begin to move it, this time.
-            return Err(Trouble::NextStep);
+            return Err(StepError::NextStep);
         };
         lines.push(format!(
             "{}: {}",
@@ -47,16 +47,20 @@ pub(super) fn told(
     ))
 }
 
-fn words(cloud: &mut Cloud<'_>, server: &Stuck, ledger: &mut Ledger) -> Result<Option<String>, Trouble> {
+fn words(
+    cloud: &mut Cloud<'_>,
+    server: &Stuck,
+    hook_state: &mut HookState,
+) -> Result<Option<String>, StepError> {
     Ok(Some(match &server.why {
-        Why::Failed { migration, status } => failed(cloud, &server.id, *migration, status)?,
-        Why::Deadline => "its live migration was aborted at its deadline".to_owned(),
-        Why::CompletedHere { migration } => format!(
+        StayReason::Failed { migration, status } => failed(cloud, &server.id, *migration, status)?,
+        StayReason::Deadline => "its live migration was aborted at its deadline".to_owned(),
+        StayReason::CompletedHere { migration } => format!(
             "Nova says that migration {migration} is completed, and the server is still here; an operator must look"
         ),
-        Why::State(state) => state.clone(),
-        Why::Unconfirmed => "was resized away and is not confirmed, its disk is still here".to_owned(),
-        Why::Refused => return refused(cloud, server, ledger),
+        StayReason::State(state) => state.clone(),
+        StayReason::Unconfirmed => "was resized away and is not confirmed, its disk is still here".to_owned(),
+        StayReason::Refused => return refused(cloud, server, hook_state),
     }))
 }
 
@@ -66,7 +70,7 @@ pub(super) fn failed(
     id: &str,
     migration: u64,
     status: &str,
-) -> Result<String, Trouble> {
+) -> Result<String, StepError> {
     let silent = |request: Option<&str>| {
         let where_to = request.map_or_else(String::new, |request| format!(", request {request}"));
         format!(
@@ -85,14 +89,18 @@ pub(super) fn failed(
 }
 
 /// What was refused is asked for once more, so that the reason is Nova's own and a new one.
-fn refused(cloud: &mut Cloud<'_>, server: &Stuck, ledger: &mut Ledger) -> Result<Option<String>, Trouble> {
+fn refused(
+    cloud: &mut Cloud<'_>,
+    server: &Stuck,
+    hook_state: &mut HookState,
+) -> Result<Option<String>, StepError> {
     let answer = cloud.ask(Method::Post, &ask::action(&server.id), Some(&ask::live()))?;
     if answer.is_success() {
-        ledger.forget_refusals(&server.id);
+        hook_state.forget_refusals(&server.id);
         return Ok(None);
     }
     Ok(Some(format!(
         "Nova does not begin to move it: {} {}",
-        answer.status, answer.words
+        answer.status, answer.message
     )))
 }

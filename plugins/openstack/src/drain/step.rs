@@ -5,19 +5,19 @@ use std::time::Duration;
 use scupper_sdk::http::Method;
 use scupper_sdk::{Call, Outcome, Pending, log};
 
-use super::act::perform;
+use super::apply::apply;
 use super::decide::{Decision, Stuck, Waiting, decide};
-use super::look::Picture;
+use super::observe::Snapshot;
 use super::progress::{count, moving};
-use super::{arriving, news, preflight, reasons, settle};
+use super::{arriving, confirm_empty, node_events, preflight, reasons};
 use crate::cloud::Cloud;
-use crate::ledger::Ledger;
 use crate::nova::{Mark, Service, ask};
 use crate::settings::Settings;
-use crate::trouble::Trouble;
+use crate::state::HookState;
+use crate::step_error::StepError;
 
 /// Between the two looks at an empty host.
-const SETTLE: Duration = Duration::from_secs(2);
+const CONFIRM_AFTER: Duration = Duration::from_secs(2);
 /// When a step has asked as much as it may.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
@@ -25,34 +25,42 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 pub(crate) fn empty(
     call: &Call,
     settings: &Settings,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, StepError> {
     let mark = Mark::new(&call.node.name, &call.drain.id);
-    let service = preflight::service(call, settings, ledger, cloud)?;
-    if let Some(plan) = preflight::check(settings, &service, &mark, ledger, cloud)? {
+    let service = preflight::service(call, settings, hook_state, cloud)?;
+    if let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)? {
         log::info!("{plan}");
     }
-    disable(call, &service, &mark, ledger, cloud)?;
-    ledger.disabled.get_or_insert_with(|| cloud.now());
+    disable(call, &service, &mark, hook_state, cloud)?;
+    hook_state.disabled.get_or_insert_with(|| cloud.now());
 
     let host = service.host.clone();
-    let picture = Picture::take(cloud, &host, call.drain.started)?;
+    let snapshot = Snapshot::take(cloud, &host, call.drain.started)?;
     let version = cloud.version()?;
-    let mut decision = decide(&picture, &settings.moves, version, ledger);
+    let mut decision = decide(&snapshot, &settings.moves, version, hook_state);
     // Before anything new is begun: Nova tells the reason of each server's newest action alone.
-    news::since(cloud, &picture, &settings.moves, &decision, ledger);
-    for act in &decision.acts {
-        perform(cloud, &picture, act, ledger)?;
+    node_events::report_failures(cloud, &snapshot, &settings.moves, &decision, hook_state);
+    for operation in &decision.operations {
+        apply(cloud, &snapshot, operation, hook_state)?;
     }
     if !decision.is_quiet() {
-        ledger.empty_since = None;
-        return Ok(going_on(&service, settings, &decision).into());
+        hook_state.empty_since = None;
+        return Ok(in_progress(&service, settings, &decision).into());
     }
     if decision.stuck.is_empty() {
-        return settle_down(call, settings, ledger, cloud, &service, &picture, &mut decision);
+        return confirm_empty(
+            call,
+            settings,
+            hook_state,
+            cloud,
+            &service,
+            &snapshot,
+            &mut decision,
+        );
     }
-    fail(cloud, &host, &decision, &decision.stuck, ledger)
+    fail(cloud, &host, &decision, &decision.stuck, hook_state)
 }
 
 /// No new servers from here on. A service that is disabled already stays as it is, with its reason: a cancel then
@@ -61,9 +69,9 @@ fn disable(
     call: &Call,
     service: &Service,
     mark: &Mark,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let host = &service.host;
     let reason = service.reason();
     if service.is_enabled() {
@@ -72,82 +80,82 @@ fn disable(
         if !answer.is_success() {
             let words = format!(
                 "disabling nova-compute on {host}: {} {}",
-                answer.status, answer.words
+                answer.status, answer.message
             );
-            return Err(Trouble::wait(words));
+            return Err(StepError::retry(words));
         }
         log::info!("disabled nova-compute on {host}");
     }
-    if ledger.announced {
+    if hook_state.announced {
         return Ok(());
     }
     // By what is seen as well: the answer to the request may have been lost.
-    ledger.announced = if service.is_enabled() || mark.is_of_drain(reason) {
-        news::disabled(host, &call.drain.name)
+    hook_state.announced = if service.is_enabled() || mark.is_of_drain(reason) {
+        node_events::disabled(host, &call.drain.name)
     } else if mark.is_of_node(reason) {
         log::info!("nova-compute on {host} is disabled since an earlier drain: {reason}");
         true
     } else {
-        news::found_disabled(host, reason)
+        node_events::found_disabled(host, reason)
     };
     Ok(())
 }
 
 /// The list is empty: twice, with some time in between, and nothing else is on its way or left behind.
-fn settle_down(
+fn confirm_empty(
     call: &Call,
     settings: &Settings,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
     service: &Service,
-    picture: &Picture,
+    snapshot: &Snapshot,
     decision: &mut Decision,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, StepError> {
     let host = &service.host;
-    if ledger.empty_since.is_some() {
-        for left in &decision.left {
-            log::info!("stays on {host}: {left}");
+    if hook_state.empty_since.is_some() {
+        for kept in &decision.kept {
+            log::info!("stays on {host}: {kept}");
         }
-        news::left_alone(host, &decision.left, 0);
+        node_events::servers_kept(host, &decision.kept, 0);
         log::info!(
             "{host} is empty; moved: {}",
             scupper_sdk::count(decision.gone, "server")
         );
         return Ok(Outcome::Done);
     }
-    let disabled = ledger.disabled.unwrap_or_else(|| cloud.now());
+    let disabled = hook_state.disabled.unwrap_or_else(|| cloud.now());
     decision.waiting = arriving::may_come(cloud, host, disabled)?;
     if !decision.waiting.is_empty() {
-        return Ok(going_on(service, settings, decision).into());
+        return Ok(in_progress(service, settings, decision).into());
     }
-    let rest = settle::rest(cloud, host, &settings.moves, ledger)?;
-    for act in &rest.acts {
-        perform(cloud, picture, act, ledger)?;
+    let leftovers = confirm_empty::leftovers(cloud, host, &settings.moves, hook_state)?;
+    for operation in &leftovers.operations {
+        apply(cloud, snapshot, operation, hook_state)?;
     }
-    if let Some((checked, all)) = rest.interrupted {
+    if let Some((checked, all)) = leftovers.interrupted {
         let progress = format!(
             "{}; has checked {checked} of {all} migration records",
             count(decision, host)
         );
         return Ok(Outcome::pending(progress).again_after(AT_ONCE).into());
     }
-    if !rest.waiting.is_empty() {
-        decision.waiting = rest.waiting;
-        return Ok(going_on(service, settings, decision).into());
+    if !leftovers.waiting.is_empty() {
+        decision.waiting = leftovers.waiting;
+        return Ok(in_progress(service, settings, decision).into());
     }
-    if !rest.stuck.is_empty() {
-        return fail(cloud, host, decision, &rest.stuck, ledger);
+    if !leftovers.stuck.is_empty() {
+        return fail(cloud, host, decision, &leftovers.stuck, hook_state);
     }
-    for left in &rest.left {
-        log::info!("{host}: {left}");
+    for kept in &leftovers.kept {
+        log::info!("{host}: {kept}");
     }
-    news::left_alone(host, &rest.left, rest.left_unnamed);
-    ledger.empty_since = Some(call.drain.now);
+    node_events::servers_kept(host, &leftovers.kept, leftovers.kept_unnamed);
+    hook_state.empty_since = Some(call.drain.now);
     let progress = format!(
         "{}; looking once more whether {host} stays empty",
         count(decision, host)
     );
-    Ok(Outcome::pending(progress).again_after(SETTLE).into())
+    Ok(Outcome::pending(progress).again_after(CONFIRM_AFTER).into())
 }
 
 fn fail(
@@ -155,15 +163,15 @@ fn fail(
     host: &str,
     decision: &Decision,
     stuck: &[Stuck],
-    ledger: &mut Ledger,
-) -> Result<Outcome, Trouble> {
+    hook_state: &mut HookState,
+) -> Result<Outcome, StepError> {
     let all = decision.present + decision.gone;
-    let message = reasons::told(cloud, host, all, stuck, ledger)?;
-    news::stay(&message);
+    let message = reasons::stay_message(cloud, host, all, stuck, hook_state)?;
+    node_events::servers_stay(&message);
     Ok(Outcome::failed(message).into())
 }
 
-fn going_on(service: &Service, settings: &Settings, decision: &Decision) -> Pending {
+fn in_progress(service: &Service, settings: &Settings, decision: &Decision) -> Pending {
     let host = &service.host;
     let mut progress = count(decision, host);
     if decision.present > 0 {

@@ -4,42 +4,43 @@ use scupper_sdk::http::Method;
 use scupper_sdk::{Finding, Node, count};
 use serde_json::Value;
 
-use super::look::{compute_services, servers};
+use super::observe::{compute_services, servers};
 use super::preflight::{immovable, leaving, named};
 use crate::cloud::Cloud;
 use crate::nova::{Mark, Service, ask};
 use crate::settings::{Others, Settings};
-use crate::trouble::Trouble;
+use crate::step_error::StepError;
 
 /// A server that there is none of: Nova answers 404 to whoever may ask.
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const NO_SERVER: &str = "00000000-0000-0000-0000-000000000000";
 /// The host takes answers of 4 MiB.
-const LONG: usize = 2 << 20;
+const LARGE_RESPONSE: usize = 2 << 20;
 
 /// What is in the way.
 struct Obstacle {
     subject: &'static str,
-    words: String,
+    message: String,
     fix: &'static str,
 }
 
 /// Changes nothing: where a right can be tried only by using it, it is tried on a server that there is none of.
 pub(crate) fn surroundings(node: Option<&Node>, settings: &Settings, cloud: &mut Cloud<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if let Err(obstacle) = look(node, settings, cloud, &mut findings) {
-        findings.push(Finding::error(obstacle.subject, obstacle.words, obstacle.fix));
+    if let Err(obstacle) = check_all(node, settings, cloud, &mut findings) {
+        findings.push(Finding::error(obstacle.subject, obstacle.message, obstacle.fix));
     }
     findings
 }
 
-fn look(
+fn check_all(
     node: Option<&Node>,
     settings: &Settings,
     cloud: &mut Cloud<'_>,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Obstacle> {
     findings.extend(login(settings, cloud)?);
-    let all = compute_services(cloud, None).map_err(|trouble| forbidden("list compute services", trouble))?;
+    let all =
+        compute_services(cloud, None).map_err(|step_error| forbidden("list compute services", step_error))?;
     findings.push(rights(cloud)?);
     let host = node
         .map(|node| host(node, settings, &all, findings))
@@ -49,7 +50,7 @@ fn look(
         findings.push(guests(host, settings, cloud)?);
     }
     let longest = cloud.longest();
-    if longest > LONG {
+    if longest > LARGE_RESPONSE {
         findings.push(Finding::warning(
             "response size",
             format!(
@@ -71,7 +72,7 @@ fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obs
             ),
             Finding::ok("Nova", format!("{url}, microversion 2.{version}")),
         ]),
-        Err(trouble) => {
+        Err(step_error) => {
             let subject = cloud.stage();
             let fix = match subject {
                 "credential" => "write the right secret into its file; it is read at the next login",
@@ -81,7 +82,7 @@ fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obs
             };
             Err(Obstacle {
                 subject,
-                words: trouble.words(),
+                message: step_error.message(),
                 fix,
             })
         }
@@ -94,24 +95,24 @@ fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
     for (what, path) in [
         ("list servers of all projects", all_servers.to_owned()),
         ("list migrations", "/os-migrations?limit=1".to_owned()),
-        ("read a server", ask::server(NOBODY)),
-        ("read a server's migrations", ask::server_migrations(NOBODY)),
-        ("read a server's actions", ask::actions(NOBODY)),
+        ("read a server", ask::server(NO_SERVER)),
+        ("read a server's migrations", ask::server_migrations(NO_SERVER)),
+        ("read a server's actions", ask::actions(NO_SERVER)),
     ] {
         let answer = cloud.ask(Method::Get, &path, None);
-        answer.map_err(|trouble| forbidden(what, trouble))?;
+        answer.map_err(|step_error| forbidden(what, step_error))?;
     }
     let posts: [(&str, String, Value); 2] = [
-        ("move a server", ask::action(NOBODY), ask::live()),
+        ("move a server", ask::action(NO_SERVER), ask::live()),
         (
             "complete a migration by force",
-            ask::server_migration_action(NOBODY, 1),
+            ask::server_migration_action(NO_SERVER, 1),
             ask::force(),
         ),
     ];
     for (what, path, body) in posts {
         let answer = cloud.ask(Method::Post, &path, Some(&body));
-        answer.map_err(|trouble| forbidden(what, trouble))?;
+        answer.map_err(|step_error| forbidden(what, step_error))?;
     }
     Ok(Finding::ok(
         "rights",
@@ -119,17 +120,17 @@ fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
     ))
 }
 
-fn forbidden(what: &str, trouble: Trouble) -> Obstacle {
-    let (subject, fix) = match &trouble {
-        Trouble::Stop(_) => (
+fn forbidden(what: &str, step_error: StepError) -> Obstacle {
+    let (subject, fix) = match &step_error {
+        StepError::Fatal(_) => (
             "rights",
             "give the credential the role admin, and an application credential the access rules of the README",
         ),
-        Trouble::Wait { .. } | Trouble::NextStep => ("Nova", "try again when Nova answers"),
+        StepError::Retry { .. } | StepError::NextStep => ("Nova", "try again when Nova answers"),
     };
     Obstacle {
         subject,
-        words: format!("cannot {what}: {}", trouble.words()),
+        message: format!("cannot {what}: {}", step_error.message()),
         fix,
     }
 }
@@ -141,9 +142,9 @@ fn host<'s>(
     all: &'s [Service],
     findings: &mut Vec<Finding>,
 ) -> Result<&'s Service, Obstacle> {
-    let service = settings.mapping.find(node, all).map_err(|words| Obstacle {
+    let service = settings.mapping.find(node, all).map_err(|message| Obstacle {
         subject: "host",
-        words,
+        message,
         fix: "set `host-table`, `host-annotation` or `host-label`",
     })?;
     let (host, reason) = (&service.host, service.reason());
@@ -205,9 +206,9 @@ fn elsewhere(host: Option<&Service>, all: &[Service]) -> Finding {
 
 /// The servers on the host.
 fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
-    let all = servers(cloud, &host.host).map_err(|trouble| Obstacle {
+    let all = servers(cloud, &host.host).map_err(|step_error| Obstacle {
         subject: "servers",
-        words: trouble.words(),
+        message: step_error.message(),
         fix: "",
     })?;
     let leave = leaving(settings, &all);

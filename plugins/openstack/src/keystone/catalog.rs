@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn region_and_interface_choose_and_a_prefix_of_the_path_is_kept() {
+    fn region_and_interface_select_the_endpoint_with_its_path() {
         let url = catalog().compute(Some("one"), Interface::Public);
         assert_eq!(url.as_deref(), Ok("https://nova.one/compute/v2.1"));
         let url = catalog().compute(None, Interface::Internal);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn between_regions_it_does_not_guess() {
+    fn several_regions_without_region_name_are_an_error() {
         let error = catalog().compute(None, Interface::Public).unwrap_err();
         assert!(
             error.contains("one, two") && error.contains("region-name"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_or_interface_that_is_not_there_is_told_with_those_that_are() {
+    fn the_error_for_an_unknown_region_or_interface_lists_the_known_ones() {
         let error = catalog().compute(Some("three"), Interface::Public).unwrap_err();
         assert!(error.contains("`three`") && error.contains("one, two"), "{error}");
         let error = catalog().compute(None, Interface::Admin).unwrap_err();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_catalogue_has_another_type() {
+    fn the_type_of_an_older_catalogue_is_accepted() {
         let catalog: Catalog = serde_json::from_str(
             r#"[{"type": "compute_legacy", "endpoints": [{"interface": "public", "region": "r", "url": "http://n/v2/p1"}]}]"#,
         )

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tenant_is_asked_for_and_the_host_is_escaped() {
+    fn lists_span_all_tenants_and_escape_the_host() {
         assert_eq!(
             servers("a b&c", Some("id-1")),
             "/servers/detail?all_tenants=1&host=a%20b%26c&limit=200&sort_key=uuid&sort_dir=asc&marker=id-1"
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_live_migration_is_null_and_there() {
+    fn the_host_of_a_live_migration_is_explicitly_null() {
         assert_eq!(live().pointer("/os-migrateLive/host"), Some(&Value::Null));
     }
 

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_reason_is_not_ours_nor_is_one_of_the_hypervisor_driver() {
+    fn reasons_of_operators_and_of_the_hypervisor_driver_are_not_ours() {
         let mark = Mark::new("node-1", "d1");
         for reason in [
             "",
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_of_another_drain_of_the_node_is_ours_to_lift() {
+    fn the_mark_of_another_drain_of_the_node_is_ours() {
         let other = Mark::new("node-1", "d2");
         let mark = Mark::new("node-1", "d1");
         assert!(mark.is_of_node(other.text()) && !mark.is_of_drain(other.text()));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_node_name_is_cut_and_known_again() {
+    fn a_mark_with_a_very_long_node_name_is_cut_and_recognized() {
         let node = "n".repeat(253);
         let mark = Mark::new(&node, "d1");
         assert_eq!(mark.text().chars().count(), CHARACTERS);

@@ -130,7 +130,7 @@ impl Migration {
     }
 
     /// Where it stands, with its memory if Nova says.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let to = self.dest_compute.as_deref().filter(|dest| !dest.is_empty());
         let to = to.map_or_else(String::new, |dest| format!(" to {dest}"));
         let what = if self.kind() == Kind::Live { "live" } else { "cold" };

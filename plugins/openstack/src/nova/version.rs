@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_newest_up_to_what_was_tested() {
+    fn the_newest_version_up_to_the_tested_one_is_chosen() {
         assert_eq!(choose("2.100", "2.1"), Ok(Version(96)));
         assert_eq!(choose("2.72", "2.1"), Ok(Version(72)));
         assert_eq!(choose("2.53", "2.1"), Ok(Version(53)));
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_both_limits() {
+    fn an_unsupported_version_is_refused_with_both_limits() {
         let error = choose("2.42", "2.1").unwrap_err();
         assert!(error.contains("2.42") && error.contains("2.53"), "{error}");
         let error = choose("", "").unwrap_err();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_stand_where_the_api_changed() {
+    fn features_depend_on_the_version_that_introduced_them() {
         let at = |minor| {
             let version = Version(minor);
             (version.has_changes_since(), version.aborts_queued())

@@ -8,7 +8,7 @@ use super::nova::{Cloud, HOST};
 use super::{pending, step, waits};
 
 #[test]
-fn a_server_that_is_built_before_the_host_is_disabled_is_waited_for_and_leaves() {
+fn a_server_built_before_the_host_is_disabled_is_awaited_and_migrated() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.building("late", "2027-01-15T08:00:30Z");
@@ -29,7 +29,7 @@ fn a_server_that_is_built_before_the_host_is_disabled_is_waited_for_and_leaves()
 }
 
 #[test]
-fn one_whose_host_is_known_is_waited_for_until_it_is_built() {
+fn a_server_on_this_host_is_awaited_until_it_is_built() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("late", "building");
@@ -44,7 +44,7 @@ fn one_whose_host_is_known_is_waited_for_until_it_is_built() {
 }
 
 #[test]
-fn one_that_is_built_later_or_was_lost_long_ago_is_not_waited_for() {
+fn a_server_requested_later_or_long_ago_is_not_awaited() {
     for created in ["2027-01-15T08:01:30Z", "2027-01-15T07:50:00Z"] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
@@ -55,7 +55,7 @@ fn one_that_is_built_later_or_was_lost_long_ago_is_not_waited_for() {
 }
 
 #[test]
-fn one_that_never_gets_a_host_is_waited_for_for_five_minutes_only() {
+fn a_server_that_never_gets_a_host_is_awaited_for_five_minutes() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.building("lost", "2027-01-15T08:00:30Z");
@@ -69,7 +69,7 @@ fn one_that_never_gets_a_host_is_waited_for_for_five_minutes_only() {
 }
 
 #[test]
-fn a_server_that_comes_back_from_the_shelf_is_waited_for() {
+fn a_server_that_is_being_unshelved_is_awaited() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.building("late", "2020-01-01T00:00:00Z");
@@ -85,7 +85,7 @@ fn a_server_that_comes_back_from_the_shelf_is_waited_for() {
 }
 
 #[test]
-fn a_migration_whose_destination_is_not_recorded_yet_is_waited_for() {
+fn a_migration_without_a_recorded_destination_is_awaited() {
     for (status, kind) in [
         ("accepted", "live-migration"),
         ("accepted", "evacuation"),

@@ -8,7 +8,7 @@ use super::step;
 use crate::OpenStack;
 
 #[test]
-fn what_it_wants_follows_from_the_configuration() {
+fn the_wanted_grants_follow_from_the_configuration() {
     let host = Host::new();
     assert_eq!(OpenStack::describe().wants, []);
     Cloud::new(&host);
@@ -30,7 +30,7 @@ fn what_it_wants_follows_from_the_configuration() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_what_would_be_right() {
+fn the_problem_with_a_wrong_value_says_what_is_valid() {
     for (key, value, words) in [
         ("auth-url", "keystone", "https://"),
         ("auth-url", "https://user@keystone", "https://"),
@@ -74,7 +74,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn all_that_is_missing_is_told_at_once() {
+fn all_missing_keys_are_reported_together() {
     let _host = Host::new();
     let keys: Vec<String> = OpenStack::check_config()
         .into_iter()
@@ -94,7 +94,7 @@ fn all_that_is_missing_is_told_at_once() {
 }
 
 #[test]
-fn a_password_and_a_named_credential_are_as_good() {
+fn a_password_or_a_named_credential_is_accepted() {
     for pairs in [
         &[
             ("application-credential-id", ""),
@@ -117,7 +117,7 @@ fn a_password_and_a_named_credential_are_as_good() {
 }
 
 #[test]
-fn every_key_stands_in_the_schema() {
+fn every_key_is_in_the_schema() {
     let schema = OpenStack::describe().config_schema;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();

@@ -32,7 +32,7 @@ fn drained(host: &Host, cloud: &Cloud) -> usize {
 }
 
 #[test]
-fn five_servers_leave_two_at_a_time_and_the_service_is_disabled_first() {
+fn the_service_is_disabled_and_then_five_servers_migrate_two_at_a_time() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     for id in ["s1", "s2", "s3", "s4", "s5"] {
@@ -82,7 +82,7 @@ fn all_pages_are_read_and_only_the_marker_of_a_link_is_used() {
 }
 
 #[test]
-fn a_marker_whose_server_is_gone_begins_the_listing_again() {
+fn the_listing_restarts_if_the_server_of_its_marker_is_gone() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.page = 1);
@@ -102,7 +102,7 @@ fn a_marker_whose_server_is_gone_begins_the_listing_again() {
 }
 
 #[test]
-fn an_empty_list_is_believed_the_second_time() {
+fn an_empty_list_is_confirmed_by_a_second_one() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     let first = pending(&host);
@@ -129,7 +129,7 @@ fn an_incoming_live_migration_keeps_an_empty_host_from_being_drained() {
 }
 
 #[test]
-fn an_incoming_one_from_before_the_drain_is_seen_when_the_list_is_empty() {
+fn an_incoming_migration_from_before_the_drain_is_found_when_the_list_is_empty() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.migration(7, "late", "compute-b", HOST, "running", "live-migration");
@@ -174,7 +174,7 @@ fn a_restart_does_not_begin_a_second_migration_of_the_same_server() {
 }
 
 #[test]
-fn a_server_that_is_deleted_meanwhile_has_left() {
+fn a_server_that_is_deleted_meanwhile_counts_as_gone() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -187,7 +187,7 @@ fn a_server_that_is_deleted_meanwhile_has_left() {
 }
 
 #[test]
-fn any_task_is_waited_for_and_not_disturbed() {
+fn a_server_with_a_task_is_awaited() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -213,7 +213,7 @@ fn a_server_of_a_cell_that_is_down_is_unknown_and_never_drained() {
 }
 
 #[test]
-fn shut_off_servers_are_left_or_moved_cold_and_confirmed() {
+fn shut_off_servers_stay_or_are_migrated_cold_and_confirmed() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "stopped");
@@ -235,7 +235,7 @@ fn shut_off_servers_are_left_or_moved_cold_and_confirmed() {
 }
 
 #[test]
-fn a_cold_move_of_somebody_else_is_not_confirmed_for_them() {
+fn a_cold_migration_of_another_user_is_not_confirmed() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("stopped", "cold");
@@ -249,7 +249,7 @@ fn a_cold_move_of_somebody_else_is_not_confirmed_for_them() {
 }
 
 #[test]
-fn the_largest_go_first_unless_the_operator_says_otherwise() {
+fn the_largest_servers_migrate_first_unless_configured_otherwise() {
     for (order, first) in [
         ("", "large"),
         ("smallest-first", "small"),
@@ -274,7 +274,7 @@ fn the_largest_go_first_unless_the_operator_says_otherwise() {
 }
 
 #[test]
-fn before_2_59_there_are_no_pages_of_migrations_and_it_drains_all_the_same() {
+fn a_drain_also_works_before_2_59_without_pages_of_migrations() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.newest = "2.53");
@@ -285,7 +285,7 @@ fn before_2_59_there_are_no_pages_of_migrations_and_it_drains_all_the_same() {
 }
 
 #[test]
-fn a_drained_host_costs_a_handful_of_requests() {
+fn a_drained_host_takes_few_requests() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     drained(&host, &cloud);
@@ -323,7 +323,7 @@ fn a_server_on_its_last_steps_keeps_its_name() {
 }
 
 #[test]
-fn memory_left_and_the_rate_are_shown_for_each_server_and_for_all() {
+fn remaining_memory_and_rate_are_shown_per_server_and_in_total() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("parallel", "1");

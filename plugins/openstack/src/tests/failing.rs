@@ -16,7 +16,7 @@ fn once(host: &Host) {
 }
 
 #[test]
-fn the_reason_is_novas_own_from_the_instance_action() {
+fn the_reason_comes_from_novas_instance_action() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     once(&host);
@@ -37,7 +37,7 @@ fn the_reason_is_novas_own_from_the_instance_action() {
 }
 
 #[test]
-fn one_that_failed_half_way_has_only_successful_events_and_is_a_failure_all_the_same() {
+fn a_failed_migration_with_only_successful_events_counts_as_failed() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     once(&host);
@@ -53,7 +53,7 @@ fn one_that_failed_half_way_has_only_successful_events_and_is_a_failure_all_the_
 }
 
 #[test]
-fn a_failure_is_tried_again_after_a_pause_and_not_for_ever() {
+fn a_failed_migration_is_retried_after_a_pause_up_to_a_limit() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("attempts", "2");
@@ -96,7 +96,7 @@ fn an_attempt_that_fails_between_two_lists_is_counted() {
 }
 
 #[test]
-fn others_go_on_while_one_cannot() {
+fn one_stuck_server_does_not_stop_the_others() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     once(&host);
@@ -105,8 +105,8 @@ fn others_go_on_while_one_cannot() {
     cloud.server("s2", "active");
     pending(&host);
     cloud.end_all("failed");
-    let going_on = pending(&host);
-    assert!(going_on.progress.contains("1 cannot"), "{going_on:?}");
+    let in_progress = pending(&host);
+    assert!(in_progress.progress.contains("1 cannot"), "{in_progress:?}");
     assert_eq!(cloud.count("POST /servers/s2/action"), 1);
     cloud.end_all("completed");
     let message = failed(&host, Phase::BeforeDrain);
@@ -114,7 +114,7 @@ fn others_go_on_while_one_cannot() {
 }
 
 #[test]
-fn completed_with_the_host_unchanged_needs_an_operator() {
+fn a_completed_migration_with_an_unchanged_host_needs_an_operator() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -129,7 +129,7 @@ fn completed_with_the_host_unchanged_needs_an_operator() {
 }
 
 #[test]
-fn a_409_for_a_vm_state_or_a_device_is_not_repeated_for_ever_and_has_novas_words() {
+fn a_409_for_a_vm_state_or_a_device_ends_with_novas_message() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("attempts", "2");
@@ -153,7 +153,7 @@ fn a_409_for_a_vm_state_or_a_device_is_not_repeated_for_ever_and_has_novas_words
 }
 
 #[test]
-fn a_409_for_a_task_passes() {
+fn a_409_for_a_task_is_retried() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     once(&host);
@@ -175,7 +175,7 @@ fn a_409_for_a_task_passes() {
 }
 
 #[test]
-fn at_its_deadline_a_migration_is_aborted_and_told() {
+fn a_migration_is_aborted_and_reported_at_its_deadline() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("server-deadline-seconds", "5");
@@ -192,7 +192,7 @@ fn at_its_deadline_a_migration_is_aborted_and_told() {
 }
 
 #[test]
-fn a_migration_that_is_to_be_forced_is_forced_once() {
+fn a_migration_is_forced_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("server-deadline-seconds", "5");
@@ -208,7 +208,7 @@ fn a_migration_that_is_to_be_forced_is_forced_once() {
 }
 
 #[test]
-fn too_many_requests_and_overload_are_waited_out_as_long_as_they_say() {
+fn retry_after_is_respected_on_429_and_503() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     let answers = [
@@ -238,7 +238,7 @@ fn too_many_requests_and_overload_are_waited_out_as_long_as_they_say() {
 }
 
 #[test]
-fn a_lost_answer_to_a_post_does_not_begin_a_second_migration() {
+fn a_lost_response_does_not_begin_a_second_migration() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -261,7 +261,7 @@ fn a_lost_answer_to_a_post_does_not_begin_a_second_migration() {
 }
 
 #[test]
-fn a_step_asks_no_more_than_it_may_and_the_next_goes_on() {
+fn a_step_stops_at_its_request_limit_and_the_next_one_continues() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.page = 1);
@@ -275,7 +275,7 @@ fn a_step_asks_no_more_than_it_may_and_the_next_goes_on() {
 }
 
 #[test]
-fn a_403_is_permanent_and_names_the_rule() {
+fn a_403_is_fatal_and_names_the_rule() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
@@ -294,7 +294,7 @@ fn a_403_is_permanent_and_names_the_rule() {
 }
 
 #[test]
-fn a_dead_source_is_told_while_it_is_waited_for() {
+fn a_dead_source_is_reported_while_the_drain_waits_for_it() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");

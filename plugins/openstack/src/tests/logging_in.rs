@@ -10,7 +10,7 @@ use super::nova::Cloud;
 use super::{failed, pending, step};
 
 #[test]
-fn one_login_serves_many_steps_and_is_renewed_before_it_ends() {
+fn a_token_serves_many_steps_and_is_renewed_before_it_expires() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -24,7 +24,7 @@ fn one_login_serves_many_steps_and_is_renewed_before_it_ends() {
 }
 
 #[test]
-fn a_token_that_nova_refuses_is_replaced_once() {
+fn a_token_that_nova_rejects_is_replaced_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -42,7 +42,7 @@ fn a_token_that_nova_refuses_is_replaced_once() {
 }
 
 #[test]
-fn a_401_with_a_new_token_is_an_access_rule_and_ends_at_once() {
+fn a_401_with_a_new_token_is_fatal() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
@@ -80,7 +80,7 @@ fn a_wrong_password_is_tried_once() {
 }
 
 #[test]
-fn secrets_go_by_name_and_the_token_is_captured() {
+fn secrets_are_sent_by_name_and_the_token_is_captured() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
@@ -103,7 +103,7 @@ fn secrets_go_by_name_and_the_token_is_captured() {
 }
 
 #[test]
-fn the_token_is_given_back_at_the_end() {
+fn the_token_is_revoked_at_the_end() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
@@ -111,7 +111,7 @@ fn the_token_is_given_back_at_the_end() {
 }
 
 #[test]
-fn between_regions_it_does_not_guess_and_a_wrong_one_is_told() {
+fn several_regions_or_a_wrong_one_are_an_error() {
     for (region, words) in [("", "one, two"), ("three", "`three`"), ("two", "compute-url")] {
         let host = Host::new();
         let cloud = Cloud::new(&host);

@@ -5,14 +5,14 @@ mod arriving;
 mod configuration;
 mod emptying;
 mod failing;
-mod giving_back;
 mod logging_in;
+mod node_events;
 mod nova;
 mod planning;
 mod records;
 mod refusing;
+mod restoring;
 mod surroundings;
-mod telling;
 
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Pending, Phase, Subject};

@@ -12,7 +12,7 @@ fn nova_compute() -> scupper_sdk::Pod {
 }
 
 #[test]
-fn the_nova_compute_pod_leaves_last_and_all_else_is_as_it_was() {
+fn the_nova_compute_pod_leaves_last_and_the_rest_of_the_plan_is_unchanged() {
     let host = Host::new();
     Cloud::new(&host);
     host.pods([
@@ -32,7 +32,7 @@ fn the_nova_compute_pod_leaves_last_and_all_else_is_as_it_was() {
 }
 
 #[test]
-fn one_of_a_daemon_set_stays_as_kubectl_has_it() {
+fn a_nova_compute_pod_of_a_daemon_set_stays() {
     let host = Host::new();
     Cloud::new(&host);
     host.pods([nova_compute().of_daemon_set(), pod("shop/cart")]);
@@ -40,7 +40,7 @@ fn one_of_a_daemon_set_stays_as_kubectl_has_it() {
 }
 
 #[test]
-fn the_operator_says_what_a_nova_compute_pod_is() {
+fn the_label_of_nova_compute_pods_is_configurable() {
     let host = Host::new();
     Cloud::new(&host);
     host.config("nova-compute-label", "app=hypervisor");

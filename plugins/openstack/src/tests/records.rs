@@ -36,7 +36,7 @@ fn steps(host: &Host) -> (Vec<String>, Option<String>) {
 }
 
 #[test]
-fn each_server_of_a_record_is_asked_about_once_however_many_there_are() {
+fn each_recorded_server_is_checked_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     records(&cloud, 200);
@@ -56,7 +56,7 @@ fn each_server_of_a_record_is_asked_about_once_however_many_there_are() {
 }
 
 #[test]
-fn a_lost_state_costs_requests_and_nothing_else() {
+fn a_lost_state_costs_only_requests() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     records(&cloud, 70);
@@ -78,7 +78,7 @@ fn unconfirmed(cloud: &Cloud, servers: u64) {
 }
 
 #[test]
-fn unconfirmed_resizes_beyond_what_a_step_may_ask_fail_the_drain_and_are_counted() {
+fn unconfirmed_resizes_beyond_one_step_are_counted_and_fail_the_drain() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     unconfirmed(&cloud, 120);
@@ -92,7 +92,7 @@ fn unconfirmed_resizes_beyond_what_a_step_may_ask_fail_the_drain_and_are_counted
 }
 
 #[test]
-fn unconfirmed_resizes_are_left_where_the_operator_says_so() {
+fn unconfirmed_resizes_stay_if_configured() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("others", "ignore");
@@ -107,7 +107,7 @@ fn unconfirmed_resizes_are_left_where_the_operator_says_so() {
 }
 
 #[test]
-fn a_busy_server_is_asked_about_again_until_it_is_through_and_the_others_are_not() {
+fn only_busy_servers_are_checked_again() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     records(&cloud, 20);
@@ -125,7 +125,7 @@ fn a_busy_server_is_asked_about_again_until_it_is_through_and_the_others_are_not
 }
 
 #[test]
-fn an_outage_in_the_middle_asks_nothing_twice() {
+fn after_an_outage_no_server_is_checked_twice() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     records(&cloud, 20);
@@ -143,7 +143,7 @@ fn an_outage_in_the_middle_asks_nothing_twice() {
 }
 
 #[test]
-fn more_busy_servers_than_are_remembered_are_all_seen_in_the_end() {
+fn more_busy_servers_than_the_state_holds_are_all_checked() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     unconfirmed(&cloud, 40);

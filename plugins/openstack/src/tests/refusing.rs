@@ -15,7 +15,7 @@ fn unchanged(cloud: &Cloud) {
 }
 
 #[test]
-fn a_host_that_nova_does_not_know_is_refused_and_not_taken_for_an_empty_one() {
+fn a_host_unknown_to_nova_is_refused() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("host-table", "node-1=compute-z");
@@ -30,7 +30,7 @@ fn a_host_that_nova_does_not_know_is_refused_and_not_taken_for_an_empty_one() {
 }
 
 #[test]
-fn a_node_finds_its_host_by_annotation_label_short_and_long_name() {
+fn a_node_is_mapped_by_annotation_label_short_or_long_name() {
     for (key, value, nova) in [
         ("host-annotation", "example.com/nova", "compute-a"),
         ("host-table", "", "node-1"),
@@ -48,7 +48,7 @@ fn a_node_finds_its_host_by_annotation_label_short_and_long_name() {
 }
 
 #[test]
-fn two_hosts_of_one_short_name_are_not_guessed_between() {
+fn two_hosts_with_the_same_short_name_are_an_error() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("host-table", "");
@@ -61,7 +61,7 @@ fn two_hosts_of_one_short_name_are_not_guessed_between() {
 }
 
 #[test]
-fn servers_with_nowhere_to_go_are_told_first() {
+fn a_missing_destination_is_reported_before_any_change() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -74,7 +74,7 @@ fn servers_with_nowhere_to_go_are_told_first() {
 }
 
 #[test]
-fn a_dead_host_is_for_evacuation_and_an_empty_one_is_drained() {
+fn a_dead_host_with_servers_is_refused_and_an_empty_one_is_drained() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.services[0]["state"] = json!("down"));
@@ -87,7 +87,7 @@ fn a_dead_host_is_for_evacuation_and_an_empty_one_is_drained() {
 }
 
 #[test]
-fn servers_that_cannot_be_moved_are_named_unless_they_are_ignored() {
+fn servers_that_cannot_be_migrated_are_named_unless_ignored() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     for state in ["suspended", "rescued", "error", "resized"] {
@@ -106,7 +106,7 @@ fn servers_that_cannot_be_moved_are_named_unless_they_are_ignored() {
 }
 
 #[test]
-fn a_resize_that_is_not_confirmed_leaves_its_disk_behind() {
+fn an_unconfirmed_resize_keeps_its_disk_on_the_host() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.migration(7, "s1", HOST, "compute-b", "finished", "resize");
@@ -129,7 +129,7 @@ fn the_preflight_before_the_cordon_changes_nothing() {
 }
 
 #[test]
-fn the_plan_is_logged_once_though_two_hooks_look() {
+fn the_plan_is_logged_once_by_two_hooks() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");

@@ -13,7 +13,7 @@ fn subjects(findings: &[Finding]) -> Vec<&str> {
 }
 
 #[test]
-fn where_all_is_well_each_thing_is_named_and_nothing_is_changed() {
+fn a_healthy_check_lists_each_item_and_changes_nothing() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -41,7 +41,7 @@ fn where_all_is_well_each_thing_is_named_and_nothing_is_changed() {
 }
 
 #[test]
-fn each_obstacle_is_named_with_what_to_do() {
+fn each_obstacle_comes_with_a_fix() {
     type Change = fn(&Host, &Cloud);
     let disabled: Change = |_, cloud| {
         cloud.with(|state| {
@@ -148,7 +148,7 @@ fn each_obstacle_is_named_with_what_to_do() {
 
 /// After a `kubectl uncordon`, which tells Nova nothing.
 #[test]
-fn a_host_that_the_uncordon_did_not_reach_is_named_with_the_command() {
+fn a_host_still_disabled_after_an_uncordon_comes_with_the_command() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
@@ -164,7 +164,7 @@ fn a_host_that_the_uncordon_did_not_reach_is_named_with_the_command() {
 }
 
 #[test]
-fn without_a_configuration_it_says_what_is_missing() {
+fn a_check_without_configuration_lists_the_missing_keys() {
     let host = Host::new();
     let findings = host.check::<OpenStack>();
     assert!(

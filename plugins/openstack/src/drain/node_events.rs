@@ -5,12 +5,12 @@
 use scupper_sdk::{count, events, log};
 
 use super::decide::{Decision, Overdue};
-use super::look::Picture;
+use super::observe::Snapshot;
 use super::reasons;
 use crate::cloud::Cloud;
-use crate::ledger::Ledger;
 use crate::nova::{Migration, Server};
 use crate::settings::{Moves, OnDeadline};
+use crate::state::HookState;
 
 /// How many failures one step tells: each costs two requests for Nova's reason, and more come with the next.
 const AT_ONCE: usize = 4;
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 4;
 /// `false`: it is worth another try.
 pub(super) fn disabled(host: &str, drain: &str) -> bool {
     let note = format!("nova-compute on {host} is disabled for {drain}: no server comes here any more");
-    tell("ComputeServiceDisabled", &note)
+    emit("ComputeServiceDisabled", &note)
 }
 
 /// It was disabled before the drain began, and not by a drain of this node. `false`: it is worth another try.
@@ -27,7 +27,7 @@ pub(super) fn found_disabled(host: &str, reason: &str) -> bool {
         "nova-compute on {host} is disabled already: {}; the drain leaves it so, and so does the uncordon",
         given(reason)
     );
-    tell("ComputeServiceFoundDisabled", &note)
+    emit("ComputeServiceFoundDisabled", &note)
 }
 
 /// The node is given back, and its host is not.
@@ -40,7 +40,7 @@ pub(super) fn stays_disabled(host: &str, reason: &str) {
 }
 
 /// The drain is cancelled, and its host was disabled before it.
-pub(super) fn left_disabled(host: &str, reason: &str) {
+pub(super) fn kept_disabled(host: &str, reason: &str) {
     log::info!("nova-compute on {host} stays disabled, as this drain found it: {reason}");
 }
 
@@ -54,30 +54,30 @@ const fn given(reason: &str) -> &str {
 
 pub(super) fn enabled(host: &str, drain: &str) {
     let note = format!("nova-compute on {host} is enabled again: {drain}");
-    tell("ComputeServiceEnabled", &note);
+    emit("ComputeServiceEnabled", &note);
 }
 
 /// What did not go well since the last step.
-pub(super) fn since(
+pub(super) fn report_failures(
     cloud: &mut Cloud<'_>,
-    picture: &Picture,
+    snapshot: &Snapshot,
     moves: &Moves,
     decision: &Decision,
-    ledger: &mut Ledger,
+    hook_state: &mut HookState,
 ) {
     for overdue in &decision.overdue {
         at_deadline(overdue, moves);
     }
-    let fresh: Vec<(&Server, &Migration)> = picture
+    let fresh: Vec<(&Server, &Migration)> = snapshot
         .migrations
         .iter()
-        .filter(|migration| is_failure(migration, picture) && !ledger.is_told(migration.id))
-        .filter_map(|migration| Some((picture.server(&migration.instance_uuid)?, migration)))
+        .filter(|migration| is_failure(migration, snapshot) && !hook_state.is_reported(migration.id))
+        .filter_map(|migration| Some((snapshot.server(&migration.instance_uuid)?, migration)))
         .collect();
     for (server, migration) in fresh.into_iter().take(AT_ONCE) {
-        // That it was to be aborted has been told.
-        if ledger.overdue.contains(&migration.id) {
-            ledger.tell(migration.id);
+        // That it was to be aborted has been note.
+        if hook_state.overdue.contains(&migration.id) {
+            hook_state.mark_reported(migration.id);
             continue;
         }
         let cause = match migration.status.as_str() {
@@ -91,47 +91,47 @@ pub(super) fn since(
         if !warn("ServerMigrationFailed", &format!("{}: {cause}", server.title())) {
             return;
         }
-        ledger.tell(migration.id);
+        hook_state.mark_reported(migration.id);
     }
 }
 
-fn is_failure(migration: &Migration, picture: &Picture) -> bool {
+fn is_failure(migration: &Migration, snapshot: &Snapshot) -> bool {
     matches!(migration.status.as_str(), "failed" | "error" | "cancelled")
-        && migration.is_from(&picture.host)
-        && migration.created() >= picture.since
-        && picture.is_ours(migration, true)
+        && migration.is_from(&snapshot.host)
+        && migration.created() >= snapshot.since
+        && snapshot.is_ours(migration, true)
 }
 
 fn at_deadline(overdue: &Overdue, moves: &Moves) {
     let Overdue { server, migration } = overdue;
-    let told = format!(
+    let note = format!(
         "{server}: migration {migration} runs for longer than {} s",
         moves.deadline / 1000
     );
     match moves.on_deadline {
         OnDeadline::ForceComplete => warn(
             "ServerMigrationForced",
-            &format!("{told} and is completed by force"),
+            &format!("{note} and is completed by force"),
         ),
         OnDeadline::Abort | OnDeadline::Wait => {
-            warn("ServerMigrationAborted", &format!("{told} and is aborted"))
+            warn("ServerMigrationAborted", &format!("{note} and is aborted"))
         }
     };
 }
 
 /// The drain has ended without being done.
-pub(super) fn taken_back(server: &str, migration: u64) {
+pub(super) fn aborted_after_drain(server: &str, migration: u64) {
     let note = format!("{server}: migration {migration} is aborted, as the drain has ended");
     warn("ServerMigrationAborted", &note);
 }
 
 /// The hook fails, and this is why.
-pub(super) fn stay(message: &str) {
+pub(super) fn servers_stay(message: &str) {
     warn("ServersLeftBehind", message);
 }
 
 /// Those stay that the operator wants left alone, and so many more.
-pub(super) fn left_alone(host: &str, left: &[String], more: usize) {
+pub(super) fn servers_kept(host: &str, left: &[String], more: usize) {
     let all = left.len() + more;
     if all == 0 {
         return;
@@ -145,10 +145,10 @@ pub(super) fn left_alone(host: &str, left: &[String], more: usize) {
         count(all, "server"),
         if all == 1 { "stays" } else { "stay" },
     );
-    tell("ServersLeftBehind", &note);
+    emit("ServersLeftBehind", &note);
 }
 
-fn tell(reason: &str, note: &str) -> bool {
+fn emit(reason: &str, note: &str) -> bool {
     let note = events::note(note);
     emitted(reason, &note, events::emit_for_node(reason, &note))
 }

@@ -17,7 +17,7 @@ fn disabled_by(cloud: &Cloud, reason: &str) {
 }
 
 #[test]
-fn a_foreign_reason_and_one_of_the_hypervisor_driver_survive_untouched() {
+fn reasons_of_operators_and_of_the_hypervisor_driver_are_kept() {
     for reason in ["kernel update", "AUTO: Connection to libvirt lost: 1", ""] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
@@ -35,7 +35,7 @@ fn a_foreign_reason_and_one_of_the_hypervisor_driver_survive_untouched() {
 }
 
 #[test]
-fn the_mark_of_an_earlier_drain_is_kept_and_a_cancel_leaves_it_disabled() {
+fn a_cancel_keeps_the_service_that_an_earlier_drain_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     let earlier = "scupper: node=node-1 drain=earlier";
@@ -50,7 +50,7 @@ fn the_mark_of_an_earlier_drain_is_kept_and_a_cancel_leaves_it_disabled() {
 }
 
 #[test]
-fn what_stays_disabled_is_named_once_by_the_drain_and_once_by_the_uncordon() {
+fn drain_and_uncordon_each_report_once_that_the_service_stays_disabled() {
     for (reason, words) in [("ticket 7", "ticket 7"), ("", "no reason given")] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
@@ -70,7 +70,7 @@ fn what_stays_disabled_is_named_once_by_the_drain_and_once_by_the_uncordon() {
 }
 
 #[test]
-fn the_uncordon_names_nothing_where_the_host_is_enabled_or_unknown() {
+fn the_uncordon_reports_nothing_if_the_host_is_enabled_or_unknown() {
     for table in ["node-1=compute-a", "node-1=compute-z"] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
@@ -82,7 +82,7 @@ fn the_uncordon_names_nothing_where_the_host_is_enabled_or_unknown() {
 }
 
 #[test]
-fn after_the_uncordon_ours_is_enabled_though_the_uncordon_is_another_drain() {
+fn the_uncordon_enables_what_an_earlier_drain_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
@@ -127,7 +127,7 @@ fn cancel_aborts_what_is_under_way_and_enables_again() {
 }
 
 #[test]
-fn cancel_leaves_the_migrations_of_others_alone() {
+fn cancel_does_not_touch_migrations_of_other_users() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
@@ -138,7 +138,7 @@ fn cancel_leaves_the_migrations_of_others_alone() {
 }
 
 #[test]
-fn what_is_accepted_or_queued_before_2_65_is_aborted_when_it_runs() {
+fn before_2_65_accepted_and_queued_migrations_are_aborted_once_they_run() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.newest = "2.64");
@@ -158,7 +158,7 @@ fn what_is_accepted_or_queued_before_2_65_is_aborted_when_it_runs() {
 }
 
 #[test]
-fn cancel_does_not_wait_for_an_abort_that_a_dead_source_cannot_do() {
+fn cancel_does_not_wait_for_aborts_on_a_dead_source() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -173,7 +173,7 @@ fn cancel_does_not_wait_for_an_abort_that_a_dead_source_cannot_do() {
 }
 
 #[test]
-fn by_choice_a_failed_drain_leaves_the_service_disabled() {
+fn with_keep_a_failed_drain_keeps_the_service_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("rollback", "stay-disabled");
@@ -183,7 +183,7 @@ fn by_choice_a_failed_drain_leaves_the_service_disabled() {
 }
 
 #[test]
-fn what_a_drain_changed_follows_the_cordon_unless_the_operator_says_otherwise() {
+fn the_service_follows_the_cordon_unless_configured_otherwise() {
     for (choice, held, status) in [
         ("", false, "enabled"),
         ("", true, "disabled"),
@@ -208,7 +208,7 @@ fn what_a_drain_changed_follows_the_cordon_unless_the_operator_says_otherwise() 
 }
 
 #[test]
-fn the_old_key_and_the_new_one_are_not_both_given() {
+fn rollback_and_on_failure_exclude_each_other() {
     let host = Host::new();
     Cloud::new(&host);
     host.config("rollback", "enable");
@@ -222,7 +222,7 @@ fn the_old_key_and_the_new_one_are_not_both_given() {
 }
 
 #[test]
-fn cancelling_what_never_began_is_nothing() {
+fn cancelling_a_drain_that_changed_nothing_does_nothing() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("host-table", "node-1=compute-z");
@@ -231,7 +231,7 @@ fn cancelling_what_never_began_is_nothing() {
 }
 
 #[test]
-fn a_second_drain_of_a_drained_host_that_is_cancelled_leaves_it_disabled() {
+fn cancelling_a_second_drain_keeps_the_service_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     let first = "scupper: node=node-1 drain=uid-of-first";
@@ -255,7 +255,7 @@ fn a_second_drain_of_a_drained_host_that_is_cancelled_leaves_it_disabled() {
 }
 
 #[test]
-fn what_somebody_enabled_since_is_disabled_again_and_put_back_by_a_cancel() {
+fn a_service_enabled_since_is_disabled_again_and_enabled_by_a_cancel() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.drain_named("second");
@@ -290,7 +290,7 @@ fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
 }
 
 #[test]
-fn what_is_asked_to_move_is_under_way_before_nova_has_recorded_it() {
+fn a_requested_migration_is_in_progress_before_nova_records_it() {
     let host = Host::new();
     let cloud = asked_without_a_record(&host, "u1");
     for _ in 0..3 {
@@ -310,7 +310,7 @@ fn what_is_asked_to_move_is_under_way_before_nova_has_recorded_it() {
 }
 
 #[test]
-fn what_somebody_else_asked_to_move_is_theirs_before_nova_has_recorded_it() {
+fn a_migration_requested_by_another_user_is_not_ours_before_nova_records_it() {
     let host = Host::new();
     let cloud = asked_without_a_record(&host, "somebody");
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
@@ -318,7 +318,7 @@ fn what_somebody_else_asked_to_move_is_theirs_before_nova_has_recorded_it() {
 }
 
 #[test]
-fn a_request_whose_answer_was_lost_may_have_its_effect_after_the_cancel_began() {
+fn a_request_with_a_lost_response_may_take_effect_after_the_cancel_began() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");

@@ -15,7 +15,7 @@ const NAME: usize = 40;
 
 /// The state of a hook.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Ledger {
+pub(crate) struct HookState {
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<Session>,
     /// Nova's name of the node.
@@ -38,10 +38,10 @@ pub(crate) struct Ledger {
     pub(crate) overdue: BTreeSet<u64>,
     /// Migrations whose bad end was told.
     #[serde(rename = "t", default, skip_serializing_if = "BTreeSet::is_empty")]
-    told: BTreeSet<u64>,
+    reported: BTreeSet<u64>,
     /// No bad end is told of migrations up to this one: the ledger is too short to name them all.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
-    told_to: u64,
+    reported_to: u64,
     /// How often Nova refused to begin a migration, by the beginning of the server's id.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) refused: BTreeMap<String, u32>,
@@ -58,10 +58,10 @@ pub(crate) struct Ledger {
     pub(crate) begun: BTreeMap<u64, (u64, u64)>,
     /// A cancel has looked once for what is under way.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
-    pub(crate) looked: bool,
+    pub(crate) cancel_checked: bool,
 }
 
-impl Ledger {
+impl HookState {
     /// What cannot be read is as good as nothing.
     pub(crate) fn read(state: &[u8]) -> Self {
         serde_json::from_slice(state).unwrap_or_default()
@@ -74,10 +74,10 @@ impl Ledger {
             if bytes.len() <= BYTES {
                 return bytes;
             }
-            if self.told.len() > 1
-                && let Some(first) = self.told.pop_first()
+            if self.reported.len() > 1
+                && let Some(first) = self.reported.pop_first()
             {
-                self.told_to = first;
+                self.reported_to = first;
                 continue;
             }
             if self.names.pop_first().is_some() || self.begun.pop_first().is_some() {
@@ -98,13 +98,13 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn is_told(&self, migration: u64) -> bool {
-        migration <= self.told_to || self.told.contains(&migration)
+    pub(crate) fn is_reported(&self, migration: u64) -> bool {
+        migration <= self.reported_to || self.reported.contains(&migration)
     }
 
     /// Its bad end is told, or `false`: it was before.
-    pub(crate) fn tell(&mut self, migration: u64) -> bool {
-        migration > self.told_to && self.told.insert(migration)
+    pub(crate) fn mark_reported(&mut self, migration: u64) -> bool {
+        migration > self.reported_to && self.reported.insert(migration)
     }
 
     /// The name of a server that moves; empty: it is not known.
@@ -113,7 +113,7 @@ impl Ledger {
     }
 
     /// These are the servers that move, as they are called.
-    pub(crate) fn call<'a>(&mut self, moving: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
+    pub(crate) fn remember_names<'a>(&mut self, moving: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
         let mut names = BTreeMap::new();
         for (id, name) in moving {
             let name = name.unwrap_or_else(|| self.name(id));
@@ -128,7 +128,7 @@ impl Ledger {
         self.refused.get(short(server)).copied().unwrap_or_default()
     }
 
-    pub(crate) fn refuse(&mut self, server: &str) {
+    pub(crate) fn count_refusal(&mut self, server: &str) {
         *self.refused.entry(short(server).to_owned()).or_default() += 1;
     }
 
@@ -157,34 +157,34 @@ mod tests {
     use crate::checked::Found;
 
     #[test]
-    fn it_never_gets_longer_than_the_host_keeps_and_the_session_goes_last() {
-        let mut ledger = Ledger {
+    fn it_stays_within_the_hosts_limit_and_drops_the_session_last() {
+        let mut hook_state = HookState {
             session: Some(Session::default()),
             host: Some("compute-a".to_owned()),
-            ..Ledger::default()
+            ..HookState::default()
         };
         for number in 0..200_u64 {
-            ledger.refuse(&format!("{number:08x}-0000"));
-            ledger.running.insert(number, 1_800_000_000_000);
-            ledger.begun.insert(number, (1_800_000_000, 65_536));
-            ledger.checked.note(number, Found::Unconfirmed);
-            ledger.tell(number);
+            hook_state.count_refusal(&format!("{number:08x}-0000"));
+            hook_state.running.insert(number, 1_800_000_000_000);
+            hook_state.begun.insert(number, (1_800_000_000, 65_536));
+            hook_state.checked.note(number, Found::Unconfirmed);
+            hook_state.mark_reported(number);
         }
         let moving: Vec<String> = (0..50).map(|number| format!("{number:08x}-0000")).collect();
         let name = "n".repeat(200);
-        ledger.call(moving.iter().map(|id| (id.as_str(), Some(name.as_str()))));
-        let bytes = ledger.write();
+        hook_state.remember_names(moving.iter().map(|id| (id.as_str(), Some(name.as_str()))));
+        let bytes = hook_state.write();
         assert!(bytes.len() <= BYTES);
-        let read = Ledger::read(&bytes);
+        let read = HookState::read(&bytes);
         assert!(read.session.is_some() && read.host.is_some() && !read.running.is_empty());
         assert_eq!(read.checked.to, 199);
         // What was told once is not told again, though the ledger cannot name it any more.
-        assert!((1..200).all(|number| read.is_told(number)) && !read.is_told(200));
+        assert!((1..200).all(|number| read.is_reported(number)) && !read.is_reported(200));
     }
 
     #[test]
-    fn what_another_version_left_is_as_good_as_nothing() {
-        assert!(Ledger::read(b"\x01\x02").host.is_none());
-        assert!(Ledger::read(b"").session.is_none());
+    fn an_unreadable_state_counts_as_empty() {
+        assert!(HookState::read(b"\x01\x02").host.is_none());
+        assert!(HookState::read(b"").session.is_none());
     }
 }

@@ -4,36 +4,39 @@ use std::time::Duration;
 
 use scupper_sdk::http::{Error, Response};
 
-/// How much of an answer's own words is shown.
+/// How much of an answer's own message is shown.
 const SHOWN: usize = 300;
 
 /// What is in the way of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum StepError {
     /// It passes by itself: look again.
-    Wait { words: String, after: Option<Duration> },
+    Retry {
+        message: String,
+        after: Option<Duration>,
+    },
     /// It stays until somebody changes something.
-    Stop(String),
+    Fatal(String),
     /// This step has used up what one step may; the next goes on.
     NextStep,
 }
 
-impl Trouble {
-    pub(crate) fn wait(words: impl Into<String>) -> Self {
-        Self::Wait {
-            words: words.into(),
+impl StepError {
+    pub(crate) fn retry(message: impl Into<String>) -> Self {
+        Self::Retry {
+            message: message.into(),
             after: None,
         }
     }
 
-    pub(crate) fn stop(words: impl Into<String>) -> Self {
-        Self::Stop(words.into())
+    pub(crate) fn fatal(message: impl Into<String>) -> Self {
+        Self::Fatal(message.into())
     }
 
     /// For people.
-    pub(crate) fn words(self) -> String {
+    pub(crate) fn message(self) -> String {
         match self {
-            Self::Wait { words, .. } | Self::Stop(words) => words,
+            Self::Retry { message, .. } | Self::Fatal(message) => message,
             Self::NextStep => "one step may not ask so much".to_owned(),
         }
     }
@@ -43,34 +46,34 @@ impl Trouble {
         match error {
             Error::TooMany(_) => Self::NextStep,
             Error::Unreachable(_) | Error::Broken(_) | Error::Timeout(_) => {
-                Self::wait(format!("{whom}: {error}"))
+                Self::retry(format!("{whom}: {error}"))
             }
             // A secret may be mounted a moment later.
-            Error::NoSecret(_) => Self::wait(format!("{whom}: {error}")),
+            Error::NoSecret(_) => Self::retry(format!("{whom}: {error}")),
             Error::NotGranted(_) | Error::Invalid(_) | Error::TooLarge(_) => {
-                Self::stop(format!("{whom}: {error}"))
+                Self::fatal(format!("{whom}: {error}"))
             }
         }
     }
 
     /// An answer that says the same whatever was asked. Others are for whoever asked.
     pub(crate) fn of_status(what: &str, response: &Response) -> Option<Self> {
-        let words = || format!("{what}: {} {}", response.status, told(response));
+        let message = || format!("{what}: {} {}", response.status, server_message(response));
         match response.status {
             200..300 | 400 | 401 | 404 | 409 => None,
-            413 | 429 | 500 | 502 | 503 | 504 => Some(Self::Wait {
-                words: words(),
+            413 | 429 | 500 | 502 | 503 | 504 => Some(Self::Retry {
+                message: message(),
                 after: retry_after(response),
             }),
-            403 => Some(Self::stop(format!(
+            403 => Some(Self::fatal(format!(
                 "{}; the credential needs an administrator's rights for this",
-                words()
+                message()
             ))),
-            300..400 => Some(Self::stop(format!(
+            300..400 => Some(Self::fatal(format!(
                 "{}: no redirect is followed; correct the URL",
-                words()
+                message()
             ))),
-            _ => Some(Self::stop(words())),
+            _ => Some(Self::fatal(message())),
         }
     }
 }
@@ -81,8 +84,8 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(u64::clamp(seconds, 1, 300)))
 }
 
-/// What an answer says in its own words: `{"forbidden": {"message": ...}}`, or the body as it is.
-pub(crate) fn told(response: &Response) -> String {
+/// What an answer says in its own message: `{"forbidden": {"message": ...}}`, or the body as it is.
+pub(crate) fn server_message(response: &Response) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(&response.body).ok();
     let message = json.as_ref().and_then(|json| {
         let first = json.as_object()?.values().next()?;

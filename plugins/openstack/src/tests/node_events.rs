@@ -14,7 +14,7 @@ const ENABLED: &str =
     "Normal ComputeServiceEnabled of node-1: nova-compute on compute-a is enabled again: maintenance";
 
 #[test]
-fn disabling_and_enabling_are_told_once_each() {
+fn disabling_and_enabling_emit_one_event_each() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -34,7 +34,7 @@ fn disabling_and_enabling_are_told_once_each() {
 }
 
 #[test]
-fn disabling_is_told_where_the_answer_to_the_request_was_lost() {
+fn disabling_is_reported_even_if_the_response_was_lost() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -58,7 +58,7 @@ fn disabling_is_told_where_the_answer_to_the_request_was_lost() {
 }
 
 #[test]
-fn a_disabling_that_could_not_be_told_is_told_later() {
+fn an_unsent_disabled_event_is_sent_later() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -72,7 +72,7 @@ fn a_disabling_that_could_not_be_told_is_told_later() {
 }
 
 #[test]
-fn what_was_disabled_before_is_named_and_never_enabled() {
+fn a_service_disabled_before_is_reported_and_never_enabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
@@ -94,7 +94,7 @@ fn what_was_disabled_before_is_named_and_never_enabled() {
 }
 
 #[test]
-fn each_failure_is_told_once_with_novas_reason_and_then_that_the_server_stays() {
+fn each_failure_is_reported_once_with_novas_reason() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("attempts", "2");
@@ -119,7 +119,7 @@ fn each_failure_is_told_once_with_novas_reason_and_then_that_the_server_stays() 
 }
 
 #[test]
-fn a_failure_that_could_not_be_told_is_told_later() {
+fn an_unsent_failure_event_is_sent_later() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -135,7 +135,7 @@ fn a_failure_that_could_not_be_told_is_told_later() {
 }
 
 #[test]
-fn a_migration_that_somebody_cancels_is_told_and_those_of_others_are_not() {
+fn a_cancelled_migration_is_reported_unless_it_is_another_users() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -155,7 +155,7 @@ fn a_migration_that_somebody_cancels_is_told_and_those_of_others_are_not() {
 }
 
 #[test]
-fn what_runs_for_too_long_is_told_once_whatever_is_done_about_it() {
+fn an_overdue_migration_is_reported_once_for_every_on_deadline() {
     for (choice, told) in [
         (
             "abort",
@@ -195,7 +195,7 @@ fn what_runs_for_too_long_is_told_once_whatever_is_done_about_it() {
 }
 
 #[test]
-fn an_abort_at_the_deadline_is_not_told_as_a_failure_as_well() {
+fn an_abort_at_the_deadline_is_not_also_reported_as_a_failure() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("server-deadline-seconds", "5");
@@ -221,7 +221,7 @@ fn an_abort_at_the_deadline_is_not_told_as_a_failure_as_well() {
 }
 
 #[test]
-fn what_a_cancel_aborts_is_told_once() {
+fn a_cancel_reports_each_abort_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
@@ -248,7 +248,7 @@ fn what_a_cancel_aborts_is_told_once() {
 }
 
 #[test]
-fn servers_that_are_to_be_left_alone_are_told_when_the_others_have_left() {
+fn servers_that_stay_as_configured_are_reported_at_the_end() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("others", "ignore");

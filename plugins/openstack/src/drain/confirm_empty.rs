@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_sdk::http::Method;
 
-use super::decide::{Act, Stuck, Waiting, Why};
-use super::look::migrations;
+use super::decide::{Operation, StayReason, Stuck, Waiting};
+use super::observe::migrations;
 use crate::checked::Found;
 use crate::cloud::Cloud;
-use crate::ledger::Ledger;
 use crate::nova::{Migration, Server, Servers, State, Version, ask, shown};
 use crate::settings::{Incoming, Moves, Others};
-use crate::trouble::Trouble;
+use crate::state::HookState;
+use crate::step_error::StepError;
 
 /// What is left of a host that has no servers.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
-    pub(super) acts: Vec<Act>,
+pub(super) struct Leftovers {
+    pub(super) operations: Vec<Operation>,
     pub(super) waiting: Vec<Waiting>,
     pub(super) stuck: Vec<Stuck>,
-    pub(super) left: Vec<String>,
-    pub(super) left_unnamed: usize,
+    pub(super) kept: Vec<String>,
+    pub(super) kept_unnamed: usize,
     /// The step may ask no more: so many of so many records are checked.
     pub(super) interrupted: Option<(usize, usize)>,
 }
@@ -35,40 +35,40 @@ struct Open {
 
 /// Looks at all migrations there ever were: one of last week may be unconfirmed. Nova keeps the records of servers that
 /// are gone, so there may be many more than one step can ask about: the ledger knows which are checked.
-pub(super) fn rest(
+pub(super) fn leftovers(
     cloud: &mut Cloud<'_>,
     host: &str,
     moves: &Moves,
-    ledger: &mut Ledger,
-) -> Result<Rest, Trouble> {
+    hook_state: &mut HookState,
+) -> Result<Leftovers, StepError> {
     let open = open(migrations(cloud, host, None)?, host);
-    ledger.checked.keep(|record| open.contains_key(&record));
-    let mut rest = Rest::default();
+    hook_state.checked.keep(|record| open.contains_key(&record));
+    let mut leftovers = Leftovers::default();
     let mut asked = BTreeSet::new();
-    let unchecked = open.range(ledger.checked.to.saturating_add(1)..);
+    let unchecked = open.range(hook_state.checked.to.saturating_add(1)..);
     for (record, one) in unchecked {
-        if ledger.checked.is_full() {
+        if hook_state.checked.is_full() {
             break;
         }
-        if !rest.look(cloud, one, moves, ledger)? {
-            return Ok(rest.interrupted(&open, ledger));
+        if !leftovers.check_server(cloud, one, moves, hook_state)? {
+            return Ok(leftovers.interrupted(&open, hook_state));
         }
         asked.insert(*record);
     }
-    for record in ledger.checked.again() {
+    for record in hook_state.checked.again() {
         let Some(one) = open.get(&record).filter(|_| !asked.contains(&record)) else {
             continue;
         };
-        if !rest.look(cloud, one, moves, ledger)? {
-            return Ok(rest.interrupted(&open, ledger));
+        if !leftovers.check_server(cloud, one, moves, hook_state)? {
+            return Ok(leftovers.interrupted(&open, hook_state));
         }
     }
-    let is_through = open.keys().all(|record| *record <= ledger.checked.to);
-    if !is_through && rest.waiting.is_empty() {
-        return Ok(rest.interrupted(&open, ledger));
+    let is_through = open.keys().all(|record| *record <= hook_state.checked.to);
+    if !is_through && leftovers.waiting.is_empty() {
+        return Ok(leftovers.interrupted(&open, hook_state));
     }
-    rest.unnamed(ledger.checked.more, moves);
-    Ok(rest)
+    leftovers.unnamed(hook_state.checked.more, moves);
+    Ok(leftovers)
 }
 
 /// By the newest record of each server, the oldest first: one that comes later is checked later.
@@ -106,38 +106,38 @@ impl Open {
     }
 }
 
-impl Rest {
-    fn interrupted(mut self, open: &BTreeMap<u64, Open>, ledger: &Ledger) -> Self {
+impl Leftovers {
+    fn interrupted(mut self, open: &BTreeMap<u64, Open>, hook_state: &HookState) -> Self {
         let records = |one: &Open| one.records;
-        let checked = open.range(..=ledger.checked.to).map(|(_, one)| records(one));
+        let checked = open.range(..=hook_state.checked.to).map(|(_, one)| records(one));
         self.interrupted = Some((checked.sum(), open.values().map(records).sum()));
         self
     }
 
     /// Nova's records outlive what they are about, so the server itself is asked. `false`: the step may ask no more.
-    fn look(
+    fn check_server(
         &mut self,
         cloud: &mut Cloud<'_>,
         open: &Open,
         moves: &Moves,
-        ledger: &mut Ledger,
-    ) -> Result<bool, Trouble> {
+        hook_state: &mut HookState,
+    ) -> Result<bool, StepError> {
         let id = &open.newest.instance_uuid;
         let answer = match cloud.ask(Method::Get, &ask::server(id), None) {
-            Err(Trouble::NextStep) => return Ok(false),
+            Err(StepError::NextStep) => return Ok(false),
             answer => answer?,
         };
         let server = match answer.status {
             404 => None,
             _ => Some(
                 Servers::one(&answer.body)
-                    .map_err(|error| Trouble::wait(format!("Nova, {}: {error}", shown("", id))))?,
+                    .map_err(|error| StepError::retry(format!("Nova, {}: {error}", shown("", id))))?,
             ),
         };
         let found = server
             .as_ref()
             .map_or(Found::Nothing, |server| open.found(server));
-        let is_named = ledger.checked.note(open.newest.id, found);
+        let is_named = hook_state.checked.note(open.newest.id, found);
         let Some(server) = server else {
             return Ok(true);
         };
@@ -153,7 +153,7 @@ impl Rest {
         let is_unknown = server.state() == State::Unknown;
         let incoming = !is_unknown && !migration.is_unconfirmed();
         if incoming && moves.incoming == Incoming::Abort && migration.is_abortable(version) {
-            self.acts.push(Act::Abort {
+            self.operations.push(Operation::Abort {
                 server: server.id.clone(),
                 migration: migration.id,
             });
@@ -163,7 +163,7 @@ impl Rest {
             detail: if is_unknown {
                 "unknown: its cell does not answer Nova".to_owned()
             } else {
-                migration.words()
+                migration.describe()
             },
             since: Some(migration.created()),
         });
@@ -172,12 +172,12 @@ impl Rest {
     fn unconfirmed(&mut self, server: &Server, moves: &Moves) {
         match moves.others {
             Others::Ignore => self
-                .left
+                .kept
                 .push(format!("{}: its resize is not confirmed", server.title())),
             Others::Fail => self.stuck.push(Stuck {
                 id: server.id.clone(),
                 title: server.title(),
-                why: Why::Unconfirmed,
+                why: StayReason::Unconfirmed,
             }),
         }
     }
@@ -185,11 +185,11 @@ impl Rest {
     /// Those that the ledger counts and does not name.
     fn unnamed(&mut self, more: usize, moves: &Moves) {
         match moves.others {
-            Others::Ignore => self.left_unnamed = more,
+            Others::Ignore => self.kept_unnamed = more,
             Others::Fail => self.stuck.extend((0..more).map(|_| Stuck {
                 id: String::new(),
                 title: "one more server".to_owned(),
-                why: Why::Unconfirmed,
+                why: StayReason::Unconfirmed,
             })),
         }
     }

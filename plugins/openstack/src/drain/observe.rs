@@ -6,7 +6,7 @@ use scupper_sdk::http::Method;
 use crate::clock;
 use crate::cloud::Cloud;
 use crate::nova::{Migration, Migrations, Server, Servers, Service, State, ask, services};
-use crate::trouble::Trouble;
+use crate::step_error::StepError;
 
 /// How often a listing begins again when the server it had come to is gone.
 const RESTARTS: usize = 3;
@@ -17,7 +17,7 @@ const MARGIN: u64 = 2_000;
 
 /// A host, its servers, and what moves.
 #[derive(Debug)]
-pub(crate) struct Picture {
+pub(crate) struct Snapshot {
     pub(crate) host: String,
     /// Nova's clock.
     pub(crate) now: Timestamp,
@@ -30,10 +30,10 @@ pub(crate) struct Picture {
     pub(crate) user: String,
 }
 
-impl Picture {
+impl Snapshot {
     /// Migrations first: one that ends in between is then followed by a server that has left, and not the other way
     /// round, which would look like a failure.
-    pub(crate) fn take(cloud: &mut Cloud<'_>, host: &str, started: Timestamp) -> Result<Self, Trouble> {
+    pub(crate) fn take(cloud: &mut Cloud<'_>, host: &str, started: Timestamp) -> Result<Self, StepError> {
         let user = cloud.user()?;
         let since = cloud.on_nova_clock(started).saturating_sub(MARGIN);
         let mut migrations = migrations(cloud, host, Some(since))?;
@@ -84,29 +84,29 @@ impl Picture {
 }
 
 /// Compute services: all, or that of one host.
-pub(crate) fn compute_services(cloud: &mut Cloud<'_>, host: Option<&str>) -> Result<Vec<Service>, Trouble> {
+pub(crate) fn compute_services(cloud: &mut Cloud<'_>, host: Option<&str>) -> Result<Vec<Service>, StepError> {
     let body = cloud.get(&ask::services(host))?;
     services(&body).map_err(|error| {
-        Trouble::wait(format!(
+        StepError::retry(format!(
             "Nova's list of compute services cannot be read (a cell may be down): {error}"
         ))
     })
 }
 
 /// All servers on the host, of all tenants and from all pages.
-pub(crate) fn servers(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Server>, Trouble> {
+pub(crate) fn servers(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Server>, StepError> {
     for _ in 0..RESTARTS {
         if let Some(servers) = all_pages(cloud, host)? {
             return Ok(servers);
         }
     }
-    Err(Trouble::wait(
+    Err(StepError::retry(
         "servers come and go faster than they can be listed",
     ))
 }
 
 /// `None`: the server behind which a page was to begin is gone.
-fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, Trouble> {
+fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, StepError> {
     let mut servers = Servers::default();
     let mut marker: Option<String> = None;
     loop {
@@ -116,12 +116,12 @@ fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, T
             return Ok(None);
         }
         if !answer.is_success() {
-            let words = format!("Nova, GET /servers/detail: {} {}", answer.status, answer.words);
-            return Err(Trouble::Stop(words));
+            let words = format!("Nova, GET /servers/detail: {} {}", answer.status, answer.message);
+            return Err(StepError::Fatal(words));
         }
         marker = servers
             .take(&answer.body)
-            .map_err(|error| Trouble::wait(format!("Nova's list of servers cannot be read: {error}")))?;
+            .map_err(|error| StepError::retry(format!("Nova's list of servers cannot be read: {error}")))?;
         if marker.is_none() {
             return Ok(Some(servers.0));
         }
@@ -133,7 +133,7 @@ pub(crate) fn migrations(
     cloud: &mut Cloud<'_>,
     host: &str,
     since: Option<Timestamp>,
-) -> Result<Vec<Migration>, Trouble> {
+) -> Result<Vec<Migration>, StepError> {
     let paged = cloud.version()?.has_changes_since();
     let text = since.map(clock::to_iso);
     let mut found = Migrations::default();
@@ -141,9 +141,9 @@ pub(crate) fn migrations(
     loop {
         let path = ask::migrations(host, paged, text.as_deref(), marker.as_deref());
         let body = cloud.get(&path)?;
-        marker = found
-            .take(&body)
-            .map_err(|error| Trouble::wait(format!("Nova's list of migrations cannot be read: {error}")))?;
+        marker = found.take(&body).map_err(|error| {
+            StepError::retry(format!("Nova's list of migrations cannot be read: {error}"))
+        })?;
         if marker.is_none() {
             break;
         }
@@ -158,7 +158,7 @@ fn details(
     cloud: &mut Cloud<'_>,
     servers: &[Server],
     migrations: &mut Vec<Migration>,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let moving = servers
         .iter()
         .filter(|server| matches!(server.state(), State::Busy(task) if task == "migrating"));
