@@ -125,7 +125,7 @@ pub(crate) async fn wrong_password(bed: &Testbed) {
         keystone: None,
     };
     let told = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
-    assert!(told.contains("Keystone refuses the credential"), "{told}");
+    assert!(told.contains("Keystone rejects the credential"), "{told}");
 }
 
 /// `scupper doctor` before the first drain: the least credential, and what is wrong with others.
@@ -156,7 +156,7 @@ pub(crate) async fn checked(bed: &Testbed) {
     };
     for (setup, subject, words) in [
         (alice, "rights", "os_compute_api:os-services:list"),
-        (nobody, "credential", "refuses the credential"),
+        (nobody, "credential", "rejects the credential"),
         (limited(&[("region-name", "")]), "region", "RegionOne, RegionTwo"),
         (
             limited(&[("host-table", "node-1=compute-z")]),

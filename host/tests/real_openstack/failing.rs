@@ -61,7 +61,7 @@ pub(crate) async fn reasons(bed: &Testbed) {
         part.unwrap_or_else(|| panic!("{name}: {told}"))
     };
     assert!(
-        of("half-0").contains("is failed, and Nova's records name no cause"),
+        of("half-0").contains("is failed, and Nova records no cause"),
         "{told}"
     );
     assert!(of("destination-0").contains("refuses this server"), "{told}");

@@ -56,7 +56,7 @@ pub(crate) async fn what_stays(bed: &Testbed) {
     assert_eq!(node.uncordon("uncordon-1").await, "Succeeded", "{}", node.told());
     let told = node.told();
     for (reason, words) in [
-        ("ComputeServiceFoundDisabled", "is disabled already: ticket 7"),
+        ("ComputeServiceFoundDisabled", "was already disabled: ticket 7"),
         ("ComputeServiceStaysDisabled", "stays disabled: ticket 7"),
     ] {
         let notes = node.events(reason);
@@ -74,7 +74,7 @@ pub(crate) async fn what_stays_in_a_terminal(bed: &Testbed) {
     nova.disable(A, "ticket 7");
     let mut node = rig::node(bed, &[], json!({})).await;
     for (command, words) in [
-        ("drain", "is disabled already: ticket 7"),
+        ("drain", "was already disabled: ticket 7"),
         ("uncordon", "stays disabled: ticket 7"),
     ] {
         let ended = node.types(&[command, NODE, "--local"]).ended().await;

@@ -47,7 +47,7 @@ pub(crate) async fn fifty(bed: &Testbed) {
         .filter(|on| on.contains("large-"))
         .count();
     assert_eq!(of_large, LARGE, "the largest go first: {first:#?}");
-    let memory = |told: &&String| told.contains("GiB of memory left") && told.contains("MiB/s");
+    let memory = |told: &&String| told.contains("GiB of memory to go") && told.contains("MiB/s");
     assert!(told.iter().any(|told| memory(&told)), "{told:#?}");
     assert!(rates > 0, "no server's rate was shown");
 }

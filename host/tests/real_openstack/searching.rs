@@ -48,7 +48,7 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     std::fs::write(&file, &wrong).unwrap();
     assert_ne!(node.drain("drain-3").await, "Succeeded", "{}", node.told());
     assert!(
-        node.told().contains("Keystone refuses the credential"),
+        node.told().contains("Keystone rejects the credential"),
         "{}",
         node.told()
     );

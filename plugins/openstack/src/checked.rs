@@ -1,34 +1,34 @@
-//! How far the host's records of migrations are checked. Losing it costs requests, and nothing else.
+//! How far the host's migration records are checked. Losing this costs requests, and nothing else.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// So many busy servers are remembered; the check goes on when one of them is through.
+/// The most busy servers to remember. The check continues when one of them has finished.
 const BUSY: usize = 16;
-/// So many unconfirmed resizes are remembered by name; the others are counted.
+/// The most unconfirmed resizes to remember by record; the others are counted.
 const NAMED: usize = 8;
 
-/// What a look at a server found.
+/// The state of a checked server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Its record is all there is left of it.
+    /// Only its record remains.
     Nothing,
     Busy,
     Unconfirmed,
 }
 
-/// A server stands under the id of its newest record.
+/// Identifies a server by the id of its newest record.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// All up to this one.
+    /// All records up to this one are checked.
     #[serde(rename = "u", default)]
     pub(crate) to: u64,
     #[serde(rename = "b", default, skip_serializing_if = "BTreeSet::is_empty")]
     busy: BTreeSet<u64>,
     #[serde(rename = "c", default, skip_serializing_if = "BTreeSet::is_empty")]
     unconfirmed: BTreeSet<u64>,
-    /// Unconfirmed ones beyond those that are named.
+    /// The number of unconfirmed resizes that are not in the list.
     #[serde(rename = "m", default)]
     pub(crate) more: usize,
 }
@@ -38,12 +38,12 @@ impl Checked {
         *self == Self::default()
     }
 
-    /// It can remember no more that is waited for.
+    /// Whether it can remember no more busy servers.
     pub(crate) fn is_full(&self) -> bool {
         self.busy.len() >= BUSY
     }
 
-    /// `false`: it is counted, and not remembered by name.
+    /// Adds a result. `false`: only counted, the list is full.
     pub(crate) fn note(&mut self, record: u64, found: Found) -> bool {
         self.to = self.to.max(record);
         self.busy.remove(&record);
@@ -64,12 +64,12 @@ impl Checked {
         true
     }
 
-    /// Those whose servers are asked about again: they were not through, or are to be named.
+    /// The records whose servers must be checked again: the busy and the unconfirmed ones.
     pub(crate) fn again(&self) -> Vec<u64> {
         self.busy.union(&self.unconfirmed).copied().collect()
     }
 
-    /// Only records that still say something.
+    /// Keeps only the records that still matter.
     pub(crate) fn keep(&mut self, still: impl Fn(u64) -> bool) {
         self.busy.retain(|record| still(*record));
         self.unconfirmed.retain(|record| still(*record));
@@ -101,7 +101,7 @@ mod tests {
             checked.note(record, Found::Unconfirmed);
         }
         assert_eq!((checked.again().len(), checked.more), (NAMED, 1000 - NAMED));
-        // Asked again, they are the same ones.
+        // A second check counts none twice.
         for record in checked.again() {
             checked.note(record, Found::Unconfirmed);
         }

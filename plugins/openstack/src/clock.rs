@@ -1,4 +1,4 @@
-//! Points in time as Keystone, Nova and HTTP write them, in milliseconds since 1970. It knows no present.
+//! Converts the times of Keystone, Nova and HTTP to and from milliseconds since 1970. It never reads a clock.
 
 use scupper_sdk::Timestamp;
 

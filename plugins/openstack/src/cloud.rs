@@ -1,5 +1,5 @@
-//! The session with one cloud: logs in, renews the token, asks Nova. It never holds the token: the host captures it
-//! from Keystone's answer and puts it into requests by its name.
+//! The session with one cloud: logs in, renews the token, sends requests to Nova. It never holds the token: the host
+//! captures it from Keystone's response and inserts it into requests by name.
 
 use std::time::Duration;
 
@@ -16,26 +16,26 @@ use crate::step_error::{StepError, server_message};
 
 /// The name of the secret that the host captures.
 pub(crate) const TOKEN: &str = "token";
-/// The header it is captured from.
+/// The header from which it is captured.
 const SUBJECT: &str = "X-Subject-Token";
-/// Of the 64 requests that a step may send, these are kept for the end.
+/// A step may send 64 requests; the rest is reserved for its end.
 const REQUESTS: u32 = 56;
-/// One request; a step has 30 s in all.
+/// For one request; a step has 30 s in total.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A step that has gone on for so long by Nova's clock asks for no more.
+/// After this time, by Nova's clock, a step sends no further requests.
 const STEP: u64 = 15_000;
 
-/// What is worth keeping between steps. Nothing of it is secret, and all of it can be had again by a login.
+/// The part of the session that is saved between steps. It contains no secrets, and a new login restores it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct Session {
     #[serde(rename = "u")]
     compute: String,
     #[serde(rename = "m")]
     minor: u32,
-    /// When the token is renewed, by the clock of the host.
+    /// When to renew the token, by the host's clock.
     #[serde(rename = "t")]
     renew_at: Timestamp,
-    /// Whose migrations are ours.
+    /// The user id of our migrations.
     #[serde(rename = "w")]
     user: String,
 }
@@ -44,19 +44,19 @@ pub(crate) struct Session {
 pub(crate) struct Cloud<'a> {
     settings: &'a Settings,
     pub(crate) session: Option<Session>,
-    /// The host's clock at the beginning of the step.
+    /// The time of the step, by the host's clock.
     now: Timestamp,
-    /// Nova's clock at its first and at its last answer.
+    /// Nova's clock in its first and in its last response.
     clock: Option<(Timestamp, Timestamp)>,
     logged_in: bool,
     requests: u32,
-    /// Bytes of the longest answer.
+    /// Bytes of the longest response.
     longest: usize,
-    /// What a login has come to.
+    /// How far a login has come.
     stage: &'static str,
 }
 
-/// An answer that is not the same trouble for everybody.
+/// A response that the caller interprets.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
@@ -83,43 +83,43 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Which microversion is spoken.
+    /// The negotiated microversion.
     pub(crate) fn version(&mut self) -> Result<Version, StepError> {
         self.ready().map(|session| Version(session.minor))
     }
 
-    /// Where Nova is, and the microversion that is spoken.
+    /// Nova's URL and the negotiated microversion.
     pub(crate) fn place(&mut self) -> Result<(String, u32), StepError> {
         self.ready().map(|session| (session.compute, session.minor))
     }
 
-    /// How far a login came that failed: `Keystone`, `credential`, `region` or `Nova`.
+    /// How far a failed login came: `Keystone`, `credential`, `region` or `Nova`.
     pub(crate) const fn stage(&self) -> &'static str {
         self.stage
     }
 
-    /// Bytes of the longest answer so far.
+    /// Bytes of the longest response so far.
     pub(crate) const fn longest(&self) -> usize {
         self.longest
     }
 
-    /// The user that this policy is in the cloud.
+    /// The user as which this policy is logged in.
     pub(crate) fn user(&mut self) -> Result<String, StepError> {
         self.ready().map(|session| session.user)
     }
 
-    /// What time it is for Nova, or for the host when Nova does not say.
+    /// Nova's time, or the host's if Nova sends none.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.map_or(self.now, |(_, last)| last)
     }
 
-    /// A moment of the host's clock on Nova's.
+    /// Converts a time of the host's clock to Nova's.
     pub(crate) fn on_nova_clock(&self, at: Timestamp) -> Timestamp {
         let first = self.clock.map_or(self.now, |(first, _)| first);
         (at + first).saturating_sub(self.now)
     }
 
-    /// `GET`, whose answer must be there.
+    /// `GET`; anything but success is an error.
     pub(crate) fn get(&mut self, path: &str) -> Result<Vec<u8>, StepError> {
         let answer = self.ask(Method::Get, path, None)?;
         if answer.is_success() {
@@ -129,7 +129,7 @@ impl<'a> Cloud<'a> {
         Err(StepError::fatal(words))
     }
 
-    /// Any request to Nova. 400, 404 and 409 are answers like others.
+    /// Any request to Nova. The caller handles 400, 404 and 409.
     pub(crate) fn ask(
         &mut self,
         method: Method,
@@ -145,9 +145,9 @@ impl<'a> Cloud<'a> {
         }
         let response = response.ok_or_else(|| StepError::retry(format!("{whom}: the token was not kept")))?;
         if response.status == 401 {
-            // Another login would not help, and this would never end.
+            // Another login would not help, and the loop would never end.
             return Err(StepError::fatal(format!(
-                "{whom}: 401 with a new token: the access rules of the application credential do not have it, or Nova does not believe this Keystone"
+                "{whom}: 401 with a new token: the access rules of the application credential do not allow this request, or Nova does not trust this Keystone"
             )));
         }
         if let Some(step_error) = StepError::of_status(&whom, &response) {
@@ -160,7 +160,7 @@ impl<'a> Cloud<'a> {
         })
     }
 
-    /// Gives the token back. What comes of it does not matter: it ends by itself.
+    /// Revokes the token. A failure does not matter, as the token expires anyway.
     pub(crate) fn logout(&mut self) {
         if self.session.take().is_some() {
             let request = Request::delete(self.tokens_url())
@@ -179,7 +179,7 @@ impl<'a> Cloud<'a> {
         self.session.clone().ok_or(StepError::NextStep)
     }
 
-    /// `None`: the host has no token any more, as after a restart.
+    /// `None`: the host no longer has the token, for example after a restart.
     fn try_once(
         &mut self,
         method: Method,
@@ -220,13 +220,13 @@ impl<'a> Cloud<'a> {
             401 => {
                 self.stage = "credential";
                 return Err(StepError::fatal(format!(
-                    "Keystone refuses the credential, and is not asked again lest the account is locked: {}",
+                    "Keystone rejects the credential; not retried, so that the account is not locked: {}",
                     server_message(&response)
                 )));
             }
             400 | 404 | 409 => {
                 return Err(StepError::fatal(format!(
-                    "Keystone, POST {}: {} {}; look at `auth-url`: it must be an Identity v3",
+                    "Keystone, POST {}: {} {}; check `auth-url`: it must be an Identity v3 endpoint",
                     self.tokens_url(),
                     response.status,
                     server_message(&response)
@@ -239,7 +239,7 @@ impl<'a> Cloud<'a> {
         }
         let token = Token::read(&response.body)
             .map_err(|error| StepError::fatal(format!("Keystone's answer cannot be read: {error}")))?;
-        // The first clock of this step was Keystone's; only Nova's counts.
+        // The first response came from Keystone; only Nova's clock counts.
         self.clock = None;
         self.logged_in = true;
         self.stage = "region";
@@ -276,7 +276,7 @@ impl<'a> Cloud<'a> {
             return Ok(url);
         }
         Err(StepError::fatal(format!(
-            "the catalogue says that Nova is at {url}, which does not begin with `compute-url` {begins}; correct that and the grant, or set `compute-endpoint-override`"
+            "Nova's URL in the catalogue, {url}, does not begin with `compute-url` {begins}; correct `compute-url` and the grant, or set `compute-endpoint-override`"
         )))
     }
 
@@ -320,7 +320,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// `None`: the step has used up what it may.
+/// `None`: the step has reached its limit of requests.
 fn step_error(whom: &str, error: Option<Error>) -> StepError {
     error.map_or(StepError::NextStep, |error| StepError::of_error(whom, &error))
 }

@@ -1,7 +1,7 @@
-//! Drains a node's compute host in OpenStack: its nova-compute is disabled, its servers are migrated to other hosts,
-//! and after the maintenance it is enabled again.
+//! Drains a node's compute host in OpenStack: disables its nova-compute, migrates its servers to other hosts, and enables it
+//! again after the maintenance.
 //!
-//! Nova is the memory. Every step begins with what Nova says; what a step hands to the next can be lost without harm.
+//! Nova holds the state. Every step starts from what Nova reports; losing the hook's own state does no harm.
 
 mod checked;
 mod clock;
@@ -26,9 +26,9 @@ use step_error::StepError;
 
 /// The wave in which nova-compute pods leave.
 const WAVE: &str = "nova-compute";
-/// After what passes by itself.
+/// The delay before retrying an error that may pass.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// When a step has used up what it may.
+/// The delay after a step that reached its limit of requests.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 struct OpenStack;
@@ -36,7 +36,7 @@ struct OpenStack;
 scupper_sdk::export!(OpenStack with planner, hooks, surroundings);
 
 impl Policy for OpenStack {
-    /// What it wants depends on where the clouds are: nothing, as long as nobody has said so.
+    /// The wanted grants depend on the configured URLs; without a valid configuration there are none.
     fn describe() -> Description {
         let about = description!(
             "Empties the node's compute host in OpenStack first, and enables it again afterwards"
@@ -63,7 +63,7 @@ impl Policy for OpenStack {
 }
 
 impl Planner for OpenStack {
-    /// nova-compute leaves last: without it nothing is migrated away any more, and nothing is aborted.
+    /// nova-compute leaves last: without it nothing can be migrated or aborted.
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read().map_err(first_message)?;
         for pod in draft.leaving() {
@@ -126,16 +126,18 @@ impl Surroundings for OpenStack {
     }
 }
 
-/// What passes by itself is waited for: the drain's own deadline bounds it.
+/// Errors that may pass are retried until the drain's own deadline.
 fn to_outcome(step_error: StepError) -> Outcome {
     match step_error {
         StepError::Retry { message, after } => Outcome::pending(message)
             .again_after(after.unwrap_or(PATIENCE))
             .into(),
         StepError::Fatal(words) => Outcome::failed(words).into(),
-        StepError::NextStep => Outcome::pending("has sent Nova as many requests as one step may; continues")
-            .again_after(AT_ONCE)
-            .into(),
+        StepError::NextStep => {
+            Outcome::pending("reached the step's limit of requests to Nova; continuing in the next step")
+                .again_after(AT_ONCE)
+                .into()
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a step leaves for the next. Nova is the memory; this is what it does not keep, and all of it may be lost.
+//! The state that a step saves for the next one: what Nova does not record. Losing it does no harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::checked::Checked;
 use crate::cloud::Session;
 
-/// What the host keeps.
+/// The host's limit.
 const BYTES: usize = 1024;
-/// What is kept of a server's name.
+/// The longest stored name of a server.
 const NAME: usize = 40;
 
 /// The state of a hook.
@@ -18,34 +18,35 @@ const NAME: usize = 40;
 pub(crate) struct HookState {
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<Session>,
-    /// Nova's name of the node.
+    /// The name of the node's Nova host.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
-    /// The plan was found good; from then on things are changed.
+    /// The preflight check has passed, and changes may have begun.
     #[serde(rename = "p", default, skip_serializing_if = "is_false")]
     pub(crate) planned: bool,
-    /// That the compute service is disabled was told.
+    /// The disabled compute service was reported.
     #[serde(rename = "a", default, skip_serializing_if = "is_false")]
     pub(crate) announced: bool,
-    /// When the host was first seen empty, by the clock of the host of this policy.
+    /// When the host was first seen empty, by the driver's clock.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) empty_since: Option<Timestamp>,
     /// When a migration was first seen running, by its id and Nova's clock.
     #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) running: BTreeMap<u64, Timestamp>,
-    /// Migrations that were over their deadline and aborted or forced.
+    /// Migrations that exceeded their deadline and were aborted or forced.
     #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) overdue: BTreeSet<u64>,
-    /// Migrations whose bad end was told.
+    /// Migrations whose failure was reported.
     #[serde(rename = "t", default, skip_serializing_if = "BTreeSet::is_empty")]
     reported: BTreeSet<u64>,
-    /// No bad end is told of migrations up to this one: the ledger is too short to name them all.
+    /// Failures up to this migration count as reported, because the state cannot hold them all.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     reported_to: u64,
-    /// How often Nova refused to begin a migration, by the beginning of the server's id.
+    /// How often Nova refused a migration, by the first characters of the server's id.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) refused: BTreeMap<String, u32>,
-    /// The names of servers that move, by the beginning of their ids: on its last steps one is not in the host's list.
+    /// The names of migrating servers, by the first characters of their ids: near its end a migrating server is no longer in
+    /// the host's list.
     #[serde(rename = "m", default, skip_serializing_if = "BTreeMap::is_empty")]
     names: BTreeMap<String, String>,
     #[serde(rename = "c", default, skip_serializing_if = "Checked::is_empty")]
@@ -53,21 +54,21 @@ pub(crate) struct HookState {
     /// When the service was first seen disabled, by Nova's clock.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled: Option<Timestamp>,
-    /// When a migration was first seen running, in seconds of Nova's record, and the MiB it had moved by then.
+    /// When a migration was first seen running, in seconds of Nova's record, and the MiB transferred by then.
     #[serde(rename = "b", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) begun: BTreeMap<u64, (u64, u64)>,
-    /// A cancel has looked once for what is under way.
+    /// A cancel has checked once for migrations in progress.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
     pub(crate) cancel_checked: bool,
 }
 
 impl HookState {
-    /// What cannot be read is as good as nothing.
+    /// An unreadable state counts as empty.
     pub(crate) fn read(state: &[u8]) -> Self {
         serde_json::from_slice(state).unwrap_or_default()
     }
 
-    /// At most what the host keeps: what is least missed goes first.
+    /// Cuts the state to the host's limit, the least important parts first.
     pub(crate) fn write(mut self) -> Vec<u8> {
         loop {
             let bytes = serde_json::to_vec(&self).unwrap_or_default();
@@ -102,17 +103,17 @@ impl HookState {
         migration <= self.reported_to || self.reported.contains(&migration)
     }
 
-    /// Its bad end is told, or `false`: it was before.
+    /// Marks its failure as reported. `false`: it already was.
     pub(crate) fn mark_reported(&mut self, migration: u64) -> bool {
         migration > self.reported_to && self.reported.insert(migration)
     }
 
-    /// The name of a server that moves; empty: it is not known.
+    /// The name of a migrating server; empty if unknown.
     pub(crate) fn name(&self, server: &str) -> &str {
         self.names.get(short(server)).map_or("", String::as_str)
     }
 
-    /// These are the servers that move, as they are called.
+    /// Remembers the names of the migrating servers.
     pub(crate) fn remember_names<'a>(&mut self, moving: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
         let mut names = BTreeMap::new();
         for (id, name) in moving {
@@ -178,7 +179,7 @@ mod tests {
         let read = HookState::read(&bytes);
         assert!(read.session.is_some() && read.host.is_some() && !read.running.is_empty());
         assert_eq!(read.checked.to, 199);
-        // What was told once is not told again, though the ledger cannot name it any more.
+        // A reported failure is not reported again, even if the state no longer holds it.
         assert!((1..200).all(|number| read.is_reported(number)) && !read.is_reported(200));
     }
 

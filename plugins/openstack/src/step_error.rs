@@ -1,23 +1,23 @@
-//! Why a step cannot go on, and whether that passes.
+//! Why a step cannot continue, and whether a retry can help.
 
 use std::time::Duration;
 
 use scupper_sdk::http::{Error, Response};
 
-/// How much of an answer's own message is shown.
+/// The longest message of a server that is shown.
 const SHOWN: usize = 300;
 
-/// What is in the way of a step.
+/// Why a step cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepError {
-    /// It passes by itself: look again.
+    /// It may pass: retry.
     Retry {
         message: String,
         after: Option<Duration>,
     },
-    /// It stays until somebody changes something.
+    /// It stays until someone changes something.
     Fatal(String),
-    /// This step has used up what one step may; the next goes on.
+    /// The step has reached its limit of requests; the next one continues.
     NextStep,
 }
 
@@ -37,11 +37,11 @@ impl StepError {
     pub(crate) fn message(self) -> String {
         match self {
             Self::Retry { message, .. } | Self::Fatal(message) => message,
-            Self::NextStep => "one step may not ask so much".to_owned(),
+            Self::NextStep => "the step has reached its limit of requests".to_owned(),
         }
     }
 
-    /// No answer came.
+    /// For a request without a response.
     pub(crate) fn of_error(whom: &str, error: &Error) -> Self {
         match error {
             Error::TooMany(_) => Self::NextStep,
@@ -56,7 +56,7 @@ impl StepError {
         }
     }
 
-    /// An answer that says the same whatever was asked. Others are for whoever asked.
+    /// For a response that means the same for every request. The caller handles the others.
     pub(crate) fn of_status(what: &str, response: &Response) -> Option<Self> {
         let message = || format!("{what}: {} {}", response.status, server_message(response));
         match response.status {
@@ -66,11 +66,11 @@ impl StepError {
                 after: retry_after(response),
             }),
             403 => Some(Self::fatal(format!(
-                "{}; the credential needs an administrator's rights for this",
+                "{}; this needs a credential with the role admin",
                 message()
             ))),
             300..400 => Some(Self::fatal(format!(
-                "{}: no redirect is followed; correct the URL",
+                "{}: redirects are not followed; correct the URL",
                 message()
             ))),
             _ => Some(Self::fatal(message())),
@@ -78,13 +78,13 @@ impl StepError {
     }
 }
 
-/// `Retry-After` in seconds; a date is not worth the trouble.
+/// `Retry-After` in seconds; a date is ignored.
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response.header("retry-after")?.trim().parse().ok()?;
     Some(Duration::from_secs(u64::clamp(seconds, 1, 300)))
 }
 
-/// What an answer says in its own message: `{"forbidden": {"message": ...}}`, or the body as it is.
+/// The message of a response: that of `{"forbidden": {"message": ...}}`, or the whole body.
 pub(crate) fn server_message(response: &Response) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(&response.body).ok();
     let message = json.as_ref().and_then(|json| {

@@ -1,4 +1,4 @@
-//! Doing what was decided. An answer is no result: what came of it is seen at the next look.
+//! Carries out operations. A response is not a result: the next observation shows the effect.
 
 use scupper_sdk::http::Method;
 use scupper_sdk::log;
@@ -11,7 +11,7 @@ use crate::nova::{Migrations, Servers, State, ask, shown};
 use crate::state::HookState;
 use crate::step_error::StepError;
 
-/// Does one thing.
+/// Carries out one operation.
 pub(super) fn apply(
     cloud: &mut Cloud<'_>,
     snapshot: &Snapshot,
@@ -23,7 +23,7 @@ pub(super) fn apply(
         Operation::Cold(server) => begin(cloud, snapshot, server, &ask::cold(), hook_state),
         Operation::Confirm(server) => {
             let answer = cloud.ask(Method::Post, &ask::action(server), Some(&ask::confirm()))?;
-            refused_softly("confirming the move of", server, &answer);
+            refused_softly("confirming the cold migration of", server, &answer);
             Ok(())
         }
         Operation::Abort { server, migration } => {
@@ -41,8 +41,7 @@ pub(super) fn apply(
     }
 }
 
-/// Begins a migration. When Nova does not, the server's own fields say whether that passes: the code of the answer is
-/// the same for both.
+/// Begins a migration. If Nova refuses, the server's fields say whether a retry can succeed; the status code does not.
 fn begin(
     cloud: &mut Cloud<'_>,
     snapshot: &Snapshot,
@@ -67,11 +66,11 @@ fn begin(
     }
     let now =
         Servers::one(&again.body).map_err(|error| StepError::retry(format!("Nova, a server: {error}")))?;
-    // Whatever it is now, the next look sees it; refused is what could be moved and is not.
+    // A refusal counts only if the server could be migrated; any other state shows in the next observation.
     if matches!(now.state(), State::Live | State::Stopped) {
         hook_state.count_refusal(server);
         log::warn!(
-            "Nova does not begin to move {}: {} {}",
+            "Nova refuses to migrate {}: {} {}",
             now.title(),
             answer.status,
             answer.message
@@ -80,8 +79,8 @@ fn begin(
     Ok(())
 }
 
-/// Migrations were listed before servers. One that was recorded and has failed in between is in neither list: the
-/// server looks as if nothing had been tried.
+/// Whether a migration was recorded and failed between the lists of migrations and of servers. It is in neither list, so
+/// the server looks as if no migration had been tried.
 fn is_overtaken(cloud: &mut Cloud<'_>, snapshot: &Snapshot, server: &str) -> Result<bool, StepError> {
     let mut now = Migrations::default();
     let answer = cloud.ask(Method::Get, &ask::migrations_of(server), None)?;
@@ -95,7 +94,7 @@ fn is_overtaken(cloud: &mut Cloud<'_>, snapshot: &Snapshot, server: &str) -> Res
     }))
 }
 
-/// It may have ended by itself in the meantime.
+/// Logs a refusal that may only mean that the migration has ended meanwhile.
 fn refused_softly(what: &str, server: &str, answer: &Answer) {
     if !answer.is_success() {
         log::info!(

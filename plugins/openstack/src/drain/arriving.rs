@@ -1,5 +1,5 @@
-//! Servers that Nova may have sent to the host before it was disabled, and that are on none of its lists yet: until a
-//! nova-compute takes it, a server that is built has no host, and a migration no destination.
+//! Finds servers that Nova may have scheduled to the host before it was disabled. No list of the host contains them yet:
+//! until a nova-compute accepts it, a new server has no host, and a migration no destination.
 
 use scupper_sdk::Timestamp;
 
@@ -8,12 +8,12 @@ use crate::cloud::Cloud;
 use crate::nova::{Migration, Migrations, Server, Servers, ask, shown};
 use crate::step_error::StepError;
 
-/// A nova-compute takes what it was sent within this, or its message is lost. Nova keeps what was lost for ever.
+/// A nova-compute accepts a server within this time, or the message is lost. Nova keeps the record of a lost one for ever.
 const WINDOW: u64 = 300_000;
-/// For so long a scheduler may choose a host that has just been disabled.
+/// How long a scheduler may still choose a host that was just disabled.
 const LAG: u64 = 10_000;
 
-/// Those that may still come, by the time at which the host was disabled. Later on there are none.
+/// The servers that may still arrive, given when the host was disabled. After the window there are none.
 pub(super) fn may_come(
     cloud: &mut Cloud<'_>,
     host: &str,
@@ -26,7 +26,7 @@ pub(super) fn may_come(
     let mut found = Vec::new();
     for path in [ask::building(), ask::unshelving()] {
         let mut servers = Servers::default();
-        // The newest come first: one page of them is enough.
+        // The newest come first, so one page is enough.
         servers.take(&cloud.get(&path)?).map_err(unreadable)?;
         let unplaced = servers.0.iter().filter(|server| server.awaits_host());
         found.extend(unplaced.filter(|server| may_come(server.asked_for())).map(server));
@@ -52,7 +52,7 @@ pub(super) fn may_come(
 fn server(server: &Server) -> Waiting {
     Waiting {
         what: server.title(),
-        detail: "is being started, and Nova does not say yet on which host".to_owned(),
+        detail: "starting, and Nova has not named its host yet".to_owned(),
         since: Some(server.asked_for()),
     }
 }
@@ -61,11 +61,13 @@ fn migration(migration: &Migration) -> Waiting {
     let from = migration.source_compute.as_deref().unwrap_or("elsewhere");
     Waiting {
         what: shown("", &migration.instance_uuid),
-        detail: format!("is migrated away from {from}, and Nova does not say yet to which host"),
+        detail: format!("migrating from {from}, and Nova has not named the destination yet"),
         since: Some(migration.created()),
     }
 }
 
 fn unreadable(error: serde_json::Error) -> StepError {
-    StepError::retry(format!("Nova's list of what it places cannot be read: {error}"))
+    StepError::retry(format!(
+        "Nova's list of servers being scheduled cannot be read: {error}"
+    ))
 }

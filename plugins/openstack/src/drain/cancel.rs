@@ -1,7 +1,7 @@
-//! The drain ended without being done: what is under way is aborted, what was moved stays where it is, and the service
-//! is enabled again if the operator wants it so.
+//! Cancels a drain: aborts the migrations in progress and, if configured, enables the service again. Migrated servers stay
+//! where they are.
 //!
-//! What was asked to move is under way from then on, though Nova has recorded no migration yet.
+//! A migration is in progress from the request on, even before Nova has recorded it.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::settings::{Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
 
-/// The end of a drain has little time.
+/// Short, because a cancel has only 15 s.
 const POLL: Duration = Duration::from_secs(1);
-/// A request to move a server whose answer was lost has its effect within this.
+/// A migration request with a lost response takes effect within this time.
 const LATE: Duration = Duration::from_secs(2);
 
-/// What is to be stopped or awaited before the service is enabled.
+/// The migrations to abort or to await before the service is enabled.
 struct UnderWay<'p> {
     migrations: Vec<&'p Migration>,
-    /// Nova has taken the request, and has recorded no migration yet.
+    /// Requests that Nova has accepted without recording a migration yet.
     unrecorded: Vec<&'p Server>,
 }
 
@@ -42,9 +42,9 @@ pub(crate) fn cancel(
         Some(service) => service.host.clone(),
         None => match preflight::service(call, settings, hook_state, cloud) {
             Ok(service) => service.host,
-            // A host that Nova does not know was never touched.
+            // A host that Nova does not know was never changed.
             Err(StepError::Fatal(words)) => {
-                log::debug!("nothing to put back: {words}");
+                log::debug!("nothing to undo: {words}");
                 return Ok(Outcome::Done);
             }
             Err(step_error) => return Err(step_error),
@@ -63,7 +63,7 @@ pub(crate) fn cancel(
         return stop(settings, hook_state, cloud, &snapshot, &under_way);
     } else if !hook_state.cancel_checked && snapshot.servers.iter().any(|server| moves(server, settings)) {
         hook_state.cancel_checked = true;
-        let progress = format!("looking once more whether a server begins to leave {host}");
+        let progress = format!("checking once more that no migration from {host} begins");
         return Ok(Outcome::pending(progress).again_after(LATE).into());
     }
     if settings.on_failure.undoes(call.drain.held) {
@@ -79,7 +79,7 @@ pub(crate) fn cancel(
     Ok(Outcome::Done)
 }
 
-/// This drain may have asked for it to be moved.
+/// Whether this drain may have requested a migration of the server.
 fn moves(server: &Server, settings: &Settings) -> bool {
     match server.state() {
         State::Live => true,
@@ -122,7 +122,7 @@ impl<'p> UnderWay<'p> {
         self.migrations.len() + self.unrecorded.len()
     }
 
-    /// Without nova-compute nothing is aborted.
+    /// Logs the migrations that cannot be aborted because nova-compute is down.
     fn leave(&self, host: &str) {
         let unrecorded = self.unrecorded.iter().map(|server| server.id.as_str());
         let migrations = self.migrations.iter().map(|one| one.instance_uuid.as_str());
@@ -134,7 +134,7 @@ impl<'p> UnderWay<'p> {
     }
 }
 
-/// A cold move that has come to its end is confirmed rather than left half done.
+/// Whether the migration is in progress, or a finished cold migration that still needs its confirmation.
 fn is_open(migration: &Migration, snapshot: &Snapshot) -> bool {
     let confirmable =
         migration.kind() == Kind::Cold && migration.is_unconfirmed() && migration.created() >= snapshot.since;
@@ -177,13 +177,14 @@ fn stop(
         );
     }
     for server in &under_way.unrecorded {
-        let detail = "was asked to move; Nova has recorded no migration yet that could be aborted";
+        let detail = "migration requested; Nova has recorded no migration yet that could be aborted";
         pending = pending.waiting_for(server.title(), detail.to_owned(), None);
     }
     Ok(pending.into())
 }
 
-/// What is accepted cannot be aborted yet, what is nearly through cannot be any more: both are waited for.
+/// The operation that ends a migration. One that has just been accepted or has nearly finished cannot be aborted, and is
+/// awaited.
 fn undo(migration: &Migration, version: Version) -> Option<Operation> {
     let server = migration.instance_uuid.clone();
     if migration.is_abortable(version) {

@@ -1,5 +1,5 @@
-//! Whether an empty host is drained. An empty list is not enough: a live migration may be on its way here, and a
-//! resize that is not confirmed has its disk here.
+//! Confirms that an empty host is drained. An empty list of servers is not enough: a live migration to this host may be
+//! in progress, and an unconfirmed resize still has its disk here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::settings::{Incoming, Moves, Others};
 use crate::state::HookState;
 use crate::step_error::StepError;
 
-/// What is left of a host that has no servers.
+/// What still occupies a host without servers.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
     pub(super) operations: Vec<Operation>,
@@ -22,19 +22,19 @@ pub(super) struct Leftovers {
     pub(super) stuck: Vec<Stuck>,
     pub(super) kept: Vec<String>,
     pub(super) kept_unnamed: usize,
-    /// The step may ask no more: so many of so many records are checked.
+    /// The step has reached its limit of requests: the numbers of checked and of all records.
     pub(super) interrupted: Option<(usize, usize)>,
 }
 
-/// The records of one server that may keep the host from being drained.
+/// The migration records of one server that may still occupy the host.
 struct Open {
     newest: Migration,
     unconfirmed: bool,
     records: usize,
 }
 
-/// Looks at all migrations there ever were: one of last week may be unconfirmed. Nova keeps the records of servers that
-/// are gone, so there may be many more than one step can ask about: the ledger knows which are checked.
+/// Checks all migrations on record, because one of last week may be unconfirmed. Nova keeps the records of deleted
+/// servers, so there may be more than one step can check: the hook's state remembers which are checked.
 pub(super) fn leftovers(
     cloud: &mut Cloud<'_>,
     host: &str,
@@ -71,7 +71,7 @@ pub(super) fn leftovers(
     Ok(leftovers)
 }
 
-/// By the newest record of each server, the oldest first: one that comes later is checked later.
+/// By the newest record of each server, the oldest first, so that new records come last.
 fn open(migrations: Vec<Migration>, host: &str) -> BTreeMap<u64, Open> {
     let mut of_server: BTreeMap<String, Open> = BTreeMap::new();
     for migration in migrations {
@@ -114,7 +114,7 @@ impl Leftovers {
         self
     }
 
-    /// Nova's records outlive what they are about, so the server itself is asked. `false`: the step may ask no more.
+    /// Checks the server itself, because Nova's records outlive servers. `false`: the step has reached its limit of requests.
     fn check_server(
         &mut self,
         cloud: &mut Cloud<'_>,
@@ -182,7 +182,7 @@ impl Leftovers {
         }
     }
 
-    /// Those that the ledger counts and does not name.
+    /// The unconfirmed resizes that the hook's state only counts.
     fn unnamed(&mut self, more: usize, moves: &Moves) {
         match moves.others {
             Others::Ignore => self.kept_unnamed = more,

@@ -1,7 +1,7 @@
-//! What is to be done next, from what Nova says and the operator's choices: a pure function.
+//! Decides the next operations, from a snapshot and the operator's settings: a pure function.
 //!
-//! A server is looked at by its own fields and by its migrations, never by the code of an answer: ACTIVE on the source
-//! is what every failure looks like, and a request that was accepted says nothing about how it ends.
+//! It judges a server by its fields and migrations, never by the status code of a response: after every kind of failure
+//! a server is ACTIVE on the source, and an accepted request can still fail.
 
 use scupper_sdk::Timestamp;
 
@@ -10,10 +10,10 @@ use crate::nova::{Kind, Migration, Server, State, Version, shown};
 use crate::settings::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
 use crate::state::HookState;
 
-/// A migration that has just ended may still be moving the server's record.
+/// Nova may update the server's record this long after the migration has ended.
 const JUST_ENDED: u64 = 10_000;
 
-/// Something to ask of Nova.
+/// A change to request from Nova.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Live(String),
@@ -24,7 +24,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// It begins to move this server.
+    /// Whether it begins a migration of this server.
     fn begins(&self, server: &str) -> bool {
         matches!(self, Self::Live(id) | Self::Cold(id) if id == server)
     }
@@ -33,21 +33,21 @@ impl Operation {
 /// StayReason a server stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StayReason {
-    /// Its migrations failed; the reason is in Nova's records.
+    /// Its migrations failed; Nova's records contain the reason.
     Failed { migration: u64, status: String },
-    /// It was aborted at its deadline.
+    /// Its migration was aborted at the deadline.
     Deadline,
-    /// Its migration is said to be completed, and it is still here.
+    /// Nova reports its migration as completed, but it is still here.
     CompletedHere { migration: u64 },
-    /// Nova does not begin a migration of it.
+    /// Nova refuses to migrate it.
     Refused,
-    /// Its state does not allow one.
+    /// Its state does not allow a migration.
     State(String),
-    /// It has left, but its disk has not: the resize is not confirmed.
+    /// The resize is not confirmed, so its disk is still here.
     Unconfirmed,
 }
 
-/// Something that is waited for.
+/// Something that the drain waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) what: String,
@@ -63,41 +63,41 @@ pub(crate) struct Stuck {
     pub(crate) why: StayReason,
 }
 
-/// A migration that has just been found to run for too long.
+/// A migration that has just exceeded its deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overdue {
     pub(crate) server: String,
     pub(crate) migration: u64,
 }
 
-/// What follows from a snapshot.
+/// The decision on a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     pub(crate) operations: Vec<Operation>,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) stuck: Vec<Stuck>,
     pub(crate) overdue: Vec<Overdue>,
-    /// Those that the operator wants left alone.
+    /// Servers that stay as configured.
     pub(crate) kept: Vec<String>,
-    /// Servers that are to leave and have not.
+    /// The number of servers that still have to leave.
     pub(crate) present: usize,
-    /// Servers that have left since the drain began.
+    /// The number of servers that have left since the drain began.
     pub(crate) gone: usize,
     pub(crate) moving: usize,
-    /// MiB of those that are to leave and can.
+    /// The memory in MiB of the servers that still have to leave and can.
     pub(crate) memory_left: u64,
-    /// MiB a second, of those whose pace is known.
+    /// MiB per second, of the migrations with a known rate.
     pub(crate) rate: u64,
 }
 
 impl Decision {
-    /// Nothing moves, nothing is to be moved.
+    /// Nothing is migrating, and nothing is to be migrated.
     pub(crate) fn is_quiet(&self) -> bool {
         self.operations.is_empty() && self.waiting.is_empty() && self.moving == 0
     }
 }
 
-/// Decides; the ledger learns what runs since when.
+/// Decides, and saves in the hook's state since when each migration runs.
 pub(crate) fn decide(
     snapshot: &Snapshot,
     moves: &Moves,
@@ -166,7 +166,7 @@ impl<'a> Decider<'a> {
             }
         };
         self.decision.present += 1;
-        // What came back to this host after it had left begins anew.
+        // A server that returned to this host starts again.
         let back = of
             .iter()
             .filter(|migration| migration.is_to(host) && migration.has_succeeded());
@@ -178,7 +178,7 @@ impl<'a> Decider<'a> {
         self.again(server, &attempts, operation, hook_state);
     }
 
-    /// Whether a server that can be moved is to be moved now, later or not any more.
+    /// Decides whether to migrate a server now, later, or no longer.
     fn again(
         &mut self,
         server: &'a Server,
@@ -218,11 +218,7 @@ impl<'a> Decider<'a> {
         let doublings = u32::try_from(attempts.len() - 1).unwrap_or(u32::MAX).min(10);
         let pause = self.moves.retry_after.saturating_mul(1 << doublings);
         if age < pause {
-            let detail = format!(
-                "{}; tried again in {} s",
-                last.describe(),
-                (pause - age).div_ceil(1000)
-            );
+            let detail = format!("{}; retry in {} s", last.describe(), (pause - age).div_ceil(1000));
             return self.wait(server, detail, Some(last.changed()));
         }
         self.candidates.push((server, operation));
@@ -263,7 +259,7 @@ impl<'a> Decider<'a> {
             });
         }
         match self.moves.on_deadline {
-            // As often as it takes: an abort that comes to nothing has no other sign.
+            // Repeated until it works, because Nova does not report an abort that fails.
             OnDeadline::Abort => self
                 .decision
                 .operations
@@ -282,14 +278,14 @@ impl<'a> Decider<'a> {
         self.decision.memory_left += server.size();
         let words = if server.is_asked_to_move() {
             self.decision.moving += 1;
-            "Nova prepares its migration".to_owned()
+            "Nova is preparing its migration".to_owned()
         } else {
-            format!("waits for the end of Nova's task {task}")
+            format!("waiting for Nova's task {task} to end")
         };
         self.wait(server, words, None);
     }
 
-    /// What is not in the list of servers though the host is not free of it, and what has left.
+    /// Handles servers that are not in the host's list: those that still occupy the host, and those that have left.
     fn elsewhere(&mut self, hook_state: &HookState) {
         let host = &self.snapshot.host;
         let mut gone: Vec<&str> = Vec::new();
@@ -311,9 +307,9 @@ impl<'a> Decider<'a> {
                 && self.moves.stopped == Stopped::Cold
             {
                 self.decision.operations.push(Operation::Confirm(id.to_owned()));
-                self.away(migration, "moved, to be confirmed".to_owned(), hook_state);
+                self.away(migration, "migrated, to be confirmed".to_owned(), hook_state);
             } else if migration.is_from(host) && migration.is_active() {
-                // It is on its last steps: elsewhere already, and not yet done.
+                // The server is already on the destination, but the migration has not ended.
                 self.decision.present += 1;
                 self.decision.moving += 1;
                 self.away(migration, migration.describe(), hook_state);
@@ -325,7 +321,7 @@ impl<'a> Decider<'a> {
     fn incoming(&mut self, migration: &Migration, hook_state: &HookState) {
         self.away(
             migration,
-            format!("comes here: {}", migration.describe()),
+            format!("incoming: {}", migration.describe()),
             hook_state,
         );
         if self.moves.incoming == Incoming::Abort && migration.is_abortable(self.version) {
@@ -336,7 +332,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Begins as many as may be under way at once.
+    /// Begins migrations up to the configured number.
     fn begin(&mut self) {
         let order = self.moves.order;
         self.candidates.sort_by_key(|(server, _)| {
@@ -355,15 +351,15 @@ impl<'a> Decider<'a> {
         for (server, operation) in candidates {
             self.decision.moving += 1;
             self.decision.operations.push(operation);
-            self.wait(server, "is asked to move".to_owned(), None);
+            self.wait(server, "migration requested".to_owned(), None);
         }
         match others.as_slice() {
             [] => {}
-            [(server, _)] => self.wait(server, "waits for its turn".to_owned(), None),
-            // People want to see what moves; the rest is a number.
+            [(server, _)] => self.wait(server, "queued".to_owned(), None),
+            // The migrations matter to people; for queued servers a number is enough.
             _ => self.decision.waiting.push(Waiting {
                 what: format!("{} more servers", others.len()),
-                detail: "wait for their turn".to_owned(),
+                detail: "queued".to_owned(),
                 since: None,
             }),
         }
@@ -377,7 +373,7 @@ impl<'a> Decider<'a> {
         });
     }
 
-    /// Servers that are on their way, or will be when this step has asked for it, with their names where they are known.
+    /// Servers that migrate, or will migrate after this step, with their names if known.
     fn moving(&self) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let snapshot = self.snapshot;
         let name = |id: &str| snapshot.server(id).map(|server| server.name.as_str());
@@ -419,7 +415,7 @@ impl<'a> Decider<'a> {
     }
 }
 
-/// MiB a second since it was first seen running, by the times of Nova's own record.
+/// MiB per second since the migration was first seen running, by the times in Nova's record.
 fn rate(migration: &Migration, hook_state: &mut HookState) -> Option<u64> {
     if migration.status != "running" || migration.kind() != Kind::Live {
         return None;

@@ -1,4 +1,4 @@
-//! Giving the host back: what a drain of this node disabled is enabled, and nothing else.
+//! Enables the services that a drain of this node disabled, and no others.
 
 use scupper_sdk::http::Method;
 use scupper_sdk::{Call, Outcome, log};
@@ -10,7 +10,7 @@ use crate::nova::{Mark, Service, ask};
 use crate::settings::Settings;
 use crate::step_error::StepError;
 
-/// After the uncordon: waits until nova-compute is up, so that the first server that comes does not fail.
+/// After the uncordon: waits until nova-compute is up, so that the first new server does not fail.
 pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, StepError> {
     let all = compute_services(cloud, None)?;
     let ours = of_node(call, &all);
@@ -29,13 +29,13 @@ pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) ->
             node_events::stays_disabled(&host.host, host.reason());
         }
         Ok(_) => {}
-        // What the drain disabled bears its mark, whatever the node is called by now.
-        Err(words) => log::debug!("the node's host is not looked at: {words}"),
+        // The mark identifies the service, even if the node's Nova host has another name by now.
+        Err(words) => log::debug!("the node's host is not checked: {words}"),
     }
     Ok(Outcome::Done)
 }
 
-/// The services that bear the mark of this node, whatever the node is called in Nova by now.
+/// The services with the mark of this node, even if the node's Nova host has another name by now.
 pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, StepError> {
     let all = compute_services(cloud, None)?;
     Ok(of_node(call, &all).into_iter().cloned().collect())
@@ -50,7 +50,7 @@ fn of_node<'s>(call: &Call, all: &'s [Service]) -> Vec<&'s Service> {
 pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Result<(), StepError> {
     let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&ask::enable()))?;
     if answer.status == 404 {
-        log::info!("nova-compute on {} is no more", service.host);
+        log::info!("nova-compute on {} no longer exists", service.host);
         return Ok(());
     }
     if answer.is_success() {

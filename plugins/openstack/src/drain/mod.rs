@@ -1,5 +1,5 @@
-//! Emptying a host, and putting back what that changed. Every step begins with what Nova says and not with what the
-//! step before thought, so that a restart, a second driver's leftovers and a person's hand are no special cases.
+//! Empties a host, and undoes the changes. Every step starts from Nova's state and not from what the previous step saw, so
+//! restarts, leftovers of another driver and manual changes need no special handling.
 
 mod apply;
 mod arriving;

@@ -1,6 +1,6 @@
-//! Kubernetes Events of the node: what whoever runs `kubectl describe` wants to know, each once.
+//! Kubernetes Events of the node, each emitted once.
 //!
-//! An Event is worth no drain: where one cannot be emitted, that is logged, and all goes on.
+//! An Event that cannot be emitted is logged and does not stop the drain.
 
 use scupper_sdk::{count, events, log};
 
@@ -12,34 +12,34 @@ use crate::nova::{Migration, Server};
 use crate::settings::{Moves, OnDeadline};
 use crate::state::HookState;
 
-/// How many failures one step tells: each costs two requests for Nova's reason, and more come with the next.
+/// The most failures that one step reports: each costs two requests for Nova's reason. The next step reports the others.
 const AT_ONCE: usize = 4;
 
-/// `false`: it is worth another try.
+/// `false`: retry later.
 pub(super) fn disabled(host: &str, drain: &str) -> bool {
-    let note = format!("nova-compute on {host} is disabled for {drain}: no server comes here any more");
+    let note = format!("nova-compute on {host} is disabled for {drain}: Nova schedules no more servers here");
     emit("ComputeServiceDisabled", &note)
 }
 
-/// It was disabled before the drain began, and not by a drain of this node. `false`: it is worth another try.
+/// The service was disabled before the drain began, and not by a drain of this node. `false`: retry later.
 pub(super) fn found_disabled(host: &str, reason: &str) -> bool {
     let note = format!(
-        "nova-compute on {host} is disabled already: {}; the drain leaves it so, and so does the uncordon",
+        "nova-compute on {host} was already disabled: {}; drain and uncordon keep it disabled",
         given(reason)
     );
     emit("ComputeServiceFoundDisabled", &note)
 }
 
-/// The node is given back, and its host is not.
+/// The node is back in service, but its compute host is not.
 pub(super) fn stays_disabled(host: &str, reason: &str) {
     let note = format!(
-        "nova-compute on {host} stays disabled: {}; Scupper did not disable it: `openstack compute service set --enable {host} nova-compute` enables it",
+        "nova-compute on {host} stays disabled: {}; Scupper did not disable it; to enable it: `openstack compute service set --enable {host} nova-compute`",
         given(reason)
     );
     warn("ComputeServiceStaysDisabled", &note);
 }
 
-/// The drain is cancelled, and its host was disabled before it.
+/// The drain is cancelled, and the host was disabled before it began.
 pub(super) fn kept_disabled(host: &str, reason: &str) {
     log::info!("nova-compute on {host} stays disabled, as this drain found it: {reason}");
 }
@@ -57,7 +57,7 @@ pub(super) fn enabled(host: &str, drain: &str) {
     emit("ComputeServiceEnabled", &note);
 }
 
-/// What did not go well since the last step.
+/// Reports what failed since the previous step.
 pub(super) fn report_failures(
     cloud: &mut Cloud<'_>,
     snapshot: &Snapshot,
@@ -75,16 +75,16 @@ pub(super) fn report_failures(
         .filter_map(|migration| Some((snapshot.server(&migration.instance_uuid)?, migration)))
         .collect();
     for (server, migration) in fresh.into_iter().take(AT_ONCE) {
-        // That it was to be aborted has been note.
+        // Its abort was already reported.
         if hook_state.overdue.contains(&migration.id) {
             hook_state.mark_reported(migration.id);
             continue;
         }
         let cause = match migration.status.as_str() {
-            "cancelled" => Ok("it was cancelled, and not by this drain".to_owned()),
+            "cancelled" => Ok("cancelled, but not by this drain".to_owned()),
             status => reasons::failed(cloud, &server.id, migration.id, status),
         };
-        // Nova cannot say it now: later.
+        // Nova cannot name the cause now; retry in the next step.
         let Ok(cause) = cause else {
             return;
         };
@@ -105,13 +105,13 @@ fn is_failure(migration: &Migration, snapshot: &Snapshot) -> bool {
 fn at_deadline(overdue: &Overdue, moves: &Moves) {
     let Overdue { server, migration } = overdue;
     let note = format!(
-        "{server}: migration {migration} runs for longer than {} s",
+        "{server}: migration {migration} has been running for longer than {} s",
         moves.deadline / 1000
     );
     match moves.on_deadline {
         OnDeadline::ForceComplete => warn(
             "ServerMigrationForced",
-            &format!("{note} and is completed by force"),
+            &format!("{note} and is forced to complete"),
         ),
         OnDeadline::Abort | OnDeadline::Wait => {
             warn("ServerMigrationAborted", &format!("{note} and is aborted"))
@@ -119,18 +119,18 @@ fn at_deadline(overdue: &Overdue, moves: &Moves) {
     };
 }
 
-/// The drain has ended without being done.
+/// The drain was cancelled or failed.
 pub(super) fn aborted_after_drain(server: &str, migration: u64) {
-    let note = format!("{server}: migration {migration} is aborted, as the drain has ended");
+    let note = format!("{server}: migration {migration} is aborted because the drain has ended");
     warn("ServerMigrationAborted", &note);
 }
 
-/// The hook fails, and this is why.
+/// The reason why the hook fails.
 pub(super) fn servers_stay(message: &str) {
     warn("ServersLeftBehind", message);
 }
 
-/// Those stay that the operator wants left alone, and so many more.
+/// The servers that stay as configured: some by name, and the number of the others.
 pub(super) fn servers_kept(host: &str, left: &[String], more: usize) {
     let all = left.len() + more;
     if all == 0 {
@@ -158,12 +158,12 @@ fn warn(reason: &str, note: &str) -> bool {
     emitted(reason, &note, events::warn_for_node(reason, &note))
 }
 
-/// The driver writes an Event into the drain's report as well. `false`: it is worth another try.
+/// The driver also writes an Event into the drain's report. `false`: retry later.
 fn emitted(reason: &str, note: &str, result: Result<(), events::Error>) -> bool {
     match result {
         Ok(()) => true,
         Err(error @ (events::Error::TooMany(_) | events::Error::Unavailable(_))) => {
-            log::info!("the Event {reason} waits: {error}");
+            log::info!("retrying the Event {reason} later: {error}");
             false
         }
         Err(error) => {

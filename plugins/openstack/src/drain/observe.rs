@@ -1,4 +1,4 @@
-//! What Nova says about a host at one moment.
+//! Reads what Nova reports about a host.
 
 use scupper_sdk::Timestamp;
 use scupper_sdk::http::Method;
@@ -8,14 +8,14 @@ use crate::cloud::Cloud;
 use crate::nova::{Migration, Migrations, Server, Servers, Service, State, ask, services};
 use crate::step_error::StepError;
 
-/// How often a listing begins again when the server it had come to is gone.
+/// How often to restart a listing whose marker server is gone.
 const RESTARTS: usize = 3;
-/// For how many servers the progress in bytes is asked: one request each.
+/// The number of servers whose progress in bytes is read, with one request each.
 const DETAILS: usize = 12;
-/// A drain's clock may be a little ahead of Nova's, whose times have whole seconds.
+/// The drain's clock may be slightly ahead of Nova's, whose times have whole seconds.
 const MARGIN: u64 = 2_000;
 
-/// A host, its servers, and what moves.
+/// A host with its servers and migrations.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) host: String,
@@ -24,15 +24,15 @@ pub(crate) struct Snapshot {
     /// When the drain began, by Nova's clock.
     pub(crate) since: Timestamp,
     pub(crate) servers: Vec<Server>,
-    /// Those of this host that changed since the drain began.
+    /// The migrations of this host that changed since the drain began.
     pub(crate) migrations: Vec<Migration>,
-    /// The user that this policy is.
+    /// The user as which this policy is logged in.
     pub(crate) user: String,
 }
 
 impl Snapshot {
-    /// Migrations first: one that ends in between is then followed by a server that has left, and not the other way
-    /// round, which would look like a failure.
+    /// Reads migrations before servers. A migration that ends in between then shows as running with its server gone; in the
+    /// other order it would look like a failure.
     pub(crate) fn take(cloud: &mut Cloud<'_>, host: &str, started: Timestamp) -> Result<Self, StepError> {
         let user = cloud.user()?;
         let since = cloud.on_nova_clock(started).saturating_sub(MARGIN);
@@ -60,12 +60,12 @@ impl Snapshot {
         of
     }
 
-    /// It is ours as far as Nova can tell: before 2.80 it does not.
+    /// Whether the migration is ours. Before 2.80 Nova names no user; `without_a_user` is the answer then.
     pub(crate) fn is_ours(&self, migration: &Migration, without_a_user: bool) -> bool {
         self.is_us(migration.user_id.as_deref(), without_a_user)
     }
 
-    /// This user is the one that this policy is.
+    /// Whether this user is the policy's own.
     pub(crate) fn is_us(&self, user: Option<&str>, without_a_user: bool) -> bool {
         match user {
             Some(user) if !self.user.is_empty() => user == self.user,
@@ -77,7 +77,7 @@ impl Snapshot {
         self.server(server).is_some()
     }
 
-    /// It is on the host.
+    /// The server with this id, if it is on the host.
     pub(crate) fn server(&self, id: &str) -> Option<&Server> {
         self.servers.iter().find(|known| known.id == id)
     }
@@ -101,11 +101,11 @@ pub(crate) fn servers(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Server>, 
         }
     }
     Err(StepError::retry(
-        "servers come and go faster than they can be listed",
+        "the servers change faster than they can be listed",
     ))
 }
 
-/// `None`: the server behind which a page was to begin is gone.
+/// `None`: the marker server of a page is gone.
 fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, StepError> {
     let mut servers = Servers::default();
     let mut marker: Option<String> = None;
@@ -128,7 +128,7 @@ fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, S
     }
 }
 
-/// The host's migrations, changed since then or all there ever were.
+/// The host's migrations: those changed since then, or all.
 pub(crate) fn migrations(
     cloud: &mut Cloud<'_>,
     host: &str,
@@ -153,7 +153,7 @@ pub(crate) fn migrations(
     Ok(found.0)
 }
 
-/// Bytes of what runs, and migrations that began before the drain and are under way all the same.
+/// Adds the bytes of running migrations, and running migrations that began before the drain.
 fn details(
     cloud: &mut Cloud<'_>,
     servers: &[Server],

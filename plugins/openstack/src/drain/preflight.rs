@@ -1,4 +1,4 @@
-//! What is looked at before anything is changed: the host, the other hosts, the rights, the servers' states.
+//! Checks before any change: the host, the other hosts, the permissions, the servers' states.
 
 use scupper_sdk::{Call, count};
 
@@ -12,7 +12,7 @@ use crate::step_error::StepError;
 /// How many servers a refusal names.
 const NAMED: usize = 8;
 
-/// Whether the drain can begin, before the node is even cordoned. Changes nothing.
+/// Checks whether the drain can begin, before the node is cordoned. Changes nothing.
 pub(crate) fn preflight(
     call: &Call,
     settings: &Settings,
@@ -24,7 +24,7 @@ pub(crate) fn preflight(
     check(settings, &service, &mark, hook_state, cloud).map(drop)
 }
 
-/// The compute service of the node, by what the step before learned or from all of them.
+/// The compute service of the node: the one that an earlier step found, or searched among all.
 pub(super) fn service(
     call: &Call,
     settings: &Settings,
@@ -47,7 +47,7 @@ pub(super) fn service(
     Ok(service.clone())
 }
 
-/// Looks once, and says what is to leave; where the drain has begun already there is nothing left to refuse.
+/// Checks once, and returns what is to leave; `None` once the drain has begun.
 pub(super) fn check(
     settings: &Settings,
     service: &Service,
@@ -73,13 +73,13 @@ pub(super) fn check(
     Ok(Some(format!("plan for {host}: {leaving} of {all} to leave")))
 }
 
-/// Servers that are to leave need a source that is up, and somewhere to go.
+/// Servers can leave only if their host and at least one other host are up.
 fn refuse_dead_end(service: &Service, leaving: usize, cloud: &mut Cloud<'_>) -> Result<(), StepError> {
     let host = &service.host;
     let leaving = count(leaving, "server");
     if !service.is_up() {
         return Err(StepError::retry(format!(
-            "nova-compute on {host} is down with {leaving} on it: nothing can be migrated away from a dead host; that is for evacuation by your high-availability tool"
+            "nova-compute on {host} is down with {leaving} on it: a dead host cannot be migrated from; evacuate it with your high-availability tool"
         )));
     }
     let all = compute_services(cloud, None)?;
@@ -101,7 +101,7 @@ pub(super) fn leaving(settings: &Settings, servers: &[Server]) -> usize {
     servers.iter().filter(leaves).count()
 }
 
-/// Those that cannot be migrated in their state, with the state.
+/// The servers whose state does not allow a migration, with the state.
 pub(super) fn immovable(servers: &[Server]) -> Vec<String> {
     let state = |server: &Server| match server.state() {
         State::Other(state) => Some(format!("{} is {state}", server.title())),

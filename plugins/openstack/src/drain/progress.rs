@@ -1,10 +1,10 @@
-//! Where the drain stands, in one line.
+//! The progress of the drain, in one line.
 
 use super::decide::Decision;
 
 const GIB: u64 = 1024;
 
-/// How many have left.
+/// How many servers have left.
 pub(super) fn count(decision: &Decision, host: &str) -> String {
     let all = decision.present + decision.gone;
     if all == 0 {
@@ -18,11 +18,11 @@ pub(super) fn count(decision: &Decision, host: &str) -> String {
     )
 }
 
-/// How many move, and what is left to be moved.
+/// How many servers are migrating, and how much memory remains.
 pub(super) fn moving(decision: &Decision) -> String {
     let mut words = format!("{} moving", decision.moving);
     if decision.memory_left > 0 {
-        words.push_str(&format!(", {} of memory left", size(decision.memory_left)));
+        words.push_str(&format!(", {} of memory to go", size(decision.memory_left)));
         if decision.rate > 0 {
             words.push_str(&format!(" at {} MiB/s", decision.rate));
         }
@@ -53,7 +53,7 @@ mod tests {
             })
         };
         assert_eq!(of(0, 0), "2 moving");
-        assert_eq!(of(512, 0), "2 moving, 512 MiB of memory left");
-        assert_eq!(of(32_000, 750), "2 moving, 31.2 GiB of memory left at 750 MiB/s");
+        assert_eq!(of(512, 0), "2 moving, 512 MiB of memory to go");
+        assert_eq!(of(32_000, 750), "2 moving, 31.2 GiB of memory to go at 750 MiB/s");
     }
 }

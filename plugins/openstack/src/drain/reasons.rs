@@ -1,4 +1,4 @@
-//! StayReason servers stay, in Nova's own words where it has any.
+//! Why servers stay, with the reason that Nova gives, if any.
 
 use scupper_sdk::count;
 use scupper_sdk::http::Method;
@@ -9,9 +9,9 @@ use crate::nova::{ask, cause, newest};
 use crate::state::HookState;
 use crate::step_error::StepError;
 
-/// How many servers are named with their reasons: each costs two requests.
+/// The most servers to name with their reasons: each costs two requests.
 const NAMED: usize = 8;
-/// What a reason may take of the message.
+/// The longest reason in the message.
 const SHOWN: usize = 240;
 
 /// One line about all that stay.
@@ -25,7 +25,7 @@ pub(super) fn stay_message(
     let mut lines = Vec::new();
     for server in stuck.iter().take(NAMED) {
         let Some(words) = words(cloud, server, hook_state)? else {
-            // Nova did begin to move it, this time.
+            // This time Nova has begun the migration.
             return Err(StepError::NextStep);
         };
         lines.push(format!(
@@ -56,15 +56,17 @@ fn words(
         StayReason::Failed { migration, status } => failed(cloud, &server.id, *migration, status)?,
         StayReason::Deadline => "its live migration was aborted at its deadline".to_owned(),
         StayReason::CompletedHere { migration } => format!(
-            "Nova says that migration {migration} is completed, and the server is still here; an operator must look"
+            "Nova reports migration {migration} as completed, but the server is still here; check it by hand"
         ),
         StayReason::State(state) => state.clone(),
-        StayReason::Unconfirmed => "was resized away and is not confirmed, its disk is still here".to_owned(),
+        StayReason::Unconfirmed => {
+            "its resize to another host is not confirmed, so its disk is still here".to_owned()
+        }
         StayReason::Refused => return refused(cloud, server, hook_state),
     }))
 }
 
-/// Where no event failed, only the migration itself knows that it did.
+/// The cause of a failed migration. If no event has failed, only the migration itself shows the failure.
 pub(super) fn failed(
     cloud: &mut Cloud<'_>,
     id: &str,
@@ -74,7 +76,7 @@ pub(super) fn failed(
     let silent = |request: Option<&str>| {
         let where_to = request.map_or_else(String::new, |request| format!(", request {request}"));
         format!(
-            "migration {migration} is {status}, and Nova's records name no cause: see nova-compute's log{where_to}"
+            "migration {migration} is {status}, and Nova records no cause: see nova-compute's log{where_to}"
         )
     };
     let actions = cloud.ask(Method::Get, &ask::actions(id), None)?;
@@ -88,7 +90,7 @@ pub(super) fn failed(
     Ok(cause(&action.body).unwrap_or_else(|| silent(Some(&request))))
 }
 
-/// What was refused is asked for once more, so that the reason is Nova's own and a new one.
+/// Repeats a refused request, to get Nova's current reason.
 fn refused(
     cloud: &mut Cloud<'_>,
     server: &Stuck,
@@ -100,7 +102,7 @@ fn refused(
         return Ok(None);
     }
     Ok(Some(format!(
-        "Nova does not begin to move it: {} {}",
+        "Nova refuses to migrate it: {} {}",
         answer.status, answer.message
     )))
 }

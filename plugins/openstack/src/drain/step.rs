@@ -1,4 +1,4 @@
-//! One step of emptying a host: `plan`, `disable`, `migrate`, `settle`, `done`, each as often as it is come to.
+//! One step of emptying a host: plan, disable, migrate, confirm that it is empty.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::settings::Settings;
 use crate::state::HookState;
 use crate::step_error::StepError;
 
-/// Between the two looks at an empty host.
+/// The time between the two checks of an empty host.
 const CONFIRM_AFTER: Duration = Duration::from_secs(2);
-/// When a step has asked as much as it may.
+/// The delay after a step that reached its limit of requests.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// One step.
@@ -40,7 +40,7 @@ pub(crate) fn empty(
     let snapshot = Snapshot::take(cloud, &host, call.drain.started)?;
     let version = cloud.version()?;
     let mut decision = decide(&snapshot, &settings.moves, version, hook_state);
-    // Before anything new is begun: Nova tells the reason of each server's newest action alone.
+    // Before new migrations begin, because Nova gives the reason only of a server's newest action.
     node_events::report_failures(cloud, &snapshot, &settings.moves, &decision, hook_state);
     for operation in &decision.operations {
         apply(cloud, &snapshot, operation, hook_state)?;
@@ -63,8 +63,8 @@ pub(crate) fn empty(
     fail(cloud, &host, &decision, &decision.stuck, hook_state)
 }
 
-/// No new servers from here on. A service that is disabled already stays as it is, with its reason: a cancel then
-/// leaves it so.
+/// Disables the service, so that no new servers arrive. An already disabled service keeps its reason, and a cancel keeps it
+/// disabled.
 fn disable(
     call: &Call,
     service: &Service,
@@ -89,11 +89,11 @@ fn disable(
     if hook_state.announced {
         return Ok(());
     }
-    // By what is seen as well: the answer to the request may have been lost.
+    // The service's reason counts as well, because the response to the request may have been lost.
     hook_state.announced = if service.is_enabled() || mark.is_of_drain(reason) {
         node_events::disabled(host, &call.drain.name)
     } else if mark.is_of_node(reason) {
-        log::info!("nova-compute on {host} is disabled since an earlier drain: {reason}");
+        log::info!("nova-compute on {host} has been disabled since an earlier drain: {reason}");
         true
     } else {
         node_events::found_disabled(host, reason)
@@ -101,7 +101,7 @@ fn disable(
     Ok(())
 }
 
-/// The list is empty: twice, with some time in between, and nothing else is on its way or left behind.
+/// Done if the list is empty twice, with some time in between, and nothing else arrives or remains.
 fn confirm_empty(
     call: &Call,
     settings: &Settings,
@@ -118,7 +118,7 @@ fn confirm_empty(
         }
         node_events::servers_kept(host, &decision.kept, 0);
         log::info!(
-            "{host} is empty; moved: {}",
+            "{host} is empty; migrated: {}",
             scupper_sdk::count(decision.gone, "server")
         );
         return Ok(Outcome::Done);
@@ -134,7 +134,7 @@ fn confirm_empty(
     }
     if let Some((checked, all)) = leftovers.interrupted {
         let progress = format!(
-            "{}; has checked {checked} of {all} migration records",
+            "{}; checked {checked} of {all} migration records",
             count(decision, host)
         );
         return Ok(Outcome::pending(progress).again_after(AT_ONCE).into());
@@ -152,7 +152,7 @@ fn confirm_empty(
     node_events::servers_kept(host, &leftovers.kept, leftovers.kept_unnamed);
     hook_state.empty_since = Some(call.drain.now);
     let progress = format!(
-        "{}; looking once more whether {host} stays empty",
+        "{}; checking once more that {host} is empty",
         count(decision, host)
     );
     Ok(Outcome::pending(progress).again_after(CONFIRM_AFTER).into())
@@ -178,16 +178,16 @@ fn in_progress(service: &Service, settings: &Settings, decision: &Decision) -> P
         progress.push_str(&format!(", {}", moving(decision)));
     }
     if !decision.stuck.is_empty() {
-        progress.push_str(&format!(", {} cannot", decision.stuck.len()));
+        progress.push_str(&format!(", {} stuck", decision.stuck.len()));
     }
     if !service.is_up() {
         progress.push_str(&format!(
-            "; nova-compute on {host} is down, nothing moves until it is back"
+            "; nova-compute on {host} is down, no server migrates until it is up"
         ));
     }
     let stuck = decision.stuck.iter().map(|stuck| Waiting {
         what: stuck.title.clone(),
-        detail: "cannot be moved; the reason follows when the others have left".to_owned(),
+        detail: "cannot be migrated; the reason follows when the others have left".to_owned(),
         since: None,
     });
     let pending = Outcome::pending(progress).again_after(settings.poll);

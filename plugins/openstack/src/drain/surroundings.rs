@@ -1,4 +1,4 @@
-//! What a drain depends on, looked at before the first one: the credential, its rights, the cloud, the node's host.
+//! Checks what drains depend on: the credential, its permissions, the cloud, the node's host.
 
 use scupper_sdk::http::Method;
 use scupper_sdk::{Finding, Node, count};
@@ -11,19 +11,19 @@ use crate::nova::{Mark, Service, ask};
 use crate::settings::{Others, Settings};
 use crate::step_error::StepError;
 
-/// A server that there is none of: Nova answers 404 to whoever may ask.
+/// A server that does not exist: Nova answers 404 if the credential has the permission.
 const NO_SERVER: &str = "00000000-0000-0000-0000-000000000000";
-/// The host takes answers of 4 MiB.
+/// The host's limit for a response is 4 MiB.
 const LARGE_RESPONSE: usize = 2 << 20;
 
-/// What is in the way.
+/// A failed check.
 struct Obstacle {
     subject: &'static str,
     message: String,
     fix: &'static str,
 }
 
-/// Changes nothing: where a right can be tried only by using it, it is tried on a server that there is none of.
+/// Changes nothing: permissions that only a use can prove are tried on a server that does not exist.
 pub(crate) fn surroundings(node: Option<&Node>, settings: &Settings, cloud: &mut Cloud<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Err(obstacle) = check_all(node, settings, cloud, &mut findings) {
@@ -54,7 +54,7 @@ fn check_all(
         findings.push(Finding::warning(
             "response size",
             format!(
-                "Nova's longest answer had {} KiB; the limit is 4096 KiB",
+                "Nova's longest response had {} KiB; the limit is 4096 KiB",
                 longest >> 10
             ),
             "purge old migration records: nova-manage db archive_deleted_rows",
@@ -75,7 +75,7 @@ fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obs
         Err(step_error) => {
             let subject = cloud.stage();
             let fix = match subject {
-                "credential" => "write the right secret into its file; it is read at the next login",
+                "credential" => "write the correct secret into its file; the next login reads it",
                 "region" => "correct `region-name`, `interface` or `compute-url`",
                 "Nova" => "correct `compute-url` and the grant of that origin",
                 _ => "correct `auth-url` and the grant of that origin",
@@ -89,7 +89,7 @@ fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obs
     }
 }
 
-/// What a drain asks of Nova, but for PUT and DELETE, which a check may not send.
+/// Tries the requests of a drain, except PUT and DELETE, which a check may not send.
 fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
     let all_servers = "/servers/detail?all_tenants=1&limit=1";
     for (what, path) in [
@@ -126,7 +126,7 @@ fn forbidden(what: &str, step_error: StepError) -> Obstacle {
             "rights",
             "give the credential the role admin, and an application credential the access rules of the README",
         ),
-        StepError::Retry { .. } | StepError::NextStep => ("Nova", "try again when Nova answers"),
+        StepError::Retry { .. } | StepError::NextStep => ("Nova", "retry when Nova is reachable"),
     };
     Obstacle {
         subject,
@@ -152,8 +152,8 @@ fn host<'s>(
     findings.push(if !service.is_up() {
         Finding::error(
             "host",
-            format!("nova-compute on {host} is down: no server can be migrated away"),
-            "start nova-compute; a dead host is for evacuation by your high-availability tool",
+            format!("nova-compute on {host} is down: no server can be migrated"),
+            "start nova-compute; evacuate a dead host with your high-availability tool",
         )
     } else if service.is_enabled() {
         Finding::ok("host", format!("{host}: nova-compute is up and enabled"))
@@ -166,21 +166,23 @@ fn host<'s>(
         Finding::warning(
             "host",
             format!(
-                "the node takes pods, and nova-compute on {host} is still disabled by a drain of it: {reason}"
+                "the node is schedulable, but nova-compute on {host} is still disabled by its drain: {reason}"
             ),
             format!("scupper uncordon {}", node.name),
         )
     } else {
         Finding::warning(
             "host",
-            format!("nova-compute on {host} is disabled, and not by Scupper: {reason}; a drain leaves it so"),
+            format!(
+                "nova-compute on {host} is disabled, but not by Scupper: {reason}; a drain keeps it disabled"
+            ),
             format!("openstack compute service set --enable {host} nova-compute"),
         )
     });
     Ok(service)
 }
 
-/// Where servers could go.
+/// The hosts that could receive the servers.
 fn elsewhere(host: Option<&Service>, all: &[Service]) -> Finding {
     let others = all.iter().filter(|other| other.is_enabled() && other.is_up());
     let others = others

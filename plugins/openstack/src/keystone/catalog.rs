@@ -1,10 +1,10 @@
-//! The service catalogue: where Nova is, in which region, seen from where. It never guesses between regions.
+//! The service catalogue: Nova's URL by region and interface. It never guesses between regions.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-/// Who is meant to use an endpoint.
+/// The intended users of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interface {
     Public,
@@ -51,7 +51,7 @@ impl Endpoint {
 }
 
 impl Catalog {
-    /// Where Nova is, or why that cannot be told.
+    /// Nova's URL, or why there is none.
     pub(crate) fn compute(&self, region: Option<&str>, interface: Interface) -> Result<String, String> {
         let kinds = ["compute", "compute_legacy"];
         let of = |kind| self.0.iter().filter(move |service| service.kind == kind);
@@ -67,7 +67,7 @@ impl Catalog {
         let face = interface.as_str();
         if endpoints.is_empty() {
             return Err(format!(
-                "the catalogue has no {face} endpoint of type `compute`; look at `interface`, and at the project's rights"
+                "the catalogue has no {face} endpoint of type `compute`; check `interface` and the project's permissions"
             ));
         }
         let regions: BTreeSet<&str> = endpoints.iter().map(|endpoint| endpoint.region()).collect();
@@ -77,7 +77,7 @@ impl Catalog {
                 let found = endpoints.iter().find(|endpoint| endpoint.region() == region);
                 found.ok_or_else(|| {
                     format!(
-                        "there is no region `{region}` with a {face} compute endpoint; there are {}",
+                        "no region `{region}` with a {face} compute endpoint; known regions: {}",
                         known()
                     )
                 })?

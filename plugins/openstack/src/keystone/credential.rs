@@ -1,12 +1,12 @@
-//! Who logs in: a user with a password, or an application credential. The secret itself is put in by the host.
+//! The credential: a user with a password, or an application credential. The host inserts the secret.
 
 use serde_json::{Value, json};
 
-/// The names that the operator gives the secrets, and that this policy asks for.
+/// The names of the secrets that the operator grants.
 pub(crate) const PASSWORD: &str = "password";
 pub(crate) const APPLICATION_SECRET: &str = "application-credential-secret";
 
-/// Something with a name in a domain, or with an id.
+/// A user or project: an id, or a name in a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Id(String),
@@ -20,7 +20,7 @@ pub(crate) enum Domain {
     Name(String),
 }
 
-/// What Keystone is told.
+/// What the login sends to Keystone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Credential {
     Password { user: Named, project: Named },
@@ -29,7 +29,7 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
-    /// The body of the login, with an empty string where the secret belongs.
+    /// The body of the login, with an empty string in place of the secret.
     pub(crate) fn body(&self) -> Value {
         match self {
             Self::Password { user, project } => {
@@ -40,7 +40,7 @@ impl Credential {
                     "scope": {"project": project.json()},
                 }})
             }
-            // An application credential has its project with it; asking for a scope is an error.
+            // An application credential includes its project; requesting a scope is an error.
             Self::ApplicationId { id } => application(json!({"id": id, "secret": ""})),
             Self::ApplicationName { name, user } => {
                 application(json!({"name": name, "user": user.json(), "secret": ""}))
@@ -48,7 +48,7 @@ impl Credential {
         }
     }
 
-    /// Where in the body the secret belongs.
+    /// The JSON pointer to the secret in the body.
     pub(crate) const fn pointer(&self) -> &'static str {
         match self {
             Self::Password { .. } => "/auth/identity/password/user/password",

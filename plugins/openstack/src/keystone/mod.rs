@@ -1,4 +1,4 @@
-//! Keystone: how one logs in, and what the answer says. It makes and reads bodies, it sends nothing.
+//! Keystone: the bodies of login requests and their responses. It sends nothing.
 
 mod catalog;
 mod credential;

@@ -1,14 +1,14 @@
-//! What Keystone says about a token; the token itself is in a header that this policy never sees.
+//! Keystone's description of a token. The token itself is in a header that this policy never sees.
 
 use serde::Deserialize;
 
 use super::Catalog;
 use crate::clock;
 
-/// The least that is left of a token's life when it is renewed, in milliseconds.
+/// A token is renewed at least this long before it expires, in milliseconds.
 const MARGIN: u64 = 60_000;
 
-/// The body of the answer to a login.
+/// The body of the response to a login.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Token {
     expires_at: String,
@@ -36,13 +36,13 @@ impl Token {
         serde_json::from_slice::<Answer>(body).map(|answer| answer.token)
     }
 
-    /// Whose migrations are ours.
+    /// The user id of our migrations.
     pub(crate) fn user(&self) -> &str {
         &self.user.id
     }
 
-    /// For how long it may be used, in milliseconds: a tenth of its life is left then, at most a minute. Both moments
-    /// are of Keystone's clock, so it does not matter what ours says.
+    /// How long to use it, in milliseconds: until the last tenth of its lifetime, at most the last minute. Both times are
+    /// Keystone's, so our clock does not matter.
     pub(crate) fn good_for(&self) -> u64 {
         let begin = clock::iso(&self.issued_at).unwrap_or_default();
         let life = clock::iso(&self.expires_at)

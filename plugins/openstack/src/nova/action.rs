@@ -1,8 +1,8 @@
-//! Instance actions: the only place where Nova says why a migration came to nothing.
+//! Instance actions: the only place where Nova records why a migration failed.
 
 use serde::Deserialize;
 
-/// One action of a server; its events only when it was asked for by itself.
+/// One action of a server; only the request for a single action returns its events.
 #[derive(Clone, Debug, Deserialize)]
 struct Action {
     action: String,
@@ -50,14 +50,14 @@ pub(crate) fn newest(body: &[u8]) -> Option<String> {
         .map(|action| action.request_id)
 }
 
-/// The newest thing that was asked of a server is to move.
+/// The newest action of a server, if it is a migration.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// By this user, if Nova says.
+    /// The requesting user, if Nova names one.
     pub(crate) user: Option<String>,
 }
 
-/// `None`: it was asked for something else since, or Nova does not say.
+/// `None`: the newest action is not a migration, or Nova does not say.
 pub(crate) fn asked_to_move(body: &[u8]) -> Option<Asked> {
     let all: All = serde_json::from_slice(body).ok()?;
     let newest = all
@@ -68,12 +68,12 @@ pub(crate) fn asked_to_move(body: &[u8]) -> Option<Asked> {
     is_move.then_some(Asked { user: newest.user_id })
 }
 
-/// Nova's own reason, from one action with its events. A migration that fails half way leaves none behind: every event
-/// is a success then.
+/// Nova's own reason, from one action with its events. A migration that fails half way has none: all its events are
+/// successes.
 pub(crate) fn cause(body: &[u8]) -> Option<String> {
     let one: One = serde_json::from_slice(body).ok()?;
     let failed = |event: &&Event| event.result.as_deref() == Some("Error");
-    // The last one that failed: those before it only pass it on.
+    // The last failed event: the earlier ones only repeat it.
     let event = one.action.events.iter().find(failed)?;
     let with_details = one
         .action
@@ -83,7 +83,7 @@ pub(crate) fn cause(body: &[u8]) -> Option<String> {
         .find_map(|event| event.details.clone());
     let text = with_details
         .or_else(|| event.traceback.as_deref().and_then(last_line))
-        .unwrap_or_else(|| format!("{} failed, and Nova tells no details", event.event));
+        .unwrap_or_else(|| format!("{} failed, and Nova records no details", event.event));
     Some(one_line(&text))
 }
 

@@ -3,7 +3,7 @@
 use scupper_sdk::http::escaped;
 use serde_json::{Value, json};
 
-/// Servers on a page: small enough for one answer to stay below a megabyte.
+/// Servers per page: few enough to keep a response below a megabyte.
 const SERVERS: u32 = 200;
 const MIGRATIONS: u32 = 500;
 
@@ -19,7 +19,7 @@ pub(crate) fn service(id: &str) -> String {
     format!("/os-services/{}", escaped(id))
 }
 
-/// Without `all_tenants` Nova answers with an empty list when the servers are other projects'.
+/// Without `all_tenants` Nova omits the servers of other projects.
 pub(crate) fn servers(host: &str, marker: Option<&str>) -> String {
     let mut path = format!(
         "/servers/detail?all_tenants=1&host={}&limit={SERVERS}&sort_key=uuid&sort_dir=asc",
@@ -29,7 +29,7 @@ pub(crate) fn servers(host: &str, marker: Option<&str>) -> String {
     path
 }
 
-/// Those whose source or destination the host is; since 2.59 only those changed since then, and in pages.
+/// The migrations from or to the host; from 2.59 on only those changed since then, in pages.
 pub(crate) fn migrations(host: &str, paged: bool, since: Option<&str>, marker: Option<&str>) -> String {
     let mut path = format!("/os-migrations?host={}", escaped(host));
     if paged {
@@ -47,17 +47,17 @@ pub(crate) fn building() -> String {
     format!("/servers/detail?all_tenants=1&status=BUILD&limit={SERVERS}&sort_key=created_at&sort_dir=desc")
 }
 
-/// Those that are being brought back from the shelf.
+/// Servers that are being unshelved.
 pub(crate) fn unshelving() -> String {
     format!("/servers/detail?all_tenants=1&task_state=unshelving&limit={SERVERS}")
 }
 
-/// Those of all hosts that stand there.
+/// The migrations of all hosts with this status.
 pub(crate) fn migrations_in(status: &str) -> String {
     format!("/os-migrations?status={status}")
 }
 
-/// Those of one server.
+/// The migrations of one server.
 pub(crate) fn migrations_of(id: &str) -> String {
     format!("/os-migrations?instance_uuid={}", escaped(id))
 }
@@ -90,7 +90,7 @@ pub(crate) fn one_action(id: &str, request: &str) -> String {
     format!("/servers/{id}/os-instance-actions/{}", escaped(request))
 }
 
-/// The host must be there, as null: the scheduler chooses.
+/// The host must be present, as null, so that the scheduler chooses.
 pub(crate) fn live() -> Value {
     json!({"os-migrateLive": {"host": null, "block_migration": "auto"}})
 }
@@ -115,7 +115,7 @@ pub(crate) fn enable() -> Value {
     json!({"status": "enabled"})
 }
 
-/// Where the version document is: a project's id may follow the version in the endpoint.
+/// The URL of the version document: in the endpoint a project id may follow the version.
 pub(crate) fn version_url(compute: &str) -> String {
     for version in ["/v2.1", "/v2"] {
         if let Some((before, after)) = compute.rsplit_once(version)

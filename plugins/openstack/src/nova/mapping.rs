@@ -1,14 +1,14 @@
-//! Which Nova host a node is. Whatever the way, the host must be one of Nova's own: for a name it does not know, Nova
-//! answers with an empty list of servers, which would look like a drained host.
+//! Maps a node to its Nova host. The host must exist in Nova: for an unknown name Nova answers with an empty list of
+//! servers, which would look like a drained host.
 
 use scupper_sdk::Node;
 
 use super::Service;
 
-/// How many hosts an error names.
+/// The most hosts that an error names.
 const SHOWN: usize = 10;
 
-/// What the operator says about names.
+/// The operator's mapping.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mapping {
     /// Node and host.
@@ -20,7 +20,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// The service of the node, or why it cannot be told.
+    /// The service of the node, or why it cannot be determined.
     pub(crate) fn find<'s>(&self, node: &Node, services: &'s [Service]) -> Result<&'s Service, String> {
         if let Some((host, whence)) = self.said(node) {
             let exact: Vec<_> = services.iter().filter(|service| service.host == host).collect();
@@ -47,7 +47,7 @@ impl Mapping {
             .collect();
         one(&alike).ok_or_else(|| {
             format!(
-                "Nova has {} compute service for node `{}`; say which by `host-table`, `host-annotation` or `host-label`; {}",
+                "Nova has {} compute service for node `{}`; set `host-table`, `host-annotation` or `host-label`; {}",
                 count(alike.len()),
                 node.name,
                 known(services)
@@ -55,7 +55,7 @@ impl Mapping {
         })
     }
 
-    /// The host that somebody named, and where.
+    /// The configured host, and where it is configured.
     fn said<'a>(&'a self, node: &'a Node) -> Option<(&'a str, String)> {
         let entry = self.table.iter().find(|(name, _)| *name == node.name);
         if let Some((_, host)) = entry {
@@ -90,7 +90,7 @@ fn count(number: usize) -> &'static str {
 
 fn known(services: &[Service]) -> String {
     if services.is_empty() {
-        return "it has none at all that this credential can see".to_owned();
+        return "this credential sees none".to_owned();
     }
     let mut names: Vec<&str> = services
         .iter()

@@ -1,6 +1,6 @@
-//! Who disabled a compute service: the owner's mark in `disabled_reason`. What has no mark of ours is not ours.
+//! The mark in `disabled_reason` that identifies services disabled by a drain.
 
-/// What Nova keeps of a reason.
+/// Nova's limit for a reason.
 const CHARACTERS: usize = 255;
 
 /// `scupper: node=<name> drain=<id>`
@@ -24,12 +24,12 @@ impl Mark {
         &self.whole
     }
 
-    /// A drain of this node wrote it, this one or one before.
+    /// Whether a drain of this node wrote it: this one or an earlier one.
     pub(crate) fn is_of_node(&self, reason: &str) -> bool {
         reason.starts_with(&self.head)
     }
 
-    /// This very drain wrote it.
+    /// Whether this drain wrote it.
     pub(crate) fn is_of_drain(&self, reason: &str) -> bool {
         reason == self.whole
     }

@@ -1,4 +1,4 @@
-//! Migrations: `GET /os-migrations`, and `GET /servers/{id}/migrations` for those under way.
+//! Migrations: `GET /os-migrations`, and `GET /servers/{id}/migrations` for those in progress.
 
 use scupper_sdk::Timestamp;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use super::Version;
 use super::server::{Link, marker};
 use crate::clock;
 
-/// One migration, as far as a drain looks at it.
+/// The fields of a migration that a drain needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Migration {
     pub(crate) id: u64,
@@ -35,17 +35,17 @@ pub(crate) struct Migration {
     pub(crate) memory_remaining_bytes: Option<u64>,
 }
 
-/// What kind of move it is.
+/// The kind of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Live,
     /// A cold migration by an administrator.
     Cold,
-    /// A resize by the server's owner, an evacuation.
+    /// A resize by the server's owner, or an evacuation.
     Other,
 }
 
-/// Where a migration can stand that is not over, whatever its kind.
+/// The statuses of unfinished migrations of any kind.
 const ACTIVE: [&str; 9] = [
     "accepted",
     "queued",
@@ -59,12 +59,12 @@ const ACTIVE: [&str; 9] = [
 ];
 
 impl Migration {
-    /// Where one may stand whose destination is chosen and not yet recorded: live ones and evacuations, cold ones.
+    /// The statuses in which a chosen destination may not be recorded yet: of live migrations and evacuations, of cold ones.
     pub(crate) const WITHOUT_DESTINATION: [&str; 2] = ["accepted", "pre-migrating"];
 
     pub(crate) fn kind(&self) -> Kind {
         match self.migration_type.as_deref() {
-            // Those of a server's own list are live ones, and do not always say so.
+            // A server's own list contains only live migrations, sometimes without a type.
             Some("live-migration") | None => Kind::Live,
             Some("migration") => Kind::Cold,
             Some(_) => Kind::Other,
@@ -75,13 +75,13 @@ impl Migration {
         ACTIVE.contains(&self.status.as_str())
     }
 
-    /// Nova takes a request to abort it.
+    /// Whether Nova accepts a request to abort it.
     pub(crate) fn is_abortable(&self, version: Version) -> bool {
         let queued = matches!(self.status.as_str(), "queued" | "preparing");
         self.kind() == Kind::Live && (self.status == "running" || (queued && version.aborts_queued()))
     }
 
-    /// The server has left by it.
+    /// Whether the server has left by it.
     pub(crate) fn has_succeeded(&self) -> bool {
         matches!(
             (self.kind(), self.status.as_str()),
@@ -89,7 +89,7 @@ impl Migration {
         )
     }
 
-    /// A cold migration or a resize that is neither confirmed nor reverted: its disk is still at the source.
+    /// Whether it is a cold migration or resize that is neither confirmed nor reverted: its disk is still on the source.
     pub(crate) fn is_unconfirmed(&self) -> bool {
         self.status == "finished" && self.kind() != Kind::Live
     }
@@ -107,7 +107,7 @@ impl Migration {
         has_none && Self::WITHOUT_DESTINATION.contains(&self.status.as_str())
     }
 
-    /// Its memory in MiB as far as Nova says: all, moved, left.
+    /// Its memory in MiB, if Nova reports it: total, transferred, remaining.
     pub(crate) fn memory(&self) -> Option<(u64, u64, u64)> {
         const MIB: u64 = 1024 * 1024;
         let total = self.memory_total_bytes.filter(|total| *total > 0)?;
@@ -129,14 +129,14 @@ impl Migration {
         updated.unwrap_or_else(|| self.created())
     }
 
-    /// Where it stands, with its memory if Nova says.
+    /// Its status, with its memory if Nova reports it.
     pub(crate) fn describe(&self) -> String {
         let to = self.dest_compute.as_deref().filter(|dest| !dest.is_empty());
         let to = to.map_or_else(String::new, |dest| format!(" to {dest}"));
         let what = if self.kind() == Kind::Live { "live" } else { "cold" };
         let mut words = format!("{what} migration{to} {}", self.status);
         if let Some((total, moved, left)) = self.memory() {
-            words.push_str(&format!(": {moved} MiB moved of {total} MiB, {left} MiB left"));
+            words.push_str(&format!(": {moved} of {total} MiB transferred, {left} MiB to go"));
         }
         words
     }
@@ -149,12 +149,12 @@ struct Page {
     migrations_links: Vec<Link>,
 }
 
-/// A listing that is read page by page.
+/// A listing in pages.
 #[derive(Debug, Default)]
 pub(crate) struct Migrations(pub(crate) Vec<Migration>);
 
 impl Migrations {
-    /// Takes one page, and says behind which migration the next one begins.
+    /// Adds one page, and returns the marker of the next one.
     pub(crate) fn take(&mut self, body: &[u8]) -> Result<Option<String>, serde_json::Error> {
         let page: Page = serde_json::from_slice(body)?;
         let next = marker(&page.migrations_links);

@@ -1,4 +1,4 @@
-//! Nova: what is asked, and what its answers say. It sends nothing, so all of it is tested on recorded answers.
+//! Nova: requests and their responses. It sends nothing, so recorded responses test all of it.
 
 mod action;
 pub(crate) mod ask;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::clock;
 
-/// One server, as far as a drain looks at it.
+/// The fields of a server that a drain needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Server {
     pub(crate) id: String,
@@ -41,18 +41,18 @@ struct Fault {
     message: String,
 }
 
-/// What can be done with a server.
+/// What a drain can do with a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It can be migrated live: active or paused.
+    /// Active or paused: it can be migrated live.
     Live,
-    /// It is shut off.
+    /// Shut off.
     Stopped,
-    /// Something is being done to it.
+    /// Nova is working on it.
     Busy(String),
-    /// Neither: suspended, in rescue, in error, resized.
+    /// Suspended, in rescue, in error, or resized: it cannot be migrated.
     Other(String),
-    /// Its cell does not answer: nothing is known about it.
+    /// Its cell does not respond: nothing is known about it.
     Unknown,
 }
 
@@ -70,19 +70,19 @@ impl Server {
         match vm_state.as_str() {
             "active" | "paused" => State::Live,
             "stopped" => State::Stopped,
-            // Between two tasks of its build it has none.
+            // A server has no task between two tasks of its build.
             "building" => State::Busy(vm_state.clone()),
             other => State::Other(other.to_owned()),
         }
     }
 
-    /// Nova has taken a request to migrate it, live or cold.
+    /// Whether Nova has accepted a request to migrate it, live or cold.
     pub(crate) fn is_asked_to_move(&self) -> bool {
         let task = self.task_state.as_deref().unwrap_or_default();
         task.starts_with("migrating") || task.starts_with("resize_")
     }
 
-    /// It is to run, and no nova-compute has taken it yet.
+    /// Whether it is to run, but no nova-compute has accepted it yet.
     pub(crate) fn awaits_host(&self) -> bool {
         let has_none = self.host.as_deref().is_none_or(str::is_empty);
         has_none && (self.status == "BUILD" || self.is_unshelved())
@@ -92,7 +92,7 @@ impl Server {
         self.task_state.as_deref() == Some("unshelving")
     }
 
-    /// When somebody asked for it to run, as far as Nova says.
+    /// When it was requested to run, as far as Nova reports it.
     pub(crate) fn asked_for(&self) -> Timestamp {
         let at = if self.is_unshelved() {
             &self.updated
@@ -102,7 +102,7 @@ impl Server {
         clock::iso(at).unwrap_or_default()
     }
 
-    /// Its memory in MiB; 0 where Nova does not say.
+    /// Its memory in MiB; 0 if Nova does not report it.
     pub(crate) const fn size(&self) -> u64 {
         self.flavor.ram
     }
@@ -117,7 +117,7 @@ impl Server {
     }
 }
 
-/// As people find it: the name, and enough of the id.
+/// For people: the name, and the first characters of the id.
 pub(crate) fn shown(name: &str, id: &str) -> String {
     if name.is_empty() {
         return format!("server {id}");
@@ -144,12 +144,12 @@ struct One {
     server: Server,
 }
 
-/// A listing that is read page by page.
+/// A listing in pages.
 #[derive(Debug, Default)]
 pub(crate) struct Servers(pub(crate) Vec<Server>);
 
 impl Servers {
-    /// Takes one page, and says behind which server the next one begins.
+    /// Adds one page, and returns the marker of the next one.
     pub(crate) fn take(&mut self, body: &[u8]) -> Result<Option<String>, serde_json::Error> {
         let page: Page = serde_json::from_slice(body)?;
         let next = marker(&page.servers_links);
@@ -168,7 +168,7 @@ impl Servers {
     }
 }
 
-/// The marker of the next page. All else in the link is Nova's own idea of its address, which may be none of ours.
+/// The marker of the next page. The rest of the link is ignored, because Nova's idea of its own address may be wrong for us.
 pub(super) fn marker(links: &[Link]) -> Option<String> {
     let next = links.iter().find(|link| link.rel == "next")?;
     let query = next.href.split_once('?')?.1;

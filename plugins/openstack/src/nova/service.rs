@@ -20,23 +20,23 @@ struct Answer {
     services: Vec<Service>,
 }
 
-/// All services of the answer. One from a cell that is down has few keys; such an answer cannot be relied on.
+/// All services of the response. If a cell is down, its services lack keys, and the response is invalid.
 pub(crate) fn services(body: &[u8]) -> Result<Vec<Service>, serde_json::Error> {
     serde_json::from_slice::<Answer>(body).map(|answer| answer.services)
 }
 
 impl Service {
-    /// It is heard of, so it can migrate servers.
+    /// Whether it is up, so that it can migrate servers.
     pub(crate) fn is_up(&self) -> bool {
         self.state == "up" && !self.forced_down
     }
 
-    /// The scheduler may send servers to it.
+    /// Whether the scheduler may place servers on it.
     pub(crate) fn is_enabled(&self) -> bool {
         self.status == "enabled"
     }
 
-    /// Why it is disabled; empty when nobody said.
+    /// Why it is disabled; may be empty.
     pub(crate) fn reason(&self) -> &str {
         self.disabled_reason.as_deref().unwrap_or_default()
     }

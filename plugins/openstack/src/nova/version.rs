@@ -1,10 +1,10 @@
-//! The microversion: one for all requests, no newer than what was tested, no older than what is needed.
+//! The microversion of all requests: not newer than tested, not older than needed.
 
 use serde::Deserialize;
 
-/// The newest that was tested.
+/// The newest tested one.
 const NEWEST: u32 = 96;
-/// Pike: services are known by an id.
+/// Pike, which gives services an id.
 const OLDEST: u32 = 53;
 
 /// `2.x`
@@ -39,23 +39,23 @@ impl Version {
                 &limits.version
             };
             return Err(format!(
-                "Nova offers {offers}, and at least 2.{OLDEST} (Pike) is needed"
+                "Nova supports {offers}, but this policy needs at least 2.{OLDEST} (Pike)"
             ));
         }
         if oldest > NEWEST {
             return Err(format!(
-                "Nova wants at least 2.{oldest}, and this policy speaks 2.{NEWEST}"
+                "Nova requires at least 2.{oldest}, but this policy supports at most 2.{NEWEST}"
             ));
         }
         Ok(Self(newest.min(NEWEST)))
     }
 
-    /// Migrations can be asked for by the time of their change, and come in pages.
+    /// Whether migrations can be listed by time of change, in pages.
     pub(crate) const fn has_changes_since(self) -> bool {
         self.0 >= 59
     }
 
-    /// A migration can be aborted while it is queued.
+    /// Whether queued migrations can be aborted.
     pub(crate) const fn aborts_queued(self) -> bool {
         self.0 >= 65
     }

@@ -1,10 +1,10 @@
-//! Who logs in, and where Nova may be.
+//! The credential, and Nova's URL.
 
 use super::Compute;
 use super::reading::Reader;
 use crate::keystone::{Credential, Domain, Named};
 
-/// Keystone, with `/v3` at its end.
+/// Keystone's URL, with `/v3` at its end.
 pub(super) fn auth_url(reader: &mut Reader) -> String {
     let url = reader.url("auth-url").unwrap_or_default();
     let (rest, version) = url.rsplit_once('/').unwrap_or((&url, ""));
@@ -13,7 +13,7 @@ pub(super) fn auth_url(reader: &mut Reader) -> String {
         "v2.0" | "v2" | "v1" => {
             reader.problem(
                 "auth-url",
-                format!("`{url}`: only Identity v3 is supported: write {rest}/v3"),
+                format!("`{url}`: only Identity v3 is supported: set {rest}/v3"),
             );
             url
         }
@@ -51,7 +51,7 @@ pub(super) fn credential(reader: &mut Reader) -> Credential {
         (true, None, None) => {
             reader.problem(
                 "application-credential-id",
-                "it is missing: write it, or `application-credential-name` and the user",
+                "missing: set it, or `application-credential-name` and the user",
             );
             Credential::ApplicationId { id: String::new() }
         }
@@ -74,7 +74,7 @@ fn named(reader: &mut Reader, what: &str) -> Named {
         return Named::Id(id);
     }
     let name = reader.text(name_key).unwrap_or_else(|| {
-        reader.problem(name_key, format!("it is missing: write it, or `{id}`"));
+        reader.problem(name_key, format!("missing: set it, or `{id}`"));
         String::new()
     });
     let (domain_id, domain_name) = (format!("{what}-domain-id"), format!("{what}-domain-name"));
@@ -82,7 +82,7 @@ fn named(reader: &mut Reader, what: &str) -> Named {
         (Some(id), _) => Domain::Id(id),
         (None, Some(name)) => Domain::Name(name),
         (None, None) => {
-            let message = format!("it is missing: write it, or `{domain_id}`, or `{id}` instead of the name");
+            let message = format!("missing: set it, or `{domain_id}`, or `{id}` instead of the name");
             reader.problem(&domain_name, message);
             Domain::Name(String::new())
         }
@@ -90,7 +90,7 @@ fn named(reader: &mut Reader, what: &str) -> Named {
     Named::Name { name, domain }
 }
 
-/// Where requests to Nova may go. The catalogue is Keystone's word; what this policy may reach is the operator's.
+/// The URLs that requests to Nova may use. Keystone provides the catalogue; the operator decides what is allowed.
 pub(super) fn compute(reader: &mut Reader) -> Compute {
     if reader.text("compute-endpoint-override").is_some() {
         return Compute::Override(reader.url("compute-endpoint-override").unwrap_or_default());
@@ -98,7 +98,7 @@ pub(super) fn compute(reader: &mut Reader) -> Compute {
     if reader.text("compute-url").is_none() {
         reader.problem(
             "compute-url",
-            "it is missing: write how Nova's URL in the catalogue begins, such as https://nova.example.com:8774, or set `compute-endpoint-override`",
+            "missing: set the prefix of Nova's URL in the catalogue, such as https://nova.example.com:8774, or set `compute-endpoint-override`",
         );
         return Compute::Catalogue {
             begins: String::new(),

@@ -1,4 +1,4 @@
-//! The configuration: the keys of `clouds.yaml` for who and where, and our own for how.
+//! The configuration: the keys of `clouds.yaml` for identity and URLs, and our own for the migrations.
 
 mod identity;
 mod moves;
@@ -47,7 +47,7 @@ const KEYS: [&str; 41] = [
     "rollback",
     "poll-seconds",
     "nova-compute-label",
-    // What belongs elsewhere, for better words than "no such key".
+    // Keys that belong elsewhere, for a better message than "no such key".
     "password",
     "application-credential-secret",
     "token",
@@ -59,7 +59,7 @@ const KEYS: [&str; 41] = [
     "profile",
 ];
 
-/// How the operator configured the policy.
+/// The policy's configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Ends in `/v3`.
@@ -80,23 +80,23 @@ fn on_failure(reader: &mut Reader) -> OnFailure {
         return reader.choice("on-failure", &OnFailure::CHOICES);
     }
     if reader.text("on-failure").is_some() {
-        reader.problem("rollback", "`on-failure` has taken its place: leave it out");
+        reader.problem("rollback", "replaced by `on-failure`: remove it");
     }
     let old = [("enable", OnFailure::Undo), ("stay-disabled", OnFailure::Keep)];
     reader.choice("rollback", &old)
 }
 
-/// Where Nova may be.
+/// Nova's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Compute {
-    /// Where the catalogue says, which must begin like this.
+    /// The URL of the catalogue, which must begin like this.
     Catalogue { begins: String },
-    /// There, whatever the catalogue says.
+    /// This URL, whatever the catalogue says.
     Override(String),
 }
 
 impl Compute {
-    /// What the policy wants to send requests to.
+    /// The URL for the wanted grant.
     pub(crate) fn url(&self) -> &str {
         match self {
             Self::Catalogue { begins } => begins,
@@ -106,7 +106,7 @@ impl Compute {
 }
 
 impl Settings {
-    /// Reads the configuration, or says everything that is wrong with it.
+    /// Reads the configuration, or returns everything that is wrong with it.
     pub(crate) fn read() -> Result<Self, Vec<Problem>> {
         let mut reader = Reader::new(config::unknown_keys(&KEYS));
         reader.misplaced();
@@ -121,7 +121,7 @@ impl Settings {
                     ("public", Interface::Public),
                     ("internal", Interface::Internal),
                     ("admin", Interface::Admin),
-                    // As older files write it.
+                    // The older spelling.
                     ("publicURL", Interface::Public),
                     ("internalURL", Interface::Internal),
                     ("adminURL", Interface::Admin),
@@ -145,7 +145,7 @@ impl Settings {
         reader.finish().map(|()| settings)
     }
 
-    /// It is a nova-compute pod: it must not leave before the servers have.
+    /// Whether it is a nova-compute pod, which must leave after the servers.
     pub(crate) fn is_nova_compute(&self, pod: &Pod) -> bool {
         !self.labels.is_empty()
             && self

@@ -1,26 +1,26 @@
-//! How servers are moved, and what becomes of those that cannot be.
+//! How to migrate servers, and what to do with those that cannot be migrated.
 
 use super::reading::Reader;
 
 /// The operator's choices.
 #[derive(Clone, Debug)]
 pub(crate) struct Moves {
-    /// How many migrations are under way at once.
+    /// The most migrations in progress at once.
     pub(crate) parallel: usize,
     pub(crate) order: Order,
     pub(crate) stopped: Stopped,
     pub(crate) others: Others,
     pub(crate) incoming: Incoming,
-    /// How often a migration is begun for one server.
+    /// The most attempts to migrate one server.
     pub(crate) attempts: usize,
-    /// Before the second attempt, in milliseconds; twice as long before each one after it.
+    /// The pause before the second attempt, in milliseconds; it doubles before each further one.
     pub(crate) retry_after: u64,
-    /// For one migration that runs, in milliseconds.
+    /// The time limit of one migration, in milliseconds.
     pub(crate) deadline: u64,
     pub(crate) on_deadline: OnDeadline,
 }
 
-/// Who goes first.
+/// The order of the migrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     LargestFirst,
@@ -28,28 +28,28 @@ pub(crate) enum Order {
     Name,
 }
 
-/// What becomes of servers that are shut off.
+/// What to do with servers that are shut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
     Leave,
     Cold,
 }
 
-/// What becomes of servers that can neither be migrated live nor cold: suspended, in rescue, in error, resized.
+/// What to do with servers that cannot be migrated: suspended, in rescue, in error, resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Others {
     Fail,
     Ignore,
 }
 
-/// What becomes of live migrations that somebody else began towards this host.
+/// What to do with live migrations to this host that another user began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
     Wait,
     Abort,
 }
 
-/// What becomes of a migration that runs for too long.
+/// What to do with a migration that exceeds its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDeadline {
     Abort,

@@ -1,10 +1,10 @@
-//! Reading single keys, and collecting what is wrong with them. It must not know what a key means.
+//! Reads single keys and collects the problems. It does not know what a key means.
 
 use std::ops::RangeInclusive;
 
 use scupper_sdk::{Problem, config};
 
-/// Reads keys and remembers problems, so that all of them are told at once.
+/// Reads keys and collects problems, to report all of them together.
 pub(super) struct Reader(Vec<Problem>);
 
 impl Reader {
@@ -20,20 +20,20 @@ impl Reader {
         self.0.push(Problem::new(key, message.into()));
     }
 
-    /// What `clouds.yaml` has and this configuration does not.
+    /// Rejects keys that `clouds.yaml` has and this configuration does not.
     pub(super) fn misplaced(&mut self) {
-        let secret = "no secret belongs into the configuration: give it as a secret of this name";
-        let grant = "the certificates that an origin is believed by stand beside its grant";
+        let secret = "secrets do not belong in the configuration: grant it as a secret of this name";
+        let grant = "the CA certificates of an origin belong beside its grant";
         for (key, message) in [
             ("password", secret),
             ("application-credential-secret", secret),
-            ("token", "the token is made by Keystone: grant its capture"),
+            ("token", "Keystone issues the token: grant its capture"),
             ("cacert", grant),
             ("verify", grant),
             ("cert", grant),
             ("key", grant),
-            ("region", "write `region-name`"),
-            ("profile", "write `auth-url` and the other keys themselves"),
+            ("region", "use `region-name`"),
+            ("profile", "set `auth-url` and the other keys directly"),
         ] {
             if config::get(key).is_some() {
                 self.problem(key, message);
@@ -47,13 +47,10 @@ impl Reader {
             .filter(|text| !text.is_empty())
     }
 
-    /// A URL that must be there, without a slash at its end.
+    /// A required URL, without a trailing slash.
     pub(super) fn url(&mut self, key: &str) -> Option<String> {
         let Some(url) = self.text(key) else {
-            self.problem(
-                key,
-                "it is missing: write a URL such as https://cloud.example.com:5000",
-            );
+            self.problem(key, "missing: set a URL such as https://cloud.example.com:5000");
             return None;
         };
         let rest = url
@@ -63,16 +60,16 @@ impl Reader {
         if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
             self.problem(
                 key,
-                format!("`{url}`: write a URL such as https://cloud.example.com:5000"),
+                format!("`{url}`: must be a URL such as https://cloud.example.com:5000"),
             );
             return None;
         }
         Some(url.trim_end_matches('/').to_owned())
     }
 
-    /// One of these words; the first when none is given.
+    /// One of these values; the first is the default.
     pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> T {
-        #[expect(clippy::indexing_slicing, reason = "there is no choice without choices")]
+        #[expect(clippy::indexing_slicing, reason = "callers pass at least one choice")]
         let default = choices[0].1;
         let Some(text) = self.text(key) else {
             return default;
@@ -81,7 +78,7 @@ impl Reader {
             return *value;
         }
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        self.problem(key, format!("`{text}`: write one of {}", words.join(", ")));
+        self.problem(key, format!("`{text}`: must be one of {}", words.join(", ")));
         default
     }
 
@@ -90,7 +87,7 @@ impl Reader {
             Ok(number) if range.contains(&number) => number,
             Ok(number) => {
                 let (from, to) = range.into_inner();
-                self.problem(key, format!("`{number}`: write a number from {from} to {to}"));
+                self.problem(key, format!("`{number}`: must be a number from {from} to {to}"));
                 default
             }
             Err(problem) => {
@@ -112,7 +109,7 @@ impl Reader {
             })
             .collect();
         pairs.unwrap_or_else(|| {
-            self.problem(key, format!("`{text}`: write pairs such as {example}"));
+            self.problem(key, format!("`{text}`: must be pairs such as {example}"));
             Vec::new()
         })
     }

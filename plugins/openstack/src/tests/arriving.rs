@@ -15,7 +15,7 @@ fn a_server_built_before_the_host_is_disabled_is_awaited_and_migrated() {
     for _ in 0..3 {
         assert_eq!(
             waits(&pending(&host)),
-            ["server vm-late (late): is being started, and Nova does not say yet on which host"]
+            ["server vm-late (late): starting, and Nova has not named its host yet"]
         );
         cloud.pass(&host, 1);
     }
@@ -36,7 +36,7 @@ fn a_server_on_this_host_is_awaited_until_it_is_built() {
     assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
     assert_eq!(
         waits(&pending(&host)),
-        ["server vm-late (late): waits for the end of Nova's task building"]
+        ["server vm-late (late): waiting for Nova's task building to end"]
     );
     cloud.set("late", "OS-EXT-STS:vm_state", json!("active"));
     pending(&host);
@@ -50,7 +50,7 @@ fn a_server_requested_later_or_long_ago_is_not_awaited() {
         let cloud = Cloud::new(&host);
         cloud.building("other", created);
         let words = pending(&host).progress;
-        assert!(words.contains("looking once more"), "{created}: {words}");
+        assert!(words.contains("checking once more"), "{created}: {words}");
     }
 }
 
@@ -65,7 +65,7 @@ fn a_server_that_never_gets_a_host_is_awaited_for_five_minutes() {
         cloud.pass(&host, seconds);
     }
     cloud.pass(&host, 2);
-    assert!(pending(&host).progress.contains("looking once more"));
+    assert!(pending(&host).progress.contains("checking once more"));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_server_that_is_being_unshelved_is_awaited() {
     cloud.set("late", "status", json!("SHELVED_OFFLOADED"));
     cloud.set("late", "updated", json!("2027-01-15T08:00:30Z"));
     cloud.set("late", "OS-EXT-STS:vm_state", json!("shelved_offloaded"));
-    assert!(pending(&host).progress.contains("looking once more"));
+    assert!(pending(&host).progress.contains("checking once more"));
     cloud.set("late", "OS-EXT-STS:task_state", json!("unshelving"));
     let host = Host::new();
     let again = Cloud::new(&host);
@@ -98,10 +98,10 @@ fn a_migration_without_a_recorded_destination_is_awaited() {
         cloud.with(|state| state.migrations[0]["dest_compute"] = Value::Null);
         assert_eq!(
             waits(&pending(&host)),
-            ["server late: is migrated away from compute-b, and Nova does not say yet to which host"]
+            ["server late: migrating from compute-b, and Nova has not named the destination yet"]
         );
         // To another one.
         cloud.with(|state| state.migrations[0]["dest_compute"] = json!("compute-c"));
-        assert!(pending(&host).progress.contains("looking once more"), "{status}");
+        assert!(pending(&host).progress.contains("checking once more"), "{status}");
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration, right and wrong.
+//! Valid and invalid configurations.
 
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase, Policy};
@@ -47,7 +47,7 @@ fn the_problem_with_a_wrong_value_says_what_is_valid() {
         (
             "auth-url",
             "http://keystone:5000/v2.0",
-            "only Identity v3 is supported: write http://keystone:5000/v3",
+            "only Identity v3 is supported: set http://keystone:5000/v3",
         ),
         ("on-failure", "enable", "follow, undo, keep"),
         ("rollback", "undo", "enable, stay-disabled"),

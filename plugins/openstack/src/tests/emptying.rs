@@ -1,4 +1,4 @@
-//! The way from a full host to an empty one.
+//! Emptying a host.
 
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
@@ -16,7 +16,7 @@ fn actions(cloud: &Cloud) -> usize {
     })
 }
 
-/// Steps until it is through; what moves completes between steps.
+/// Steps until the hook is done; migrations complete between steps.
 fn drained(host: &Host, cloud: &Cloud) -> usize {
     for steps in 1..50 {
         match step(host, Phase::BeforeDrain) {
@@ -43,16 +43,16 @@ fn the_service_is_disabled_and_then_five_servers_migrate_two_at_a_time() {
     assert_eq!(cloud.service(HOST)["disabled_reason"], json!(MARK));
     assert_eq!(
         first.progress,
-        "0 of 5 servers have left compute-a, 2 moving, 1280 MiB of memory left"
+        "0 of 5 servers have left compute-a, 2 moving, 1280 MiB of memory to go"
     );
     let disabled = cloud.with(|state| state.asked.iter().position(|asked| asked.starts_with("PUT")));
     let moved = cloud.with(|state| state.asked.iter().position(|asked| asked.ends_with("/action")));
     assert!(disabled < moved);
-    // While two are under way no third is begun.
+    // While two migrations run, no third one begins.
     let second = pending(&host);
     assert_eq!(actions(&cloud), 2);
     assert_eq!(waits(&second).len(), 3);
-    assert_eq!(waits(&second)[2], "3 more servers: wait for their turn");
+    assert_eq!(waits(&second)[2], "3 more servers: queued");
     assert_eq!(second.progress, first.progress);
     drained(&host, &cloud);
     assert_eq!(actions(&cloud), 5);
@@ -106,8 +106,8 @@ fn an_empty_list_is_confirmed_by_a_second_one() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     let first = pending(&host);
-    assert!(first.progress.contains("looking once more"), "{first:?}");
-    // A server that came in between is moved like any other.
+    assert!(first.progress.contains("checking once more"), "{first:?}");
+    // A server that arrived in between is migrated like any other.
     cloud.server("late", "active");
     assert_eq!(pending(&host).waiting_for.len(), 1);
     drained(&host, &cloud);
@@ -121,7 +121,7 @@ fn an_incoming_live_migration_keeps_an_empty_host_from_being_drained() {
     cloud.migration(7, "late", "compute-b", HOST, "running", "live-migration");
     let waiting = pending(&host);
     assert_eq!(waits(&waiting).len(), 1);
-    assert!(waits(&waiting)[0].contains("comes here"), "{waiting:?}");
+    assert!(waits(&waiting)[0].contains("incoming: "), "{waiting:?}");
     assert_eq!(cloud.count("DELETE /servers"), 0);
     host.config("incoming", "abort");
     pending(&host);
@@ -166,7 +166,7 @@ fn a_restart_does_not_begin_a_second_migration_of_the_same_server() {
         pending(&host);
     }
     assert_eq!(actions(&again), 0);
-    // It was disabled by this drain already.
+    // This drain had already disabled the service.
     assert_eq!(again.count("PUT"), 0);
     again.end_all("completed");
     drained(&host, &again);
@@ -298,9 +298,9 @@ fn a_server_on_its_last_steps_keeps_its_name() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
-    assert_eq!(waits(&pending(&host)), ["server vm-s1 (s1): is asked to move"]);
+    assert_eq!(waits(&pending(&host)), ["server vm-s1 (s1): migration requested"]);
     pending(&host);
-    // Elsewhere already, and its migration not yet over.
+    // The server is on the destination, and its migration has not ended.
     cloud.set("s1", "host", json!("compute-b"));
     for _ in 0..2 {
         let last = waits(&pending(&host));
@@ -309,7 +309,7 @@ fn a_server_on_its_last_steps_keeps_its_name() {
             "{last:?}"
         );
     }
-    // Asked in one step and away in the next.
+    // Requested in one step and gone in the next.
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s2", "active");
@@ -343,7 +343,7 @@ fn remaining_memory_and_rate_are_shown_per_server_and_in_total() {
     };
     assert_eq!(
         pending(&host).progress,
-        "0 of 2 servers have left compute-a, 1 moving, 20.2 GiB of memory left"
+        "0 of 2 servers have left compute-a, 1 moving, 20.2 GiB of memory to go"
     );
     moved(480, 10);
     pending(&host);
@@ -351,12 +351,12 @@ fn remaining_memory_and_rate_are_shown_per_server_and_in_total() {
     let shown = pending(&host);
     assert_eq!(
         shown.progress,
-        "0 of 2 servers have left compute-a, 1 moving, 17.8 GiB of memory left at 500 MiB/s"
+        "0 of 2 servers have left compute-a, 1 moving, 17.8 GiB of memory to go at 500 MiB/s"
     );
     assert_eq!(
         waits(&shown)[0],
-        "server vm-s1 (s1): live migration to compute-b running: 2480 MiB moved of 20480 MiB, 18000 MiB left, 500 MiB/s"
+        "server vm-s1 (s1): live migration to compute-b running: 2480 of 20480 MiB transferred, 18000 MiB to go, 500 MiB/s"
     );
-    // The same record again is no standstill.
+    // An unchanged record does not mean a rate of 0.
     assert!(pending(&host).progress.ends_with("500 MiB/s"));
 }

@@ -1,4 +1,4 @@
-//! What does not work, and how it is told.
+//! Failures and how they are reported.
 
 use std::time::Duration;
 
@@ -61,14 +61,14 @@ fn a_failed_migration_is_retried_after_a_pause_up_to_a_limit() {
     cloud.server("s1", "active");
     pending(&host);
     cloud.end_all("error");
-    assert!(waits(&pending(&host))[0].contains("tried again in 5 s"));
+    assert!(waits(&pending(&host))[0].contains("retry in 5 s"));
     assert_eq!(cloud.count("POST /servers/s1/action"), 1);
     cloud.pass(&host, 6);
     pending(&host);
     assert_eq!(cloud.count("POST /servers/s1/action"), 2);
     cloud.end_all("error");
     failed(&host, Phase::BeforeDrain);
-    // However often it is asked again.
+    // Further steps change nothing.
     failed(&host, Phase::BeforeDrain);
     assert_eq!(cloud.count("POST /servers/s1/action"), 2);
 }
@@ -106,7 +106,7 @@ fn one_stuck_server_does_not_stop_the_others() {
     pending(&host);
     cloud.end_all("failed");
     let in_progress = pending(&host);
-    assert!(in_progress.progress.contains("1 cannot"), "{in_progress:?}");
+    assert!(in_progress.progress.contains("1 stuck"), "{in_progress:?}");
     assert_eq!(cloud.count("POST /servers/s2/action"), 1);
     cloud.end_all("completed");
     let message = failed(&host, Phase::BeforeDrain);
@@ -121,11 +121,11 @@ fn a_completed_migration_with_an_unchanged_host_needs_an_operator() {
     pending(&host);
     cloud.end_all("completed");
     cloud.set("s1", "host", json!(HOST));
-    // The record may follow a moment later.
+    // Nova may update the record a moment later.
     pending(&host);
     cloud.pass(&host, 11);
     let message = failed(&host, Phase::BeforeDrain);
-    assert!(message.contains("an operator must look"), "{message}");
+    assert!(message.contains("check it by hand"), "{message}");
 }
 
 #[test]

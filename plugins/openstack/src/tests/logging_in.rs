@@ -1,4 +1,4 @@
-//! Tokens: where they come from, how long they last, and that nobody sees them.
+//! Tokens: login, lifetime, secrecy.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ fn a_wrong_password_is_tried_once() {
     });
     let message = failed(&host, Phase::BeforeDrain);
     assert!(
-        message.contains("refuses the credential") && message.contains("requires authentication"),
+        message.contains("rejects the credential") && message.contains("requires authentication"),
         "{message}"
     );
     assert_eq!(cloud.with(|state| state.asked.len()), 1);

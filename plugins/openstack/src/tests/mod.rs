@@ -1,5 +1,5 @@
-//! What the policy promises, tried against a cloud in memory: no wasm, no cluster. The same against a real Nova is in
-//! `host/tests/real_openstack`.
+//! Tests the policy against a cloud in memory: no wasm, no cluster. `host/tests/real_openstack` does the same against a
+//! real Nova.
 
 mod arriving;
 mod configuration;
@@ -24,7 +24,7 @@ fn step(host: &Host, phase: Phase) -> Outcome {
     host.step::<OpenStack>(phase, Subject::Node)
 }
 
-/// One step of emptying, which must not be through.
+/// One step of emptying, which must be pending.
 fn pending(host: &Host) -> Pending {
     match step(host, Phase::BeforeDrain) {
         Outcome::Pending(pending) => pending,
@@ -40,7 +40,7 @@ fn failed(host: &Host, phase: Phase) -> String {
     }
 }
 
-/// What is waited for, in lines.
+/// What the hook waits for, in lines.
 fn waits(pending: &Pending) -> Vec<String> {
     let waiting = pending.waiting_for.iter();
     waiting

@@ -1,4 +1,4 @@
-//! Kubernetes Events of the node: each change once, however often is looked.
+//! Kubernetes Events of the node: one for each change, after any number of steps.
 
 use scupper_sdk::http::{Error, Method, Request};
 use scupper_sdk::testing::Host;
@@ -8,8 +8,8 @@ use serde_json::json;
 use super::nova::{Cloud, HOST};
 use super::{failed, pending, step};
 
-const DISABLED: &str = "Normal ComputeServiceDisabled of node-1: nova-compute on compute-a is disabled for maintenance: no server comes \
-                        here any more";
+const DISABLED: &str = "Normal ComputeServiceDisabled of node-1: nova-compute on compute-a is disabled for maintenance: Nova \
+                        schedules no more servers here";
 const ENABLED: &str =
     "Normal ComputeServiceEnabled of node-1: nova-compute on compute-a is enabled again: maintenance";
 
@@ -46,7 +46,7 @@ fn disabling_is_reported_even_if_the_response_was_lost() {
     });
     pending(&host);
     assert_eq!(host.events(), [] as [String; 0]);
-    // It has come through all the same.
+    // The request took effect nevertheless.
     cloud.with(|state| {
         state.services[0]["status"] = json!("disabled");
         state.services[0]["disabled_reason"] = json!("scupper: node=node-1 drain=uid-of-maintenance");
@@ -85,10 +85,10 @@ fn a_service_disabled_before_is_reported_and_never_enabled() {
     assert_eq!(
         host.events(),
         [
-            "Normal ComputeServiceFoundDisabled of node-1: nova-compute on compute-a is disabled already: kernel update; \
-             the drain leaves it so, and so does the uncordon",
+            "Normal ComputeServiceFoundDisabled of node-1: nova-compute on compute-a was already disabled: kernel update; \
+             drain and uncordon keep it disabled",
             "Warning ComputeServiceStaysDisabled of node-1: nova-compute on compute-a stays disabled: kernel update; \
-             Scupper did not disable it: `openstack compute service set --enable compute-a nova-compute` enables it",
+             Scupper did not disable it; to enable it: `openstack compute service set --enable compute-a nova-compute`",
         ]
     );
 }
@@ -149,7 +149,7 @@ fn a_cancelled_migration_is_reported_unless_it_is_another_users() {
         host.events(),
         [
             DISABLED,
-            "Warning ServerMigrationFailed of node-1: server vm-s1 (s1): it was cancelled, and not by this drain"
+            "Warning ServerMigrationFailed of node-1: server vm-s1 (s1): cancelled, but not by this drain"
         ]
     );
 }
@@ -159,12 +159,14 @@ fn an_overdue_migration_is_reported_once_for_every_on_deadline() {
     for (choice, told) in [
         (
             "abort",
-            Some("Aborted of node-1: server vm-s1 (s1): migration 1 runs for longer than 5 s and is aborted"),
+            Some(
+                "Aborted of node-1: server vm-s1 (s1): migration 1 has been running for longer than 5 s and is aborted",
+            ),
         ),
         (
             "force-complete",
             Some(
-                "Forced of node-1: server vm-s1 (s1): migration 1 runs for longer than 5 s and is completed by force",
+                "Forced of node-1: server vm-s1 (s1): migration 1 has been running for longer than 5 s and is forced to complete",
             ),
         ),
         ("wait", None),
@@ -174,7 +176,7 @@ fn an_overdue_migration_is_reported_once_for_every_on_deadline() {
         host.config("server-deadline-seconds", "5");
         host.config("on-deadline", choice);
         cloud.server("s1", "active");
-        // Nova takes the request, and the migration goes on all the same.
+        // Nova accepts the request, but the migration continues.
         cloud.with(|state| {
             state.instead = Box::new(|request| {
                 (request.method == Method::Delete).then(|| Ok(scupper_sdk::http::Response::new(202, "")))
@@ -240,8 +242,8 @@ fn a_cancel_reports_each_abort_once() {
         host.events(),
         [
             DISABLED,
-            "Warning ServerMigrationAborted of node-1: server vm-s1 (s1): migration 1 is aborted, as the drain has \
-             ended",
+            "Warning ServerMigrationAborted of node-1: server vm-s1 (s1): migration 1 is aborted because the drain \
+             has ended",
             ENABLED,
         ]
     );

@@ -1,4 +1,4 @@
-//! A cloud in memory that answers as Keystone and Nova were seen to answer, traps included.
+//! A cloud in memory that responds as real Keystone and Nova do, with their pitfalls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ const AHEAD: u64 = 40;
 
 type Instead = Box<dyn FnMut(&Request) -> Option<Result<Response, Error>>>;
 
-/// What the cloud is like, and what was asked of it.
+/// The state of the cloud, and the requests it received.
 pub(super) struct State {
     pub(super) services: Vec<Value>,
     pub(super) servers: Vec<Value>,
@@ -24,20 +24,20 @@ pub(super) struct State {
     /// Events of each server's newest action.
     pub(super) events: Value,
     pub(super) newest: &'static str,
-    /// Migrations under way as a server's own list has them.
+    /// Migrations in progress, as in a server's own list.
     pub(super) memory: Value,
     pub(super) asked: Vec<String>,
     pub(super) bodies: Vec<Value>,
-    /// What is answered instead, for as long as it answers something.
+    /// Overrides the response while it returns one.
     pub(super) instead: Instead,
-    /// Servers on a page.
+    /// Servers per page.
     pub(super) page: usize,
     pub(super) seconds: u64,
     pub(super) token: bool,
     pub(super) logins: usize,
 }
 
-/// The cloud, shared with the stand-in of the host.
+/// The cloud, shared with the test host.
 #[derive(Clone)]
 pub(super) struct Cloud(pub(super) Rc<RefCell<State>>);
 
@@ -85,7 +85,7 @@ impl Cloud {
         self.with(|state| state.servers.push(server));
     }
 
-    /// A server that Nova has taken a request for, and no host has taken it.
+    /// A requested server that no host has accepted yet.
     pub(super) fn building(&self, id: &str, created: &str) {
         let server = json!({
             "id": id, "name": format!("vm-{id}"), "status": "BUILD", "host": null, "created": created,
@@ -95,7 +95,7 @@ impl Cloud {
         self.with(|state| state.servers.push(server));
     }
 
-    /// Everything under way ends like this.
+    /// Ends all migrations in progress with this status.
     pub(super) fn end_all(&self, status: &str) {
         let now = self.now();
         self.with(|state| {
@@ -155,7 +155,7 @@ impl Cloud {
         })
     }
 
-    /// How often this was asked, by the beginning of `METHOD path`.
+    /// The number of requests whose `METHOD path` begins like this.
     pub(super) fn count(&self, begins: &str) -> usize {
         self.with(|state| {
             let asked = state.asked.iter();
@@ -272,7 +272,7 @@ impl Cloud {
         })
     }
 
-    /// A host that it does not know, and one whose servers are other tenants', have an empty list.
+    /// The list of an unknown host is empty, and so is that of a host with only other tenants' servers.
     fn page(&self, query: &str) -> (u16, Value) {
         let value = |key: &str| {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -323,7 +323,7 @@ impl Cloud {
         found.map_or_else(|| (404, json!({})), |server| (200, json!({"server": server})))
     }
 
-    /// A live migration begins when the server is active and nothing is done to it.
+    /// A live migration begins if the server is active and has no task.
     fn action(&self, id: &str, body: &Value) -> (u16, Value) {
         let (status, server) = self.one(id);
         if status == 404 {

@@ -1,4 +1,4 @@
-//! The plan: nova-compute leaves last, all else as it was.
+//! The plan: nova-compute leaves last, the rest is unchanged.
 
 use scupper_sdk::testing::{Host, pod};
 

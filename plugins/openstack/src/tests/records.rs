@@ -1,4 +1,4 @@
-//! Old records of migrations: Nova keeps those of servers that are gone.
+//! Old migration records: Nova keeps those of deleted servers.
 
 use scupper_sdk::http::Response;
 use scupper_sdk::testing::Host;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::nova::{Cloud, HOST};
 use super::{failed, step};
 
-/// Finished moves away from the host, one each of so many servers, and a second one of the first ten.
+/// One finished migration away from the host for each server, and a second one for the first ten.
 fn records(cloud: &Cloud, servers: u64) {
     for record in 0..servers + 10 {
         let server = format!("gone-{:03}", record % servers);
@@ -22,7 +22,7 @@ fn records(cloud: &Cloud, servers: u64) {
     }
 }
 
-/// The words of all steps until it is through.
+/// The progress of all steps until the hook ends.
 fn steps(host: &Host) -> (Vec<String>, Option<String>) {
     let mut told = Vec::new();
     for _ in 0..30 {
@@ -46,10 +46,10 @@ fn each_recorded_server_is_checked_once() {
         let path = format!("GET /servers/gone-{server:03}");
         assert_eq!(cloud.count(&path), 1, "{path}");
     }
-    let checked: Vec<&String> = told.iter().filter(|told| told.contains("has checked")).collect();
+    let checked: Vec<&String> = told.iter().filter(|told| told.contains("; checked ")).collect();
     assert_eq!(checked.len(), 4, "{told:#?}");
     assert!(
-        checked[0].starts_with("no servers on compute-a; has checked ")
+        checked[0].starts_with("no servers on compute-a; checked ")
             && checked[0].ends_with(" of 210 migration records"),
         "{told:#?}"
     );
@@ -67,7 +67,7 @@ fn a_lost_state_costs_only_requests() {
     assert_eq!(steps(&again).1, None);
 }
 
-/// Servers of the records are there, elsewhere, and none is confirmed.
+/// The servers of the records exist on another host, and no resize is confirmed.
 fn unconfirmed(cloud: &Cloud, servers: u64) {
     records(cloud, servers);
     for server in 0..servers {
@@ -156,7 +156,7 @@ fn more_busy_servers_than_the_state_holds_are_all_checked() {
     for _ in 0..2 {
         assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
     }
-    // Those that it has seen are confirmed, and one that it has not seen is not.
+    // The checked resizes are confirmed, and an unchecked one is not.
     all("OS-EXT-STS:task_state", json!(null));
     all("OS-EXT-STS:vm_state", json!("active"));
     cloud.set("gone-009", "OS-EXT-STS:vm_state", json!("resized"));

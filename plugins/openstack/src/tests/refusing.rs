@@ -1,4 +1,4 @@
-//! What is refused before anything is changed.
+//! Drains that are refused before any change.
 
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
@@ -79,7 +79,7 @@ fn a_dead_host_with_servers_is_refused_and_an_empty_one_is_drained() {
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.services[0]["state"] = json!("down"));
     cloud.server("s1", "active");
-    assert!(pending(&host).progress.contains("evacuation"));
+    assert!(pending(&host).progress.contains("evacuate"));
     unchanged(&cloud);
     cloud.with(|state| state.servers.clear());
     pending(&host);
@@ -114,9 +114,9 @@ fn an_unconfirmed_resize_keeps_its_disk_on_the_host() {
     cloud.set("s1", "host", json!("compute-b"));
     let message = failed(&host, Phase::BeforeDrain);
     assert!(message.contains("not confirmed"), "{message}");
-    // The record of one that is gone, or was confirmed by hand, means nothing.
+    // The record of a deleted server, or of a resize confirmed by hand, does not matter.
     cloud.set("s1", "OS-EXT-STS:vm_state", json!("active"));
-    assert!(pending(&host).progress.contains("looking once more"));
+    assert!(pending(&host).progress.contains("checking once more"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The mark of ownership, cancelling and enabling.
+//! The mark, cancelling, and enabling.
 
 use scupper_sdk::http::Response;
 use scupper_sdk::testing::Host;
@@ -59,7 +59,7 @@ fn drain_and_uncordon_each_report_once_that_the_service_stays_disabled() {
         step(&host, Phase::BeforeDrain);
         host.drain_named("maintenance-complete");
         step(&host, Phase::AfterUncordon);
-        let found = format!("is disabled already: {words}");
+        let found = format!("was already disabled: {words}");
         let stays = format!("stays disabled: {words}");
         let events = host.events();
         for words in [&found, &stays] {
@@ -241,7 +241,7 @@ fn cancelling_a_second_drain_keeps_the_service_disabled() {
     cloud.server("s1", "active");
     pending(&host);
     assert_eq!(cloud.service(HOST)["disabled_reason"], json!(first));
-    // What this drain began is taken back all the same.
+    // The migrations of this drain are still aborted.
     assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
     assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
@@ -271,7 +271,7 @@ fn a_service_enabled_since_is_disabled_again_and_enabled_by_a_cancel() {
     assert_eq!(cloud.service(HOST)["status"], "enabled");
 }
 
-/// Nova has taken the request; its conductor has not recorded the migration.
+/// Nova has accepted the request; its conductor has not recorded the migration.
 fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
     let cloud = Cloud::new(host);
     disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
@@ -295,7 +295,7 @@ fn a_requested_migration_is_in_progress_before_nova_records_it() {
     let cloud = asked_without_a_record(&host, "u1");
     for _ in 0..3 {
         let Outcome::Pending(pending) = step(&host, Phase::OnCancel) else {
-            panic!("it is under way");
+            panic!("the migration is in progress");
         };
         assert_eq!(pending.progress, "1 migration from compute-a is being aborted");
         assert!(waits(&pending)[0].contains("no migration yet"), "{pending:?}");

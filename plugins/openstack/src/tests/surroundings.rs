@@ -1,4 +1,4 @@
-//! What is looked at before the first drain, and what it finds.
+//! The checks before the first drain, and their findings.
 
 use scupper_sdk::http::Response;
 use scupper_sdk::testing::Host;
@@ -29,7 +29,7 @@ fn a_healthy_check_lists_each_item_and_changes_nothing() {
     assert_eq!(findings[5].message, "2 servers on compute-a, 1 to leave");
     let findings = host.check_without_node::<OpenStack>();
     assert_eq!(subjects(&findings), ["credential", "Nova", "rights", "hosts"]);
-    // Logins are POSTs, and what is asked of a server that there is none of.
+    // POST is used for logins and for requests to the server that does not exist.
     let changes = cloud.with(|state| {
         let mut asked = state.asked.clone();
         asked.retain(|asked| !asked.starts_with("GET") && !asked.contains("/auth/tokens"));
@@ -54,7 +54,7 @@ fn each_obstacle_comes_with_a_fix() {
             |_, cloud| answers(cloud, "/auth/tokens", 401),
             Severity::Error,
             "credential",
-            "refuses the credential",
+            "rejects the credential",
             "secret",
         ),
         (
@@ -104,7 +104,7 @@ fn each_obstacle_comes_with_a_fix() {
             Severity::Error,
             "host",
             "is down",
-            "evacuation",
+            "evacuate",
         ),
         (
             disabled,
@@ -146,7 +146,7 @@ fn each_obstacle_comes_with_a_fix() {
     }
 }
 
-/// After a `kubectl uncordon`, which tells Nova nothing.
+/// After a `kubectl uncordon`, which does not reach Nova.
 #[test]
 fn a_host_still_disabled_after_an_uncordon_comes_with_the_command() {
     let host = Host::new();
