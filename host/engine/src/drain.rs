@@ -14,6 +14,7 @@ mod allowance;
 mod answers;
 mod backoff;
 mod cordon;
+mod cordon_state;
 mod counts;
 mod ending;
 mod events;
@@ -71,12 +72,8 @@ pub struct Drain {
     outbox: outbox::Outbox,
     memory: memory::Memory,
     writer: writes::Writer,
-    /// The node was found cordoned, or we cordoned it.
-    cordon_found: bool,
-    /// The answer to our cordon was lost: it may stand, and if so on the state of this version.
-    cordon_unsure: Option<String>,
-    /// An uncordon has dealt with the cordon; whether it is still there.
-    cordon_lifted: Option<bool>,
+    cordon: cordon_state::CordonState,
+    uncordon: uncordon::Progress,
     chain: Option<planning::Chain>,
     newcomers: newcomers::Newcomers,
     roster: roster::Roster,
@@ -209,9 +206,8 @@ impl Drain {
             outbox: outbox::Outbox::default(),
             memory: memory::Memory::default(),
             writer: writes::Writer::default(),
-            cordon_found: false,
-            cordon_unsure: None,
-            cordon_lifted: None,
+            cordon: cordon_state::CordonState::default(),
+            uncordon: uncordon::Progress::default(),
             chain: None,
             newcomers: newcomers::Newcomers::default(),
             roster: roster::Roster::default(),

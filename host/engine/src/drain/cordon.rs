@@ -5,6 +5,7 @@
 use alloc::boxed::Box;
 
 use super::Drain;
+use super::cordon_state::Cordon;
 use super::outbox::Job;
 use super::writes::Write;
 use crate::{Checkpoint, HookPhase, Notice, Phase, Subject, Task};
@@ -28,11 +29,11 @@ impl Drain {
             self.make_cordon();
             return;
         }
-        if !self.cordon_found {
+        if !self.cordon.is_decided() {
             self.find_cordon();
         }
         if self.memory.is_all_saved() {
-            let ours = self.memory.own_cordon;
+            let ours = self.cordon.is_ours();
             self.outbox.tell(Notice::Cordoned { ours });
             self.enter(Phase::Holding);
         }
@@ -41,14 +42,13 @@ impl Drain {
     fn make_cordon(&mut self) {
         // Where our mark is, we made it, before its answer came or although none did, and somebody has lifted it.
         // An answer that comes later is no news then.
-        self.cordon_found = self.mark().is_some_and(|mark| mark.own_cordon);
-        if self.cordon_found {
-            self.cordon_unsure = None;
+        if self.mark().is_some_and(|mark| mark.own_cordon) {
             self.memory.on_node = true;
             self.enter(Phase::Holding);
             self.uncordoned_by_others();
             return;
         }
+        self.cordon.forget();
         if !self.are_done(HookPhase::BeforeCordon, &Subject::Node) {
             // It looked as if there were nothing to cordon, and now there is.
             self.enter(Phase::Preparing);
@@ -65,7 +65,7 @@ impl Drain {
             version: version.clone(),
         };
         let checkpoint = Box::new(checkpoint);
-        self.memory.own_cordon = false;
+        self.cordon.ask();
         self.outbox.push(
             task,
             Job::Write(Write::Cordon {
@@ -85,13 +85,14 @@ impl Drain {
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
     /// somebody else.
     fn find_cordon(&mut self) {
-        self.cordon_found = true;
-        self.cordon_unsure = None;
         let mark = self.world.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
-        self.memory.own_cordon = ours;
-        self.memory.inherited = ours && !of_this_drain;
+        self.cordon.find(match (ours, of_this_drain) {
+            (true, true) => Cordon::Ours,
+            (true, false) => Cordon::Inherited,
+            (false, _) => Cordon::Foreign,
+        });
         if ours && of_this_drain {
             self.memory.on_node = true;
         } else {
@@ -103,10 +104,8 @@ impl Drain {
     pub(super) fn cordon_written(&mut self, news: bool) {
         let cordoning = self.phase == Phase::Cordoning;
         if news {
-            self.memory.own_cordon = true;
-            self.cordon_found = true;
-            self.cordon_unsure = None;
-        } else if !cordoning && !self.cordon_found {
+            self.cordon.make();
+        } else if !cordoning && !self.cordon.is_decided() {
             self.recognize_cordon();
         }
         // Whether it still stands or somebody was quick to lift it: it is not made again.
@@ -125,28 +124,31 @@ impl Drain {
     pub(super) fn settle_cordon(&mut self) {
         let was_made = self.mark().is_some_and(|mark| mark.own_cordon);
         if was_made && !self.world.is_cordoned() {
-            self.cordon_found = true;
+            if !self.cordon.is_decided() {
+                self.cordon.lift();
+            }
             self.memory.on_node = true;
         }
         let version = self.world.node().map(|node| &node.resource_version);
-        if self.cordon_unsure.is_some() && version != self.cordon_unsure.as_ref() {
-            self.cordon_unsure = None;
+        if self.cordon.is_outdated_by(version) {
             self.recognize_cordon();
         }
     }
 
     /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
     pub(super) fn recognize_cordon(&mut self) {
-        if let Some(own_cordon) = self.mark().map(|mark| mark.own_cordon) {
-            self.memory.own_cordon = own_cordon && self.world.is_cordoned();
-            self.memory.on_node = true;
+        let mark = self.mark().map(|mark| mark.own_cordon);
+        self.memory.on_node |= mark.is_some();
+        if mark == Some(true) && self.world.is_cordoned() {
+            self.cordon.find(Cordon::Ours);
+        } else if !self.cordon.is_decided() {
+            self.cordon.find(Cordon::Unknown);
         }
     }
 
     /// Somebody lifted the cordon: it is not ours any more, whoever cordons next.
     pub(super) fn uncordoned_by_others(&mut self) {
-        self.memory.own_cordon = false;
-        self.memory.inherited = false;
+        self.cordon.lift();
         self.memory.change();
         self.outbox.tell(Notice::UncordonedByOthers);
     }

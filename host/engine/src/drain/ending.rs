@@ -142,7 +142,7 @@ impl Drain {
         if self.outbox.writes() || !self.knows_node() || !self.knows_cordon(closing) {
             return;
         }
-        let is_cordon_ours = self.memory.own_cordon && self.world.is_cordoned();
+        let is_cordon_ours = self.cordon.is_ours() && self.world.is_cordoned();
         if is_cordon_ours && self.lifts_cordon() {
             self.push_uncordon(None);
         } else if is_cordon_ours && self.memory.on_node {
@@ -166,7 +166,7 @@ impl Drain {
 
     /// A cordon whose answer was lost may stand all the same: the watch tells soon.
     fn knows_cordon(&self, closing: Time) -> bool {
-        self.cordon_unsure.is_none() || self.now >= closing + NEWS_BOUND
+        !self.cordon.is_unsure() || self.now >= closing + NEWS_BOUND
     }
 
     /// The outcome asks for our own cordon to be lifted. One that an earlier drain left stays.
@@ -174,7 +174,7 @@ impl Drain {
         let node = self.world.node().and_then(|node| node.checkpoint.as_ref());
         let is_marked = node.is_some_and(|mark| mark.own_cordon);
         let puts_back = self.phase == Phase::RollingBack || self.was_put_back();
-        self.asks_for_the_cordon() && is_marked && !self.memory.inherited && puts_back
+        self.asks_for_the_cordon() && is_marked && !self.cordon.is_inherited() && puts_back
     }
 
     /// A drain that ends like this takes its cordon back.
@@ -200,7 +200,7 @@ impl Drain {
     /// A checkpoint is on the node that nobody needs any more.
     fn has_mark(&self) -> bool {
         let left = || self.world.node().is_some_and(|node| node.checkpoint.is_some());
-        self.memory.on_node || (self.phase == Phase::Uncordoning && self.cordon_lifted.is_some() && left())
+        self.memory.on_node || (self.phase == Phase::Uncordoning && self.uncordon.is_lifted() && left())
     }
 
     fn is_cordoning(&self) -> bool {
@@ -271,7 +271,7 @@ impl Drain {
         let writes = self.closing.map(|closing| self.writes_end(closing));
         let news = self
             .closing
-            .filter(|_| self.cordon_unsure.is_some())
+            .filter(|_| self.cordon.is_unsure())
             .map(|closing| closing + NEWS_BOUND);
         let node = self.awaits_node().then(|| self.stopped + NEWS_BOUND);
         [deadline, hooks, writes, news, node].into_iter().flatten()

@@ -85,8 +85,11 @@ impl Drain {
         let draining = (Phase::Holding..=Phase::Verifying).contains(&self.phase);
         if draining && self.outcome.is_none() {
             self.uncordoned_by_others();
-        } else if core::mem::take(&mut self.memory.own_cordon) && self.phase == Phase::Planning {
-            self.memory.change();
+        } else if self.cordon.is_ours() {
+            self.cordon.lift();
+            if self.phase == Phase::Planning {
+                self.memory.change();
+            }
         }
     }
 

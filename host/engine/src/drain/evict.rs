@@ -217,7 +217,8 @@ impl Drain {
             }
             Job::Step(key) => self.step_taken_back(&key),
             Job::Plan => self.chain = None,
-            Job::Write(_) | Job::List(_) => {}
+            Job::Write(_) => self.cordon.refuse(),
+            Job::List(_) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
+use super::cordon_state::{Cordon, CordonState};
 use super::hooks::{HookKey, OpenHook};
 use super::pace::Pace;
 use crate::{Checkpoint, HookPhase, Outcome, Phase, SavedHook, Time, Uid};
@@ -20,10 +21,6 @@ const REMEMBERED_STAYS: usize = 128;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The cordon on the node is ours.
-    pub(super) own_cordon: bool,
-    /// It is ours from an earlier drain: giving this one up does not lift it.
-    pub(super) inherited: bool,
     /// An earlier drain of ours had drained the node when this one found it.
     pub(super) found_drained: bool,
     /// An earlier process had begun to roll back, and whether it was to leave the cordon.
@@ -147,7 +144,7 @@ impl Drain {
             started: self.started,
             deadline: self.request.deadline,
             own_cordon,
-            inherited: own_cordon && self.memory.inherited,
+            inherited: own_cordon && self.cordon.is_inherited(),
             drained: self.memory.found_drained,
             cancelled: self.cancelled_by(phase),
             held: self.held_at(phase),
@@ -184,7 +181,7 @@ impl Drain {
     /// The last word: the mark of a cordon that stays. What a failed drain's hooks did has been put back, so a drain
     /// that begins from here calls them again.
     pub(super) fn last_checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = self.checkpoint(Phase::Finished, self.memory.own_cordon);
+        let mut checkpoint = self.checkpoint(Phase::Finished, self.cordon.is_ours());
         if self.outcome == Some(Outcome::Drained) || checkpoint.held == Some(true) {
             checkpoint.to_undo.extend(self.undoing_policies());
         }
@@ -219,8 +216,11 @@ impl Drain {
         self.world.sight.expect(checkpoint.node);
         self.started = checkpoint.started;
         self.summary.started = checkpoint.started;
-        self.memory.own_cordon = checkpoint.own_cordon;
-        self.memory.inherited = checkpoint.inherited;
+        self.cordon = CordonState::known(match (checkpoint.own_cordon, checkpoint.inherited) {
+            (true, true) => Cordon::Inherited,
+            (true, false) => Cordon::Ours,
+            (false, _) => Cordon::Unknown,
+        });
         self.memory.found_drained = checkpoint.drained;
         self.memory.to_undo = checkpoint.to_undo;
         match checkpoint.phase {

@@ -1,7 +1,27 @@
 //! Maintenance is over: hooks, lifting the cordon if it is ours, hooks again.
 
 use super::Drain;
+use super::cordon_state::{Cordon, CordonState};
 use crate::{HookPhase, Outcome, Phase, Subject};
+
+/// How far an uncordon has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Hooks run, and then a cordon of ours is lifted.
+    #[default]
+    Lifting,
+    /// A cordon of ours is lifted, and any other is kept. Hooks run.
+    Lifted {
+        /// The node is still cordoned.
+        cordon_kept: bool,
+    },
+}
+
+impl Progress {
+    pub(super) const fn is_lifted(self) -> bool {
+        matches!(self, Self::Lifted { .. })
+    }
+}
 
 impl Drain {
     /// The node is all that an uncordon needs to know.
@@ -9,21 +29,25 @@ impl Drain {
         let Some(node) = self.world.node() else {
             return;
         };
-        self.memory.own_cordon =
-            node.unschedulable && node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
+        let is_marked = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
+        self.cordon = CordonState::known(match (node.unschedulable, is_marked) {
+            (true, true) => Cordon::Ours,
+            (true, false) => Cordon::Foreign,
+            (false, _) => Cordon::Unknown,
+        });
         self.enter(Phase::Uncordoning);
     }
 
     /// Hooks, the cordon, hooks.
     pub(super) fn uncordon(&mut self) {
-        let Some(kept) = self.cordon_lifted else {
+        let Progress::Lifted { cordon_kept } = self.uncordon else {
             if self.gate(HookPhase::BeforeUncordon, &Subject::Node).is_open() {
                 self.lift_cordon();
             }
             return;
         };
         if self.gate(HookPhase::AfterUncordon, &Subject::Node).is_open() {
-            self.outcome = Some(Outcome::Uncordoned { cordon_kept: kept });
+            self.outcome = Some(Outcome::Uncordoned { cordon_kept });
             self.wind_up();
         }
     }
@@ -34,12 +58,13 @@ impl Drain {
             return;
         };
         let is_marked = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
-        if self.memory.own_cordon && is_marked && node.unschedulable {
+        if self.cordon.is_ours() && is_marked && node.unschedulable {
             let goes_on = self.has_hooks(HookPhase::AfterUncordon);
             let keep = goes_on.then(|| self.checkpoint(Phase::Uncordoning, false));
             self.push_uncordon(keep);
         } else if !self.outbox.writes() {
-            self.cordon_lifted = Some(node.unschedulable);
+            let cordon_kept = node.unschedulable;
+            self.uncordon = Progress::Lifted { cordon_kept };
             self.uncordon();
         }
     }

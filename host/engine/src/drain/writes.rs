@@ -8,6 +8,7 @@ use alloc::string::String;
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
+use super::uncordon::Progress;
 use crate::{Answer, Checkpoint, Duration, Notice, Outcome, Phase, Task, Time, Uid};
 
 /// A write that is on its way.
@@ -95,7 +96,7 @@ impl Drain {
             } else {
                 self.phase
             };
-            self.push_save(self.checkpoint(phase, self.memory.own_cordon));
+            self.push_save(self.checkpoint(phase, self.cordon.is_ours()));
         }
     }
 
@@ -170,6 +171,7 @@ impl Drain {
             Answer::Rejected { message } => self.write_rejected(&write, message),
             Answer::WriteConflict => match write {
                 Write::Cordon { version, .. } | Write::Uncordon { version, .. } => {
+                    self.cordon.refuse();
                     self.writer.conflicting = Some(version);
                 }
                 Write::Save { .. } | Write::Forget => {
@@ -203,8 +205,8 @@ impl Drain {
                     Some(_) => self.memory.saved(revision),
                     None => self.memory.on_node = false,
                 }
-                self.memory.own_cordon = false;
-                self.cordon_lifted = Some(false);
+                self.cordon.lift();
+                self.uncordon = Progress::Lifted { cordon_kept: false };
                 let mark = checkpoint.map(|kept| *kept);
                 self.world.sight.apply_write(version, false, mark);
                 self.outbox.tell(Notice::Uncordoned);
@@ -218,7 +220,7 @@ impl Drain {
 
     fn write_failed(&mut self, write: &Write, message: String) {
         if let Write::Cordon { version, .. } = write {
-            self.cordon_unsure = Some(version.clone());
+            self.cordon.lose_answer(version.clone());
         }
         self.writer.forbidden_at = None;
         self.write_again(write, message);
@@ -226,6 +228,7 @@ impl Drain {
 
     /// A refusal may be over soon; what outlasts the patience never works. The last try is at its very end.
     fn write_forbidden(&mut self, write: &Write, message: String) {
+        self.cordon.refuse();
         let forbidden = self.writer.count_refusal(self.now);
         let patience = self.request.settings.forbidden_timeout;
         if forbidden >= patience {
@@ -250,6 +253,7 @@ impl Drain {
 
     /// It will never work. A drain that cannot remember cannot go on; one that is ending ends without it.
     fn write_rejected(&mut self, write: &Write, message: String) {
+        self.cordon.refuse();
         if self.outcome.is_some() {
             self.outbox.tell(Notice::Retrying {
                 task: String::from(write.name()),
