@@ -118,6 +118,41 @@ pub struct SavedHook {
     pub started: Time,
 }
 
+impl Phase {
+    /// The plan is agreed, and the drain may have changed something.
+    pub(crate) const fn is_past_planning(self) -> bool {
+        !matches!(self, Self::Planning)
+    }
+
+    /// The node was cordoned, by this drain or before it.
+    pub(crate) const fn is_past_cordoning(self) -> bool {
+        !matches!(self, Self::Planning | Self::Preparing | Self::Cordoning)
+    }
+
+    /// The agreed plan is being carried out.
+    pub(crate) const fn follows_plan(self) -> bool {
+        matches!(self, Self::Preparing | Self::Cordoning) || self.needs_cordon()
+    }
+
+    /// The node is being emptied, and must stay cordoned for that.
+    pub(crate) const fn needs_cordon(self) -> bool {
+        matches!(self, Self::Holding | Self::Evicting | Self::Verifying)
+    }
+
+    /// No pod was asked to leave yet.
+    pub(crate) const fn is_before_evictions(self) -> bool {
+        matches!(
+            self,
+            Self::Planning | Self::Preparing | Self::Cordoning | Self::Holding
+        )
+    }
+
+    /// Nothing comes after it.
+    pub(crate) const fn is_last(self) -> bool {
+        matches!(self, Self::Finished)
+    }
+}
+
 impl Checkpoint {
     /// How it is to end, where that was known when it was saved.
     pub(crate) fn outcome(&self) -> Option<Outcome> {

@@ -129,7 +129,7 @@ impl Drain {
     /// Something happened.
     pub fn handle_event(&mut self, now: Time, event: Event) {
         self.now = self.now.max(now);
-        if self.phase != Phase::Finished {
+        if !self.phase.is_last() {
             // Whatever happens after the deadline comes too late, except that the deadline itself has moved.
             if !matches!(event, Event::Deadline(_)) {
                 self.check_deadline();

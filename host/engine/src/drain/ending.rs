@@ -110,9 +110,9 @@ impl Drain {
 
     /// The node or a policy's doings may have to be put back.
     fn has_changed_anything(&self) -> bool {
-        let resumed = self.resumed.is_some_and(|phase| phase > Phase::Planning);
+        let resumed = self.resumed.is_some_and(Phase::is_past_planning);
         let hooked = !self.hooks.is_empty() || !self.memory.done.is_empty();
-        resumed || hooked || self.memory.on_node || self.outbox.writes() || self.phase >= Phase::Holding
+        resumed || hooked || self.memory.on_node || self.outbox.writes() || self.phase.is_past_cordoning()
     }
 
     /// Lets the cancel hooks put back what policies changed, for a bounded time.

@@ -82,8 +82,7 @@ impl Drain {
 
     /// Whoever lifted it, a cordon that comes back later is not ours.
     fn cordon_vanished(&mut self) {
-        let draining = (Phase::Holding..=Phase::Verifying).contains(&self.phase);
-        if draining && self.outcome.is_none() {
+        if self.phase.needs_cordon() && self.outcome.is_none() {
             self.uncordoned_by_others();
         } else if self.cordon.is_ours() {
             self.cordon.lift();

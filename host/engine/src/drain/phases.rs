@@ -62,7 +62,7 @@ impl Drain {
     /// Does everything that can be done now. Looks at the state, not at what has just happened: an event that
     /// comes twice changes nothing, and a drain that is taken up again goes on by itself.
     pub(super) fn advance(&mut self) {
-        if self.phase == Phase::Finished {
+        if self.phase.is_last() {
             return;
         }
         self.check_deadline();
@@ -82,7 +82,7 @@ impl Drain {
     }
 
     fn run_phase(&mut self) {
-        if self.outcome.is_none() && (Phase::Preparing..=Phase::Verifying).contains(&self.phase) {
+        if self.outcome.is_none() && self.phase.follows_plan() {
             self.plan_newcomers();
             self.skip_overdue();
         }

@@ -147,7 +147,7 @@ impl Drain {
 
     /// An earlier process had cordoned the node.
     pub(super) fn was_cordoned(&self) -> bool {
-        self.resumed.is_some_and(|phase| phase >= Phase::Holding)
+        self.resumed.is_some_and(Phase::is_past_cordoning)
     }
 
     /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
@@ -204,7 +204,7 @@ impl Drain {
             // Hooks that are through are passed by.
             Some(_) => self.enter(Phase::Holding),
         }
-        if self.phase >= Phase::Holding && !self.world.is_cordoned() {
+        if self.phase.is_past_cordoning() && !self.world.is_cordoned() {
             self.uncordoned_by_others();
         }
     }

@@ -91,7 +91,7 @@ impl Drain {
         if let Some(reason) = self.phase_reason() {
             return reason;
         }
-        if self.phase < Phase::Evicting {
+        if self.phase.is_before_evictions() {
             return not_started();
         }
         if !self.world.is_cordoned() {
