@@ -161,7 +161,7 @@ impl Allowances {
     }
 
     /// When budgets are no longer believed.
-    pub(super) fn timers(&self) -> impl Iterator<Item = Time> {
+    pub(super) fn doubted(&self) -> impl Iterator<Item = Time> {
         self.0.values().map(|allowance| allowance.since + BELIEVED)
     }
 }

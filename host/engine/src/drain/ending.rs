@@ -260,20 +260,29 @@ impl Drain {
         deadline.max(closing + WRITES_BOUND)
     }
 
-    /// When an end that does not come by itself is made.
-    pub(super) fn end_timers(&self) -> impl Iterator<Item = Time> {
-        let deadline = if self.outcome.is_none() {
-            self.request.deadline
-        } else {
-            None
-        };
-        let hooks = (self.phase == Phase::RollingBack).then(|| self.hooks_end());
-        let writes = self.closing.map(|closing| self.writes_end(closing));
-        let news = self
-            .closing
-            .filter(|_| self.cordon.is_unsure())
-            .map(|closing| closing + NEWS_BOUND);
-        let node = self.awaits_node().then(|| self.stopped + NEWS_BOUND);
-        [deadline, hooks, writes, news, node].into_iter().flatten()
+    /// When the drain is stopped unless it has ended.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.request.deadline.filter(|_| self.outcome.is_none())
+    }
+
+    /// When the cancel hooks are no longer waited for.
+    pub(super) fn rollback_hooks_end(&self) -> Option<Time> {
+        (self.phase == Phase::RollingBack).then(|| self.hooks_end())
+    }
+
+    /// When the last write is no longer tried.
+    pub(super) fn last_write_ends(&self) -> Option<Time> {
+        self.closing.map(|closing| self.writes_end(closing))
+    }
+
+    /// When news of an unsure cordon are no longer waited for.
+    pub(super) fn cordon_news_end(&self) -> Option<Time> {
+        let closing = self.closing.filter(|_| self.cordon.is_unsure());
+        closing.map(|closing| closing + NEWS_BOUND)
+    }
+
+    /// When news of a node that was never seen are no longer waited for.
+    pub(super) fn node_news_end(&self) -> Option<Time> {
+        self.awaits_node().then(|| self.stopped + NEWS_BOUND)
     }
 }

@@ -42,7 +42,7 @@ impl Drain {
     }
 
     /// When pods will have been ending for too long.
-    pub(super) fn skip_timers(&self) -> impl Iterator<Item = Time> {
+    pub(super) fn skips_due(&self) -> impl Iterator<Item = Time> {
         let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
         let awaited = (timeout > Duration::ZERO).then(|| self.awaited());
         awaited

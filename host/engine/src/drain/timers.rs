@@ -1,34 +1,46 @@
 //! When the drain must be looked at although nothing happens.
 
 use super::Drain;
-use crate::{Phase, Time};
+use crate::Time;
+
+/// The next moment of one kind.
+type Timer = fn(&Drain) -> Option<Time>;
+
+/// Every timer there is.
+const TIMERS: &[Timer] = &[
+    Drain::deadline,
+    Drain::rollback_hooks_end,
+    Drain::last_write_ends,
+    Drain::cordon_news_end,
+    Drain::node_news_end,
+    |drain| drain.next(drain.hooks.values().map(|hook| hook.due)),
+    |drain| drain.next(drain.roster.targets().map(|(_, target)| target.not_before)),
+    |drain| drain.next([drain.throttle.until]),
+    |drain| drain.next([drain.writer.retry_at()]),
+    |drain| drain.next([drain.lister.retry_at]),
+    |drain| drain.next([drain.newcomers.retry_at]),
+    |drain| drain.next(drain.newcomers.due()),
+    |drain| drain.next(drain.memory.save_due()),
+    |drain| drain.next(drain.waves_overdue()),
+    |drain| drain.next(drain.lists_due()),
+    |drain| drain.next(drain.graces_over()),
+    |drain| drain.next(drain.skips_due()),
+    |drain| drain.next(drain.allowances.doubted()),
+];
 
 impl Drain {
     /// The earliest moment at which anything may be due. A moment that has passed has been looked at: what still
     /// waits then waits for an event.
     pub(super) fn next_timer(&self) -> Option<Time> {
-        if self.phase == Phase::Finished {
+        if self.phase.is_last() {
             return None;
         }
-        let asks = self.roster.targets().map(|(_, target)| target.not_before);
-        let hooks = self.hooks.values().map(|hook| hook.due);
-        let single = [
-            self.throttle.until,
-            self.writer.retry_at(),
-            self.lister.retry_at,
-            self.newcomers.retry_at,
-        ];
-        asks.chain(hooks)
-            .chain(single)
-            .chain(self.newcomers.due())
-            .chain(self.memory.save_due())
-            .chain(self.end_timers())
-            .chain(self.wave_timers())
-            .chain(self.list_timers())
-            .chain(self.grace_timers())
-            .chain(self.skip_timers())
-            .chain(self.allowances.timers())
-            .filter(|time| *time > self.now)
-            .min()
+        self.next(TIMERS.iter().filter_map(|timer| timer(self)))
+    }
+
+    /// The first of these moments that has not come yet.
+    pub(super) fn next(&self, moments: impl IntoIterator<Item = Time>) -> Option<Time> {
+        let to_come = moments.into_iter().filter(|moment| *moment > self.now);
+        to_come.min()
     }
 }

@@ -58,13 +58,13 @@ impl Drain {
 
     /// Lists when a pod should have been heard of and was not.
     pub(super) fn list_when_doubtful(&mut self) {
-        if self.list_timers().any(|time| time <= self.now) {
+        if self.lists_due().any(|time| time <= self.now) {
             self.list(None);
         }
     }
 
     /// When silence about a pod becomes doubtful.
-    pub(super) fn list_timers(&self) -> impl Iterator<Item = Time> {
+    pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
         self.roster
             .targets()
             .filter_map(|(uid, target)| match &target.state {

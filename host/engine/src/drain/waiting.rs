@@ -41,7 +41,7 @@ impl Drain {
     }
 
     /// When a pod that is ending should have ended.
-    pub(super) fn grace_timers(&self) -> impl Iterator<Item = Time> {
+    pub(super) fn graces_over(&self) -> impl Iterator<Item = Time> {
         self.world
             .pods()
             .values()

@@ -110,7 +110,7 @@ impl Drain {
     }
 
     /// When waves that are under way are overdue.
-    pub(super) fn wave_timers(&self) -> impl Iterator<Item = Time> {
+    pub(super) fn waves_overdue(&self) -> impl Iterator<Item = Time> {
         let running = self.roster.waves.iter().filter(|run| !run.ended);
         running.filter_map(|run| Some(run.started? + run.wave.timeout?))
     }
