@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use scupper_engine::Node;
 
 use super::config::{self, Override};
 use super::{AppError, surroundings};
 use crate::clock::Clock;
 use crate::cluster::{
-    Change, Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, ReadError, Right,
+    Change, Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, Right,
     evicting_as_node, needed,
 };
 use crate::triggers::slm::{self, Registration};
@@ -107,7 +108,7 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     let mut findings = vec![group(&official, &own)];
     if let Some(name) = &options.node {
         let unseen = AppError::of_node(name);
-        findings.push(node(&cluster, name).await.map_err(unseen)?);
+        findings.push(node(name, cluster.node(name).await.map_err(unseen)?));
     }
     let registration = match &options.kubelet_root {
         Some(root) => Some(ask(root.clone(), &name).await),
@@ -129,8 +130,9 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     if options.evict_as_node {
         all = evicting_as_node(all);
     }
-    let rights = rights(&cluster, all, &name).await;
-    findings.extend(rights.map_err(AppError::Rights)?);
+    let count = all.len();
+    let missing = cluster.missing_rights(all, &name).await;
+    findings.extend(rights(count, missing.map_err(AppError::Rights)?));
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
     }
@@ -183,9 +185,9 @@ fn group(official: &LifecycleGroup, own: &LifecycleGroup) -> Finding {
     }
 }
 
-async fn node(cluster: &Cluster, name: &str) -> Result<Finding, ReadError> {
+fn node(name: &str, node: Option<Node>) -> Finding {
     const SUBJECT: &str = "node";
-    Ok(match cluster.node(name).await? {
+    match node {
         None => Finding::wrong(
             SUBJECT,
             format!("there is no node {name}"),
@@ -203,7 +205,7 @@ async fn node(cluster: &Cluster, name: &str) -> Result<Finding, ReadError> {
             };
             Finding::fine(SUBJECT, format!("{name} is {cordon}; {drain}"))
         }
-    })
+    }
 }
 
 async fn ask(root: PathBuf, node: &str) -> Result<Registration, slm::SlmError> {
@@ -289,13 +291,11 @@ fn overrides(file: Option<&Path>) -> Finding {
 }
 
 /// What whoever runs this may not do of what the driver needs.
-async fn rights(cluster: &Cluster, needed: Vec<Right>, node: &str) -> Result<Vec<Finding>, ReadError> {
+fn rights(count: usize, missing: Vec<Right>) -> Vec<Finding> {
     const SUBJECT: &str = "rights";
-    let count = needed.len();
-    let missing = cluster.missing_rights(needed, node).await?;
     if missing.is_empty() {
         let text = format!("all {count} rights that the driver needs are there, for whoever runs this");
-        return Ok(vec![Finding::fine(SUBJECT, text)]);
+        return vec![Finding::fine(SUBJECT, text)];
     }
     let findings = missing.into_iter().map(|right| {
         let (place, remedy) = lacking(&right);
@@ -306,7 +306,7 @@ async fn rights(cluster: &Cluster, needed: Vec<Right>, node: &str) -> Result<Vec
             Finding::note(SUBJECT, text, remedy)
         }
     });
-    Ok(findings.collect())
+    findings.collect()
 }
 
 /// Where a right is missing, as far as that is in one place, and what to do.
@@ -324,13 +324,17 @@ fn lacking(right: &Right) -> (String, String) {
 
 /// Whether some driver of that name has been at work.
 async fn published(cluster: &Cluster, driver: &str) -> Finding {
-    const SUBJECT: &str = "transitions";
     let mut transitions = cluster.lifecycle_transitions(driver);
     let listed = tokio::time::timeout(LISTED_WITHIN, transitions.next()).await;
     let names: Vec<String> = match listed {
         Ok(Some(Change::Listed(listed))) => listed.into_iter().map(|transition| transition.name).collect(),
         _ => Vec::new(),
     };
+    transitions_found(driver, &names)
+}
+
+fn transitions_found(driver: &str, names: &[String]) -> Finding {
+    const SUBJECT: &str = "transitions";
     if names.is_empty() {
         return Finding::note(
             SUBJECT,
@@ -343,6 +347,9 @@ async fn published(cluster: &Cluster, driver: &str) -> Finding {
         format!("driver {driver} has published {}", names.join(", ")),
     )
 }
+
+#[cfg(test)]
+mod texts;
 
 #[cfg(test)]
 mod tests {

@@ -108,6 +108,9 @@ fn for_programs(finding: &Finding) -> Value {
 }
 
 #[cfg(test)]
+mod texts;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

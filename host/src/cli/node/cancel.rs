@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
 use super::args::CancelArgs;
 use super::options;
 use crate::app::{self, CancelOptions, Cancelled};
@@ -21,35 +23,45 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
         Err(error) => return failed(&error),
     };
     let mut exit = Exit::Done;
-    for Cancelled {
-        node,
-        wishes,
-        by,
-        over,
-    } in &cancelled
-    {
-        let what = wishes.join(", ");
-        match output {
-            Output::Json | Output::Yaml => print(
-                &output.document(&serde_json::json!({ "node": node, "cancelled": wishes, "over": over })),
-            ),
-            Output::Human if wishes.is_empty() => print(&format!("node {node}: no drain is under way")),
-            Output::Human if *over => print(&format!("node {node}: cancelled: {what}")),
-            Output::Human => print(&format!("node {node}: asked to stop: {what}")),
-        }
-        if !over {
+    for cancelled in &cancelled {
+        print(&match output {
+            Output::Human => for_people(cancelled),
+            Output::Json | Output::Yaml => output.document(&for_programs(cancelled)),
+        });
+        if !cancelled.over {
             exit = Exit::DrainFailed;
-            let within = &args.wait_timeout;
-            let gone = remedy(by, node);
-            complain(&format!(
-                "node {node}: {what} is not over within {within}; {gone}"
-            ));
+            complain(&not_over(cancelled, &args.wait_timeout));
         }
     }
     if cancelled.is_empty() {
         complain("no node has these labels");
     }
     exit.into()
+}
+
+fn for_people(cancelled: &Cancelled) -> String {
+    let Cancelled {
+        node, wishes, over, ..
+    } = cancelled;
+    match wishes.join(", ") {
+        what if what.is_empty() => format!("node {node}: no drain is under way"),
+        what if *over => format!("node {node}: cancelled: {what}"),
+        what => format!("node {node}: asked to stop: {what}"),
+    }
+}
+
+fn for_programs(cancelled: &Cancelled) -> Value {
+    json!({ "node": cancelled.node, "cancelled": cancelled.wishes, "over": cancelled.over })
+}
+
+/// What to do about a drain that has not ended.
+fn not_over(cancelled: &Cancelled, within: &str) -> String {
+    let Cancelled { node, wishes, by, .. } = cancelled;
+    let what = wishes.join(", ");
+    format!(
+        "node {node}: {what} is not over within {within}; {}",
+        remedy(by, node)
+    )
 }
 
 /// What is to be done where whoever did it is gone.
@@ -75,3 +87,6 @@ fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {
         wait_timeout: duration("--wait-timeout", &args.wait_timeout).map_err(wrong)?,
     })
 }
+
+#[cfg(test)]
+mod texts;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use scupper_engine::{Blocker, EvictAnswer, Filters, Outcome, Plan, PodRef, Uid, Verdict};
+use serde_json::Value;
 
 use super::args::PlanArgs;
 use super::options::{self, Draining};
@@ -63,20 +64,7 @@ fn tell(plans: &[Planned], output: Output) -> Exit {
     for planned in plans {
         print(&match output {
             Output::Human => plan_for_people(planned),
-            Output::Json | Output::Yaml => {
-                let mut json = crate::report::planned_to_json(&planned.node, &planned.pods, &planned.result);
-                if let (Some(fields), Some(words)) = (json.as_object_mut(), &planned.not_ready) {
-                    fields.insert("notReady".to_owned(), words.as_str().into());
-                }
-                if let (Some(fields), Some(answers)) = (json.as_object_mut(), &planned.answers) {
-                    fields.insert("answers".to_owned(), crate::report::answers_to_json(answers));
-                }
-                if let (Some(fields), Ok(plan)) = (json.as_object_mut(), &planned.result) {
-                    let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
-                    fields.insert("budgets".to_owned(), budgets);
-                }
-                output.document(&json)
-            }
+            Output::Json | Output::Yaml => output.document(&plan_for_programs(planned)),
         });
         let answers = planned.answers.iter().flatten();
         let refused = answers.filter(|(_, answer)| !is_fine(answer)).count();
@@ -88,6 +76,26 @@ fn tell(plans: &[Planned], output: Output) -> Exit {
         exit = exit.and(of_node);
     }
     exit
+}
+
+fn plan_for_programs(planned: &Planned) -> Value {
+    let mut json = crate::report::planned_to_json(&planned.node, &planned.pods, &planned.result);
+    let mut add = |name: &str, value: Value| {
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(words) = &planned.not_ready {
+        add("notReady", words.as_str().into());
+    }
+    if let Some(answers) = &planned.answers {
+        add("answers", crate::report::answers_to_json(answers));
+    }
+    if let Ok(plan) = &planned.result {
+        let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
+        add("budgets", budgets);
+    }
+    json
 }
 
 pub(crate) fn plan_for_people(planned: &Planned) -> String {
@@ -202,3 +210,6 @@ fn answer_lines(answers: &[(PodRef, EvictAnswer)]) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod texts;
