@@ -20,16 +20,16 @@ help: ## List the targets.
 .PHONY: demo
 demo: tools plugins ## Watch a drain on a simulated cluster. Needs no Kubernetes.
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper
+	cargo build --locked -p scupper-dev
 	$(call say,a drain)
-	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm"
+	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-stuck
 demo-stuck: tools plugins ## Watch three stuck drains and how scupper status explains each.
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper
+	cargo build --locked -p scupper-dev
 	$(call say,three stuck drains)
-	"$(CARGO_TARGET_DIR)/debug/scupper" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
+	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-slurm
 demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
@@ -37,9 +37,9 @@ demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. 
 	$(call say,the real Slurm (the first time it is downloaded$(comma) half a minute))
 	@host/testbeds/slurm/slurm-testbed fetch
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper
+	cargo build --locked -p scupper-dev
 	$(call say,a drain)
-	"$(CARGO_TARGET_DIR)/debug/scupper" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
+	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
 
 .PHONY: demo-openstack
 demo-openstack: tools plugins ## Watch servers migrate off a compute host of a real Nova. Needs no Kubernetes.
@@ -47,9 +47,9 @@ demo-openstack: tools plugins ## Watch servers migrate off a compute host of a r
 	$(call say,the real OpenStack (the first time it is downloaded$(comma) two minutes))
 	@host/testbeds/openstack/openstack-testbed fetch
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper
+	cargo build --locked -p scupper-dev
 	$(call say,a drain)
-	"$(CARGO_TARGET_DIR)/debug/scupper" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
+	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
 
 .PHONY: plugins
 plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm).
@@ -59,7 +59,7 @@ plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm)
 .PHONY: test
 test: testbeds plugins ## Lint and run all tests, with the real servers.
 	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real servers)
-	@host/tests/run
+	@host/run-tests
 
 .PHONY: test-engine
 test-engine: tools ## Test only the engine: tables, purity, 100,000 simulated drains, mutations.
@@ -161,7 +161,7 @@ man: tools ## Write a man page for each command into $SCUPPER_CACHE/man.
 
 .PHONY: bench
 bench: tools plugins ## Measure planning, hooks, loading, reloading, a drain beside kubectl, evictions, memory and the image.
-	host/benches/run
+	host/scupper/benches/run
 
 DRAINS ?= 2000
 

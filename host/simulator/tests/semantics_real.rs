@@ -7,7 +7,7 @@
 )]
 
 mod semantics;
-#[path = "../../tests/support/skip.rs"]
+#[path = "../../scupper/tests/support/skip.rs"]
 mod skip;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A hundred thousand worlds keep every promise, every fault was met in them, and a seed always tells the same story.
 //! Besides those, each day has worlds of its own.
 
-#[path = "../../../tests/support/skip.rs"]
+#[path = "../../../scupper/tests/support/skip.rs"]
 mod skip;
 
 use std::io::Write as _;

@@ -13,7 +13,7 @@ mod cluster;
 mod driver;
 mod endings;
 mod events;
-#[path = "../../../tests/support/limit.rs"]
+#[path = "../../../scupper/tests/support/limit.rs"]
 mod limit;
 mod registration;
 mod transitions;

@@ -2,7 +2,6 @@
 
 mod code;
 mod dependencies;
-mod rooms;
 mod rules;
 mod source;
 #[cfg(test)]

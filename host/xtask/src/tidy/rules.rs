@@ -3,7 +3,6 @@
 use super::{
     code::has_word,
     dependencies::used_dependencies,
-    rooms,
     source::{Finding, Source},
 };
 
@@ -11,11 +10,7 @@ use super::{
 const LINES: usize = 500;
 
 /// Each looks at one file and is known by the name that its findings carry.
-const RULES: [fn(&Source) -> Vec<Finding>; 11] = [
-    rooms::edges_apart,
-    rooms::crates_at_home,
-    rooms::one_writer,
-    rooms::who_prints,
+const RULES: [fn(&Source) -> Vec<Finding>; 7] = [
     pure_engine,
     short_files,
     no_ignored_tests,

@@ -1,4 +1,4 @@
-//! Tests the policy against a cloud in memory: no wasm, no cluster. `host/tests/real_openstack` does the same against a
+//! Tests the policy against a cloud in memory: no wasm, no cluster. `host/scupper/tests/real_openstack` does the same against a
 //! real Nova.
 
 mod arriving;

@@ -12,7 +12,7 @@
 
 mod breaking;
 mod copy;
-#[path = "../../../../tests/support/skip.rs"]
+#[path = "../../../../scupper/tests/support/skip.rs"]
 mod skip;
 mod table;
 

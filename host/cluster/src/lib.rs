@@ -1,0 +1,77 @@
+//! The cluster edge: the only part of the driver that writes to the API server.
+//!
+//! It turns API objects into the engine's types, and the engine's tasks into API calls. It must not know why
+//! anything is done, nor the other edges: `app` feeds it tasks and takes its streams.
+//!
+//! ```text
+//!  connect (kubeconfig, proxy, stack)
+//!     └─────► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
+//!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
+//!                      ├─ conditions, notes ───────────────────► for people
+//!                      ├─ claims ───────► LifecycleEvents claimed, driven and ended
+//!                      └─ transitions ─► LifecycleEvents and -Transitions
+//!                                        all over `transport`: one request, one answer, no retry
+//! ```
+#![deny(missing_docs)]
+
+mod annotations;
+mod budget;
+mod checkpoint;
+mod claims;
+mod client;
+mod conditions;
+mod connect;
+mod counted;
+mod daemonsets;
+mod decode;
+mod details;
+mod error;
+mod evict;
+mod feed;
+mod go_duration;
+mod groups;
+mod in_flight;
+mod kubeconfig;
+mod leases;
+mod lifecycle;
+mod lifecycle_wire;
+mod listing;
+mod node;
+mod notes;
+mod perform;
+mod pod;
+mod proxy;
+mod read;
+mod requests;
+mod rights;
+mod secrets;
+mod stack;
+mod transitions;
+mod transport;
+mod troubles;
+mod uids;
+mod watch;
+mod wire;
+mod wishes;
+mod write;
+
+pub use claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
+pub use client::{Cluster, ConnectOptions};
+pub use conditions::NodeCondition;
+pub use connect::ConnectError;
+pub use decode::{DecodeError, Object, decode};
+pub use details::{BudgetOrigin, UnreadyPod, Workload};
+pub use error::{ReadError, WriteError};
+pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
+pub use kubeconfig::Connection;
+pub use leases::{LEASE_NAMESPACE, Lease};
+pub use lifecycle::{
+    FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,
+    TransitionChange,
+};
+pub use notes::{KubernetesEvent, Series, Severity};
+pub use proxy::ProxyError;
+pub use requests::{ApiRequest, RequestObserver};
+pub use rights::{Right, evicting_as_node, needed};
+pub use watch::Change;
+pub use wishes::{NewEvent, Note};

@@ -1,0 +1,20 @@
+//! The cluster edge against a scripted API server: each request is expected in its place, with its path, query and
+//! body, and answered by the test. A missing request fails after a moment, a surplus one at the end.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod claims;
+mod connecting;
+mod daemons;
+mod lifecycle;
+#[path = "../../../scupper/tests/support/limit.rs"]
+mod limit;
+mod notes;
+mod script;
+mod tasks;
+mod watching;

@@ -1,0 +1,5 @@
+//! What every part of the host needs: the clock, and texts from elsewhere made safe to print. It knows nothing of drains.
+#![deny(missing_docs)]
+
+pub mod clock;
+pub mod text;

@@ -1,0 +1,346 @@
+//! From a document to what `app` works with. What does not fit its shape was told by the check and is passed over here;
+//! what only makes sense together is checked here, so that both kinds of problems are told at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::document::{Entry, Node, Value};
+use super::limits::{Slot, slots};
+use super::place::Way;
+use super::problem::Problems;
+use super::read::{DrainFile, OwnCordon};
+use super::{Override, scalar, units};
+use scupper_policy::{
+    Capability, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec, Remedy, Said,
+    SecretGrant, SecretSource, read_http_origin,
+};
+
+/// Makes the policies. `folder`: where relative paths begin.
+pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {
+    let way = Way::default().key("policies");
+    let Some(policies) = root.get("policies") else {
+        return Vec::new();
+    };
+    let mut names = BTreeMap::new();
+    let mut specs = Vec::new();
+    for (index, node) in policies.items().iter().enumerate() {
+        let way = way.item(index);
+        if let Some(name) = node.get("name")
+            && let Some(text) = name.text()
+            && let Some(first) = names.insert(text, index)
+        {
+            let message = format!("policies[{first}] has this name already; names are unique");
+            problems.add(name.at, &way.key("name"), message);
+        }
+        let mut policy = Policy { folder, problems };
+        specs.push(policy.spec(node, &way));
+    }
+    specs
+}
+
+/// What is said under `drain`.
+pub(super) fn drain(root: &Node) -> DrainFile {
+    let Some(node) = root.get("drain") else {
+        return DrainFile::default();
+    };
+    DrainFile {
+        sla: node.get("sla").and_then(Node::duration),
+        eviction_timeout: node.get("eviction-timeout").and_then(Node::duration),
+        forbidden_timeout: node.get("forbidden-timeout").and_then(Node::duration),
+        grace_period: node.get("grace-period").and_then(Node::whole),
+        force: node.get("force").and_then(Node::boolean),
+        delete_emptydir_data: node.get("delete-emptydir-data").and_then(Node::boolean),
+        ignore_daemonsets: node.get("ignore-daemonsets").and_then(Node::boolean),
+        returning_pod_evictions: node
+            .get("returning-pod-evictions")
+            .and_then(Node::whole)
+            .and_then(|times| u32::try_from(times).ok()),
+        on_failure: node
+            .get("on-failure")
+            .and_then(Node::text)
+            .map(|word| match word {
+                "rollback" => OwnCordon::Rollback,
+                _ => OwnCordon::Keep,
+            }),
+        allow_overrides: node
+            .get("allow-overrides")
+            .map(|_| overrides(&node.texts_of("allow-overrides"))),
+    }
+}
+
+fn overrides(names: &[String]) -> Vec<Override> {
+    names.iter().filter_map(|name| Override::of(name)).collect()
+}
+
+struct Policy<'a> {
+    folder: &'a Path,
+    problems: &'a mut Problems,
+}
+
+impl Policy<'_> {
+    fn spec(&mut self, node: &Node, way: &Way) -> PolicySpec {
+        let grants = node.get("grants");
+        let grant = |key: &str| grants.and_then(|grants| grants.get(key));
+        let http: Vec<HttpGrant> = grant("http")
+            .map(|http| self.http(http, &way.key("grants").key("http")))
+            .unwrap_or_default();
+        let secrets = grant("secrets").map(|secrets| {
+            let way = way.key("grants").key("secrets");
+            self.secrets(secrets, &way, &http)
+        });
+        PolicySpec {
+            name: node.text_of("name"),
+            file: node.get("module").map(|file| self.path(file)).unwrap_or_default(),
+            sha256: node
+                .get("sha256")
+                .and_then(Node::text)
+                .map(str::to_ascii_lowercase),
+            grants: grants.map(annotations_and_events).unwrap_or_default(),
+            secrets: secrets.unwrap_or_default(),
+            http,
+            wasi: grant("wasi").and_then(Node::boolean).unwrap_or_default(),
+            config: node.get("config").map(config).unwrap_or_default(),
+            limits: limits(node.get("limits")),
+            on_failure: on_failure(node.get("on-failure")),
+            node_selector: node.get("node-selector").map(labels).unwrap_or_default(),
+            said: Said::File,
+        }
+    }
+
+    fn path(&self, node: &Node) -> PathBuf {
+        self.folder.join(node.text().unwrap_or_default())
+    }
+
+    fn http(&mut self, list: &Node, way: &Way) -> Vec<HttpGrant> {
+        let mut grants = Vec::new();
+        for (index, node) in list.items().iter().enumerate() {
+            let ca = node.get("ca");
+            let grant = HttpGrant {
+                origin: node.get("origin").map(origin).unwrap_or_default(),
+                methods: node.texts_of("methods"),
+                paths: node.texts_of("paths"),
+                networks: networks(&node.texts_of("networks")),
+                ca: ca.map(|ca| self.path(ca)),
+            };
+            // Errors in a single field have been reported with that field.
+            if let Some(ca) = ca
+                && let Err(error @ HttpGrantError::CaWithoutTls) = grant.check()
+            {
+                self.problems
+                    .add(ca.at, &way.item(index).key("ca"), error.to_string());
+            }
+            grants.push(grant);
+        }
+        grants
+    }
+
+    fn secrets(&mut self, list: &Node, way: &Way, http: &[HttpGrant]) -> Vec<SecretGrant> {
+        let mut names = BTreeSet::new();
+        let mut secrets = Vec::new();
+        for (index, node) in list.items().iter().enumerate() {
+            let way = way.item(index);
+            if let Some(name) = node.get("name")
+                && let Some(text) = name.text()
+                && !names.insert(text)
+            {
+                self.problems.add(
+                    name.at,
+                    &way.key("name"),
+                    "another secret of this policy has this name",
+                );
+            }
+            let origins = node.get("origins");
+            for (index, item) in origins.map(Node::items).unwrap_or_default().iter().enumerate() {
+                self.granted(item, &way.key("origins").item(index), http);
+            }
+            if let Some(from) = node
+                .get("captured-from")
+                .and_then(|captured| captured.get("origin"))
+            {
+                self.granted(from, &way.key("captured-from").key("origin"), http);
+            }
+            let Some(source) = self.source(node) else {
+                continue;
+            };
+            secrets.push(SecretGrant {
+                name: node.text_of("name"),
+                source,
+                origins: origins
+                    .map(Node::items)
+                    .unwrap_or_default()
+                    .iter()
+                    .map(origin)
+                    .collect(),
+            });
+        }
+        secrets
+    }
+
+    fn source(&self, node: &Node) -> Option<SecretSource> {
+        if let Some(file) = node.get("file") {
+            return Some(SecretSource::File(self.path(file)));
+        }
+        if let Some(secret) = node.get("secret") {
+            return Some(SecretSource::Kubernetes {
+                namespace: secret.text_of("namespace"),
+                name: secret.text_of("name"),
+                key: secret.text_of("key"),
+            });
+        }
+        let captured = node.get("captured-from")?;
+        Some(SecretSource::Captured {
+            origin: captured.get("origin").map(origin).unwrap_or_default(),
+            header: captured.text_of("header"),
+        })
+    }
+
+    /// A secret for an origin that gets no request is a slip of the pen.
+    fn granted(&mut self, node: &Node, way: &Way, http: &[HttpGrant]) {
+        let Some(Ok(origin)) = node.text().map(read_http_origin) else {
+            return;
+        };
+        if http.iter().all(|grant| grant.origin != origin) {
+            let message = format!("no request may go to {origin}: also grant it under http");
+            self.problems.add(node.at, way, message);
+        }
+    }
+}
+
+fn annotations_and_events(grants: &Node) -> Vec<Grant> {
+    let kinds = [
+        Capability::NodeAnnotations,
+        Capability::PodAnnotations,
+        Capability::Events,
+    ];
+    let of = |capability: Capability| {
+        let targets = grants.texts_of(capability.as_str()).into_iter();
+        targets.map(move |target| Grant { capability, target })
+    };
+    kinds.into_iter().flat_map(of).collect()
+}
+
+fn origin(node: &Node) -> String {
+    let text = node.text().unwrap_or_default();
+    read_http_origin(text).unwrap_or_else(|_| text.to_owned())
+}
+
+fn networks(words: &[String]) -> Networks {
+    let has = |word: &str| words.iter().any(|given| given == word);
+    Networks {
+        loopback: has("loopback"),
+        private: has("private"),
+    }
+}
+
+/// Scalars as they are written; lists and maps as JSON.
+fn config(node: &Node) -> BTreeMap<String, String> {
+    let text = |node: &Node| match &node.value {
+        Value::Scalar { text, .. } => text.clone(),
+        _ => json(node).to_string(),
+    };
+    let entries = node.entries().iter();
+    entries
+        .map(|entry| (entry.key.clone(), text(&entry.value)))
+        .collect()
+}
+
+/// No deeper than a document may be.
+fn json(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::Scalar { text, plain: true } => scalar::to_json(text),
+        Value::Scalar { text, plain: false } => text.as_str().into(),
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Map(entries) => entries
+            .iter()
+            .map(|entry| (entry.key.clone(), json(&entry.value)))
+            .collect(),
+        Value::Broken => serde_json::Value::Null,
+    }
+}
+
+fn limits(node: Option<&Node>) -> Limits {
+    let mut limits = Limits::default();
+    for (name, slot) in slots(&mut limits) {
+        let Some(given) = node.and_then(|node| node.get(name)) else {
+            continue;
+        };
+        let number = given.count();
+        match slot {
+            Slot::Count(count) => *count = number.and_then(|number| number.try_into().ok()).unwrap_or(*count),
+            Slot::Rate(rate) => *rate = number.and_then(|number| number.try_into().ok()).unwrap_or(*rate),
+            Slot::Span(span) => *span = given.duration().unwrap_or(*span),
+        }
+    }
+    limits
+}
+
+fn on_failure(node: Option<&Node>) -> OnFailure {
+    let remedy = |key: &str| match node.and_then(|node| node.get(key)).and_then(Node::text) {
+        Some("refuse") => Some(Remedy::Refuse),
+        Some("ignore") => Some(Remedy::Ignore),
+        Some("hold") => Some(Remedy::Hold),
+        _ => None,
+    };
+    OnFailure::said(remedy("planner"), remedy("hooks"))
+}
+
+fn labels(node: &Node) -> BTreeMap<String, String> {
+    let label = |entry: &Entry| Some((entry.key.clone(), entry.value.text()?.to_owned()));
+    node.entries().iter().filter_map(label).collect()
+}
+
+impl Node {
+    fn get(&self, key: &str) -> Option<&Self> {
+        let entry = self.entries().iter().find(|entry| entry.key == key)?;
+        Some(&entry.value)
+    }
+
+    fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    fn text_of(&self, key: &str) -> String {
+        self.get(key).and_then(Self::text).unwrap_or_default().to_owned()
+    }
+
+    fn texts_of(&self, key: &str) -> Vec<String> {
+        let items = self.get(key).map(Self::items).unwrap_or_default();
+        items.iter().filter_map(Self::text).map(str::to_owned).collect()
+    }
+
+    fn whole(&self) -> Option<i64> {
+        scalar::whole(self.text()?)
+    }
+
+    /// A number that may have a unit.
+    fn count(&self) -> Option<u64> {
+        let whole = self.whole().and_then(|number| number.try_into().ok());
+        whole.or_else(|| units::quantity(self.text()?))
+    }
+
+    fn boolean(&self) -> Option<bool> {
+        Some(self.text()?.eq_ignore_ascii_case("true"))
+    }
+
+    fn duration(&self) -> Option<Duration> {
+        units::duration(self.text()?)
+    }
+}

@@ -1,0 +1,31 @@
+//! The one configuration file: which policies a driver loads, in which order, and what each is given.
+//!
+//! ```text
+//!  bytes ─► document (tree with places) ─► check (against the table of shapes) ─► convert ─► Configuration
+//!                                             shapes ─► schema (the published JSON Schema)
+//! ```
+//!
+//! Everything that is wrong is told at once, each with its line, its column and its field. Reading is pure: a path in,
+//! a value out. It must not know what becomes of a configuration: who loads the policies, and when it is read again.
+#![deny(missing_docs)]
+
+mod check;
+mod convert;
+mod document;
+mod limits;
+mod overrides;
+mod place;
+mod problem;
+mod read;
+mod rules;
+mod scalar;
+mod schema;
+mod shape;
+mod shapes;
+mod units;
+
+pub use overrides::Override;
+pub use problem::{ConfigError, Problem};
+pub use read::{Configuration, DrainFile, OwnCordon, read, read_text};
+pub use schema::schema;
+pub use units::duration;

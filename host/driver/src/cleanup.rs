@@ -1,0 +1,82 @@
+//! Takes away what the driver leaves behind, for uninstalling. Stopping the driver is not uninstalling it.
+
+use futures::StreamExt;
+use scupper_engine::{Answer, Task, Uid};
+
+use super::AppError;
+use super::writer::set_conditions;
+use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, Scope, WriteError};
+use scupper_report::conditions_of_abandoned;
+
+/// What to clean up.
+#[derive(Clone, Debug)]
+pub struct CleanupOptions {
+    /// How to reach the API server.
+    pub connection: Connection,
+    /// The node.
+    pub node: String,
+    /// The driver's name.
+    pub driver: String,
+}
+
+/// Removes the driver's transitions of this node and its annotation, and says what it removed. Transitions for all
+/// nodes belong to the other nodes' drivers, too, and a cordon is the admin's business: both stay.
+pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
+    let connect = ConnectOptions {
+        connection: options.connection,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let unseen = AppError::of_node(&options.node);
+    let node = cluster.node(&options.node).await.map_err(unseen)?;
+    let mut removed = Vec::new();
+    if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
+        forget(&cluster, &options.node, node.uid.clone()).await?;
+        removed.push(format!("the annotation of node {}", options.node));
+        // Nobody could take the drain up any more, nor take this back.
+        let gone = "scupper cleanup has taken away what was known of the drain";
+        if let Some(changes) = conditions_of_abandoned(&node, gone) {
+            let set = set_conditions(&cluster, &options.node, &changes).await;
+            set.map_err(AppError::Cleanup)?;
+            removed.push(format!("DrainInProgress of node {}", options.node));
+        }
+    }
+    if let Some(cluster) = cluster.in_served_group().await.map_err(AppError::Discovery)? {
+        let mut transitions = cluster.lifecycle_transitions(&options.driver);
+        let listed = transitions.next().await;
+        let listed = if let Some(Change::Listed(listed)) = listed {
+            listed
+        } else {
+            Vec::new()
+        };
+        for transition in listed
+            .into_iter()
+            .filter(|known| known.scope == Scope::Node(options.node.clone()))
+        {
+            cluster
+                .delete_transition(&transition.name)
+                .await
+                .map_err(AppError::Cleanup)?;
+            removed.push(format!("lifecycletransition {}", transition.name));
+        }
+    }
+    Ok(removed)
+}
+
+async fn forget(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), AppError> {
+    let what = format!("remove our annotation of node {node}");
+    match cluster.perform(node, &Task::Forget { node: uid }).await {
+        Answer::Written { .. } | Answer::NodeGone => Ok(()),
+        Answer::Forbidden { message } | Answer::Rejected { message } => {
+            Err(AppError::Cleanup(WriteError::Rejected {
+                what,
+                code: 403,
+                message,
+            }))
+        }
+        other => Err(AppError::Cleanup(WriteError::Unavailable {
+            what,
+            message: format!("{other:?}"),
+        })),
+    }
+}

@@ -1,0 +1,132 @@
+//! Looks up what a person asks about pods that something blocks: their workload, and whose budget it is. Only `scupper
+//! status` does so, with the caller's rights.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_engine::{Budget, Controller, PodRef, Uid};
+use tokio::time::Instant;
+
+use scupper_cluster::{BudgetOrigin, Cluster, ReadError, UnreadyPod, Workload};
+use scupper_common::clock::Clock;
+use scupper_report::{BudgetView, Details, NodeStatus, UnreadyView, WorkloadView};
+
+/// What was read is good for so long, however often the node changes.
+const GOOD_FOR: Duration = Duration::from_secs(5);
+
+/// Controllers and budgets that are looked up for one node: each costs one or two requests.
+const MOST: usize = 20;
+
+/// Looks up details.
+pub(super) struct DetailReader {
+    cluster: Cluster,
+    clock: Clock,
+    read: BTreeMap<String, (Instant, Details)>,
+}
+
+impl DetailReader {
+    pub(super) const fn new(cluster: Cluster, clock: Clock) -> Self {
+        Self {
+            cluster,
+            clock,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// Those of the pods that something blocks on this node.
+    pub(super) async fn look(&mut self, status: &NodeStatus) -> Details {
+        let (controllers, budgets) = status.blocked(self.clock.now());
+        if controllers.is_empty() && budgets.is_empty() {
+            return Details::default();
+        }
+        let node = &status.node.name;
+        if let Some((at, details)) = self.read.get(node)
+            && at.elapsed() < GOOD_FOR
+        {
+            return details.clone();
+        }
+        let mut details = Details::default();
+        self.look_up_workloads(&controllers, &mut details).await;
+        self.look_up_budgets(&budgets, &mut details).await;
+        self.read.insert(node.clone(), (Instant::now(), details.clone()));
+        details
+    }
+
+    async fn look_up_workloads(&self, controllers: &[(&PodRef, &Controller)], details: &mut Details) {
+        let mut distinct: BTreeMap<&Uid, (&str, &Controller)> = BTreeMap::new();
+        for (pod, controller) in controllers {
+            distinct.insert(&controller.uid, (&pod.namespace, controller));
+        }
+        leave_out(distinct.len(), "workloads", details);
+        for (uid, (namespace, controller)) in distinct.into_iter().take(MOST) {
+            match self.cluster.workload(namespace, controller).await {
+                Ok(found) => {
+                    details.workloads.insert(uid.clone(), workload(found));
+                }
+                Err(error) => note(&error, details),
+            }
+        }
+    }
+
+    async fn look_up_budgets(&self, budgets: &[&Budget], details: &mut Details) {
+        leave_out(budgets.len(), "disruption budgets", details);
+        for budget in budgets.iter().take(MOST) {
+            let (origin, unready) = futures::join!(
+                self.cluster.budget_origin(&budget.namespace, &budget.name),
+                self.cluster.unready_pods(budget)
+            );
+            let origin = origin.unwrap_or_else(|error| {
+                note(&error, details);
+                None
+            });
+            let unready = unready.unwrap_or_else(|error| {
+                note(&error, details);
+                Vec::new()
+            });
+            let key = (budget.namespace.clone(), budget.name.clone());
+            details
+                .budgets
+                .insert(key, budget_view(origin.unwrap_or_default(), unready));
+        }
+    }
+}
+
+fn leave_out(all: usize, what: &str, details: &mut Details) {
+    if all > MOST {
+        let more = all - MOST;
+        details.unread.push(format!(
+            "details of {more} more {what}: only the first {MOST} are looked up"
+        ));
+    }
+}
+
+/// The same refusal for every pod of a node is one line.
+fn note(error: &ReadError, details: &mut Details) {
+    let words = error.to_string();
+    if !details.unread.contains(&words) {
+        details.unread.push(words);
+    }
+}
+
+fn workload(found: Workload) -> WorkloadView {
+    WorkloadView {
+        kind: found.kind,
+        name: found.name,
+        ready: found.ready,
+    }
+}
+
+fn budget_view(origin: BudgetOrigin, unready: Vec<UnreadyPod>) -> BudgetView {
+    let unready = unready.into_iter().map(|pod| UnreadyView {
+        name: pod.name,
+        node: pod.node,
+        since: pod.since,
+        why: pod.why,
+    });
+    BudgetView {
+        owner: origin.owner,
+        since: origin.since,
+        granted: origin.granted,
+        unready: unready.collect(),
+    }
+}

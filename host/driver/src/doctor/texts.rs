@@ -1,0 +1,130 @@
+//! Every finding of the doctor but those of policies, which speak for themselves.
+
+use scupper_engine::{Checkpoint, Phase};
+
+use super::*;
+use scupper_report::fixture;
+
+fn served(group: &str, resources: &[&str]) -> LifecycleGroup {
+    LifecycleGroup {
+        group: group.to_owned(),
+        resources: resources.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn groups() -> Vec<Finding> {
+    let ours = [
+        "lifecycleevents",
+        "lifecycleevents/status",
+        "lifecycletransitions",
+    ];
+    let native = ["evictionrequests", "evictions"];
+    let cases = [
+        (&ours[..], &[][..]),
+        (&ours, &ours),
+        (&native, &ours),
+        (&[], &ours),
+        (&native, &[]),
+        (&[], &[]),
+    ];
+    let found =
+        cases.map(|(official, own)| group(&served(OFFICIAL_GROUP, official), &served(OWN_GROUP, own)));
+    found.to_vec()
+}
+
+fn claimants() -> Vec<Finding> {
+    let message = || "no handler for type SLMPlugin".to_owned();
+    // A new answer of a kubelet does not compile here, and belongs into the list.
+    let (Registration::Registered
+    | Registration::Unsupported { .. }
+    | Registration::Refused { .. }
+    | Registration::Waiting
+    | Registration::Silent) = Registration::Registered;
+    let answers = [
+        Ok(Registration::Registered),
+        Ok(Registration::Unsupported { message: message() }),
+        Ok(Registration::Refused { message: message() }),
+        Ok(Registration::Waiting),
+        Ok(Registration::Silent),
+        Err(slm::SlmError::NoDirectory {
+            path: "kubelet/plugins".into(),
+        }),
+    ];
+    let options = DoctorOptions {
+        connection: Connection::default(),
+        node: None,
+        driver: "drain.slm.k8s.io".to_owned(),
+        kubelet_root: Some("kubelet".into()),
+        lease_namespace: "scupper".to_owned(),
+        evict_as_node: false,
+        config: None,
+    };
+    let asked = answers.iter().map(Some);
+    asked
+        .chain([None])
+        .map(|asked| claimant(asked, &options))
+        .collect()
+}
+
+fn configurations() -> Vec<Finding> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scupper.yaml");
+    let whole = |drain: &str| {
+        format!("apiVersion: scupper.dev/v1alpha1\nkind: Configuration\npolicies: []\ndrain: {drain}\n")
+    };
+    let texts = [
+        whole("{force: true}"),
+        whole("{allow-overrides: [force, timeout]}"),
+        "policies: {}".to_owned(),
+    ];
+    let read = texts.map(|text| {
+        std::fs::write(&file, text).unwrap();
+        let found = overrides(Some(&file));
+        let shown = |text: &str| text.replace(&file.display().to_string(), "scupper.yaml");
+        Finding {
+            text: shown(&found.text),
+            remedy: found.remedy.as_deref().map(shown),
+            ..found
+        }
+    });
+    [overrides(None)].into_iter().chain(read).collect()
+}
+
+fn nodes() -> Vec<Finding> {
+    let cordoned = fixture::node(fixture::mark("command", Phase::Evicting));
+    let mut plain = cordoned.clone();
+    (plain.unschedulable, plain.checkpoint) = (false, None::<Checkpoint>);
+    let nodes = [None, Some(plain), Some(cordoned)];
+    nodes.map(|it| node("worker-1", it)).to_vec()
+}
+
+#[test]
+fn every_finding() {
+    let all = needed(OWN_GROUP, true, "scupper");
+    let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);
+    let findings = [
+        groups(),
+        nodes(),
+        claimants(),
+        configurations(),
+        rights(all.len(), Vec::new()),
+        rights(all.len(), all),
+        vec![
+            transitions_found("drain.slm.k8s.io", &[]),
+            transitions_found("drain.slm.k8s.io", &names),
+        ],
+    ];
+    let lines = findings.concat().into_iter().map(|found| {
+        let Finding {
+            subject,
+            state,
+            text,
+            remedy,
+        } = found;
+        let remedy = remedy.map(|remedy| format!("\n    do: {remedy}"));
+        format!("{state:?} {subject}: {text}{}\n", remedy.unwrap_or_default())
+    });
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("doctor-findings", lines.collect::<String>());
+    });
+}

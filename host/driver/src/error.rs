@@ -1,0 +1,120 @@
+//! What can go wrong outside of a drain, and which exit code each is worth.
+
+use std::error::Error as StdError;
+use std::path::PathBuf;
+
+use super::{HandOverError, LocalError};
+use scupper_cluster::{ConnectError, ReadError, WriteError};
+use scupper_policy::{LoadError, RuntimeError, StartError};
+use scupper_report::{MetricsError, TracesError};
+use scupper_triggers::slm::SlmError;
+
+/// Why a command did not do what it was called for.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The cluster could not be reached at all.
+    #[error("could not connect to the cluster")]
+    Connect(#[source] ConnectError),
+    /// The node could not be looked at.
+    #[error("could not look at node {node}")]
+    Node {
+        /// The node.
+        node: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// It could not be found out what the API server serves.
+    #[error("could not look up the lifecycle API")]
+    Discovery(#[source] ReadError),
+    /// It could not be found out what we may do.
+    #[error("could not ask the API server what we may do")]
+    Rights(#[source] ReadError),
+    /// The nodes with some labels could not be found out.
+    #[error("could not list the nodes with labels {selector}")]
+    Selector {
+        /// The selector.
+        selector: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// A node is to be left alone.
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    /// The driver could not be asked.
+    #[error(transparent)]
+    HandOver(#[from] HandOverError),
+    /// The API server does not know LifecycleEvents.
+    #[error(
+        "the API server serves lifecycleevents neither in lifecycle.k8s.io/v1alpha1 nor in \
+         lifecycle.scupper.dev/v1alpha1; install them with `kubectl apply -f deploy/crds/lifecycle.yaml`, or with \
+         `kubectl apply -f deploy/crds/lifecycle.scupper.dev.yaml` where the server keeps the first group for \
+         itself: `scupper doctor` says which"
+    )]
+    LifecycleNotServed,
+    /// Compiled policies cannot be kept anywhere.
+    #[error("could not prepare the policy cache {}", path.display())]
+    Cache {
+        /// Where it should have been.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The runtime for policies could not be made.
+    #[error("could not prepare the policy runtime")]
+    Runtime(#[source] RuntimeError),
+    /// A policy cannot be used.
+    #[error("could not load the policies")]
+    Policies(#[source] LoadError),
+    /// The policies cannot be started.
+    #[error("could not load the policies")]
+    Reload(#[source] StartError),
+    /// Metrics could not be served.
+    #[error("could not serve metrics")]
+    Metrics(#[source] MetricsError),
+    /// Traces could not be sent.
+    #[error("could not prepare to send traces")]
+    Traces(#[source] TracesError),
+    /// The kubelet's side could not be served.
+    #[error("could not serve the kubelet")]
+    Slm(#[source] SlmError),
+    /// The plan came to nothing.
+    #[error("no plan for node {node}: {message}")]
+    NoPlan {
+        /// The node.
+        node: String,
+        /// Why.
+        message: String,
+    },
+    /// Something could not be removed.
+    #[error("could not clean up")]
+    Cleanup(#[source] WriteError),
+}
+
+impl AppError {
+    /// What could not be seen of this node.
+    pub(super) fn of_node(node: &str) -> impl Fn(ReadError) -> Self + use<> {
+        let node = node.to_owned();
+        move |source| Self::Node {
+            node: node.clone(),
+            source,
+        }
+    }
+}
+
+/// An error and its causes.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some libraries repeat their cause in their own text.
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

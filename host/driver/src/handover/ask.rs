@@ -1,0 +1,189 @@
+//! Which of the driver's transitions is meant, and one wish a node.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, stream};
+use scupper_engine::{Intent, Phase};
+use tokio_util::sync::CancellationToken;
+
+use super::follow::Follower;
+use super::{End, HandOverError, HandOverOptions, flags};
+use crate::{AppError, LocalError, nodes, status};
+use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewEvent, Scope};
+use scupper_report::Seen;
+
+/// What became of each node; `None`: it was not begun any more.
+pub type Handed = Vec<(String, Result<Option<End>, AppError>)>;
+
+/// Hands the nodes over to their driver and follows each to its end; `None`: there is no driver. When `stop` comes
+/// true, what the driver is at goes on without us, and nothing more is asked for.
+pub async fn run(
+    options: &HandOverOptions,
+    stop: impl Future<Output = ()>,
+    tell: impl Fn(&str, &Seen),
+) -> Result<Option<Handed>, AppError> {
+    let connect = ConnectOptions {
+        connection: options.connection.clone(),
+        page_size: options.page_size,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let Some((cluster, offered)) = offered(cluster, &options.driver, options.intent).await? else {
+        return Ok(None);
+    };
+    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    if let Some(board) = &options.board {
+        board.expect(names.len());
+    }
+    let is_served = |name: &String| offered_for(&offered, name).is_some();
+    if !names.iter().any(is_served) {
+        return Ok(None);
+    }
+    if let Some(flag) = options.own_flags.first() {
+        let driver = options.driver.clone();
+        return Err(HandOverError::OwnFlag { driver, flag }.into());
+    }
+    let left = CancellationToken::new();
+    let hands = Hands {
+        cluster: &cluster,
+        options,
+        offered: &offered,
+        tell: &tell,
+        left: &left,
+    };
+    // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
+    let handed = stream::iter(names.into_iter().enumerate())
+        .map(async |(place, name)| (place, hands.one(name).await))
+        .buffer_unordered(options.parallel.max(1))
+        .collect::<BTreeMap<_, _>>();
+    tokio::pin!(handed, stop);
+    loop {
+        tokio::select! {
+            handed = &mut handed => return Ok(Some(handed.into_values().collect())),
+            () = &mut stop, if !left.is_cancelled() => left.cancel(),
+        }
+    }
+}
+
+/// The cluster with the lifecycle objects where they are served, and what the driver offers there of what is wanted.
+/// `None`: nothing.
+pub(super) async fn offered(
+    cluster: Cluster,
+    driver: &str,
+    intent: Intent,
+) -> Result<Option<(Cluster, Vec<LifecycleTransition>)>, HandOverError> {
+    let unknown = |source| HandOverError::Discover {
+        driver: driver.to_owned(),
+        source,
+    };
+    let Some(cluster) = cluster.in_served_group().await.map_err(unknown)? else {
+        return Ok(None);
+    };
+    let mut offered = cluster.transitions_of(driver).await.map_err(unknown)?;
+    let name = match intent {
+        Intent::Drain => driver.to_owned(),
+        Intent::Uncordon => format!("{driver}-uncordon"),
+    };
+    offered.retain(|transition| match &transition.scope {
+        Scope::AllNodes => transition.name == name,
+        Scope::Node(node) => transition.name == format!("{name}.{node}"),
+        Scope::Selector => false,
+    });
+    Ok((!offered.is_empty()).then_some((cluster, offered)))
+}
+
+/// The node's own comes before one for all nodes.
+pub(super) fn offered_for<'a>(
+    offered: &'a [LifecycleTransition],
+    node: &str,
+) -> Option<&'a LifecycleTransition> {
+    let own = |transition: &&LifecycleTransition| transition.scope == Scope::Node(node.to_owned());
+    let shared = |transition: &&LifecycleTransition| transition.scope == Scope::AllNodes;
+    offered.iter().find(own).or_else(|| offered.iter().find(shared))
+}
+
+/// What every node is handed over with.
+#[derive(Clone, Copy)]
+pub(super) struct Hands<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) options: &'a HandOverOptions,
+    offered: &'a [LifecycleTransition],
+    pub(super) tell: &'a dyn Fn(&str, &Seen),
+    /// Nobody here looks any more.
+    pub(super) left: &'a CancellationToken,
+}
+
+impl Hands<'_> {
+    async fn one(self, node: String) -> (String, Result<Option<End>, AppError>) {
+        let result = self.try_one(&node).await;
+        if let Some(board) = &self.options.board {
+            board.over(&node);
+        }
+        (node, result)
+    }
+
+    async fn try_one(self, node: &str) -> Result<Option<End>, AppError> {
+        if self.left.is_cancelled() {
+            return Ok(None);
+        }
+        let Some(transition) = offered_for(self.offered, node) else {
+            let node = node.to_owned();
+            let driver = self.options.driver.clone();
+            return Err(LocalError::NoDriver { node, driver }.into());
+        };
+        self.check(node).await?;
+        // Looked at first, so that no pod leaves unseen.
+        let mut statuses = status::follow(self.cluster, node).await?.boxed();
+        let first = statuses.next().await;
+        let what = match self.options.intent {
+            Intent::Drain => "drain",
+            Intent::Uncordon => "uncordon",
+        };
+        let flags = self.options.flags.as_ref().map(flags::write).transpose();
+        let new = NewEvent {
+            begins: format!("{what}-{node}-"),
+            transition: transition.name.clone(),
+            node: node.to_owned(),
+            flags: flags.map_err(HandOverError::Flags)?,
+        };
+        let event = self.cluster.make_event(&new).await.map_err(HandOverError::Ask)?;
+        let asked = Seen::Asked {
+            what,
+            event: event.name.clone(),
+            driver: self.options.driver.clone(),
+        };
+        (self.tell)(node, &asked);
+        if let Some(board) = &self.options.board {
+            board.begin(node, self.options.clock.now(), "asked for");
+        }
+        let follower = Follower::new(self, node, event, transition, first);
+        Ok(Some(follower.run(statuses).await?))
+    }
+
+    /// What another is at is not disturbed, and somebody else's cordon not lifted.
+    async fn check(&self, node: &str) -> Result<(), AppError> {
+        let unseen = AppError::of_node(node);
+        let found = self.cluster.node(node).await.map_err(&unseen)?;
+        let mark = found.as_ref().and_then(|node| node.checkpoint.clone());
+        let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
+        if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
+            return Err(LocalError::busy(node, mark).into());
+        }
+        let events = self.cluster.events_of(node).await.map_err(unseen)?;
+        if let Some(event) = events.into_iter().find(|event| event.is("Claimed")) {
+            return Err(LocalError::Busy {
+                node: node.to_owned(),
+                trigger: "LifecycleEvent".to_owned(),
+                name: event.name,
+                phase: "claimed".to_owned(),
+            }
+            .into());
+        }
+        let cordoned = found.is_some_and(|node| node.unschedulable);
+        if self.options.intent == Intent::Uncordon && cordoned && !is_ours {
+            let node = node.to_owned();
+            return Err(LocalError::ForeignCordon { node }.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether somebody ends a drain before the time is over that was given to it. It must not know who claims events: a
+//! deadline that is too early is a kubelet's, which goes by the transition and knows nothing of `--timeout`.
+
+use std::time::Duration;
+
+use scupper_engine::{Duration as Length, Time};
+
+use scupper_cluster::LifecycleTransition;
+use scupper_report::{NodeWish, Seen};
+
+/// What bounds a drain that was handed over.
+pub(super) struct Bounds<'a> {
+    transition: &'a LifecycleTransition,
+    /// When it was asked for, and what it was given; `None`: it is no drain, or it was told already.
+    given: Option<(Time, Option<Length>)>,
+}
+
+impl<'a> Bounds<'a> {
+    /// `given`: the time limit of a drain, and `Some(None)` where it has none.
+    pub(super) fn of(
+        transition: &'a LifecycleTransition,
+        given: Option<Option<Duration>>,
+        now: Time,
+    ) -> Self {
+        let given = given.map(|given| (now, given.map(Length::from)));
+        Self { transition, given }
+    }
+
+    /// Told once, when the event has a deadline that comes too early.
+    pub(super) fn hear(&mut self, wish: &NodeWish) -> Option<Seen> {
+        let deadline = wish.deadline?;
+        let (asked, timeout) = self.given?;
+        if timeout.is_some_and(|timeout| deadline >= asked + timeout) {
+            return None;
+        }
+        self.given = None;
+        Some(Seen::Bounded {
+            transition: self.transition.name.clone(),
+            sla: self.transition.sla.unwrap_or_else(|| deadline.since(asked)),
+            timeout,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_cluster::Scope;
+
+    use super::*;
+
+    #[test]
+    fn an_early_end_is_told_once_and_a_late_one_never() {
+        let transition = LifecycleTransition {
+            name: "drain.slm.k8s.io".to_owned(),
+            start: "drain-started".to_owned(),
+            end: "drain-complete".to_owned(),
+            scope: Scope::AllNodes,
+            sla: Some(Length::from_secs(300)),
+            driver: "drain.slm.k8s.io".to_owned(),
+        };
+        let told = |given: Option<Option<u64>>, deadline: Option<u64>| {
+            let given = given.map(|given| given.map(Duration::from_secs));
+            let mut bounds = Bounds::of(&transition, given, Time::from_millis(1_000_000));
+            let wish = NodeWish {
+                name: "drain-a".to_owned(),
+                transition: transition.name.clone(),
+                state: "Claimed".to_owned(),
+                deadline: deadline.map(|seconds| Time::from_millis(1_000_000 + 1000 * seconds)),
+                deleting: false,
+            };
+            let first = bounds.hear(&wish);
+            assert!(first.is_none() || bounds.hear(&wish).is_none());
+            first.is_some()
+        };
+        assert!(told(Some(Some(600)), Some(301)));
+        assert!(told(Some(None), Some(301)));
+        assert!(!told(Some(Some(300)), Some(301)));
+        assert!(!told(Some(Some(600)), None));
+        assert!(!told(Some(None), None));
+        assert!(!told(None, Some(301)), "an uncordon was given no time");
+    }
+}

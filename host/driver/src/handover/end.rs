@@ -1,0 +1,175 @@
+//! How a drain that was handed over ended, by what the driver tells of it: its LifecycleEvent's status, and the
+//! Kubernetes Event about the node in which it says more.
+
+use scupper_cluster::Note;
+use scupper_triggers::slm::ENDS;
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Done.
+    Done,
+    /// Pods may not leave, or it could not be carried out.
+    Failed,
+    /// A policy refused it or failed.
+    Policy,
+    /// The deadline passed.
+    Deadline,
+    /// Somebody took it back.
+    Cancelled,
+    /// Nobody took it up, and it was withdrawn.
+    NotTaken,
+    /// It goes on without us.
+    Left,
+}
+
+/// What is told of an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) end: End,
+    pub(super) outcome: String,
+    /// A sentence.
+    pub(super) message: String,
+}
+
+impl Told {
+    /// By what the LifecycleEvent was last; `None`: it was taken away before it had come to an end.
+    pub(super) fn of_state(state: Option<&str>) -> Self {
+        let (end, outcome) = match state {
+            Some("Succeeded") => (End::Done, "Succeeded"),
+            Some("SlaExpired") => (End::Deadline, "DeadlineExceeded"),
+            Some(_) => (End::Failed, "Failed"),
+            None => (End::Cancelled, "Cancelled"),
+        };
+        Self {
+            end,
+            outcome: outcome.to_owned(),
+            message: String::new(),
+        }
+    }
+
+    /// Nobody has ever begun with it.
+    pub(super) fn untouched(end: End) -> Self {
+        Self {
+            end,
+            outcome: "Cancelled".to_owned(),
+            message: "the LifecycleEvent is withdrawn; nothing was begun".to_owned(),
+        }
+    }
+
+    /// With what the driver told of it. That it succeeded is said by the LifecycleEvent alone.
+    pub(super) fn with(self, event: &str, notes: &[Note]) -> Self {
+        // The drain's own end comes first: of the event the driver may say the same in other words, sooner or later.
+        let own = notes.iter().find_map(|note| Self::of_outcome(event, note));
+        let told = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
+        match told {
+            Some(told) if (told.end == End::Done) == (self.end == End::Done) => told,
+            _ => self,
+        }
+    }
+
+    /// What the driver says of a drain that ended.
+    fn of_outcome(event: &str, note: &Note) -> Option<Self> {
+        let end = end_of(&note.reason)?;
+        let rest = note.text.strip_prefix(&format!("{event} after "))?;
+        Some(Self {
+            end,
+            outcome: note.reason.clone(),
+            message: format!("{} in {rest}", note.reason),
+        })
+    }
+
+    /// What the driver says of an event that failed, which may never have become a drain.
+    fn of_event(event: &str, note: &Note) -> Option<Self> {
+        let why = note
+            .text
+            .strip_prefix(&format!("LifecycleEvent {event} failed: "))
+            .filter(|_| note.reason == "EventFailed")?;
+        let known = ENDS.into_iter().find(|(begins, _)| why.starts_with(begins));
+        let outcome = known.map_or("Failed", |(_, name)| name);
+        Some(Self {
+            end: end_of(outcome).unwrap_or(End::Failed),
+            outcome: outcome.to_owned(),
+            message: format!("{outcome}: {why}"),
+        })
+    }
+}
+
+/// By an outcome's name.
+fn end_of(reason: &str) -> Option<End> {
+    Some(match reason {
+        "Drained" | "Uncordoned" => End::Done,
+        "PolicyFailed" => End::Policy,
+        "DeadlineExceeded" => End::Deadline,
+        "Cancelled" => End::Cancelled,
+        "Blocked" | "Lost" | "Failed" => End::Failed,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(reason: &str, text: &str) -> Note {
+        Note {
+            reason: reason.to_owned(),
+            text: text.to_owned(),
+            action: "Drain".to_owned(),
+            warning: false,
+            at: None,
+        }
+    }
+
+    #[test]
+    fn the_drivers_words_are_taken_where_they_fit() {
+        let notes = [
+            note("Blocked", "drain-b after 1s: not this one"),
+            note("Whatever", "drain-a after 1s: no outcome"),
+            note("PolicyFailed", "drain-a after 2s: policy slurm: no"),
+        ];
+        let told = Told::of_state(Some("Failed")).with("drain-a", &notes);
+        assert_eq!(told.end, End::Policy);
+        assert_eq!(told.message, "PolicyFailed in 2s: policy slurm: no");
+        let refused = [note("EventFailed", "LifecycleEvent drain-a failed: no such flag")];
+        let told = Told::of_state(Some("Failed")).with("drain-a", &refused);
+        assert_eq!(
+            (told.end, told.message.as_str()),
+            (End::Failed, "Failed: no such flag")
+        );
+        // An end has one name, whichever of the driver's words of it come first, or alone.
+        for (why, name, end) in [
+            ("cancelled: the event was deleted", "Cancelled", End::Cancelled),
+            (
+                "the deadline passed; still there: shop/db",
+                "DeadlineExceeded",
+                End::Deadline,
+            ),
+            ("policy slurm: no", "PolicyFailed", End::Policy),
+        ] {
+            let of_drain = note(name, &format!("drain-a after 2s: {why}"));
+            let of_event = note("EventFailed", &format!("LifecycleEvent drain-a failed: {why}"));
+            for notes in [
+                vec![of_drain.clone()],
+                vec![of_event.clone()],
+                vec![of_drain.clone(), of_event.clone()],
+                vec![of_event, of_drain],
+            ] {
+                let told = Told::of_state(Some("Failed")).with("drain-a", &notes);
+                assert_eq!((&told.end, told.outcome.as_str()), (&end, name), "{notes:?}");
+            }
+        }
+        // Whoever may write Events may not say that a node is drained.
+        let notes = [note("Drained", "drain-a after 2s: all gone")];
+        for state in [Some("Failed"), Some("SlaExpired"), None] {
+            assert_ne!(Told::of_state(state).with("drain-a", &notes).end, End::Done);
+        }
+        let told = Told::of_state(Some("Succeeded")).with("drain-a", &notes);
+        assert_eq!((told.end, told.outcome.as_str()), (End::Done, "Drained"));
+        let lies = [note("Failed", "drain-a after 2s: no")];
+        assert_eq!(
+            Told::of_state(Some("Succeeded")).with("drain-a", &lies).end,
+            End::Done
+        );
+    }
+}

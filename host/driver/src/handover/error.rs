@@ -1,0 +1,43 @@
+//! Why something cannot be handed over or cancelled.
+
+use scupper_cluster::{ReadError, WriteError};
+
+/// Why something cannot be handed over or cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum HandOverError {
+    /// Whether there is a driver cannot be found out.
+    #[error("cannot tell whether driver {driver} is running; --local drains from here without it")]
+    Discover {
+        /// The driver.
+        driver: String,
+        /// Why not.
+        #[source]
+        source: ReadError,
+    },
+    /// It is for a drain from here.
+    #[error("{flag} cannot be passed to driver {driver}; omit it, or drain from here with --local")]
+    OwnFlag {
+        /// The driver.
+        driver: String,
+        /// The flag.
+        flag: &'static str,
+    },
+    /// The flags could not be written down.
+    #[error("could not encode the flags")]
+    Flags(#[source] serde_json::Error),
+    /// The wish could not be written.
+    #[error("could not create the LifecycleEvent; --local drains from here without the driver")]
+    Ask(#[source] WriteError),
+    /// What became of the wish cannot be seen.
+    #[error("could not follow LifecycleEvent {event}, which continues")]
+    Follow {
+        /// The LifecycleEvent.
+        event: String,
+        /// Why not.
+        #[source]
+        source: ReadError,
+    },
+    /// The wish could not be taken back.
+    #[error("could not withdraw the LifecycleEvent")]
+    TakeBack(#[source] WriteError),
+}

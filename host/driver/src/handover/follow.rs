@@ -1,0 +1,339 @@
+//! One LifecycleEvent, from when it is made to its end.
+
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use super::ask::Hands;
+use super::bounds::Bounds;
+use super::end::Told;
+use super::news::News;
+use super::sight::{Shown, Sight};
+use super::{End, HandOverError};
+use crate::said::POLICY_ACTION;
+use scupper_cluster::{LifecycleEvent, LifecycleTransition, Note};
+use scupper_report::{NodeStatus, PolicyWords, Seen};
+use scupper_triggers::slm::ClaimStatus;
+
+/// What may not show in a watch is looked at after so long.
+const LOOK: Duration = Duration::from_secs(10);
+/// A pod outlives its grace period without any change that a watch shows, so the time is looked at this often.
+const TICK: Duration = Duration::from_secs(1);
+/// How long a driver may take to let go of what was taken back.
+const FAREWELL: Duration = Duration::from_secs(60);
+/// How long after the drain's own deadline the driver may say so.
+const LATE: Duration = Duration::from_secs(60);
+/// What is still on its way at the end comes within this, and without a longer pause than the second.
+const LINGER: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_millis(150);
+/// How often the driver's words about the end are looked for.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nobody has taken it up.
+    Asked,
+    /// The driver is at it.
+    Taken,
+    /// It was taken back.
+    TakenBack { end: End, was_taken: bool },
+}
+
+/// Follows one wish.
+pub(super) struct Follower<'a> {
+    hands: Hands<'a>,
+    node: &'a str,
+    event: LifecycleEvent,
+    news: News,
+    bounds: Bounds<'a>,
+    stage: Stage,
+    sight: Sight,
+    timer: Option<Instant>,
+    /// The node as it was seen last.
+    last: Option<NodeStatus>,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(
+        hands: Hands<'a>,
+        node: &'a str,
+        event: LifecycleEvent,
+        transition: &'a LifecycleTransition,
+        first: Option<NodeStatus>,
+    ) -> Self {
+        let mut news = News::default();
+        let flags = hands.options.flags.as_ref();
+        let bounds = Bounds::of(
+            transition,
+            flags.map(|flags| flags.timeout),
+            hands.options.clock.now(),
+        );
+        if let Some(first) = first {
+            // What there was before is no news, but for what will hold the pods.
+            let before = news.begin(&event, &first, hands.options.clock.now());
+            for seen in before.iter().filter(|seen| matches!(seen, Seen::NotReady { .. })) {
+                (hands.tell)(node, seen);
+            }
+        }
+        Self {
+            hands,
+            node,
+            event,
+            news,
+            bounds,
+            stage: Stage::Asked,
+            sight: Sight::default(),
+            timer: Some(Instant::now() + hands.options.claim_timeout),
+            last: None,
+        }
+    }
+
+    /// To its end, or until nobody looks any more.
+    pub(super) async fn run(
+        mut self,
+        mut statuses: impl Stream<Item = NodeStatus> + Unpin,
+    ) -> Result<End, HandOverError> {
+        let mut look = Instant::now() + LOOK;
+        loop {
+            let timer = self.timer;
+            tokio::select! {
+                Some(status) = statuses.next() => if let Some(last) = self.hear(&status) {
+                    self.hear_out(&mut statuses).await;
+                    return Ok(self.ended(last).await);
+                },
+                () = self.hands.left.cancelled(), if !matches!(self.stage, Stage::TakenBack { .. }) => {
+                    if self.stage == Stage::Taken {
+                        self.tell(&Seen::Left);
+                        return Ok(End::Left);
+                    }
+                    self.take_back(End::Cancelled, "the driver has not claimed it yet").await?;
+                }
+                () = sleep_until(look) => {
+                    look = Instant::now() + LOOK;
+                    if let Some(last) = self.look().await? {
+                        return Ok(self.ended(last).await);
+                    }
+                }
+                () = sleep(TICK), if self.is_pod_terminating() => self.tell_again(),
+                () = sleep_until(timer.unwrap_or(look)), if timer.is_some() => {
+                    if let Some(end) = self.overdue().await? {
+                        return Ok(end);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, seen: &Seen) {
+        (self.hands.tell)(self.node, seen);
+    }
+
+    fn tell_news(&mut self, status: &NodeStatus) {
+        let now = self.hands.options.clock.now();
+        for seen in self.news.hear(&self.event, status, now) {
+            self.tell(&seen);
+        }
+        self.last = Some(status.clone());
+    }
+
+    fn is_pod_terminating(&self) -> bool {
+        let pods = self.last.iter().flat_map(|last| &last.pods);
+        pods.into_iter().any(|pod| pod.deletion.is_some())
+    }
+
+    /// The same node at a later time.
+    fn tell_again(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.tell_news(&last);
+        }
+    }
+
+    /// Reports the pods that were not evicted, each with its reason, unless that was reported before.
+    fn tell_remaining(&self) {
+        let now = self.hands.options.clock.now();
+        let remaining = self.last.iter().flat_map(|last| last.remaining(now));
+        for (pod, reason, message) in remaining.filter(|(pod, ..)| !self.news.is_waiting(pod)) {
+            let pod = pod.clone();
+            self.tell(&Seen::Waits { pod, reason, message });
+        }
+    }
+
+    /// What was written of the node before the end may be heard after it: another watch brings it.
+    async fn hear_out(&mut self, statuses: &mut (impl Stream<Item = NodeStatus> + Unpin)) {
+        let until = Instant::now() + LINGER;
+        while let Ok(Some(status)) = timeout_at(until.min(Instant::now() + QUIET), statuses.next()).await {
+            self.tell_news(&status);
+        }
+    }
+
+    /// What it was last, when it is over; that is nothing when it was not seen to end.
+    fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
+        let was_queued = self.news.is_queued();
+        self.tell_news(status);
+        if was_queued && !self.news.is_queued() && self.stage == Stage::Asked {
+            self.timer = Some(Instant::now() + self.hands.options.claim_timeout);
+        }
+        if let Some(board) = &self.hands.options.board {
+            board.seen(&self.event.name, &self.event.uid, status);
+        }
+        match self.sight.look(&self.event.name, status) {
+            Shown::Here(wish) => {
+                if let Some(seen) = self.bounds.hear(wish) {
+                    self.tell(&seen);
+                }
+                let state = wish.state.clone();
+                self.is(&state)
+            }
+            Shown::NotYet => None,
+            Shown::Gone => Some(None),
+        }
+    }
+
+    async fn look(&mut self) -> Result<Option<Option<String>>, HandOverError> {
+        let found = self.hands.cluster.stored_event(&self.event.name).await;
+        match found {
+            Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim_status)),
+            Ok(_) => Ok(Some(None)),
+            // A server that does not answer may answer another time.
+            Err(error @ scupper_cluster::ReadError::Unavailable { .. }) => {
+                tracing::debug!(%error, "the LifecycleEvent could not be looked at");
+                Ok(None)
+            }
+            Err(source) => Err(HandOverError::Follow {
+                event: self.event.name.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// It is in this state.
+    fn is(&mut self, state: &str) -> Option<Option<String>> {
+        let status = ClaimStatus::parse(state);
+        if status.is_terminal() {
+            return Some(Some(status.as_str().to_owned()));
+        }
+        if status != ClaimStatus::Pending {
+            match &mut self.stage {
+                stage @ Stage::Asked => {
+                    *stage = Stage::Taken;
+                    let flags = self.hands.options.flags.as_ref();
+                    let wanted = flags.and_then(|flags| flags.timeout);
+                    self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
+                }
+                Stage::TakenBack { was_taken, .. } => *was_taken = true,
+                Stage::Taken => {}
+            }
+        }
+        None
+    }
+
+    /// The time of this stage is over.
+    async fn overdue(&mut self) -> Result<Option<End>, HandOverError> {
+        let within = self.hands.options.claim_timeout;
+        match &self.stage {
+            // Its driver is there, and at something else.
+            Stage::Asked if self.news.is_queued() => self.timer = Some(Instant::now() + within),
+            Stage::Asked => {
+                let why = format!(
+                    "not claimed within {within:?}; is driver {} running on {}? --local drains from here",
+                    self.hands.options.driver, self.node
+                );
+                self.take_back(End::NotTaken, &why).await?;
+            }
+            Stage::Taken => {
+                self.take_back(End::Deadline, "the driver exceeded the deadline")
+                    .await?;
+            }
+            Stage::TakenBack { end, .. } => {
+                let message = format!(
+                    "LifecycleEvent {} is deleted, and a finalizer still keeps it",
+                    self.event.name
+                );
+                self.tell(&Seen::Ended {
+                    outcome: "Cancelled".to_owned(),
+                    message,
+                });
+                return Ok(Some(end.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn take_back(&mut self, end: End, why: &str) -> Result<(), HandOverError> {
+        self.tell(&Seen::TakenBack { why: why.to_owned() });
+        let deleted = self.hands.cluster.delete_event(&self.event).await;
+        deleted.map_err(HandOverError::TakeBack)?;
+        let was_taken = self.stage == Stage::Taken;
+        self.stage = Stage::TakenBack { end, was_taken };
+        self.timer = Some(Instant::now() + FAREWELL);
+        Ok(())
+    }
+
+    async fn ended(self, last: Option<String>) -> End {
+        let told = match &self.stage {
+            Stage::TakenBack {
+                end,
+                was_taken: false,
+            } if last.is_none() => Told::untouched(end.clone()),
+            stage => {
+                let (told, notes) = self.words(last.as_deref()).await;
+                self.tell_said(&notes);
+                match stage {
+                    Stage::TakenBack { end, .. } if told.end == End::Cancelled => Told {
+                        end: end.clone(),
+                        ..told
+                    },
+                    _ => told,
+                }
+            }
+        };
+        if matches!(told.end, End::Failed | End::Policy | End::Deadline) {
+            self.tell_remaining();
+        }
+        self.tell(&Seen::Ended {
+            outcome: told.outcome,
+            message: told.message,
+        });
+        told.end
+    }
+
+    /// The driver's words may come a little later than the end.
+    async fn words(&self, last: Option<&str>) -> (Told, Vec<Note>) {
+        let bare = Told::of_state(last);
+        let mut heard = Vec::new();
+        for _ in 0..TRIES {
+            match self.hands.cluster.notes_about(self.node).await {
+                Ok(notes) => {
+                    let told = bare.clone().with(&self.event.name, &notes);
+                    if told != bare {
+                        return (told, notes);
+                    }
+                    heard = notes;
+                }
+                Err(error @ scupper_cluster::ReadError::Unavailable { .. }) => {
+                    tracing::debug!(%error, "the Events that say more of the end cannot be read yet");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the Events that say more of the end cannot be read");
+                    break;
+                }
+            }
+            sleep(PAUSE).await;
+        }
+        (bare, heard)
+    }
+
+    /// What policies have said of the node since this was asked for, in Events of theirs.
+    fn tell_said(&self, notes: &[Note]) {
+        let since = self.event.created.unwrap_or_default();
+        let ours = |note: &&Note| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);
+        for note in notes.iter().filter(ours) {
+            if let Some(words) = PolicyWords::of_note(&note.reason, note.warning, &note.text) {
+                self.tell(&Seen::Said { words });
+            }
+        }
+    }
+}

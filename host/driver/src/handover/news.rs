@@ -1,0 +1,261 @@
+//! What is worth telling of a node between two looks at it.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Checkpoint, HookPhase, Node, Phase, PodRef, Subject, Time, Uid};
+
+use scupper_cluster::LifecycleEvent;
+use scupper_report::{DriverView, NodeStatus, PlanView, Seen, WaveView, not_ready};
+
+/// Conditions that say something of a drain.
+const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
+
+/// A hook of one policy, for one thing.
+type HookKey = (String, HookPhase, Subject);
+
+/// Where it stands, and whom it waits for.
+type HookText = (String, Vec<String>);
+
+/// What was told of a node.
+#[derive(Default)]
+pub(super) struct News {
+    pods: BTreeMap<Uid, PodRef>,
+    waits: BTreeMap<Uid, String>,
+    /// Every pod that was seen.
+    names: BTreeMap<Uid, PodRef>,
+    plan: Option<PlanView>,
+    wave: Option<WaveView>,
+    hooks: BTreeMap<HookKey, HookText>,
+    /// The cordon was lifted by somebody else.
+    lifted: bool,
+    conditions: Option<BTreeMap<String, (String, String)>>,
+    not_ready: bool,
+    state: String,
+    deadline: Option<Time>,
+    /// What is done at the node before this one may begin.
+    behind: Option<String>,
+}
+
+impl News {
+    /// A line has reported that this pod waits, and it still does.
+    pub(super) fn is_waiting(&self, pod: &PodRef) -> bool {
+        self.waits.contains_key(&pod.uid)
+    }
+
+    /// What has become different.
+    pub(super) fn hear(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
+        let pods = status.pods.iter();
+        self.names
+            .extend(pods.map(|pod| (pod.id.uid.clone(), pod.id.clone())));
+        let mut news: Vec<_> = self.of_event(&event.name, status).into_iter().collect();
+        news.extend(self.of_readiness(&status.node, now));
+        let is_queued = self.of_queue(event, status, &mut news);
+        let mut of_node = self.of_conditions(status);
+        // What stands there of another drain is no news of this one.
+        let mark = status.node.checkpoint.as_ref();
+        if let Some(mark) = mark.filter(|mark| mark.id == event.uid.0) {
+            let view = status.driver.as_ref().filter(|view| view.drain == event.uid.0);
+            if let Some(view) = view {
+                of_node.extend(self.of_view(view));
+            }
+            of_node.extend(self.of_cordon(&status.node, mark));
+            of_node.extend(self.of_hooks(mark, view));
+        }
+        of_node.extend(self.of_pods(status));
+        of_node.extend(self.of_waits(status, now));
+        // What happens to the node until its turn has come is the other one's.
+        if !is_queued {
+            news.append(&mut of_node);
+        }
+        news
+    }
+
+    /// What there was before it was asked for is no news.
+    pub(super) fn begin(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
+        let before = self.hear(event, status, now);
+        self.behind = None;
+        before
+    }
+
+    /// Something else is done at the node first.
+    pub(super) const fn is_queued(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// Whether something else is done at the node before this one may begin.
+    fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, news: &mut Vec<Seen>) -> bool {
+        let behind = ahead_of(event, status);
+        if let Some(behind) = &behind
+            && self.behind.as_ref() != Some(behind)
+        {
+            news.push(Seen::Queued {
+                behind: behind.clone(),
+            });
+        }
+        self.behind = behind;
+        self.behind.is_some()
+    }
+
+    fn of_event(&mut self, event: &str, status: &NodeStatus) -> Option<Seen> {
+        let wish = status.wishes.iter().find(|wish| wish.name == event)?;
+        let known = self.state == wish.state && self.deadline == wish.deadline;
+        self.state.clone_from(&wish.state);
+        self.deadline = wish.deadline;
+        (!known && wish.state != "Pending").then(|| Seen::State {
+            state: wish.state.clone(),
+            deadline: wish.deadline,
+        })
+    }
+
+    /// Once for each time that it is not.
+    fn of_readiness(&mut self, node: &Node, now: Time) -> Option<Seen> {
+        let words = not_ready(node, now);
+        let known = std::mem::replace(&mut self.not_ready, words.is_some());
+        words.filter(|_| !known).map(|words| Seen::NotReady { words })
+    }
+
+    /// What stands there from before is no news.
+    fn of_conditions(&mut self, status: &NodeStatus) -> Vec<Seen> {
+        let ours = status.node.conditions.iter();
+        let ours = ours.filter(|condition| CONDITIONS.contains(&condition.kind.as_str()));
+        let now: BTreeMap<_, _> = ours
+            .map(|condition| {
+                let said = (condition.status.clone(), condition.message.clone());
+                (condition.kind.clone(), said)
+            })
+            .collect();
+        let Some(before) = self.conditions.replace(now.clone()) else {
+            return Vec::new();
+        };
+        let changed = now
+            .into_iter()
+            .filter(|(kind, said)| before.get(kind) != Some(said));
+        let seen = changed.map(|(kind, (status, message))| Seen::Condition {
+            condition: format!("{kind}={status}"),
+            message,
+        });
+        seen.collect()
+    }
+
+    /// The plan and the waves, as the driver tells them.
+    fn of_view(&mut self, view: &DriverView) -> Vec<Seen> {
+        let mut news = Vec::new();
+        if view.plan.is_some() && view.plan != self.plan {
+            self.plan.clone_from(&view.plan);
+            let names = self.names.clone();
+            news.extend(view.plan.clone().map(|plan| Seen::Planned { plan, names }));
+        }
+        if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
+            self.wave = Some(wave.clone());
+            let own = view.pods.iter().filter(|pod| pod.wave == wave.name).count();
+            news.push(Seen::Wave {
+                wave: wave.clone(),
+                pods: (view.more == 0).then_some(own),
+            });
+        }
+        news
+    }
+
+    /// The node shows that a hook is under way; only the driver knows more of it.
+    fn of_hooks(&mut self, mark: &Checkpoint, view: Option<&DriverView>) -> Vec<Seen> {
+        let mut news = Vec::new();
+        // What is through is through, whatever was written before.
+        let open = |key: &HookKey| !mark.done.contains(key);
+        for hook in view.into_iter().flat_map(|view| &view.hooks) {
+            let waits = hook.waiting_for.iter();
+            let waits: Vec<_> = waits.map(|on| format!("{}: {}", on.what, on.detail)).collect();
+            let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
+            let text = (hook.progress.clone(), waits);
+            if open(&key) && self.hooks.get(&key) != Some(&text) {
+                news.push(self.hook(&key, text.clone()));
+                self.hooks.insert(key, text);
+            }
+        }
+        for hook in &mark.hooks {
+            let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
+            if !self.hooks.contains_key(&key) {
+                news.push(self.hook(&key, HookText::default()));
+                self.hooks.insert(key, HookText::default());
+            }
+        }
+        for key in &mark.done {
+            if self.hooks.remove(key).is_some() {
+                news.push(Seen::HookDone {
+                    policy: key.0.clone(),
+                    phase: self.place(key),
+                });
+            }
+        }
+        news
+    }
+
+    fn hook(&self, key: &HookKey, (progress, waiting_for): HookText) -> Seen {
+        Seen::Hook {
+            policy: key.0.clone(),
+            phase: self.place(key),
+            progress,
+            waiting_for,
+        }
+    }
+
+    fn place(&self, (_, phase, subject): &HookKey) -> String {
+        match subject {
+            Subject::Node => phase.to_string(),
+            Subject::Wave(wave) => format!("{phase} of wave {wave}"),
+            Subject::Pod(uid) => match self.names.get(uid) {
+                Some(pod) => format!("{phase} of {pod}"),
+                None => format!("{phase} of pod {uid}"),
+            },
+        }
+    }
+
+    fn of_cordon(&mut self, node: &Node, mark: &Checkpoint) -> Option<Seen> {
+        let lifted = !node.unschedulable && (Phase::Holding..=Phase::Evicting).contains(&mark.phase);
+        let was_lifted = std::mem::replace(&mut self.lifted, lifted);
+        (lifted && !was_lifted).then_some(Seen::Uncordoned)
+    }
+
+    fn of_pods(&mut self, status: &NodeStatus) -> Vec<Seen> {
+        let now: BTreeMap<_, _> = status
+            .pods
+            .iter()
+            .map(|pod| (pod.id.uid.clone(), pod.id.clone()))
+            .collect();
+        let before = std::mem::replace(&mut self.pods, now);
+        let gone = before.into_iter().filter(|(uid, _)| !self.pods.contains_key(uid));
+        let here = self.pods.len();
+        gone.map(|(_, pod)| Seen::PodGone { pod, here }).collect()
+    }
+
+    fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<Seen> {
+        let mut news = Vec::new();
+        let mut waits = BTreeMap::new();
+        for (pod, reason, message) in status.stuck(now) {
+            if self.waits.get(&pod.uid).map(String::as_str) != Some(reason) {
+                let pod = pod.clone();
+                news.push(Seen::Waits { pod, reason, message });
+            }
+            waits.insert(pod.uid.clone(), reason.to_owned());
+        }
+        self.waits = waits;
+        news
+    }
+}
+
+/// What is under way at the node and is not this event: another one that is claimed, or a drain that stands there.
+fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
+    let mark = status.node.checkpoint.as_ref();
+    let mark = mark.filter(|mark| mark.phase != Phase::Finished);
+    if mark.is_some_and(|mark| mark.id == event.uid.0) {
+        return None;
+    }
+    let mut others = status.wishes.iter().filter(|wish| wish.name != event.name);
+    match (others.find(|wish| wish.state == "Claimed"), mark) {
+        (Some(wish), _) => Some(format!("LifecycleEvent {}", wish.name)),
+        (None, Some(mark)) => Some(format!("{} {}", mark.trigger, mark.name)),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! What is told of a drain that is followed: each thing once, and nothing of another drain.
+
+use scupper_engine::{SavedHook, WaitingOn};
+
+use super::*;
+use scupper_report::{Following, Format, fixture, view_from_text};
+
+const NOW: Time = Time::from_millis(1_000_000);
+
+fn event() -> LifecycleEvent {
+    LifecycleEvent {
+        name: "drain-worker-1-x".into(),
+        uid: Uid("id".into()),
+        created: Some(NOW),
+        transition_name: "drain".into(),
+        binding_node: "worker-1".into(),
+        claim_status: "Claimed".into(),
+        driver: "drain".into(),
+        sla: None,
+        deleting: false,
+        flags: None,
+    }
+}
+
+fn mark(id: &str) -> Checkpoint {
+    Checkpoint {
+        id: id.into(),
+        ..fixture::mark("LifecycleEvent", Phase::Evicting)
+    }
+}
+
+fn status(mark: Checkpoint, driver: Option<DriverView>) -> NodeStatus {
+    NodeStatus {
+        driver,
+        ..fixture::status(mark)
+    }
+}
+
+/// As a driver has written it: two waves, the first of them under way.
+fn view(of: &str) -> DriverView {
+    let text = r#"{"v":1,"drain":"OF","at":999000,
+        "plan":{"leaving":2,"staying":1,"waves":[["early","prio",["a"],0],["late","prio",["b"],3]],
+                "stays":[["ignored","kubectl",["c"],0]]},
+        "wave":["early",1,2],"pods":[{"uid":"a","wave":"early","r":"ParallelLimit"}],"more":0}"#;
+    view_from_text(&text.replace("OF", of)).unwrap()
+}
+
+fn told(news: &mut News, status: &NodeStatus) -> Vec<String> {
+    let story = Following::begin("worker-1".into(), NOW);
+    let seen = news.hear(&event(), status, NOW);
+    let lines = seen.iter().flat_map(|seen| story.lines(Format::Human, NOW, seen));
+    let lines = lines.map(|line| line.get(12..).unwrap_or_default().to_owned());
+    lines.collect()
+}
+
+#[test]
+fn the_plan_and_the_waves_are_told_once_each() {
+    let mut news = News::default();
+    let mut now = status(mark("id"), Some(view("id")));
+    let expected = [
+        "plan     2 pods to evict in 2 waves, 1 to keep",
+        "         wave 1 early: a",
+        "         wave 2 late: b and 3 more",
+        "         stays: c (ignored, kubectl)",
+        "wave     1 of 2, early: 1 pod to evict",
+    ];
+    assert_eq!(told(&mut news, &now), expected);
+    assert_eq!(told(&mut news, &now), [""; 0]);
+    let view = now.driver.as_mut().unwrap();
+    view.at = NOW;
+    view.pods.clear();
+    assert_eq!(told(&mut news, &now), [""; 0], "heartbeats are no news");
+    let wave = now.driver.as_mut().and_then(|view| view.wave.as_mut()).unwrap();
+    (wave.name, wave.number) = ("late".into(), 2);
+    assert_eq!(told(&mut news, &now), ["wave     2 of 2, late: 0 pods to evict"]);
+}
+
+#[test]
+fn another_drains_story_is_not_told_as_this_ones() {
+    let mut news = News::default();
+    for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
+        let mut told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
+        // That there is another one is said, and once.
+        told.retain(|line| !line.starts_with("queued "));
+        assert_eq!(told, [""; 0], "{of_mark} {of_view}");
+    }
+}
+
+#[test]
+fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
+    let wish = |name: &str, state: &str| scupper_report::NodeWish {
+        name: name.into(),
+        transition: "drain".into(),
+        state: state.into(),
+        deadline: None,
+        deleting: false,
+    };
+    let own = event().name;
+    let mut news = News::default();
+    let mut now = status(mark("other"), Some(view("other")));
+    now.pods.push(fixture::running("a"));
+    now.wishes = vec![wish("first", "Claimed"), wish(&own, "Pending")];
+    let mut begun = News::default();
+    begun.begin(&event(), &now, NOW);
+    let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
+    assert_eq!(
+        told(&mut begun, &now),
+        queued,
+        "it was not told before it was asked for"
+    );
+    assert_eq!(told(&mut news, &now), queued);
+    now.pods.clear();
+    assert_eq!(told(&mut news, &now), [""; 0], "the pod left for the other one");
+    now.wishes = vec![wish(&own, "Pending")];
+    let queued = ["queued   behind LifecycleEvent drain-worker-1: begins when that ends"];
+    assert_eq!(told(&mut news, &now), queued);
+    now.node.checkpoint = None;
+    assert_eq!(told(&mut news, &now), [""; 0]);
+    assert!(!news.is_queued());
+    now.pods.push(fixture::running("b"));
+    told(&mut news, &now);
+    now.pods.clear();
+    assert_eq!(told(&mut news, &now).len(), 1, "now they are its own");
+}
+
+#[test]
+fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_through() {
+    let mut news = News::default();
+    let hook = SavedHook {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: Vec::new(),
+        state_version: None,
+        started: NOW,
+    };
+    let mut begun = mark("id");
+    begun.hooks.push(hook);
+    let bare = status(begun.clone(), None);
+    assert_eq!(told(&mut news, &bare), ["hook     slurm before-drain, running"]);
+    assert_eq!(told(&mut news, &bare), [""; 0]);
+    let mut known = view("id");
+    (known.plan, known.wave) = (None, None);
+    known.hooks.push(scupper_report::HookView {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: NOW,
+        progress: "0 of 1 drained".into(),
+        waiting_for: vec![WaitingOn {
+            what: "slurm/gpu-0".into(),
+            detail: "jobs run".into(),
+            since: None,
+        }],
+    });
+    let waiting = status(begun, Some(known.clone()));
+    let expected = [
+        "hook     slurm before-drain, running: 0 of 1 drained",
+        "           waits for slurm/gpu-0: jobs run",
+    ];
+    assert_eq!(told(&mut news, &waiting), expected);
+    assert_eq!(told(&mut news, &waiting), [""; 0]);
+    let mut through = mark("id");
+    through
+        .done
+        .push(("slurm".into(), HookPhase::BeforeDrain, Subject::Node));
+    // The driver's word may be older than the node's.
+    let through = status(through, Some(known));
+    assert_eq!(
+        told(&mut news, &through),
+        ["hook     slurm finished before-drain"]
+    );
+    assert_eq!(told(&mut news, &through), [""; 0]);
+}
+
+#[test]
+fn a_cordon_that_somebody_lifts_is_told_once_for_each_time() {
+    let mut news = News::default();
+    let mut now = status(mark("id"), None);
+    let held =
+        ["held     the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"];
+    assert_eq!(told(&mut news, &now), [""; 0]);
+    for _ in 0..2 {
+        now.node.unschedulable = false;
+        assert_eq!(told(&mut news, &now), held);
+        assert_eq!(told(&mut news, &now), [""; 0]);
+        now.node.unschedulable = true;
+        assert_eq!(told(&mut news, &now), [""; 0]);
+    }
+}

@@ -1,0 +1,51 @@
+//! What is handed over, and what is cancelled.
+
+use std::time::Duration;
+
+use scupper_engine::Intent;
+
+use super::Typed;
+use crate::Nodes;
+use scupper_cluster::Connection;
+use scupper_common::clock::Clock;
+use scupper_report::Board;
+
+/// What is handed over.
+#[derive(Clone, Debug)]
+pub struct HandOverOptions {
+    /// How to reach the API server.
+    pub connection: Connection,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// Drain or uncordon.
+    pub intent: Intent,
+    /// The driver's name.
+    pub driver: String,
+    /// What a drain is to be like.
+    pub flags: Option<Typed>,
+    /// Flags that were given and that only a drain from here obeys.
+    pub own_flags: Vec<&'static str>,
+    /// How long a wish may wait for the driver before it is taken back.
+    pub claim_timeout: Duration,
+    /// How many nodes at once.
+    pub parallel: usize,
+    /// Objects a page of a list.
+    pub page_size: u32,
+    /// Where it is told how each node stands; `None`: nobody looks.
+    pub board: Option<Board>,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+/// What is cancelled.
+#[derive(Clone, Debug)]
+pub struct CancelOptions {
+    /// How to reach the API server.
+    pub connection: Connection,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// The driver's name.
+    pub driver: String,
+    /// How long is waited for the end of what is cancelled.
+    pub wait_timeout: Duration,
+}

@@ -1,0 +1,68 @@
+//! What a watch shows of a LifecycleEvent that was made a moment ago. It must not know what follows from that.
+
+use scupper_report::{NodeStatus, NodeWish};
+
+/// One LifecycleEvent, as far as the watch has shown it.
+#[derive(Debug, Default)]
+pub(super) struct Sight {
+    was_there: bool,
+}
+
+/// What is shown of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Shown<'a> {
+    /// Nothing so far. The node's own watch may be ahead of that of LifecycleEvents.
+    NotYet,
+    /// It is there.
+    Here(&'a NodeWish),
+    /// It was there, and is not any more.
+    Gone,
+}
+
+impl Sight {
+    pub(super) fn look<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Shown<'a> {
+        match status.wishes.iter().find(|wish| wish.name == event) {
+            Some(wish) => {
+                self.was_there = true;
+                Shown::Here(wish)
+            }
+            None if self.was_there => Shown::Gone,
+            None => Shown::NotYet,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::Phase;
+
+    use super::*;
+    use scupper_report::fixture;
+
+    fn status(wishes: &[&str]) -> NodeStatus {
+        let wish = |name: &&str| NodeWish {
+            name: (*name).to_owned(),
+            transition: "drain".into(),
+            state: "Pending".into(),
+            deadline: None,
+            deleting: false,
+        };
+        NodeStatus {
+            wishes: wishes.iter().map(wish).collect(),
+            ..fixture::status(fixture::mark("LifecycleEvent", Phase::Evicting))
+        }
+    }
+
+    #[test]
+    fn what_was_not_shown_yet_is_not_gone() {
+        let mut sight = Sight::default();
+        for before in [&[][..], &["another"]] {
+            assert_eq!(sight.look("ours", &status(before)), Shown::NotYet);
+        }
+        let both = status(&["another", "ours"]);
+        assert_eq!(sight.look("ours", &both), Shown::Here(&both.wishes[1]));
+        for after in [&[][..], &["another"]] {
+            assert_eq!(sight.look("ours", &status(after)), Shown::Gone);
+        }
+    }
+}

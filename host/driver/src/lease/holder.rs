@@ -1,0 +1,199 @@
+//! Who holds a lease: a name for people, and what tells whether that process still lives.
+//!
+//! Where two processes see each other (one machine, one PID namespace) the kernel knows it. A container that runs again
+//! in the same pod runs because its predecessor has ended. For everybody else time must tell.
+
+use std::fs;
+
+use scupper_engine::PodRef;
+
+/// Between the parts of an identity. It stands in no name of Kubernetes' and in no UID.
+const SEPARATOR: char = '_';
+
+/// Who holds a lease, or wants to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// For people: a pod, or a user and a machine.
+    name: String,
+    /// The pod's UID; empty outside of a pod.
+    pod: String,
+    process: Process,
+}
+
+/// One process of one boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Process {
+    boot: String,
+    namespace: String,
+    pid: u32,
+    /// In ticks since the boot: a number that is used again begins at another moment.
+    started: u64,
+}
+
+impl Holder {
+    /// This process.
+    pub(crate) fn own(pod: Option<&PodRef>) -> Self {
+        let plain = |text: String| text.trim().replace(SEPARATOR, "-");
+        let read = |path: &str| fs::read_to_string(path).map(plain).unwrap_or_default();
+        let pid = std::process::id();
+        let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let user = std::env::var("USER").map_or_else(|_| "somebody".to_owned(), plain);
+        Self {
+            name: match pod {
+                Some(pod) => format!("{}/{}", pod.namespace, pod.name),
+                None => format!("{user}@{}", read("/proc/sys/kernel/hostname")),
+            },
+            pod: pod.map(|pod| pod.uid.0.clone()).unwrap_or_default(),
+            process: Process {
+                boot: read("/proc/sys/kernel/random/boot_id"),
+                namespace: namespace
+                    .to_string_lossy()
+                    .chars()
+                    .filter(char::is_ascii_digit)
+                    .collect(),
+                pid,
+                started: start_of(pid).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// As a lease has it.
+    pub(super) fn identity(&self) -> String {
+        let Self { name, pod, process } = self;
+        let Process {
+            boot,
+            namespace,
+            pid,
+            started,
+        } = process;
+        format!("{name}{SEPARATOR}{pod}{SEPARATOR}{boot}.{namespace}.{pid}.{started}")
+    }
+
+    /// From what a lease has. Somebody else's words are only a name.
+    pub(super) fn parse(text: &str) -> Self {
+        let mut parts = text.rsplitn(3, SEPARATOR);
+        let (process, pod, name) = (parts.next(), parts.next(), parts.next());
+        match (process.and_then(parse_process), pod, name) {
+            (Some(process), Some(pod), Some(name)) => Self {
+                name: name.to_owned(),
+                pod: pod.to_owned(),
+                process,
+            },
+            _ => Self {
+                name: text.to_owned(),
+                pod: String::new(),
+                process: Process::default(),
+            },
+        }
+    }
+
+    /// For people.
+    pub(super) fn words(&self) -> String {
+        if self.process.pid == 0 || !self.pod.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} (process {})", self.name, self.process.pid)
+        }
+    }
+
+    /// The process `other` is known to have ended, as `self` sees it.
+    pub(super) fn knows_dead(&self, other: &Self) -> bool {
+        let (own, process) = (&self.process, &other.process);
+        if process.pid == 0 || own.boot.is_empty() || own.namespace.is_empty() {
+            return false;
+        }
+        if own.boot == process.boot && own.namespace == process.namespace {
+            return start_of(process.pid) != Some(process.started);
+        }
+        !self.pod.is_empty() && self.pod == other.pod
+    }
+}
+
+fn parse_process(text: &str) -> Option<Process> {
+    let mut parts = text.split('.');
+    let process = Process {
+        boot: parts.next()?.to_owned(),
+        namespace: parts.next()?.to_owned(),
+        pid: parts.next()?.parse().ok()?,
+        started: parts.next()?.parse().ok()?,
+    };
+    parts.next().is_none().then_some(process)
+}
+
+/// When a process of this namespace began; `None`: there is none, or nothing of it lives any more.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may have anything in it.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    // The 22nd of all, of which two are gone and one was read.
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use scupper_engine::Uid;
+
+    use super::*;
+
+    fn pod(uid: &str) -> PodRef {
+        PodRef {
+            namespace: "scupper".to_owned(),
+            name: "scupper-x7d2p".to_owned(),
+            uid: Uid(uid.to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for holder in [Holder::own(None), Holder::own(Some(&pod("u-1")))] {
+            assert_eq!(Holder::parse(&holder.identity()), holder);
+            assert!(!holder.knows_dead(&holder), "we live");
+        }
+        assert_eq!(Holder::own(Some(&pod("u-1"))).words(), "scupper/scupper-x7d2p");
+        for text in ["", "a", "somebody_else_x", "a_b_c.d.e.f"] {
+            let other = Holder::parse(text);
+            assert_eq!(other.words(), text);
+            assert!(!Holder::own(None).knows_dead(&other), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_known_to_be_dead_and_one_that_lives_is_not() {
+        let own = Holder::own(None);
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let mut other = own.clone();
+        other.process.pid = child.id();
+        other.process.started = start_of(child.id()).unwrap();
+        assert!(!own.knows_dead(&other));
+        let mut reused = other.clone();
+        reused.process.started -= 1;
+        assert!(own.knows_dead(&reused), "another process has the number now");
+        child.kill().unwrap();
+        while start_of(child.id()).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(own.knows_dead(&other), "it waits only for its end to be heard");
+        child.wait().unwrap();
+        assert!(own.knows_dead(&other));
+    }
+
+    #[test]
+    fn of_other_machines_only_a_container_of_the_same_pod_is_known() {
+        let own = Holder::own(Some(&pod("u-1")));
+        let elsewhere = |uid: &str| {
+            let mut other = Holder::own(Some(&pod(uid)));
+            other.process.namespace = "7".to_owned();
+            other
+        };
+        assert!(own.knows_dead(&elsewhere("u-1")), "its container runs again");
+        assert!(!own.knows_dead(&elsewhere("u-2")));
+        assert!(!Holder::own(None).knows_dead(&elsewhere("")));
+    }
+}

@@ -1,0 +1,75 @@
+//! Looks at the lease of a node, so that a drain is not called under way when whoever carried it out is gone. It takes
+//! nothing: that is `seats`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_engine::Phase;
+use tokio::time::Instant;
+
+use super::holder::Holder;
+use scupper_cluster::Cluster;
+use scupper_common::clock::Clock;
+use scupper_report::{NodeStatus, Seat};
+
+/// What was read is good for so long, however often the node changes.
+const GOOD_FOR: Duration = Duration::from_secs(5);
+
+/// Looks at leases.
+pub(crate) struct SeatWatch {
+    cluster: Cluster,
+    namespace: String,
+    clock: Clock,
+    own: Holder,
+    seen: BTreeMap<String, (Instant, Seat)>,
+}
+
+impl SeatWatch {
+    pub(crate) fn new(cluster: Cluster, namespace: String, clock: Clock) -> Self {
+        Self {
+            cluster,
+            namespace,
+            clock,
+            own: Holder::own(None),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Who is at the node of this status. Nobody need be where no drain is under way.
+    pub(crate) async fn look(&mut self, status: &NodeStatus) -> Seat {
+        let mark = status.node.checkpoint.as_ref();
+        if mark.is_none_or(|mark| mark.phase == Phase::Finished) {
+            return Seat::Unknown;
+        }
+        let node = &status.node.name;
+        if let Some((at, seat)) = self.seen.get(node)
+            && at.elapsed() < GOOD_FOR
+        {
+            return seat.clone();
+        }
+        let seat = self.read(node).await;
+        self.seen.insert(node.clone(), (Instant::now(), seat.clone()));
+        seat
+    }
+
+    async fn read(&self, node: &str) -> Seat {
+        match self.cluster.lease(&self.namespace, node).await {
+            Ok(Some(lease)) if !lease.holder.is_empty() => {
+                let holder = Holder::parse(&lease.holder);
+                let is_dead = self.own.knows_dead(&holder);
+                Seat::of(
+                    holder.words(),
+                    lease.renewed,
+                    lease.length.into(),
+                    is_dead,
+                    self.clock.wall(),
+                )
+            }
+            Ok(_) => Seat::Free,
+            Err(error) => {
+                tracing::debug!(node, %error, "the node's Lease could not be looked at");
+                Seat::Unknown
+            }
+        }
+    }
+}

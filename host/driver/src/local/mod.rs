@@ -1,0 +1,13 @@
+//! Drains and uncordons from the command line: the same engine and the same drive as the driver's, in this process.
+
+mod begin;
+mod error;
+mod options;
+mod run;
+
+pub use error::LocalError;
+pub use options::LocalOptions;
+pub use run::{Ended, run};
+
+/// What these drains say of who asked for them.
+pub const TRIGGER: &str = "command";

@@ -1,0 +1,326 @@
+//! The nodes, one after another or some at once, each with a drive of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, Request, Time};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::begin::{self, Job};
+use super::{LocalOptions, TRIGGER};
+use crate::drive::{Drive, Tools};
+use crate::lease::{Begin, Begun, Guard, Holder, Seats};
+use crate::reporter::{Output, Reporter};
+use crate::said::Said;
+use crate::too_late::end_of_waiting;
+use crate::{AppError, nodes, policies};
+use scupper_cluster::{Cluster, ConnectOptions};
+use scupper_common::clock::Clock;
+use scupper_policy::Session;
+use scupper_report::{Format, Health, Metrics, Prefixed, Traces};
+
+/// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
+/// leases.
+const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
+/// Orders that may wait for a drive.
+const ORDERS: usize = 4;
+
+/// How long after its deadline a drain whose lease was lost waits for it, to put back what it changed.
+const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
+
+/// What became of a node.
+#[derive(Debug)]
+pub struct Ended {
+    /// The node.
+    pub node: String,
+    /// `None`: it was not begun any more. An error: it could not be begun.
+    pub result: Result<Option<Outcome>, AppError>,
+}
+
+/// Deals with all the nodes. A node at which it fails does not keep the others from it. When `stop` comes true, what
+/// is under way is cancelled and nothing more is begun.
+pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Result<Vec<Ended>, AppError> {
+    let connect = ConnectOptions {
+        connection: options.connection.clone(),
+        eviction_timeout: options.eviction_timeout,
+        page_size: options.page_size,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    if let Some(board) = &options.board {
+        board.expect(names.len());
+    }
+    let compiler = options.compiler.clone();
+    let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
+    // Nobody asks a terminal for metrics.
+    let metrics = Metrics::new();
+    let traces = options.traces.as_ref();
+    let traces = traces.map(|settings| Traces::start(settings, &metrics));
+    let traces = traces.transpose().map_err(AppError::Traces)?;
+    let runner = Runner {
+        many: names.len() > 1,
+        session: Arc::new(Session::fixed(loaded.policies)),
+        said: loaded.said,
+        cancel: CancellationToken::new(),
+        seats: Seats {
+            cluster: cluster.clone(),
+            namespace: options.lease_namespace.clone(),
+            own: Holder::own(options.settings.own_pod.as_ref()),
+            forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout.into()),
+        },
+        cluster,
+        options,
+        traces,
+    };
+    // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
+    let ended = stream::iter(names.into_iter().enumerate())
+        .map(async |(place, name)| (place, runner.one(name).await))
+        .buffer_unordered(runner.options.parallel.max(1))
+        .collect::<BTreeMap<_, _>>();
+    tokio::pin!(ended, stop);
+    loop {
+        tokio::select! {
+            ended = &mut ended => {
+                if let Some(traces) = &runner.traces {
+                    traces.close().await;
+                }
+                return Ok(ended.into_values().collect());
+            }
+            () = &mut stop, if !runner.cancel.is_cancelled() => runner.cancel.cancel(),
+        }
+    }
+}
+
+struct Runner {
+    /// More than one node: lines say which.
+    many: bool,
+    cluster: Cluster,
+    session: Arc<Session>,
+    said: Said,
+    options: LocalOptions,
+    traces: Option<Traces>,
+    cancel: CancellationToken,
+    seats: Seats,
+}
+
+impl Runner {
+    async fn one(&self, node: String) -> Ended {
+        let result = self.try_one(&node).await;
+        if let Some(board) = &self.options.board {
+            board.over(&node);
+        }
+        Ended { node, result }
+    }
+
+    async fn try_one(&self, node: &str) -> Result<Option<Outcome>, AppError> {
+        if self.cancel.is_cancelled() {
+            return Ok(None);
+        }
+        let job = begin::look(&self.cluster, &self.options, node).await?;
+        let since = self.options.clock.now();
+        let request = self.request(since, &job);
+        let guard = Guard {
+            seats: self.seats.clone(),
+            node: node.to_owned(),
+            begin: Opening {
+                runner: self,
+                job,
+                request,
+                since,
+                begun: false,
+            },
+            orders: Vec::new(),
+        };
+        let (orders, inbox) = mpsc::channel(ORDERS);
+        let guard = guard.run(inbox);
+        tokio::pin!(guard);
+        tokio::select! {
+            outcome = &mut guard => return outcome,
+            () = self.cancel.cancelled() => {}
+        }
+        let reason = "stopped at the command line".to_owned();
+        // A drive that is over takes no orders.
+        orders.send(Event::Cancel { reason }).await.unwrap_or_default();
+        guard.await
+    }
+
+    /// The same wish again where another process has begun with it.
+    fn request(&self, now: Time, job: &Job) -> Request {
+        let what = match self.options.intent {
+            Intent::Drain => "drain",
+            Intent::Uncordon => "uncordon",
+        };
+        let (id, name) = match &job.resume {
+            Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
+            None => (
+                format!("{TRIGGER}-{:x}-{:x}", now.as_millis(), std::process::id()),
+                format!("{what}-{}", job.node),
+            ),
+        };
+        Request {
+            id,
+            name,
+            trigger: TRIGGER.to_owned(),
+            intent: self.options.intent,
+            node: job.node.clone(),
+            deadline: self.options.timeout.map(|timeout| now + timeout.into()),
+            settings: self.options.settings.clone(),
+            policies: self.session.infos(),
+        }
+    }
+
+    fn output(&self, node: &str) -> Output {
+        let output = Arc::clone(&self.options.output);
+        if !self.many || self.options.format == Format::Json {
+            return output;
+        }
+        let prefix = format!("{node}  ");
+        Arc::new(move || Box::new(Prefixed::new(prefix.clone(), output())))
+    }
+}
+
+impl Opening<'_> {
+    /// A policy that is not loaded here cannot undo its part.
+    fn warn_of_absent(&self) {
+        let mark = self.job.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
+        let to_undo = mark.filter(|_| self.request.intent == Intent::Uncordon);
+        let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
+        for policy in to_undo.into_iter().flat_map(|mark| &mark.to_undo) {
+            if !is_here(policy) {
+                let node = &self.request.node;
+                tracing::warn!(
+                    "node {node}: policy {policy} took part in the drain and is not loaded here, so it undoes nothing; \
+                     run this with --config scupper.yaml"
+                );
+            }
+        }
+    }
+}
+
+/// How one node is begun.
+struct Opening<'a> {
+    runner: &'a Runner,
+    job: Job,
+    request: Request,
+    /// When it was asked for.
+    since: Time,
+    begun: bool,
+}
+
+impl Begin for Opening<'_> {
+    async fn begin(&mut self, _: &[Event]) -> Result<Begun, AppError> {
+        let Runner {
+            cluster,
+            options,
+            session,
+            said,
+            traces,
+            ..
+        } = self.runner;
+        // Whoever had the lease until now has written to the node.
+        let own = self.begun.then_some(self.request.id.as_str());
+        self.job = begin::look_again(cluster, options, &self.job.node, own).await?;
+        if !self.begun {
+            // Which drain it goes on with is only known now; its time runs since it was asked for.
+            let deadline = self.request.deadline;
+            let request = self.runner.request(options.clock.now(), &self.job);
+            self.request = Request { deadline, ..request };
+        }
+        self.begun = true;
+        let (now, request) = (options.clock.now(), self.request.clone());
+        self.warn_of_absent();
+        self.job.adopt(cluster, || mark(now, &request)).await?;
+        let resume = self.job.resume.clone();
+        let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
+        let output = self.runner.output(&request.node);
+        let reporter = Reporter::lines(options.format, &output, now, started, &request)
+            .and_last()
+            .and_cluster(cluster.clone(), &request)
+            .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref())
+            .and_board(options.board.clone(), now, &request);
+        let tools = Tools {
+            cluster: cluster.clone(),
+            clock: options.clock,
+            health: Health::default(),
+            own_node: None,
+            said: said.clone(),
+            traces: traces.clone(),
+        };
+        let drive = Drive::new(tools, Arc::clone(session), request, resume, reporter);
+        Ok(Begun::Drive(Box::new(drive.and_node(self.job.seen.take()))))
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
+    }
+
+    fn clock(&self) -> Clock {
+        self.runner.options.clock
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun || self.job.resume.is_some()
+    }
+
+    /// What another process is at is that one's; our own is put back where the lease comes back in time.
+    fn patience(&self) -> Option<Duration> {
+        Some(if self.begun {
+            PUT_BACK_WITHIN
+        } else {
+            Duration::ZERO
+        })
+    }
+
+    async fn too_late(&self) -> Outcome {
+        let Runner { cluster, options, .. } = self.runner;
+        let (node, request) = (&self.request.node, &self.request);
+        tracing::warn!("node {node}: the deadline passed while another process was at work there");
+        let (outcome, summary) = end_of_waiting(cluster, options.clock, request, self.since).await;
+        let (now, output) = (summary.ended, self.runner.output(node));
+        let mut reporter = Reporter::lines(options.format, &output, now, self.since, request);
+        let notice = Notice::Finished {
+            outcome: outcome.clone(),
+            summary,
+        };
+        reporter.notice(now, request, &notice);
+        outcome
+    }
+
+    fn stands_by(&self, holder: &str) {
+        let node = &self.request.node;
+        if let Some(board) = &self.runner.options.board {
+            let words = format!("standing by: {holder} holds the node's Lease");
+            board.begin(node, self.runner.options.clock.now(), &words);
+        }
+        tracing::warn!("node {node}: standing by: {holder} holds the node's Lease");
+    }
+}
+
+/// What stands on a node for a request that has done nothing else.
+fn mark(now: Time, request: &Request) -> Checkpoint {
+    Checkpoint {
+        node: None,
+        id: request.id.clone(),
+        name: request.name.clone(),
+        trigger: request.trigger.clone(),
+        phase: Phase::Finished,
+        started: now,
+        deadline: None,
+        own_cordon: false,
+        inherited: false,
+        drained: false,
+        cancelled: None,
+        held: None,
+        to_undo: std::collections::BTreeSet::new(),
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+        stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: Counts::default(),
+    }
+}

@@ -1,0 +1,52 @@
+//! Which nodes a command is for.
+
+use super::AppError;
+use scupper_cluster::{Cluster, ConnectOptions, Connection};
+
+/// Which nodes a command is for.
+#[derive(Clone, Debug)]
+pub enum Nodes {
+    /// Those with these names. Each must be there.
+    Named(Vec<String>),
+    /// Those with these labels. There may be none.
+    Selected(String),
+}
+
+/// The names of all nodes.
+pub async fn names(connection: Connection) -> Result<Vec<String>, AppError> {
+    let connect = ConnectOptions {
+        connection,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let all = String::new();
+    let names = cluster.nodes_with(&all).await;
+    names.map_err(|source| AppError::Selector {
+        selector: all,
+        source,
+    })
+}
+
+/// Their names, each once. A node that is not there, or whose pods may not be read, is told before anything is begun.
+pub(super) async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<String>, AppError> {
+    let names = match nodes {
+        Nodes::Named(names) => names.clone(),
+        Nodes::Selected(selector) => {
+            let selected = cluster.nodes_with(selector).await;
+            selected.map_err(|source| AppError::Selector {
+                selector: selector.clone(),
+                source,
+            })?
+        }
+    };
+    let mut known: Vec<String> = Vec::new();
+    for name in names {
+        if known.contains(&name) {
+            continue;
+        }
+        let unseen = AppError::of_node(&name);
+        cluster.preflight(&name).await.map_err(unseen)?;
+        known.push(name);
+    }
+    Ok(known)
+}

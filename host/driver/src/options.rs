@@ -1,0 +1,112 @@
+//! What the rest of the program must be told, however it was said.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use scupper_engine::Settings;
+
+use scupper_cluster::{Connection, LEASE_NAMESPACE};
+use scupper_common::clock::Clock;
+use scupper_config::{DrainFile, Override};
+use scupper_policy::{PolicySource, PolicySpec, ReloadOptions};
+use scupper_report::{Format, TraceSettings};
+use scupper_triggers::slm::Claimant;
+
+/// The policies to load, in chain order.
+#[derive(Clone, Debug, Default)]
+pub struct PoliciesOptions {
+    /// In chain order.
+    pub policies: Vec<PolicySpec>,
+    /// Where they are said, when that can change; they are read there instead, again and again.
+    pub source: Option<PolicySource>,
+    /// Where compiled code is kept; `None`: a directory of this process that goes with it.
+    pub cache: Option<PathBuf>,
+    /// How they are kept up to date while the driver runs.
+    pub reload: ReloadOptions,
+}
+
+/// How the kubelet plugin runs.
+#[derive(Clone, Debug)]
+pub struct PluginOptions {
+    /// How to reach the API server.
+    pub connection: Connection,
+    /// How long one eviction request may take.
+    pub eviction_timeout: Duration,
+    /// The driver's name.
+    pub driver_name: String,
+    /// Our node.
+    pub node_name: String,
+    /// The kubelet's root directory.
+    pub kubelet_root: PathBuf,
+    /// The time limit of a drain; `None`: none.
+    pub sla: Option<Duration>,
+    /// Publish transitions for this node only.
+    pub node_scope: bool,
+    /// Who claims LifecycleEvents.
+    pub claimant: Claimant,
+    /// Evict pods as the node's own user, `system:node:NAME`, by impersonation.
+    pub evict_as_node: bool,
+    /// How long finished LifecycleEvents that the driver claimed are kept.
+    pub keep_finished: Duration,
+    /// How pods are chosen and evicted.
+    pub settings: Settings,
+    /// Flags of a LifecycleEvent that may widen what `settings` and `sla` allow.
+    pub allow_overrides: Vec<Override>,
+    /// What the command line says of drains where a configuration file says the rest: the file is asked again for each
+    /// drain. `None`: `settings`, `eviction_timeout`, `sla` and `allow_overrides` say it all.
+    pub drain_flags: Option<DrainFile>,
+    /// What to load.
+    pub policies: PoliciesOptions,
+    /// Where metrics are served; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
+    /// Where drains are told as traces; `None`: nowhere.
+    pub traces: Option<TraceSettings>,
+    /// How drains are told on standard output.
+    pub format: Format,
+    /// What time it is.
+    pub clock: Clock,
+    /// The program that compiles policies when called with `compile-policy`; `None`: this one.
+    pub compiler: Option<PathBuf>,
+    /// How long the driver goes on answering after it was told to stop.
+    pub stop_grace: Duration,
+    /// Where the leases of nodes are; `None`: in the driver's own namespace.
+    pub lease_namespace: Option<String>,
+}
+
+impl PluginOptions {
+    /// Where the leases of nodes are.
+    pub fn lease_namespace(&self) -> String {
+        let own = self.settings.own_pod.as_ref().map(|pod| pod.namespace.clone());
+        let named = self.lease_namespace.clone().or(own);
+        named.unwrap_or_else(|| LEASE_NAMESPACE.to_owned())
+    }
+}
+
+impl Default for PluginOptions {
+    fn default() -> Self {
+        Self {
+            connection: Connection::default(),
+            eviction_timeout: Duration::from_secs(30),
+            driver_name: "drain.slm.k8s.io".to_owned(),
+            node_name: String::new(),
+            kubelet_root: "/var/lib/kubelet".into(),
+            sla: Some(Duration::from_secs(300)),
+            node_scope: false,
+            claimant: Claimant::default(),
+            evict_as_node: false,
+            keep_finished: Duration::ZERO,
+            settings: Settings::default(),
+            allow_overrides: Vec::new(),
+            drain_flags: None,
+            policies: PoliciesOptions::default(),
+            metrics: None,
+            traces: None,
+            format: Format::Human,
+            clock: Clock::System,
+            compiler: None,
+            stop_grace: Duration::from_secs(25),
+            lease_namespace: None,
+        }
+    }
+}

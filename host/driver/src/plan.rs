@@ -1,0 +1,202 @@
+//! What a drain would do, found out by beginning one and stopping it before it changes anything: a dry run takes the
+//! very path of a real one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use scupper_engine::{
+    Answer, Budget, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
+    Task, Verdict,
+};
+use tokio::time::timeout;
+
+use super::calls::{self, DrainState};
+use super::view::View;
+use super::{AppError, Nodes, PoliciesOptions, nodes, policies};
+use scupper_cluster::{Cluster, ConnectOptions, Connection};
+use scupper_common::clock::Clock;
+use scupper_policy::Session;
+use scupper_report::not_ready;
+
+/// What to plan.
+#[derive(Clone, Debug)]
+pub struct PlanOptions {
+    /// How to reach the API server.
+    pub connection: Connection,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// How pods are chosen.
+    pub settings: Settings,
+    /// What to load.
+    pub policies: PoliciesOptions,
+    /// How long one request may take.
+    pub eviction_timeout: Duration,
+    /// Objects a page of a list.
+    pub page_size: u32,
+    /// How long the drain would be given.
+    pub timeout: Option<Duration>,
+    /// Ask the API server for every eviction, without carrying it out.
+    pub ask_server: bool,
+    /// What time it is.
+    pub clock: Clock,
+    /// The program that compiles policies; `None`: this one.
+    pub compiler: Option<PathBuf>,
+}
+
+/// A plan, or why there is none, with the pods that it is about.
+#[derive(Debug)]
+pub struct Planned {
+    /// The node.
+    pub node: String,
+    /// The pods on the node.
+    pub pods: Vec<Pod>,
+    /// The plan, or how the drain would end at once.
+    pub result: Result<Plan, Outcome>,
+    /// The disruption budgets that there are; `None`: they are not known.
+    pub budgets: Option<Vec<Budget>>,
+    /// The node is not ready, and why.
+    pub not_ready: Option<String>,
+    /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
+    pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
+}
+
+/// Plans drains of nodes, each by itself, and changes nothing.
+pub async fn plan(options: PlanOptions) -> Result<Vec<Planned>, AppError> {
+    let connect = ConnectOptions {
+        connection: options.connection.clone(),
+        eviction_timeout: options.eviction_timeout,
+        page_size: options.page_size,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let nodes = nodes::resolve(&cluster, &options.nodes).await?;
+    let loaded = policies::load(
+        &options.policies,
+        options.compiler.clone(),
+        options.clock,
+        &cluster,
+    )
+    .await?;
+    let session = Session::fixed(loaded.policies);
+    let mut plans = Vec::new();
+    for node in nodes {
+        let now = options.clock.now();
+        let request = Request {
+            id: "plan".to_owned(),
+            name: "plan".to_owned(),
+            trigger: "command".to_owned(),
+            intent: Intent::Drain,
+            node,
+            deadline: options.timeout.map(|timeout| now + timeout.into()),
+            settings: options.settings.clone(),
+            policies: session.infos(),
+        };
+        let mut planned = dry_run(&cluster, &session, options.clock, request).await?;
+        if options.ask_server {
+            planned.answers = ask(&cluster, &planned, options.settings.grace_seconds).await;
+        }
+        plans.push(planned);
+    }
+    Ok(plans)
+}
+
+/// Asks for each eviction and deletion, one after another: together they would look as if they shared a budget.
+async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option<Vec<(PodRef, EvictAnswer)>> {
+    let plan = planned.result.as_ref().ok()?;
+    let mut answers = Vec::new();
+    for pod in &planned.pods {
+        let decision = plan.decision(&pod.id.uid);
+        let answer = match decision.map(|decision| decision.verdict) {
+            Some(Verdict::Evict) => cluster.would_evict(&pod.id, grace).await,
+            Some(Verdict::Delete) => cluster.would_delete(&pod.id, grace).await,
+            _ => continue,
+        };
+        answers.push((pod.id.clone(), answer));
+    }
+    answers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Some(answers)
+}
+
+/// Budgets come by a watch of their own, which may be later than the plan. Without them there is a plan all the same.
+const BUDGETS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs a drain until it has a plan, or has ended without one.
+async fn dry_run(
+    cluster: &Cluster,
+    policies: &Session,
+    clock: Clock,
+    request: Request,
+) -> Result<Planned, AppError> {
+    let node = request.node.clone();
+    let mut drain = Drain::new(clock.now(), request);
+    let (mut view, mut budgets) = (View::default(), None);
+    let watch = cluster.watch(&node);
+    futures::pin_mut!(watch);
+    loop {
+        while let Some(notice) = drain.poll_notice() {
+            let result = match notice {
+                Notice::Planned(plan) => Ok(plan),
+                Notice::Finished { outcome, .. } => Err(outcome),
+                // A drain would wait and ask again; whoever asks what it would do is told why.
+                Notice::PlannerWaiting { policy, message, .. } => {
+                    Err(Outcome::PolicyFailed { policy, message })
+                }
+                _ => continue,
+            };
+            if budgets.is_none() {
+                budgets = budgets_of(&mut watch).await;
+            }
+            return Ok(Planned {
+                node,
+                pods: view.pods().cloned().collect(),
+                result,
+                budgets,
+                not_ready: view.node().and_then(|node| not_ready(node, clock.now())),
+                answers: None,
+            });
+        }
+        let event = match drain.poll_command() {
+            Some(command) => match &command.task {
+                Task::Plan { policy, draft } => {
+                    let now = clock.now();
+                    let info = calls::info(drain.request(), now, DrainState::of(&drain), now);
+                    let answer =
+                        calls::plan(policies, info, &view, &drain.request().settings, (policy, draft)).await;
+                    Event::Answer(command.id, Answer::Plan(answer))
+                }
+                // The plan is told before anything else is asked for, so this is never reached with a sound engine.
+                other => {
+                    let message = format!("the engine asked for {} before it had a plan", other.name());
+                    return Err(AppError::NoPlan { node, message });
+                }
+            },
+            None => match watch.next().await {
+                Some(event) => event,
+                None => {
+                    return Err(AppError::NoPlan {
+                        node,
+                        message: "the watch ended".to_owned(),
+                    });
+                }
+            },
+        };
+        view.apply(&event);
+        if let Event::Budgets(all) = &event {
+            budgets = Some(all.clone());
+        }
+        drain.handle_event(clock.now(), event);
+    }
+}
+
+/// The first list of them; `None`: it does not come.
+async fn budgets_of(watch: &mut (impl Stream<Item = Event> + Unpin)) -> Option<Vec<Budget>> {
+    let listed = watch.filter_map(|event| {
+        std::future::ready(match event {
+            Event::Budgets(budgets) => Some(budgets),
+            _ => None,
+        })
+    });
+    futures::pin_mut!(listed);
+    timeout(BUDGETS_WITHIN, listed.next()).await.ok().flatten()
+}

@@ -1,0 +1,219 @@
+//! Where nodes stand, read from the API server alone, where drivers write what only they know: none is asked, so it
+//! works while one is down, too.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _, stream};
+use scupper_engine::{Budget, Event, Node};
+use tokio::time::timeout;
+
+use super::details::DetailReader;
+use super::lease::SeatWatch;
+use super::view::View;
+use super::{AppError, Nodes, nodes};
+use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
+use scupper_common::clock::Clock;
+use scupper_report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
+use scupper_triggers::slm::ClaimStatus;
+
+/// While nothing changes, whoever drains is looked for this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// Whose status is asked for.
+#[derive(Clone, Debug)]
+pub struct StatusOptions {
+    /// How to reach the API server.
+    pub connection: Connection,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where the leases of nodes are.
+    pub lease_namespace: String,
+    /// Go on telling; otherwise each node is told once.
+    pub watch: bool,
+}
+
+/// Tells where each node stands, once or whenever something changes; in that case it never ends.
+pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), AppError> {
+    let connect = ConnectOptions {
+        connection: options.connection.clone(),
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    let mut followed = Vec::new();
+    for name in &names {
+        followed.push(follow(&cluster, name).await?.boxed());
+    }
+    let namespace = options.lease_namespace.clone();
+    let mut lookups = Lookups {
+        seats: SeatWatch::new(cluster.clone(), namespace, options.clock),
+        details: DetailReader::new(cluster, options.clock),
+    };
+    if options.watch {
+        watch(followed, lookups, tell).await;
+        return Ok(());
+    }
+    for mut one in followed {
+        if let Some(mut status) = one.next().await {
+            lookups.complete(&mut status).await;
+            tell(&status);
+        }
+    }
+    Ok(())
+}
+
+/// What no watch shows.
+struct Lookups {
+    seats: SeatWatch,
+    details: DetailReader,
+}
+
+impl Lookups {
+    /// The details last: what blocks a pod depends on whether the process that drains is alive.
+    async fn complete(&mut self, status: &mut NodeStatus) {
+        status.seat = self.seats.look(status).await;
+        status.details = self.details.look(status).await;
+    }
+}
+
+/// Whoever is killed changes nothing, so it is looked again after a while, too.
+async fn watch(
+    followed: Vec<BoxStream<'static, NodeStatus>>,
+    mut lookups: Lookups,
+    mut tell: impl FnMut(&NodeStatus),
+) {
+    let mut all = stream::select_all(followed);
+    let mut last: BTreeMap<String, NodeStatus> = BTreeMap::new();
+    loop {
+        let news = match timeout(LOOK_AGAIN, all.next()).await {
+            Ok(None) => return,
+            Ok(Some(status)) => vec![status],
+            Err(_) => last.values().cloned().collect(),
+        };
+        for mut status in news {
+            lookups.complete(&mut status).await;
+            tell(&status);
+            last.insert(status.node.name.clone(), status);
+        }
+    }
+}
+
+/// What is known so far of a node.
+#[derive(Default)]
+struct Known {
+    view: View,
+    has_pods: bool,
+    budgets: Option<Vec<Budget>>,
+    wishes: Option<Vec<LifecycleEvent>>,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once, never stored"
+)]
+enum News {
+    Cluster(Event),
+    Wish(Change<LifecycleEvent>),
+}
+
+/// The node's status, from when all of it is known, and again after each change.
+pub(super) async fn follow(
+    cluster: &Cluster,
+    node: &str,
+) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, AppError> {
+    let unseen = AppError::of_node(node);
+    let wishes = match cluster.clone().in_served_group().await.map_err(unseen)? {
+        Some(cluster) => cluster.lifecycle_events(node),
+        None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),
+    };
+    let news = stream::select(cluster.watch(node).map(News::Cluster), wishes.map(News::Wish));
+    let mut known = Known::default();
+    Ok(news.filter_map(move |news| {
+        known.hear(news);
+        std::future::ready(known.status())
+    }))
+}
+
+impl Known {
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Wish(change) => self.hear_wish(change),
+            News::Cluster(event) => {
+                self.view.apply(&event);
+                match event {
+                    Event::Pods(_) => self.has_pods = true,
+                    Event::Budgets(budgets) => self.budgets = Some(budgets),
+                    Event::BudgetApplied(budget) => {
+                        let budgets = self.without(&budget.namespace, &budget.name);
+                        budgets.push(budget);
+                    }
+                    Event::BudgetDeleted { namespace, name } => {
+                        self.without(&namespace, &name);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn without(&mut self, namespace: &str, name: &str) -> &mut Vec<Budget> {
+        let budgets = self.budgets.get_or_insert_default();
+        budgets.retain(|known| known.namespace != namespace || known.name != name);
+        budgets
+    }
+
+    fn hear_wish(&mut self, change: Change<LifecycleEvent>) {
+        let wishes = self.wishes.get_or_insert_default();
+        match change {
+            Change::Listed(all) => *wishes = all,
+            Change::Applied(wish) => {
+                wishes.retain(|known| known.uid != wish.uid);
+                wishes.push(wish);
+            }
+            Change::Deleted(wish) => wishes.retain(|known| known.uid != wish.uid),
+        }
+    }
+
+    /// All of it, once everything has been heard.
+    fn status(&self) -> Option<NodeStatus> {
+        let node: &Node = self.view.node()?;
+        let (budgets, wishes) = (self.budgets.as_ref()?, self.wishes.as_ref()?);
+        let mut node = node.clone();
+        let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
+        // What is left of another drain says nothing of this one.
+        let driver = node.annotations.remove(VIEW_ANNOTATION);
+        let driver = driver.and_then(|text| view_from_text(&text));
+        let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());
+        self.has_pods.then(|| NodeStatus {
+            node,
+            driver,
+            pods: self.view.pods().cloned().collect(),
+            budgets: budgets.clone(),
+            wishes: wishes.iter().map(wish).collect(),
+            seat: Seat::Unknown,
+            details: Details::default(),
+        })
+    }
+}
+
+fn wish(event: &LifecycleEvent) -> NodeWish {
+    let state = if event.claim_status.is_empty() {
+        "Pending"
+    } else {
+        &event.claim_status
+    };
+    NodeWish {
+        name: event.name.clone(),
+        transition: event.transition_name.clone(),
+        state: state.to_owned(),
+        // What is over ends at no time to come.
+        deadline: event
+            .sla
+            .filter(|_| !ClaimStatus::parse(&event.claim_status).is_terminal()),
+        deleting: event.deleting,
+    }
+}

@@ -1,0 +1,151 @@
+//! What a policy wants of `http`: `GET,POST https://example.com/api/`.
+
+use http::Method;
+use thiserror::Error;
+
+use super::rules::{Prefix, Rules, method};
+use super::url::{Address, Origin, UrlError, lower_host, shown};
+use super::{HTTP_METHODS, HttpGrant, Networks};
+use scupper_common::text::one_line;
+
+/// Bytes of a wrong want that are shown.
+const SHOWN_BYTES: usize = 120;
+
+/// Why a target is none of `http`.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum HttpWantError {
+    /// Methods, a space and a URL: something is missing.
+    #[error(
+        "`{0}` is not an http target: write methods, a space and how URLs begin, such as GET,POST https://example.com/api/"
+    )]
+    Form(String),
+    /// There is no such method.
+    #[error("`{}` is none of {}", .0, HTTP_METHODS.join(", "))]
+    Method(String),
+    /// The URL is none.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// The URL has a query, which a beginning cannot have.
+    #[error("`{0}` has a query or a star: a beginning of URLs ends with its path")]
+    Query(String),
+}
+
+/// Something a policy wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    methods: Vec<Method>,
+    origin: Origin,
+    path: Prefix,
+}
+
+impl Want {
+    /// Reads a target.
+    pub(crate) fn parse(target: &str) -> Result<Self, HttpWantError> {
+        let (methods, url) = target
+            .split_once(' ')
+            .ok_or_else(|| HttpWantError::Form(one_line(&shown(target), SHOWN_BYTES)))?;
+        let method =
+            |name: &str| method(name).ok_or_else(|| HttpWantError::Method(one_line(name, SHOWN_BYTES)));
+        let methods = methods.split(',').map(method).collect::<Result<_, _>>()?;
+        let address = Address::parse(url)?;
+        let path = Prefix::parse(&address.path).filter(|_| address.query.is_none());
+        Ok(Self {
+            methods,
+            origin: address.origin,
+            path: path.ok_or_else(|| HttpWantError::Query(shown(url)))?,
+        })
+    }
+
+    /// Whether the operator granted all of it.
+    pub(crate) fn is_granted(&self, rules: &Rules) -> bool {
+        let path = self.path.as_str();
+        self.methods
+            .iter()
+            .all(|method| rules.covering(method, &self.origin, path).is_some())
+    }
+
+    /// Whether a request is one of those that it wants.
+    pub(crate) fn covers(&self, method: &Method, origin: &Origin, path: &str) -> bool {
+        self.methods.contains(method) && self.origin == *origin && self.path.covers(path)
+    }
+
+    /// What an operator would add under `http` in the policy's grants, as YAML.
+    pub(crate) fn to_yaml(&self) -> String {
+        grant_yaml(&self.methods, &self.origin, self.path.as_str())
+    }
+}
+
+/// An entry under `http` that grants this, as YAML.
+pub(super) fn grant_yaml(methods: &[Method], origin: &Origin, path: &str) -> String {
+    let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    let methods = methods.join(", ");
+    format!("{{origin: \"{origin}\", methods: [{methods}], paths: [\"{path}\"]}}")
+}
+
+/// A grant in the short form of the command line, which is that of wants, but for capitals in the host.
+pub(crate) fn simple_grant(target: &str) -> Result<HttpGrant, HttpWantError> {
+    let want = Want::parse(&lower_host(target))?;
+    Ok(HttpGrant {
+        origin: want.origin.to_string(),
+        methods: want.methods.iter().map(ToString::to_string).collect(),
+        paths: vec![want.path.as_str().to_owned()],
+        networks: Networks::default(),
+        ca: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::tls::Tls;
+
+    #[test]
+    fn a_want_is_granted_when_all_of_it_is() {
+        let granted = simple_grant("GET,POST http://example.com/v3/").unwrap();
+        let (rules, wrong) = Rules::of(&[granted], &Tls::default());
+        assert!(wrong.is_empty());
+        let is_granted = |target: &str| Want::parse(target).unwrap().is_granted(&rules);
+        for target in [
+            "GET http://example.com/v3",
+            "POST,GET http://example.com:80/v3/auth/",
+        ] {
+            assert!(is_granted(target), "{target}");
+        }
+        for target in [
+            "GET http://example.com",
+            "GET,DELETE http://example.com/v3/",
+            "GET http://example.com/v30/",
+            "GET https://example.com/v3/",
+            "GET http://example.com:8080/v3/",
+        ] {
+            assert!(!is_granted(target), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_missing_grant_is_told_as_the_file_has_it() {
+        let want = Want::parse("GET,POST https://keystone.example.com:5000/v3/").unwrap();
+        assert_eq!(
+            want.to_yaml(),
+            "{origin: \"https://keystone.example.com:5000\", methods: [GET, POST], paths: [\"/v3\"]}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_want_is_none() {
+        for target in [
+            "",
+            "https://example.com/",
+            "GET",
+            "GET example.com",
+            "get https://example.com/",
+            "GET, POST https://example.com/",
+            "GET https://example.com/?a=b",
+            "GET https://example.com/*",
+            "GET https://*.example.com/",
+            "GET  https://example.com/",
+        ] {
+            assert!(Want::parse(target).is_err(), "{target}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A secret's value. Whoever prints it sees its name.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A value with its name.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden {
+    name: Arc<str>,
+    value: Arc<str>,
+}
+
+impl Hidden {
+    pub(crate) fn new(name: &str, value: &str) -> Self {
+        Self {
+            name: name.into(),
+            value: value.into(),
+        }
+    }
+
+    /// What the policy calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value itself, for the one request that it goes into, and to look for it in what comes back.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.value
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[secret {}]", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_prints_its_name() {
+        let hidden = Hidden::new("password", "hunter2");
+        assert_eq!(format!("{:?}", Some(&hidden)), "Some([secret password])");
+    }
+}

@@ -1,0 +1,177 @@
+//! Which secrets a policy was granted, checked against the origins that it was granted.
+
+use std::collections::BTreeMap;
+
+use http::HeaderName;
+use thiserror::Error;
+
+use super::{SecretGrant, SecretSource};
+use crate::http::{Origin, Rules, UrlError};
+use crate::name::{SECRET_NAME_RULE, is_secret_name};
+use scupper_common::text::one_line;
+
+/// Bytes of something wrong that are shown.
+const SHOWN_BYTES: usize = 120;
+
+/// What is wrong with the grant of a secret.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SecretGrantError {
+    /// Names stand in requests and in what is shown instead of the value.
+    #[error("name: must be {SECRET_NAME_RULE}, not `{0}`")]
+    Name(String),
+    /// Two have one name.
+    #[error("name: there are two secrets of this name")]
+    Twice,
+    /// It may be sent to nobody.
+    #[error("origins: there is none, so it could not be used; name the origins it may be sent to")]
+    Nowhere,
+    /// An origin is none.
+    #[error("origins")]
+    Origin(#[source] UrlError),
+    /// The policy may not send anything there.
+    #[error("{field}: {origin} is not among the origins that http grants; add it there first")]
+    Ungranted {
+        /// The field of the grant.
+        field: &'static str,
+        /// The origin.
+        origin: String,
+    },
+    /// A captured secret's origin is none.
+    #[error("captured-from.origin")]
+    CaptureOrigin(#[source] UrlError),
+    /// A captured secret's header is none.
+    #[error("captured-from.header: `{0}` is not a valid header name")]
+    Header(String),
+    /// A Kubernetes Secret has a namespace, a name and a key.
+    #[error("{0} is empty")]
+    Empty(&'static str),
+    /// The command line has no words for it.
+    #[error(
+        "a secret needs a source, which --grant cannot say; name it under grants.secrets in scupper.yaml"
+    )]
+    NoSource,
+}
+
+/// One secret.
+#[derive(Clone, Debug)]
+pub(crate) struct SecretRule {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    origins: Vec<Origin>,
+}
+
+/// Where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Stored(SecretSource),
+    Captured(Capture),
+}
+
+/// A header of an origin's responses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Capture {
+    pub(crate) origin: Origin,
+    pub(crate) header: HeaderName,
+}
+
+/// All secrets of one policy, by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SecretRules(BTreeMap<String, SecretRule>);
+
+impl SecretRules {
+    /// Reads the operator's grants. Those that are wrong are left out, and told with their name.
+    pub(crate) fn of(grants: &[SecretGrant], http: &Rules) -> (Self, Vec<(String, SecretGrantError)>) {
+        let (mut rules, mut wrong) = (BTreeMap::new(), Vec::new());
+        for grant in grants {
+            let rule =
+                SecretRule::of(grant, http).and_then(|rule| match rules.insert(rule.name.clone(), rule) {
+                    Some(_) => Err(SecretGrantError::Twice),
+                    None => Ok(()),
+                });
+            if let Err(error) = rule {
+                wrong.push((one_line(&grant.name, SHOWN_BYTES), error));
+            }
+        }
+        (Self(rules), wrong)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&SecretRule> {
+        self.0.get(name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SecretRule> {
+        self.0.values()
+    }
+
+    /// The headers of an origin's responses that are secrets, whether they are captured or not.
+    pub(crate) fn captures_of(&self, origin: &Origin) -> impl Iterator<Item = (&str, &Capture)> {
+        self.iter().filter_map(move |rule| match &rule.source {
+            Source::Captured(capture) if capture.origin == *origin => Some((rule.name.as_str(), capture)),
+            _ => None,
+        })
+    }
+}
+
+impl SecretRule {
+    fn of(grant: &SecretGrant, http: &Rules) -> Result<Self, SecretGrantError> {
+        if !is_secret_name(&grant.name) {
+            return Err(SecretGrantError::Name(one_line(&grant.name, SHOWN_BYTES)));
+        }
+        if grant.origins.is_empty() {
+            return Err(SecretGrantError::Nowhere);
+        }
+        let origin = |text: &String| {
+            let origin = Origin::parse(text).map_err(SecretGrantError::Origin)?;
+            granted(http, origin, "origins")
+        };
+        let origins = grant.origins.iter().map(origin).collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: grant.name.clone(),
+            source: source(&grant.source, http)?,
+            origins,
+        })
+    }
+
+    /// Whether it may be sent there.
+    pub(crate) fn goes_to(&self, origin: &Origin) -> bool {
+        self.origins.contains(origin)
+    }
+}
+
+fn source(source: &SecretSource, http: &Rules) -> Result<Source, SecretGrantError> {
+    match source {
+        SecretSource::Captured { origin, header } => {
+            let origin = Origin::parse(origin).map_err(SecretGrantError::CaptureOrigin)?;
+            let name = HeaderName::from_bytes(header.as_bytes())
+                .map_err(|_| SecretGrantError::Header(one_line(header, SHOWN_BYTES)))?;
+            Ok(Source::Captured(Capture {
+                origin: granted(http, origin, "captured-from.origin")?,
+                header: name,
+            }))
+        }
+        SecretSource::File(path) if path.as_os_str().is_empty() => Err(SecretGrantError::Empty("file")),
+        SecretSource::Kubernetes { namespace, name, key } => {
+            let parts = [
+                (namespace, "namespace of the Kubernetes Secret"),
+                (name, "name of the Kubernetes Secret"),
+                (key, "key in the Kubernetes Secret"),
+            ];
+            match parts.into_iter().find(|(part, _)| part.is_empty()) {
+                Some((_, what)) => Err(SecretGrantError::Empty(what)),
+                None => Ok(Source::Stored(source.clone())),
+            }
+        }
+        SecretSource::File(_) => Ok(Source::Stored(source.clone())),
+    }
+}
+
+fn granted(http: &Rules, origin: Origin, field: &'static str) -> Result<Origin, SecretGrantError> {
+    if http.knows(&origin) {
+        Ok(origin)
+    } else {
+        Err(SecretGrantError::Ungranted {
+            field,
+            origin: origin.to_string(),
+        })
+    }
+}

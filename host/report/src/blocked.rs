@@ -1,0 +1,262 @@
+//! What a drain waits for, as the message of `DrainInProgress`: `kubectl describe node` must not call a drain under way
+//! that a budget blocks. A drain that nothing blocks for long writes no message more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Duration, HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time};
+
+use super::conditions::{ConditionChange, STARTED, conditions_of_begun, pair};
+use super::words::{count, one_line};
+
+/// What blocks it for less is over before anybody reads of it.
+const AFTER: Duration = Duration::from_secs(30);
+
+/// The message changes no more often than this.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Causes that the message names; the others are counted.
+const NAMED: usize = 5;
+
+/// Keeps the message of one drain true.
+#[derive(Debug, Default)]
+pub struct BlockedCondition {
+    /// Hooks that have not finished.
+    hooks: BTreeSet<(String, HookPhase)>,
+    /// Since when something has blocked it without a break.
+    since: Option<Time>,
+    /// When the message was written last.
+    written: Option<Time>,
+    /// What the node says, while it says that the drain is in progress.
+    on_node: Option<String>,
+}
+
+impl BlockedCondition {
+    /// The node as it is now.
+    pub fn heard(&mut self, node: &Node) {
+        let mut conditions = node.conditions.iter();
+        let found = conditions.find(|it| it.kind == "DrainInProgress" && it.status == "True");
+        self.on_node = found.map(|it| it.message.clone());
+    }
+
+    /// Something happened.
+    pub fn notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::HookWaiting { policy, phase, .. } => {
+                self.hooks.insert((policy.clone(), *phase));
+            }
+            Notice::HookDone { policy, phase, .. } => {
+                self.hooks.remove(&(policy.clone(), *phase));
+            }
+            _ => {}
+        }
+    }
+
+    /// The pair of conditions that is due, with what every pod waits for.
+    pub fn due(
+        &mut self,
+        now: Time,
+        request: &Request,
+        phase: Phase,
+        waiting: &[(PodRef, Reason)],
+    ) -> Option<Vec<ConditionChange>> {
+        let is_draining = (Phase::Holding..=Phase::Verifying).contains(&phase);
+        if !is_draining || request.intent != Intent::Drain {
+            return None;
+        }
+        let causes = causes(&self.hooks, waiting);
+        let since = *self.since.get_or_insert(now);
+        if causes.is_empty() {
+            self.since = None;
+        }
+        let is_time = self.written.is_none_or(|written| now.since(written) >= EVERY);
+        let has_lasted = causes.is_empty() || now.since(since) >= AFTER;
+        let on_node = self.on_node.as_ref().filter(|_| is_time && has_lasted)?;
+        let changes = if causes.is_empty() {
+            conditions_of_begun(request)
+        } else {
+            let message = format!("drain {} is waiting for: {}", request.name, listed(&causes));
+            pair("True", "False", STARTED, &one_line(&message))
+        };
+        if changes.iter().any(|change| change.message == *on_node) {
+            return None;
+        }
+        self.written = Some(now);
+        Some(changes)
+    }
+}
+
+/// What it waits for, and how many pods each of it blocks.
+fn causes(hooks: &BTreeSet<(String, HookPhase)>, waiting: &[(PodRef, Reason)]) -> Vec<String> {
+    let hooks = hooks.iter();
+    let hooks = hooks.map(|(policy, phase)| format!("the {phase} hook of {policy}"));
+    let mut pods: BTreeMap<String, usize> = BTreeMap::new();
+    for (pod, reason) in waiting {
+        if let Some(cause) = cause(pod, reason) {
+            *pods.entry(cause).or_default() += 1;
+        }
+    }
+    let pods = pods.into_iter();
+    hooks
+        .chain(pods.map(|(cause, number)| format!("{cause} ({})", count(number, "pod"))))
+        .collect()
+}
+
+fn listed(causes: &[String]) -> String {
+    let named = causes.iter().take(NAMED).map(String::as_str);
+    let named = named.collect::<Vec<_>>().join(", ");
+    match causes.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+/// In a few words that stay the same while it lasts; `None`: every drain goes through this.
+fn cause(pod: &PodRef, reason: &Reason) -> Option<String> {
+    let namespace = &pod.namespace;
+    Some(match reason {
+        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => {
+            format!("budget {namespace}/{budget}")
+        }
+        Reason::BudgetExhausted { .. } => format!("a budget in {namespace}"),
+        Reason::BudgetNotObserved { .. } => format!("the status of a budget in {namespace}"),
+        Reason::MoreThanOneBudget { .. } => {
+            format!("all but one of the budgets of a pod in {namespace} to go")
+        }
+        Reason::TerminatingPastGrace { finalizers, .. } if finalizers.is_empty() => {
+            "the end of pods that have outlived their grace period".to_owned()
+        }
+        Reason::TerminatingPastGrace { .. } => "the finalizers of terminating pods".to_owned(),
+        Reason::EvictionRefused { code, .. } => format!("evictions that are refused with {code}"),
+        Reason::Forbidden { .. } => "the right to evict".to_owned(),
+        Reason::NamespaceTerminating => format!("namespace {namespace} to be deleted"),
+        Reason::AwaitingCompletion => "pods that run to completion".to_owned(),
+        Reason::Throttled { .. } | Reason::Unreachable { .. } => "the API server".to_owned(),
+        Reason::NodeUncordoned => "the node to be cordoned again".to_owned(),
+        Reason::PlannerFailed { policy, .. } => format!("the planner of {policy}"),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::{Condition, Subject};
+
+    use super::*;
+    use crate::fixture::{self, pod, request};
+
+    fn at(second: u64) -> Time {
+        Time::from_millis(second * 1000)
+    }
+
+    fn node(message: &str) -> Node {
+        let mut node = fixture::node(fixture::mark("command", Phase::Evicting));
+        node.conditions = vec![Condition {
+            kind: "DrainInProgress".into(),
+            status: "True".into(),
+            reason: STARTED.into(),
+            message: message.into(),
+            since: None,
+        }];
+        node
+    }
+
+    fn budget(name: &str, number: u32) -> (PodRef, Reason) {
+        let reason = Reason::BudgetExhausted {
+            budget: "cart".into(),
+            message: format!("it has {number}"),
+        };
+        (pod(name), reason)
+    }
+
+    const UNDER_WAY: &str = "drain drain-worker-1 is under way";
+
+    /// Every second of these, with a node that shows what was written; what was written when.
+    fn story(seconds: u64, waiting: impl Fn(u64) -> Vec<(PodRef, Reason)>) -> Vec<(u64, String)> {
+        let mut condition = BlockedCondition::default();
+        condition.heard(&node(UNDER_WAY));
+        let mut story = Vec::new();
+        for second in 0..seconds {
+            let due = condition.due(at(second), &request(), Phase::Evicting, &waiting(second));
+            if let Some(changes) = due {
+                let statuses: Vec<_> = changes.iter().map(|it| (it.status, it.reason.as_str())).collect();
+                assert_eq!(statuses, [("True", STARTED), ("False", STARTED)]);
+                condition.heard(&node(&changes[0].message));
+                story.push((second, changes[0].message.clone()));
+            }
+        }
+        story
+    }
+
+    #[test]
+    fn a_drain_that_nothing_blocks_for_long_writes_nothing() {
+        assert_eq!(story(600, |_| Vec::new()), []);
+        let short = |second: u64| {
+            (second % 40 < 25)
+                .then(|| budget("cart-1", 1))
+                .into_iter()
+                .collect()
+        };
+        assert_eq!(story(600, short), []);
+    }
+
+    #[test]
+    fn what_blocks_it_is_named_and_taken_back() {
+        let told = story(400, |second| match second {
+            10..100 => vec![budget("cart-1", 1), budget("cart-2", 2)],
+            // The server's words move, and another number of pods is reported a minute later at the earliest.
+            100..200 => vec![budget("cart-1", second as u32)],
+            _ => Vec::new(),
+        });
+        let expected = [
+            (
+                40,
+                "drain drain-worker-1 is waiting for: budget shop/cart (2 pods)",
+            ),
+            (
+                100,
+                "drain drain-worker-1 is waiting for: budget shop/cart (1 pod)",
+            ),
+            (200, UNDER_WAY),
+        ];
+        let told: Vec<_> = told
+            .iter()
+            .map(|(second, text)| (*second, text.as_str()))
+            .collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_hook_is_named_though_no_pod_waits_for_it() {
+        let mut condition = BlockedCondition::default();
+        condition.heard(&node(UNDER_WAY));
+        let (policy, phase, subject) = ("slurm".to_owned(), HookPhase::BeforeDrain, Subject::Node);
+        condition.notice(&Notice::HookWaiting {
+            policy: policy.clone(),
+            phase,
+            subject: subject.clone(),
+            since: at(0),
+            progress: "1 of 2".into(),
+            waiting_for: Vec::new(),
+        });
+        let due = |condition: &mut BlockedCondition, second| {
+            let due = condition.due(at(second), &request(), Phase::Holding, &[])?;
+            Some(due[0].message.clone())
+        };
+        assert_eq!(due(&mut condition, 0), None);
+        assert_eq!(
+            due(&mut condition, 30).as_deref(),
+            Some("drain drain-worker-1 is waiting for: the before-drain hook of slurm")
+        );
+        condition.notice(&Notice::HookDone {
+            policy,
+            phase,
+            subject,
+        });
+        // Another process may have written what the node says: it is corrected as well.
+        condition.heard(&node(
+            "drain drain-worker-1 is waiting for: budget shop/gone (1 pod)",
+        ));
+        assert_eq!(due(&mut condition, 80), None);
+        assert_eq!(due(&mut condition, 90).as_deref(), Some(UNDER_WAY));
+    }
+}

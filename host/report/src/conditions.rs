@@ -1,0 +1,230 @@
+//! The node conditions of KEP-5683, and the few Events a drain is worth.
+//!
+//! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
+//! met, so the message says what they were.
+
+use scupper_engine::{Intent, Node, Notice, Outcome, Request};
+
+use super::words::{count, one_line, stayed_words};
+
+/// The reason of `Drained=True`, by which the engine knows it again.
+pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
+/// The reason of `DrainInProgress=True`.
+pub(super) const STARTED: &str = "DrainStarted";
+
+/// One condition as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionChange {
+    /// `type`
+    pub kind: &'static str,
+    /// `True` or `False`
+    pub status: &'static str,
+    /// CamelCase, one word
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// An Event about the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// `Warning` rather than `Normal`.
+    pub warning: bool,
+    /// CamelCase, one word
+    pub reason: String,
+    /// For people.
+    pub note: String,
+}
+
+/// The pair of conditions of a drain that is under way.
+pub fn conditions_of_begun(request: &Request) -> Vec<ConditionChange> {
+    let message = format!("drain {} is under way", request.name);
+    pair("True", "False", STARTED, &message)
+}
+
+/// The pair of conditions that a notice calls for, if it does.
+pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
+    match notice {
+        Notice::Cordoned { .. } => Some(conditions_of_begun(request)),
+        Notice::Finished {
+            outcome: Outcome::Drained,
+            summary,
+        } => {
+            let gone = count(summary.gone as usize, "pod");
+            let mut rest = String::new();
+            if !summary.stayed.is_empty() {
+                rest = format!("; {}", stayed_words(summary));
+            }
+            let message = format!(
+                "drain {}: {gone} evicted, {} kept as planned{rest}",
+                request.name, summary.kept
+            );
+            Some(pair("False", "True", COMPLETED, &message))
+        }
+        Notice::Finished {
+            outcome: Outcome::Uncordoned { .. },
+            ..
+        } => {
+            let message = format!("maintenance is over: {}", request.name);
+            Some(pair("False", "False", "MaintenanceComplete", &message))
+        }
+        // Refused before anything was changed: there is nothing to take back.
+        Notice::Finished {
+            outcome: Outcome::Blocked { .. },
+            ..
+        } => None,
+        // Whatever the node was before, an uncordon that fails leaves it so: drained, as a rule.
+        Notice::Finished { .. } if request.intent == Intent::Uncordon => None,
+        Notice::Finished { outcome, .. } => {
+            let message = format!("drain {}: {}", request.name, one_line(&outcome.to_string()));
+            Some(pair(
+                "False",
+                "False",
+                &format!("Drain{}", outcome.name()),
+                &message,
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// The Event that a notice is worth, if it is.
+pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
+    let event = |warning: bool, reason: &str, note: String| {
+        Some(NodeEvent {
+            warning,
+            reason: reason.to_owned(),
+            note: one_line(&note),
+        })
+    };
+    match notice {
+        Notice::Finished { outcome, summary } => {
+            let spent = summary.ended.since(summary.started);
+            let mut note = format!("{} after {spent}: {outcome}", request.name);
+            if !summary.stayed.is_empty() {
+                note.push_str(&format!("; {}", stayed_words(summary)));
+            }
+            let warning = !outcome.is_success() || !summary.stayed.is_empty();
+            event(warning, outcome.name(), note)
+        }
+        Notice::UncordonedByOthers => event(
+            true,
+            "UncordonedByOthers",
+            format!(
+                "{}: evictions are paused until the node is cordoned again",
+                request.name
+            ),
+        ),
+        _ => None,
+    }
+}
+
+pub(super) fn pair(
+    in_progress: &'static str,
+    drained: &'static str,
+    reason: &str,
+    message: &str,
+) -> Vec<ConditionChange> {
+    let condition = |kind, status| ConditionChange {
+        kind,
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    vec![
+        condition("DrainInProgress", in_progress),
+        condition("Drained", drained),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::Summary;
+
+    use super::*;
+    use crate::fixture::request;
+
+    fn statuses(outcome: Outcome) -> Option<Vec<(&'static str, &'static str)>> {
+        let notice = Notice::Finished {
+            outcome,
+            summary: Summary::default(),
+        };
+        let conditions = conditions_for(&request(), &notice)?;
+        Some(
+            conditions
+                .iter()
+                .map(|condition| (condition.kind, condition.status))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn only_a_drained_node_is_called_drained() {
+        assert_eq!(
+            statuses(Outcome::Drained),
+            Some(vec![("DrainInProgress", "False"), ("Drained", "True")])
+        );
+        for outcome in [
+            Outcome::DeadlineExceeded {
+                remaining: Vec::new(),
+                held_up: None,
+            },
+            Outcome::Cancelled {
+                reason: String::new(),
+            },
+            Outcome::Lost {
+                reason: String::new(),
+            },
+            Outcome::Failed {
+                message: String::new(),
+            },
+            Outcome::Uncordoned { cordon_kept: false },
+        ] {
+            assert_eq!(
+                statuses(outcome),
+                Some(vec![("DrainInProgress", "False"), ("Drained", "False")])
+            );
+        }
+    }
+
+    #[test]
+    fn a_drain_that_was_refused_leaves_the_conditions_alone() {
+        assert_eq!(statuses(Outcome::Blocked { pods: Vec::new() }), None);
+    }
+
+    #[test]
+    fn an_uncordon_that_fails_leaves_what_is_said_of_the_node() {
+        let uncordon = Request {
+            intent: Intent::Uncordon,
+            ..request()
+        };
+        let failed = |outcome| {
+            let summary = Summary::default();
+            conditions_for(&uncordon, &Notice::Finished { outcome, summary })
+        };
+        let remaining = Vec::new();
+        assert_eq!(
+            failed(Outcome::DeadlineExceeded {
+                remaining,
+                held_up: None
+            }),
+            None
+        );
+        let message = String::new();
+        assert_eq!(failed(Outcome::Failed { message }), None);
+        assert!(failed(Outcome::Uncordoned { cordon_kept: false }).is_some());
+    }
+
+    #[test]
+    fn failures_are_warnings() {
+        let notice = Notice::Finished {
+            outcome: Outcome::Lost {
+                reason: "gone".into(),
+            },
+            summary: Summary::default(),
+        };
+        let event = event_for(&request(), &notice).unwrap();
+        assert!(event.warning);
+        assert_eq!(event.reason, "Lost");
+    }
+}

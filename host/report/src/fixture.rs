@@ -1,0 +1,106 @@
+//! A drain, its node and its pods, for the tests of this edge and of those who compose it.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Checkpoint, Intent, Node, Phase, Pod, PodPhase, PodRef, Request, Settings, Time, Uid};
+
+use super::status::{Details, NodeStatus, Seat};
+
+/// What the node keeps of a drain without hooks or a deadline.
+pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
+    Checkpoint {
+        node: None,
+        id: "id".into(),
+        name: "drain-worker-1".into(),
+        trigger: trigger.into(),
+        phase,
+        started: Time::default(),
+        deadline: None,
+        own_cordon: true,
+        inherited: false,
+        drained: false,
+        cancelled: None,
+        held: None,
+        to_undo: std::collections::BTreeSet::new(),
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+        stays: std::collections::BTreeSet::new(),
+        ended_well: false,
+        counts: scupper_engine::Counts::default(),
+    }
+}
+
+/// The cordoned node of a drain.
+pub fn node(mark: Checkpoint) -> Node {
+    Node {
+        name: "worker-1".into(),
+        uid: Uid("n".into()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: Vec::new(),
+        checkpoint: Some(mark),
+        resource_version: "1".into(),
+    }
+}
+
+/// A drain without a deadline.
+pub fn request() -> Request {
+    Request {
+        id: "u-1".into(),
+        name: "drain-worker-1".into(),
+        trigger: "LifecycleEvent".into(),
+        intent: Intent::Drain,
+        node: "worker-1".into(),
+        deadline: None,
+        settings: Settings::default(),
+        policies: Vec::new(),
+    }
+}
+
+/// The name of a pod.
+pub fn pod(name: &str) -> PodRef {
+    PodRef {
+        namespace: "shop".into(),
+        name: name.into(),
+        uid: Uid(name.into()),
+    }
+}
+
+/// It is running there, and has its name as its label.
+pub fn running(name: &str) -> Pod {
+    Pod {
+        id: pod(name),
+        node: "worker-1".into(),
+        labels: [("app".to_owned(), name.to_owned())].into(),
+        annotations: BTreeMap::new(),
+        controller: None,
+        phase: PodPhase::Running,
+        ready: true,
+        conditions: Vec::new(),
+        priority: 0,
+        priority_class: String::new(),
+        grace_seconds: 30,
+        created: Time::default(),
+        deletion: None,
+        finalizers: Vec::new(),
+        empty_dir: false,
+        host_network: false,
+        hostname: String::new(),
+        cordon_toleration: None,
+    }
+}
+
+/// The node alone, without a driver, pods or wishes.
+pub fn status(mark: Checkpoint) -> NodeStatus {
+    NodeStatus {
+        node: node(mark),
+        driver: None,
+        pods: Vec::new(),
+        budgets: Vec::new(),
+        wishes: Vec::new(),
+        seat: Seat::Unknown,
+        details: Details::default(),
+    }
+}

@@ -1,0 +1,153 @@
+//! A drain that somebody else carries out, as the API server shows it.
+
+use scupper_engine::SavedHook;
+
+use super::*;
+use crate::fixture;
+use crate::status::NodeWish;
+use crate::view::{PlanView, PodView};
+
+const NOW: Time = Time::from_millis(1_000_000);
+
+/// `leaving`: of those that are here, as the process that drains tells them.
+fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
+    let view = |leaving: &[&str]| DriverView {
+        drain: "id".into(),
+        at: NOW,
+        plan: Some(PlanView::default()),
+        wave: Some(WaveView {
+            name: "all".into(),
+            number: 1,
+            of: 1,
+        }),
+        pods: leaving
+            .iter()
+            .map(|name| PodView {
+                uid: Uid((*name).into()),
+                wave: "all".into(),
+                reason: Reason::ParallelLimit,
+                since: None,
+            })
+            .collect(),
+        ..DriverView::default()
+    };
+    NodeStatus {
+        driver: leaving.map(view),
+        pods: here.iter().map(|name| fixture::running(name)).collect(),
+        wishes: vec![NodeWish {
+            name: "drain-1".into(),
+            transition: "drain.slm.k8s.io".into(),
+            state: "Claimed".into(),
+            deadline: Some(Time::from_millis(1_060_000)),
+            deleting: false,
+        }],
+        ..fixture::status(fixture::mark("LifecycleEvent", Phase::Holding))
+    }
+}
+
+fn course() -> Course {
+    Course::begin("worker-1", Time::from_millis(990_000), "asked for".to_owned())
+}
+
+fn stands(course: &mut Course, uid: &str, status: NodeStatus) -> Standing {
+    course.seen("drain-1", &Uid(uid.into()), status);
+    course.standing(NOW)
+}
+
+#[test]
+fn pods_are_counted_once_it_is_known_which_are_to_leave() {
+    let mut course = course();
+    assert_eq!(course.standing(NOW).stage, "asked for");
+    let first = stands(&mut course, "id", status(&["a", "b", "c", "stays"], None));
+    assert_eq!((first.pods, first.wave), (None, None));
+    for (here, leaving, pods) in [
+        (
+            &["a", "b", "c", "stays"][..],
+            Some(&["a", "b", "c"][..]),
+            Some((0, 3)),
+        ),
+        // Pods go sooner than that is told.
+        (&["b", "c", "stays"], Some(&["a", "b", "c"]), Some((1, 3))),
+        (&["c", "stays"], Some(&["c"]), Some((2, 3))),
+        // One that came later.
+        (&["c", "new", "stays"], Some(&["c", "new"]), Some((2, 4))),
+        // One that is to stay after all.
+        (&["c", "new", "stays"], Some(&["new"]), Some((2, 3))),
+        // At the end its word is taken away.
+        (&["c", "stays"], None, Some((3, 3))),
+    ] {
+        let standing = stands(&mut course, "id", status(here, leaving));
+        assert_eq!(standing.pods, pods, "{here:?} {leaving:?}");
+    }
+}
+
+/// Whoever begins to follow late counts them all the same.
+#[test]
+fn pods_that_had_gone_before_anybody_looked_are_counted() {
+    let mut course = course();
+    let mut late = status(&["b", "stays"], Some(&["b"]));
+    if let Some(plan) = late.driver.as_mut().and_then(|view| view.plan.as_mut()) {
+        plan.leaving = 2;
+    }
+    assert_eq!(stands(&mut course, "id", late).pods, Some((1, 2)));
+    let newcomer = status(&["b", "new"], Some(&["b", "new"]));
+    assert_eq!(stands(&mut course, "id", newcomer).pods, Some((1, 3)));
+    assert_eq!(stands(&mut course, "id", status(&[], None)).pods, Some((3, 3)));
+}
+
+#[test]
+fn it_stands_where_its_driver_says() {
+    let mut course = course();
+    let standing = stands(&mut course, "id", status(&["a", "stays"], Some(&["a"])));
+    assert_eq!(
+        standing.stage, "pods leave",
+        "though the checkpoint was written before"
+    );
+    assert_eq!(standing.deadline, Some(Time::from_millis(1_060_000)));
+    assert_eq!(standing.wave.map(|wave| wave.number), Some(1));
+    assert_eq!(
+        standing.holds,
+        [Hold::Pod(fixture::pod("a"), Reason::ParallelLimit)]
+    );
+}
+
+#[test]
+fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
+    let hook = HookView {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: Time::from_millis(990_000),
+        progress: "1 of 2".into(),
+        waiting_for: Vec::new(),
+    };
+    let started = Time::from_millis(940_000);
+    let mut now = status(&["a"], Some(&["a"]));
+    now.driver.as_mut().unwrap().hooks = vec![hook.clone()];
+    let mut mark = fixture::mark("LifecycleEvent", Phase::Holding);
+    mark.hooks = vec![SavedHook {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: Vec::new(),
+        state_version: None,
+        started,
+    }];
+    now.node = fixture::node(mark);
+    let held = Hold::Hook(
+        HookView {
+            since: started,
+            ..hook
+        },
+        String::new(),
+    );
+    assert_eq!(stands(&mut course(), "id", now).holds[0], held);
+}
+
+#[test]
+fn what_stands_there_of_another_drain_says_nothing_of_this_one() {
+    let mut course = course();
+    let standing = stands(&mut course, "other", status(&["a"], Some(&["a"])));
+    assert_eq!((standing.stage.as_str(), standing.pods), ("taken up", None));
+    assert_eq!((standing.wave, standing.holds), (None, Vec::new()));
+}

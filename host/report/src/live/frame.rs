@@ -1,0 +1,97 @@
+//! Where the nodes stand as a few lines that fit: a line for each node, and below it what it waits for most. Facts, a
+//! size and a time go in, and nothing else.
+
+use scupper_engine::{Duration, Time};
+
+use super::Size;
+use super::course::Standing;
+use super::text::{bar, cut, padded, share, width};
+use super::waits::Waits;
+use crate::words::one_line;
+
+/// The lines, at most two thirds of the rows: what scrolls by above needs room, too. `over`: so many nodes, of
+/// how many.
+pub(super) fn lines(nodes: &[Standing], over: (usize, usize), room: Size, now: Time) -> Vec<String> {
+    if nodes.is_empty() {
+        return Vec::new();
+    }
+    let rows = (room.rows * 2 / 3).max(1);
+    let (over, all) = over;
+    let sum = (all > 1 && rows > 1).then(|| format!("{over} of {all} nodes are over"));
+    let rows = rows - usize::from(sum.is_some());
+    let fit = if nodes.len() > rows { rows - 1 } else { nodes.len() };
+    let (nodes, unseen) = nodes.split_at_checked(fit).unwrap_or((nodes, &[]));
+    let waits: Vec<Waits<'_>> = nodes.iter().map(|node| Waits::of(node, now)).collect();
+    let wanted: Vec<usize> = waits.iter().map(Waits::rows).collect();
+    let taken = nodes.len() + usize::from(!unseen.is_empty());
+    let rows = share(rows.saturating_sub(taken), &wanted);
+    let names = nodes.iter().map(|node| width(&node.node)).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for ((node, waits), rows) in nodes.iter().zip(&waits).zip(rows) {
+        lines.push(head(node, names, room.columns, now));
+        lines.extend(waits.lines(rows, room.columns));
+    }
+    if !unseen.is_empty() {
+        lines.push(format!("{} more nodes are under way", unseen.len()));
+    }
+    lines.extend(sum);
+    let fitted = lines.iter().map(|line| cut(line, room.columns).into_owned());
+    fitted.collect()
+}
+
+/// The line of a node with as much in it as fits.
+fn head(node: &Standing, name: usize, columns: usize, now: Time) -> String {
+    let name = padded(&one_line(&node.node), name);
+    let stage = one_line(&node.stage);
+    let gone = node.pods.map(|(gone, of)| format!("{gone}/{of} gone"));
+    let barred = node
+        .pods
+        .map(|(gone, of)| format!("{} {gone}/{of} gone", bar(gone, of)));
+    let wave = node
+        .wave
+        .as_ref()
+        .map(|wave| format!("wave {}/{}", wave.number, wave.of));
+    let waved = node
+        .wave
+        .as_ref()
+        .map(|it| format!("wave {}/{} {}", it.number, it.of, one_line(&it.name)));
+    let spent = Duration::from_secs(now.since(node.began).as_secs()).to_string();
+    let left = node.deadline.map(|deadline| left(deadline, now));
+    let time = [Some(spent.clone()), left.clone()].into_iter().flatten();
+    let time = Some(time.collect::<Vec<_>>().join(", "));
+    let short = Some(left.unwrap_or(spent));
+    let (name, stage) = (Some(name), Some(stage));
+    let nothing = None;
+    let choices = [
+        [&name, &stage, &barred, &waved, &time],
+        [&name, &stage, &barred, &wave, &time],
+        [&name, &stage, &gone, &wave, &time],
+        [&name, &stage, &gone, &nothing, &time],
+        [&name, &stage, &gone, &nothing, &short],
+        [&name, &nothing, &gone, &nothing, &short],
+    ];
+    let joined = choices.iter().map(|parts| {
+        let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
+        parts.join("  ")
+    });
+    let mut last = String::new();
+    for line in joined {
+        if width(&line) <= columns {
+            return line;
+        }
+        last = line;
+    }
+    last
+}
+
+fn left(deadline: Time, now: Time) -> String {
+    let whole = |span: Duration| Duration::from_secs(span.as_secs());
+    if deadline > now {
+        format!("{} left", whole(deadline.since(now)))
+    } else {
+        format!("overdue by {}", whole(now.since(deadline)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Frames of every size.
+
+use scupper_engine::{HookPhase, Reason, Subject, WaitingOn};
+
+use super::*;
+use crate::fixture::pod;
+use crate::live::course::Hold;
+use crate::view::{HookView, WaveView};
+
+const NOW: Time = Time::from_millis(1_000_000);
+
+fn node(name: &str, holds: Vec<Hold>) -> Standing {
+    Standing {
+        node: name.to_owned(),
+        stage: "pods leave".to_owned(),
+        began: Time::from_millis(928_400),
+        deadline: Some(Time::from_millis(1_288_000)),
+        pods: Some((3, 8)),
+        wave: Some(WaveView {
+            name: "web".into(),
+            number: 1,
+            of: 2,
+        }),
+        holds,
+    }
+}
+
+fn held(name: &str, reason: Reason) -> Hold {
+    Hold::Pod(pod(name), reason)
+}
+
+fn budget() -> Reason {
+    Reason::BudgetExhausted {
+        budget: "cart".into(),
+        message: "it needs 2 healthy pods and has 2".into(),
+    }
+}
+
+fn turn() -> Reason {
+    Reason::WaveNotStarted { wave: "db".into() }
+}
+
+fn hook() -> Hold {
+    let view = HookView {
+        policy: "slurm".into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: Time::from_millis(980_000),
+        progress: "2 jobs\nrun".into(),
+        waiting_for: vec![WaitingOn {
+            what: "job 17".into(),
+            detail: "training".into(),
+            since: None,
+        }],
+    };
+    Hold::Hook(view, String::new())
+}
+
+fn drain() -> Standing {
+    let ending = Reason::Terminating {
+        until: Time::from_millis(1_012_000),
+    };
+    node(
+        "worker-1",
+        vec![
+            held("db-0", turn()),
+            held("db-1", turn()),
+            held("ends", ending),
+            held("web-74c86df8dc-lbjdr", budget()),
+            held("z", Reason::ParallelLimit),
+        ],
+    )
+}
+
+const fn room(columns: usize, rows: usize) -> Size {
+    Size { rows, columns }
+}
+
+#[track_caller]
+fn shows(nodes: &[Standing], count: (usize, usize), room: Size, expected: &[&str]) {
+    assert_eq!(lines(nodes, count, room, NOW), expected);
+}
+
+#[test]
+fn what_matters_most_comes_first_and_turns_are_counted() {
+    shows(
+        &[drain()],
+        (0, 1),
+        room(110, 24),
+        &[
+            "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget cart does not allow it: it needs 2 healthy ...",
+            "  shop/ends                  Terminating      terminating, 12s of its grace period left",
+            "  and 3 more: 2 WaveNotStarted, 1 ParallelLimit",
+        ],
+    );
+    shows(
+        &[node("worker-1", vec![held("db-0", turn()), hook()])],
+        (0, 1),
+        room(110, 24),
+        &[
+            "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "  hook slurm  HookRunning  before-drain for 20s: 2 jobs run; job 17: training",
+            "  and 1 more: WaveNotStarted",
+        ],
+    );
+    shows(
+        &[node("worker-1", vec![held("db-0", turn()), held("db-1", turn())])],
+        (0, 1),
+        room(110, 24),
+        &[
+            "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "  2 pods: WaveNotStarted",
+        ],
+    );
+}
+
+#[test]
+fn in_a_narrow_and_low_terminal_the_word_stays() {
+    shows(
+        &[drain()],
+        (0, 1),
+        room(39, 9),
+        &[
+            "worker-1  3/8 gone  4m48s left",
+            "  shop/web-74c86df8...  BudgetExhausted",
+            "  shop/ends             Terminating",
+            "  and 3 more: 2 WaveNotStarted, 1 Pa...",
+        ],
+    );
+    shows(
+        &[drain()],
+        (0, 1),
+        room(39, 3),
+        &[
+            "worker-1  3/8 gone  4m48s left",
+            "  shop/w...  BudgetExhausted and 4 more",
+        ],
+    );
+    shows(
+        &[drain()],
+        (0, 1),
+        room(39, 1),
+        &["worker-1  3/8 gone  4m48s left"],
+    );
+}
+
+#[test]
+fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
+    let short = node("w-2", Vec::new());
+    let nodes = [drain(), short, drain()];
+    shows(
+        &nodes,
+        (4, 9),
+        room(70, 11),
+        &[
+            "worker-1  pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget car...",
+            "  and 4 more: 2 WaveNotStarted, 1 ParallelLimit, 1 Terminating",
+            "w-2       pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "worker-1  pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption... and 4 more",
+            "4 of 9 nodes are over",
+        ],
+    );
+    shows(
+        &nodes,
+        (4, 9),
+        room(70, 5),
+        &[
+            "worker-1  pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "2 more nodes are under way",
+            "4 of 9 nodes are over",
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_known_is_not_said() {
+    let bare = Standing {
+        stage: "asked for".to_owned(),
+        deadline: None,
+        pods: None,
+        wave: None,
+        ..node("worker-1", Vec::new())
+    };
+    shows(&[bare], (0, 1), room(80, 24), &["worker-1  asked for  1m11s"]);
+    let late = Standing {
+        deadline: Some(Time::from_millis(997_500)),
+        ..node("worker-1", Vec::new())
+    };
+    let line = lines(&[late], (0, 1), room(100, 24), NOW).concat();
+    assert!(line.ends_with("1m11s, overdue by 2s"), "{line}");
+    shows(&[], (3, 9), room(80, 24), &[]);
+}
+
+#[test]
+fn nothing_is_wider_or_higher_than_the_room_whatever_others_wrote() {
+    let wild = Reason::EvictionRefused {
+        code: 500,
+        message: "\u{1b}[2J日本語\n".repeat(50),
+    };
+    let holds = |number: usize| (0..number).map(|pod| held(&format!("日本-{pod}"), wild.clone()));
+    for columns in (1..30).chain([39, 59, 79, 119]) {
+        for rows in [1, 2, 3, 4, 6, 9, 15, 23] {
+            for nodes in 0..5 {
+                let nodes: Vec<_> = (0..nodes)
+                    .map(|number| node(&"node\u{1b}".repeat(number), holds(number * 3).collect()))
+                    .collect();
+                let lines = lines(&nodes, (0, nodes.len()), room(columns, rows), NOW);
+                assert!(lines.len() <= rows, "{columns}x{rows}: {lines:#?}");
+                for line in &lines {
+                    assert!(width(line) <= columns, "{columns}x{rows}: {line}");
+                    assert!(!line.chars().any(char::is_control), "{line:?}");
+                }
+            }
+        }
+    }
+}

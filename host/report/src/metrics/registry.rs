@@ -1,0 +1,214 @@
+//! Every metric by name, with its unit and one sentence.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::labels;
+
+/// Seconds of a call: from a plan for a small node to a step that waited for its servers as long as it may.
+const CALL_SECONDS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0];
+
+/// Seconds of CPU time: policies compute for a millisecond.
+const CPU_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 2.5, 5.0];
+
+/// Seconds of a drain: from an empty node to a working day of waiting for jobs.
+const DRAIN_SECONDS: [f64; 12] = [
+    1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 28_800.0,
+];
+
+type Seconds = Gauge<f64, AtomicU64>;
+type SecondsCounter = Counter<f64, AtomicU64>;
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// Everything the driver counts. Clones count into the same.
+#[derive(Clone)]
+pub struct Metrics {
+    pub(super) calls: Family<labels::Call, Counter>,
+    pub(super) call_seconds: Histograms<labels::Function>,
+    pub(super) cpu_seconds: Histograms<labels::Function>,
+    pub(super) peak_memory: Family<labels::Policy, Gauge>,
+    pub(super) log_lines: Family<labels::Policy, Counter>,
+    pub(super) log_lines_dropped: Family<labels::Policy, Counter>,
+    pub(super) requests: Family<labels::Request, Counter>,
+    pub(super) response_bytes: Family<labels::Policy, Counter>,
+    pub(super) events: Family<labels::Event, Counter>,
+    pub(super) reloads: Family<labels::Reload, Counter>,
+    pub(super) info: Family<labels::Info, Gauge>,
+    pub(super) drains: Family<labels::Drain, Counter>,
+    pub(super) drain_seconds: Histograms<labels::Drain>,
+    pub(super) in_progress: Gauge,
+    pub(super) phase: Family<labels::Phase, Gauge>,
+    pub(super) started: Seconds,
+    pub(super) deadline: Seconds,
+    pub(super) pods_remaining: Family<labels::Reason, Gauge>,
+    pub(super) pods_gone: Counter,
+    pub(super) eviction_requests: Counter,
+    pub(super) budget_refusals: Counter,
+    pub(super) hook_wait: SecondsCounter,
+    pub(super) budget_wait: SecondsCounter,
+    pub(super) hook_since: Family<labels::Hook, Seconds>,
+    pub(super) api_requests: Family<labels::ApiRequest, Counter>,
+    pub(crate) trace_spans_dropped: Counter,
+    /// The one series of `info` for each policy and state, so that the next one replaces it.
+    pub(super) shown: Arc<Mutex<HashMap<(String, &'static str), labels::Info>>>,
+    registry: Arc<Registry>,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(|| Histogram::new(CALL_SECONDS)),
+            cpu_seconds: Family::new_with_constructor(|| Histogram::new(CPU_SECONDS)),
+            peak_memory: Family::default(),
+            log_lines: Family::default(),
+            log_lines_dropped: Family::default(),
+            requests: Family::default(),
+            response_bytes: Family::default(),
+            events: Family::default(),
+            reloads: Family::default(),
+            info: Family::default(),
+            drains: Family::default(),
+            drain_seconds: Family::new_with_constructor(|| Histogram::new(DRAIN_SECONDS)),
+            in_progress: Gauge::default(),
+            phase: Family::default(),
+            started: Gauge::default(),
+            deadline: Gauge::default(),
+            pods_remaining: Family::default(),
+            pods_gone: Counter::default(),
+            eviction_requests: Counter::default(),
+            budget_refusals: Counter::default(),
+            hook_wait: Counter::default(),
+            budget_wait: Counter::default(),
+            hook_since: Family::default(),
+            api_requests: Family::default(),
+            trace_spans_dropped: Counter::default(),
+            shown: Arc::default(),
+            registry: Arc::default(),
+        };
+        metrics.registry = Arc::new(metrics.registered());
+        metrics.show_outcomes();
+        metrics
+    }
+
+    fn registered(&self) -> Registry {
+        let mut all = Registry::with_prefix("scupper");
+        self.register_drains(&mut all);
+        self.register_drain_under_way(&mut all);
+        self.register_calls(&mut all);
+        let help = "Lines that policies wrote into the log";
+        all.register("policy_log_lines", help, self.log_lines.clone());
+        let help = "Log lines of policies that the rate limit dropped";
+        all.register("policy_log_lines_dropped", help, self.log_lines_dropped.clone());
+        let help =
+            "HTTP requests of policies by the class of the response's status; none: there was no response";
+        all.register("policy_http_requests", help, self.requests.clone());
+        let help = "Bytes of the responses to HTTP requests of policies";
+        all.register_with_unit(
+            "policy_http_response",
+            help,
+            Unit::Bytes,
+            self.response_bytes.clone(),
+        );
+        let help = "Kubernetes Events that policies asked for, by result";
+        all.register("policy_events", help, self.events.clone());
+        let help =
+            "Versions of policies that were activated, rejected or rolled back, by the step that failed";
+        all.register("policy_reloads", help, self.reloads.clone());
+        let help = "Which version of a policy is in which state: active or rejected";
+        all.register("policy_info", help, self.info.clone());
+        all
+    }
+
+    fn register_drains(&self, all: &mut Registry) {
+        let help = "Drains and uncordons that have ended, by outcome";
+        all.register("drains", help, self.drains.clone());
+        let help = "Time from the beginning to the end of a drain or uncordon";
+        all.register_with_unit("drain_duration", help, Unit::Seconds, self.drain_seconds.clone());
+        let help = "Pods evicted in drains";
+        all.register("drain_pods_gone", help, self.pods_gone.clone());
+        let help = "Evictions and deletions of pods requested, each try counted when its drain ends";
+        all.register("eviction_requests", help, self.eviction_requests.clone());
+        let help = "Evictions and deletions of pods that a disruption budget refused";
+        all.register("budget_refusals", help, self.budget_refusals.clone());
+        let help = "Time for which hooks of policies held up drains that have ended";
+        all.register_with_unit("drain_hook_wait", help, Unit::Seconds, self.hook_wait.clone());
+        let help = "Time for which disruption budgets held up drains that have ended";
+        all.register_with_unit("drain_budget_wait", help, Unit::Seconds, self.budget_wait.clone());
+        let help = "Requests to the API server by the status of their answer; none: there was no answer";
+        all.register("api_requests", help, self.api_requests.clone());
+        let help = "Spans of drains that could not be exported: the collector was away or refused them, or too many were queued";
+        all.register("trace_spans_dropped", help, self.trace_spans_dropped.clone());
+    }
+
+    fn register_drain_under_way(&self, all: &mut Registry) {
+        let help = "Whether a drain or an uncordon is under way on this node";
+        all.register("drain_in_progress", help, self.in_progress.clone());
+        let help = "Phase of the current drain";
+        all.register("drain_phase", help, self.phase.clone());
+        let help = "When the current drain began; 0: there is none";
+        all.register_with_unit(
+            "drain_started_timestamp",
+            help,
+            Unit::Seconds,
+            self.started.clone(),
+        );
+        let help = "Deadline of the current drain; 0: there is none";
+        all.register_with_unit(
+            "drain_deadline_timestamp",
+            help,
+            Unit::Seconds,
+            self.deadline.clone(),
+        );
+        let help = "Pods still to be evicted in the current drain, by what they wait for";
+        all.register("drain_pods_remaining", help, self.pods_remaining.clone());
+        let help = "Since when hooks of a policy have held up the current drain";
+        all.register_with_unit(
+            "hook_waiting_since_timestamp",
+            help,
+            Unit::Seconds,
+            self.hook_since.clone(),
+        );
+    }
+
+    fn register_calls(&self, all: &mut Registry) {
+        let help = "Calls of policies by exported function and by how they ended";
+        all.register("policy_calls", help, self.calls.clone());
+        let help = "Wall-clock time of calls of policies";
+        all.register_with_unit(
+            "policy_call_duration",
+            help,
+            Unit::Seconds,
+            self.call_seconds.clone(),
+        );
+        let help = "CPU time of calls of policies, the host's work for them included";
+        all.register_with_unit("policy_call_cpu", help, Unit::Seconds, self.cpu_seconds.clone());
+        let help = "The most memory that one call of a policy used since its version was activated";
+        all.register_with_unit("policy_peak_memory", help, Unit::Bytes, self.peak_memory.clone());
+    }
+
+    /// All of it as OpenMetrics text.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            // Writing to a string cannot fail; half a text would look like a whole one.
+            Err(_never) => String::new(),
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

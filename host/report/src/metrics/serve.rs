@@ -1,0 +1,160 @@
+//! `/metrics`, `/healthz` and `/readyz` over HTTP, for whoever scrapes and probes. Few at a time, and each has to be quick: it must never hold the drain up.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::registry::Metrics;
+use crate::Health;
+
+/// What the text is, to those who read it.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Connections at once; more wait.
+const CONNECTIONS: usize = 8;
+
+/// How long one request may take to arrive, and how long a connection may last.
+const HEADERS: Duration = Duration::from_secs(5);
+const CONNECTION: Duration = Duration::from_secs(60);
+
+/// How long to wait when the system has no more sockets for us.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// Why metrics cannot be served.
+#[derive(Debug, Error)]
+pub enum MetricsError {
+    /// The address cannot be listened at.
+    #[error("listen for metrics at {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Serves metrics until it is dropped.
+#[derive(Debug)]
+pub struct MetricsServer {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl MetricsServer {
+    /// Listens at an address; port 0 is any free one.
+    pub async fn start(address: SocketAddr, metrics: Metrics, health: Health) -> Result<Self, MetricsError> {
+        let failed = |source| MetricsError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        tracing::info!(%address, "metrics are served");
+        let task = tokio::spawn(accept(listener, Told { metrics, health }));
+        Ok(Self { address, task })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What there is to tell.
+#[derive(Clone)]
+struct Told {
+    metrics: Metrics,
+    health: Health,
+}
+
+async fn accept(listener: TcpListener, told: Told) {
+    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+    // Dropped with this task, and every connection with it.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        // The semaphore is never closed.
+        let seat = Arc::clone(&seats).acquire_owned().await;
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let told = told.clone();
+                connections.spawn(async move {
+                    let _seat = seat;
+                    if timeout(CONNECTION, connection(stream, told)).await.is_err() {
+                        tracing::debug!("a connection for metrics lasted too long");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "accept a connection for metrics");
+                tokio::time::sleep(EXHAUSTED).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, told: Told) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = respond(&request, &told);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(16 * 1024)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection for metrics ended");
+    }
+}
+
+fn respond<B>(request: &Request<B>, told: &Told) -> Response<String> {
+    let path = request.uri().path();
+    if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
+        let there = "there are /metrics, /healthz and /readyz\n".to_owned();
+        return response(StatusCode::NOT_FOUND, PLAIN, there);
+    }
+    if !matches!(request.method(), &Method::GET | &Method::HEAD) {
+        return response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET\n".to_owned());
+    }
+    match path {
+        "/healthz" => probed(told.health.alive()),
+        "/readyz" => probed(told.health.ready()),
+        _ => response(StatusCode::OK, OPENMETRICS, told.metrics.to_text()),
+    }
+}
+
+fn probed(state: Result<(), String>) -> Response<String> {
+    match state {
+        Ok(()) => response(StatusCode::OK, PLAIN, "ok\n".to_owned()),
+        Err(words) => response(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("{words}\n")),
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, text: String) -> Response<String> {
+    let mut response = Response::new(text);
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}

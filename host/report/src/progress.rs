@@ -1,0 +1,397 @@
+//! A drain as lines for people: what happens, what is waiting, for whom, and since when.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{
+    Duration, HookPhase, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time,
+    Uid, WaitingOn,
+};
+
+use super::PolicyWords;
+use super::view::PlanView;
+use super::words::{count, is_ordinary, may_come_back, one_line, returning, stayed_words};
+
+/// A hook that waits without anything new is mentioned again after so long.
+const REMIND: Duration = Duration::from_secs(15);
+
+/// The story of one drain so far.
+#[derive(Debug)]
+pub struct Progress {
+    began: Time,
+    intent: Intent,
+    /// There was a plan, so that something can be said of pods.
+    planned: bool,
+    /// How the plan read when it was last told.
+    plan_told: Vec<String>,
+    pods: BTreeMap<Uid, PodRef>,
+    /// Those that may come back in spite of the cordon, by name.
+    returning: BTreeMap<Uid, String>,
+    /// Since when each pod has been asked to leave, and what held it up.
+    leaving: BTreeMap<Uid, Time>,
+    blocked: BTreeMap<Uid, Time>,
+    hooks: BTreeMap<(String, HookPhase, Subject), Told>,
+    /// What was told of planners that failed.
+    planners: BTreeMap<String, Told>,
+}
+
+/// What was told of something that waits.
+#[derive(Debug)]
+struct Told {
+    first: Time,
+    told: Time,
+    text: String,
+}
+
+impl Progress {
+    /// A drain that begins, and the line that says so.
+    pub fn begin(now: Time, request: &Request) -> (Self, String) {
+        let progress = Self {
+            began: now,
+            intent: request.intent,
+            planned: false,
+            plan_told: Vec::new(),
+            pods: BTreeMap::new(),
+            returning: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+            hooks: BTreeMap::new(),
+            planners: BTreeMap::new(),
+        };
+        let deadline = match request.deadline {
+            Some(deadline) => format!("to end within {}", deadline.since(now)),
+            None => "without a deadline".to_owned(),
+        };
+        let what = match request.intent {
+            Intent::Drain => "drain",
+            Intent::Uncordon => "uncordon",
+        };
+        let line = progress.line(
+            now,
+            what,
+            &format!(
+                "node {} for {} {}, {deadline}",
+                request.node, request.trigger, request.name
+            ),
+        );
+        (progress, line)
+    }
+
+    /// Names the pods that notices will only give the UID of.
+    pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
+        for pod in pods {
+            self.pods.insert(pod.id.uid.clone(), pod.id.clone());
+            self.returning.extend(returning([pod]));
+        }
+    }
+
+    /// The line that a node is worth that is not ready.
+    pub fn not_ready(&self, now: Time, words: &str) -> String {
+        self.line(now, "node", &format!("{words}: its pods may not terminate"))
+    }
+
+    /// What a policy has said of the node.
+    pub fn said(&self, now: Time, words: &PolicyWords) -> String {
+        self.line(now, "policy", &words.line())
+    }
+
+    /// The lines that a notice is worth.
+    pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
+        let (topic, text) = match notice {
+            Notice::Phase(_) => return Vec::new(),
+            Notice::Planned(plan) => {
+                self.planned = true;
+                self.planners.clear();
+                return self.plan(now, plan);
+            }
+            Notice::Cordoned { ours: true } => ("cordon", "the node is cordoned".to_owned()),
+            Notice::Cordoned { ours: false } => (
+                "cordon",
+                "the node was already cordoned; Scupper will not lift that cordon".to_owned(),
+            ),
+            Notice::PlannerWaiting {
+                policy,
+                message,
+                again,
+            } => return self.planner_waits(now, policy, message, *again),
+            Notice::HookWaiting {
+                policy,
+                phase,
+                subject,
+                since,
+                progress,
+                waiting_for,
+            } => {
+                let hook = (policy.clone(), *phase, subject.clone());
+                return self.hook_waits(now, hook, *since, progress, waiting_for);
+            }
+            Notice::HookDone {
+                policy,
+                phase,
+                subject,
+            } => {
+                let Some(line) = self.hooks.remove(&(policy.clone(), *phase, subject.clone())) else {
+                    return Vec::new();
+                };
+                let on = self.subject(subject);
+                (
+                    "hook",
+                    format!("{policy} finished {}{on} after {}", phase, now.since(line.first)),
+                )
+            }
+            Notice::WaveStarted {
+                name,
+                number,
+                of,
+                pods,
+            } => (
+                "wave",
+                format!(
+                    "{number} of {of}, {name}: {} to evict",
+                    count(*pods as usize, "pod")
+                ),
+            ),
+            Notice::WaveOverdue { name } => (
+                "wave",
+                format!("{name} exceeded its time limit; the next one begins"),
+            ),
+            Notice::PodWaits { pod, reason } => return self.pod_waits(now, pod, reason),
+            Notice::PodLeaving { pod } => {
+                self.leaving.insert(pod.uid.clone(), now);
+                let held = self.blocked.remove(&pod.uid);
+                let after = held
+                    .map(|since| format!(" (was held up for {})", now.since(since)))
+                    .unwrap_or_default();
+                ("evict", format!("{pod}{after}"))
+            }
+            Notice::PodGone { pod, remaining } => {
+                let took = self
+                    .leaving
+                    .remove(&pod.uid)
+                    .map(|since| format!(" after {}", now.since(since)));
+                (
+                    "gone",
+                    format!("{pod}{}, {remaining} to go", took.unwrap_or_default()),
+                )
+            }
+            Notice::Newcomer { pod } => (
+                "new",
+                format!("{pod} came after the plan was made; the policies are asked"),
+            ),
+            Notice::UncordonedByOthers => (
+                "held",
+                "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"
+                    .to_owned(),
+            ),
+            Notice::Uncordoned => ("uncordon", "the cordon is lifted".to_owned()),
+            Notice::Retrying { task, message } => ("retry", format!("{task}: {}", one_line(message))),
+            Notice::Finished { outcome, summary } => return self.finished(now, outcome, summary),
+        };
+        vec![self.line(now, topic, &text)]
+    }
+
+    fn line(&self, now: Time, topic: &str, text: &str) -> String {
+        let gone = now.since(self.began).as_millis();
+        format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
+    }
+
+    /// A plan that reads as the one before is no news: a pod may have come that stays like others, or gone.
+    fn plan(&mut self, now: Time, plan: &Plan) -> Vec<String> {
+        let returning = may_come_back(plan, &self.returning);
+        let plan = PlanView::of(plan);
+        let groups = plan.groups(|uid| self.name(uid)).into_iter();
+        let texts: Vec<String> = std::iter::once(plan.head())
+            .chain(groups)
+            .chain(returning)
+            .collect();
+        if self.plan_told == texts {
+            return Vec::new();
+        }
+        let topics = std::iter::once("plan").chain(std::iter::repeat(""));
+        let lines = topics
+            .zip(&texts)
+            .map(|(topic, text)| self.line(now, topic, text));
+        let lines = lines.collect();
+        self.plan_told = texts;
+        lines
+    }
+
+    fn planner_waits(&mut self, now: Time, policy: &str, message: &str, again: Time) -> Vec<String> {
+        let text = one_line(message);
+        let known = self.planners.get(policy);
+        if known.is_some_and(|told| told.text == text && now.since(told.told) < REMIND) {
+            return Vec::new();
+        }
+        let first = known.map_or(now, |told| told.first);
+        let line = format!(
+            "waits for the planner of {policy}{}: {text}; retry in {}",
+            for_so_long(now.since(first)),
+            again.since(now)
+        );
+        let told = Told {
+            first,
+            told: now,
+            text,
+        };
+        self.planners.insert(policy.to_owned(), told);
+        vec![self.line(now, "plan", &line)]
+    }
+
+    fn hook_waits(
+        &mut self,
+        now: Time,
+        hook: (String, HookPhase, Subject),
+        since: Time,
+        progress: &str,
+        waiting_for: &[WaitingOn],
+    ) -> Vec<String> {
+        let mut text = one_line(progress);
+        for waiting in waiting_for {
+            text.push_str(&format!(
+                "\0{} {}",
+                one_line(&waiting.what),
+                one_line(&waiting.detail)
+            ));
+        }
+        let (policy, phase, subject) = &hook;
+        let known = self.hooks.get(&hook);
+        if known.is_some_and(|line| line.text == text && now.since(line.told) < REMIND) {
+            return Vec::new();
+        }
+        let on = self.subject(subject);
+        let so_long = for_so_long(now.since(since));
+        let head = format!("{policy} {phase}{on}, running{so_long}: {}", one_line(progress));
+        let told = Told {
+            first: since,
+            told: now,
+            text,
+        };
+        self.hooks.insert(hook, told);
+        let mut lines = vec![self.line(now, "hook", &head)];
+        for waiting in waiting_for {
+            let since = waiting
+                .since
+                .map(|since| format!(", for {}", now.since(since)))
+                .unwrap_or_default();
+            let text = format!(
+                "  waits for {}: {}{since}",
+                one_line(&waiting.what),
+                one_line(&waiting.detail)
+            );
+            lines.push(self.line(now, "", &text));
+        }
+        lines
+    }
+
+    fn pod_waits(&mut self, now: Time, pod: &PodRef, reason: &Reason) -> Vec<String> {
+        if is_ordinary(reason) {
+            return Vec::new();
+        }
+        if reason.stays() {
+            return vec![self.line(now, "stays", &format!("{pod}: {}", one_line(&reason.to_string())))];
+        }
+        let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
+        let since = for_so_long(now.since(*since));
+        vec![self.line(
+            now,
+            "waits",
+            &format!("{pod}{since}: {}", one_line(&reason.to_string())),
+        )]
+    }
+
+    fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
+        let spent = summary.ended.since(summary.started);
+        let mut lines = vec![self.line(
+            now,
+            "end",
+            &format!(
+                "{} in {spent}: {}",
+                outcome.name(),
+                one_line(&outcome.to_string())
+            ),
+        )];
+        // Nothing was counted of pods that were not seen, and nobody is to read that none is there.
+        let counted = self.planned || summary.gone + summary.kept + summary.remaining > 0;
+        if self.intent == Intent::Drain && (counted || outcome.is_success()) {
+            let text = format!(
+                "{} evicted in {}, {} kept, {} remaining; {}, {} of them refused by a disruption budget",
+                count(summary.gone as usize, "pod"),
+                count(summary.waves as usize, "wave"),
+                summary.kept,
+                summary.remaining,
+                count(summary.evictions as usize, "eviction request"),
+                summary.budget_refusals,
+            );
+            lines.push(self.line(now, "", &text));
+        }
+        lines.extend(stayed_line(summary).map(|text| self.line(now, "stays", &text)));
+        if summary.hook_steps > 0 {
+            let steps = count(summary.hook_steps as usize, "hook step");
+            lines.push(self.line(
+                now,
+                "",
+                &format!("{steps}, which held it up for {}", summary.hook_wait),
+            ));
+        }
+        if summary.budget_wait > Duration::ZERO {
+            let text = format!("disruption budgets held pods up for {}", summary.budget_wait);
+            lines.push(self.line(now, "", &text));
+        }
+        lines
+    }
+
+    fn name(&self, uid: &Uid) -> String {
+        self.pods
+            .get(uid)
+            .map_or_else(|| uid.to_string(), PodRef::to_string)
+    }
+
+    fn subject(&self, subject: &Subject) -> String {
+        match subject {
+            Subject::Node => String::new(),
+            Subject::Wave(wave) => format!(" of wave {wave}"),
+            Subject::Pod(uid) => format!(" of {}", self.name(uid)),
+        }
+    }
+}
+
+/// Pods that came during the drain and are still on the node.
+fn stayed_line(summary: &Summary) -> Option<String> {
+    (!summary.stayed.is_empty()).then(|| format!("attention: {}", stayed_words(summary)))
+}
+
+fn for_so_long(waited: Duration) -> String {
+    if waited.as_secs() > 0 {
+        format!(" for {waited}")
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::request;
+
+    #[test]
+    fn a_plan_that_reads_the_same_is_told_once() {
+        let at = Time::from_millis;
+        let (mut progress, _) = Progress::begin(at(0), &request());
+        let plan = |waves: &[&str]| {
+            let wave = |name: &&str| scupper_engine::Wave {
+                name: (*name).to_owned(),
+                pods: Vec::new(),
+                max_parallel: None,
+                timeout: None,
+                max_grace_seconds: None,
+                policy: String::new(),
+            };
+            Notice::Planned(Plan {
+                decisions: Vec::new(),
+                waves: waves.iter().map(wave).collect(),
+            })
+        };
+        assert!(!progress.lines(at(1), &plan(&["all"])).is_empty());
+        assert!(progress.lines(at(2), &plan(&["all"])).is_empty());
+        assert!(!progress.lines(at(3), &plan(&["all", "late"])).is_empty());
+    }
+}

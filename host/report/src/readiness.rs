@@ -1,0 +1,58 @@
+//! Whether a node is ready, in words: the kubelet of one that is not may neither end pods nor say that they have ended.
+
+use scupper_engine::{Node, Time};
+
+use super::words::one_line;
+
+/// `NotReady for 5m00s (KubeletNotReady: …)`; nothing for a node that is ready, or of which that is not known.
+pub fn not_ready(node: &Node, now: Time) -> Option<String> {
+    let ready = node
+        .conditions
+        .iter()
+        .find(|condition| condition.kind == "Ready")?;
+    if ready.status == "True" {
+        return None;
+    }
+    let since = ready.since.map(|since| format!(" for {}", now.since(since)));
+    let why = match (ready.reason.as_str(), ready.message.as_str()) {
+        ("", "") => String::new(),
+        (why, "") | ("", why) => format!(" ({why})"),
+        (reason, message) => format!(" ({reason}: {message})"),
+    };
+    Some(one_line(&format!("NotReady{}{why}", since.unwrap_or_default())))
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::{Condition, Phase};
+
+    use super::*;
+    use crate::fixture::{mark, node};
+
+    #[test]
+    fn only_a_node_that_is_said_not_to_be_ready_is_called_so() {
+        let now = Time::from_millis(400_000);
+        let node = || node(mark("command", Phase::Finished));
+        let told = |status: &str, reason: &str, message: &str| {
+            let condition = Condition {
+                kind: "Ready".to_owned(),
+                status: status.to_owned(),
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+                since: Some(Time::from_millis(100_000)),
+            };
+            let node = Node {
+                conditions: vec![condition],
+                ..node()
+            };
+            not_ready(&node, now)
+        };
+        assert_eq!(not_ready(&node(), now), None);
+        assert_eq!(told("True", "KubeletReady", "fine"), None);
+        assert_eq!(told("False", "", "").as_deref(), Some("NotReady for 5m00s"));
+        assert_eq!(
+            told("Unknown", "NodeStatusUnknown", "Kubelet stopped\nposting").as_deref(),
+            Some("NotReady for 5m00s (NodeStatusUnknown: Kubelet stopped posting)")
+        );
+    }
+}

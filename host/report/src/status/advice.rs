@@ -1,0 +1,142 @@
+//! The next command to type for somebody who is woken at night by a drain that does not end. It looks first; what
+//! changes something comes with the condition under which it is right.
+
+use scupper_engine::{Checkpoint, Phase, PodRef, Reason};
+
+/// For a pod; `None`: it will be gone by itself, or something else says it.
+pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String> {
+    let PodRef { namespace, name, .. } = pod;
+    Some(match reason {
+        Reason::BudgetExhausted { budget, .. } => {
+            let budget = if budget.is_empty() {
+                String::new()
+            } else {
+                format!(" {budget}")
+            };
+            format!(
+                "kubectl -n {namespace} describe pdb{budget}    # it allows an eviction once another pod is ready elsewhere: \
+                 add a replica, or fix what is not ready"
+            )
+        }
+        Reason::BudgetNotObserved { .. } => format!(
+            "kubectl -n {namespace} get pdb    # its status is out of date: is kube-controller-manager running?"
+        ),
+        Reason::MoreThanOneBudget { .. } => {
+            format!("kubectl -n {namespace} get pdb    # leave only one that selects the pod")
+        }
+        Reason::TerminatingPastGrace { finalizers, .. } if finalizers.is_empty() => format!(
+            "kubectl -n {namespace} describe pod {name}    # its node has not reported its end: look at the kubelet of {node}"
+        ),
+        Reason::TerminatingPastGrace { .. } => format!(
+            "kubectl -n {namespace} describe pod {name}    # the finalizer's owner must remove it; if that owner is gone: \
+             kubectl -n {namespace} patch pod {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+        ),
+        Reason::EvictionRefused { .. } => {
+            "kubectl get validatingwebhookconfigurations    # one of them refuses the eviction".to_owned()
+        }
+        Reason::Forbidden { .. } => {
+            format!(
+                "scupper doctor --node {node}    # which right is missing; use the credentials that drain"
+            )
+        }
+        Reason::Unreachable { .. } | Reason::Throttled { .. } => {
+            "kubectl get --raw /readyz?verbose    # whether the API server is well".to_owned()
+        }
+        Reason::NodeUncordoned => format!("kubectl cordon {node}    # the drain then continues"),
+        Reason::NamespaceTerminating => {
+            format!("kubectl describe namespace {namespace}    # what blocks its deletion")
+        }
+        Reason::KeepsComingBack { .. } => format!(
+            "kubectl -n {namespace} describe pod {name}    # scale its controller down, or remove the toleration; \
+             --returning-pod-evictions says how often it is evicted"
+        ),
+        Reason::ArrivedDuringDrain { .. } => {
+            format!("kubectl -n {namespace} delete pod {name}    # if it is not needed")
+        }
+        Reason::AwaitingCompletion => {
+            format!("kubectl -n {namespace} logs {name} --tail 20    # how far it is")
+        }
+        Reason::PlannerFailed { policy, .. } => {
+            format!("scupper plan {node} --config scupper.yaml    # what the planner of {policy} says")
+        }
+        _ => return None,
+    })
+}
+
+/// For a hook that does not come to an end.
+pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
+    const LOOK: &str = "resolve what it waits for";
+    let give_up = match (drain.phase, drain.trigger.as_str()) {
+        (Phase::RollingBack, _) => return format!("{LOOK}; the drain is already being undone"),
+        // Nothing leaves any more, and there is nothing to take back.
+        (Phase::Uncordoning, _) => return LOOK.to_owned(),
+        (_, "command") => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
+        (_, "cordon") => {
+            format!("scupper cancel {node}    # kubectl uncordon {node} also does, and lifts the cordon")
+        }
+        _ => format!("scupper cancel {node}"),
+    };
+    format!("{LOOK}; to cancel the drain: {give_up}")
+}
+
+/// For a node that was uncordoned without its policies.
+pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
+    let config = match drain.trigger.as_str() {
+        "command" => " --config scupper.yaml",
+        _ => "",
+    };
+    format!("scupper uncordon {node}{config}    # runs their uncordon hooks")
+}
+
+/// For a drain that nobody is at any more.
+pub(super) fn of_nobody(drain: &Checkpoint, node: &str) -> String {
+    match (drain.trigger.as_str(), drain.phase) {
+        ("command", Phase::Uncordoning) => {
+            format!("scupper uncordon {node} --take-over    # continues it")
+        }
+        ("command", _) => {
+            format!("scupper drain {node} --take-over    # continues it; Ctrl-C then cancels it")
+        }
+        _ => format!(
+            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it continues the drain when it starts"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::mark;
+
+    #[test]
+    fn a_drain_is_given_up_where_it_is_driven() {
+        let hook = |trigger, phase| of_hook(&mark(trigger, phase), "worker-1");
+        assert!(
+            hook("LifecycleEvent", Phase::Holding).ends_with("to cancel the drain: scupper cancel worker-1")
+        );
+        assert!(hook("cordon", Phase::Holding).ends_with(
+            "scupper cancel worker-1    # kubectl uncordon worker-1 also does, and lifts the cordon"
+        ));
+        let command = hook("command", Phase::Holding);
+        assert!(
+            command.contains("press Ctrl-C where it runs, or: scupper cancel worker-1"),
+            "{command}"
+        );
+        for trigger in ["LifecycleEvent", "cordon", "command"] {
+            for phase in [Phase::RollingBack, Phase::Uncordoning] {
+                let over = hook(trigger, phase);
+                assert!(!over.contains("cancel") && !over.contains("Ctrl-C"), "{over}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_terminals_drain_is_taken_over_by_hand() {
+        let left = |trigger, phase| of_nobody(&mark(trigger, phase), "worker-1");
+        assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
+        assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
+        for trigger in ["LifecycleEvent", "cordon"] {
+            assert!(!left(trigger, Phase::Evicting).contains("--take-over"));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Pods behind one disruption budget as one group: what it allows, whose it is, which of its pods are not ready, and
+//! which eviction it has granted that never came to an end.
+
+use scupper_engine::{Budget, Duration, Reason, Time};
+use serde_json::{Value, json};
+
+use super::details::{BudgetView, UnreadyView};
+use super::{Held, NodeStatus, advice};
+use crate::words::{count, one_line};
+
+/// The API server counts a granted eviction for so long when the pod is never deleted.
+const COUNTED: Duration = Duration::from_secs(120);
+
+/// What was granted later than this may be on its way.
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
+
+/// Pods that one budget blocks, or one pod that none blocks.
+pub(super) struct Group<'a> {
+    /// What blocks all of them.
+    pub(super) budget: Option<Blocking<'a>>,
+    pub(super) pods: Vec<&'a Held<'a>>,
+}
+
+/// A budget that blocks pods of this node.
+pub(super) struct Blocking<'a> {
+    budget: &'a Budget,
+    details: Option<&'a BudgetView>,
+}
+
+/// All pods in their order, those of one budget together where its first one is.
+pub(super) fn groups<'a>(status: &'a NodeStatus, held: &'a [Held<'a>]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for pod in held {
+        let budget = blocking(status, pod);
+        let same = |group: &&mut Group<'_>| match (&group.budget, budget) {
+            (Some(known), Some(budget)) => std::ptr::eq(known.budget, budget),
+            _ => false,
+        };
+        if let Some(group) = groups.iter_mut().find(same) {
+            group.pods.push(pod);
+            continue;
+        }
+        let budget = budget.map(|budget| Blocking {
+            budget,
+            details: status.details.budgets.get(&key(budget)),
+        });
+        groups.push(Group {
+            budget,
+            pods: vec![pod],
+        });
+    }
+    groups
+}
+
+fn key(budget: &Budget) -> (String, String) {
+    (budget.namespace.clone(), budget.name.clone())
+}
+
+/// The one budget that blocks a pod, if it may be read.
+pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &Held<'_>) -> Option<&'a Budget> {
+    let budgets = status.budgets.iter();
+    let mut selecting = budgets.filter(|budget| budget.selects(held.pod));
+    match held.reason.as_ref()? {
+        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => {
+            selecting.find(|known| known.name == *budget)
+        }
+        Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. } => selecting.next(),
+        _ => None,
+    }
+}
+
+impl Group<'_> {
+    /// The lines about all of its pods together, the next command to type last.
+    pub(super) fn head_lines(&self, status: &NodeStatus, now: Time) -> Vec<String> {
+        let Some(blocking) = &self.budget else {
+            return Vec::new();
+        };
+        let mut lines = vec![format!("    {}", blocking.words(self.pods.len(), now))];
+        for pod in blocking.unready() {
+            lines.push(format!("      not ready: {}", blocking.unready_words(pod, now)));
+        }
+        for (pod, at) in blocking.cut_off(status, now) {
+            let left = (at + COUNTED).since(now);
+            lines.push(format!(
+                "      {}/{}: its eviction was granted {} ago, but the pod was never deleted: the request was cut off; \
+                 the budget counts it as evicted for another {left}",
+                blocking.budget.namespace,
+                one_line(pod),
+                now.since(at),
+            ));
+        }
+        let first = self
+            .pods
+            .first()
+            .and_then(|held| Some((held, held.reason.as_ref()?)));
+        let next = first.and_then(|(held, reason)| advice::of_pod(reason, &held.pod.id, &status.node.name));
+        lines.extend(next.map(|next| format!("      next: {}", one_line(&next))));
+        lines
+    }
+
+    /// As one object; `None`: no budget blocks these.
+    pub(super) fn to_json(&self, status: &NodeStatus, now: Time) -> Option<Value> {
+        let blocking = self.budget.as_ref()?;
+        let budget = blocking.budget;
+        let unready = blocking.unready().iter().map(|pod| {
+            json!({
+                "pod": format!("{}/{}", budget.namespace, pod.name), "node": pod.node, "why": pod.why,
+                "since": pod.since.map(Time::as_millis),
+            })
+        });
+        let cut_off = blocking.cut_off(status, now).map(|(pod, at)| {
+            json!({
+                "pod": format!("{}/{pod}", budget.namespace), "granted": at.as_millis(),
+                "countedUntil": (at + COUNTED).as_millis(),
+            })
+        });
+        let pods = self.pods.iter().map(|held| held.pod.id.to_string());
+        Some(json!({
+            "namespace": budget.namespace, "name": budget.name, "allowed": budget.disruptions_allowed.max(0),
+            "needed": budget.desired_healthy, "healthy": budget.current_healthy,
+            "owner": blocking.details.and_then(|it| it.owner.as_deref()),
+            "since": blocking.details.and_then(|it| it.since).map(Time::as_millis),
+            "pods": pods.collect::<Vec<_>>(), "notReady": unready.collect::<Vec<_>>(),
+            "cutOff": cut_off.collect::<Vec<_>>(),
+        }))
+    }
+}
+
+impl<'a> Blocking<'a> {
+    fn words(&self, pods: usize, now: Time) -> String {
+        let Budget { namespace, name, .. } = self.budget;
+        let since = self.details.and_then(|it| it.since);
+        let since = since.map(|since| format!(" for {}", now.since(since)));
+        let owner = self.details.and_then(|it| it.owner.as_deref());
+        let owner = owner.map(|owner| format!("; owner: {}", one_line(owner)));
+        format!(
+            "budget {namespace}/{name} blocks {}: {}{}{}",
+            count(pods, "pod"),
+            allowance_words(self.budget),
+            since
+                .map(|since| format!(", none allowed{since}"))
+                .unwrap_or_default(),
+            owner.unwrap_or_default(),
+        )
+    }
+
+    fn unready(&self) -> &'a [UnreadyView] {
+        self.details.map(|it| it.unready.as_slice()).unwrap_or_default()
+    }
+
+    fn unready_words(&self, pod: &UnreadyView, now: Time) -> String {
+        let place = match pod.node.as_str() {
+            "" => "on no node yet".to_owned(),
+            node => format!("on {}", one_line(node)),
+        };
+        let since = pod.since.map(|since| format!(" for {}", now.since(since)));
+        format!(
+            "{}/{} {place}{}: {}",
+            self.budget.namespace,
+            one_line(&pod.name),
+            since.unwrap_or_default(),
+            one_line(&pod.why)
+        )
+    }
+
+    /// Pods whose eviction was granted and that are there all the same.
+    fn cut_off(&self, status: &NodeStatus, now: Time) -> impl Iterator<Item = (&'a str, Time)> {
+        let granted = self.details.into_iter().flat_map(|it| &it.granted);
+        let is_ending = |name: &str| {
+            let mut pods = status.pods.iter();
+            pods.any(|pod| {
+                pod.id.namespace == self.budget.namespace && pod.id.name == name && pod.deletion.is_some()
+            })
+        };
+        let stays = |(name, at): &(&String, &Time)| !is_ending(name) && now.since(**at) >= ON_ITS_WAY;
+        let pods: Vec<_> = granted
+            .filter(stays)
+            .map(|(name, at)| (name.as_str(), *at))
+            .collect();
+        pods.into_iter()
+    }
+}
+
+/// What a budget allows now, and why it is not more.
+fn allowance_words(budget: &Budget) -> String {
+    let allowed = usize::try_from(budget.disruptions_allowed).unwrap_or(0);
+    let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);
+    format!(
+        "{} allowed now, {} needed, {} healthy",
+        count(allowed, "eviction"),
+        count(needed, "healthy pod"),
+        budget.current_healthy
+    )
+}

@@ -1,0 +1,96 @@
+//! Where a node stands, as one object for machines.
+
+use scupper_engine::{Checkpoint, Condition, Phase, Reason, SavedHook, Time};
+use serde_json::{Value, json};
+
+use super::budgets::groups;
+use super::lines::{conditions, cordon, told};
+use super::{Held, NodeStatus, NodeWish, advice};
+use crate::view::{DriverView, HookView};
+
+/// As one object.
+pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
+    let node = &status.node;
+    let held = status.held(now);
+    json!({
+        "node": node.name, "cordon": cordon(node),
+        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, status.fresh(now))),
+        "driver": status.driver.as_ref().map(|view| driver(view, status.fresh(now).is_some())),
+        "toUndo": status.to_undo(),
+        "lease": status.seat.to_json(),
+        "conditions": conditions(node).map(condition).collect::<Vec<_>>(),
+        "lifecycleEvents": status.wishes.iter().map(wish).collect::<Vec<_>>(),
+        "pods": held.iter().map(|held| pod(held, status, now)).collect::<Vec<_>>(),
+        "budgets": groups(status, &held).iter().filter_map(|it| it.to_json(status, now)).collect::<Vec<_>>(),
+        "notRead": status.details.unread,
+    })
+}
+
+fn drain(mark: &Checkpoint, view: Option<&DriverView>) -> Value {
+    let hooks: Vec<_> = match view {
+        Some(view) => view.hooks.iter().map(|hook| told_hook(hook, mark)).collect(),
+        None => mark.hooks.iter().map(|hook| saved_hook(hook, mark)).collect(),
+    };
+    json!({
+        "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.to_string(),
+        "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis), "hooks": hooks,
+    })
+}
+
+/// A drain that has ended runs none: those that it had not finished are kept.
+fn is_running(mark: &Checkpoint) -> bool {
+    mark.phase != Phase::Finished
+}
+
+fn saved_hook(hook: &SavedHook, mark: &Checkpoint) -> Value {
+    json!({
+        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.started.as_millis(),
+        "running": is_running(mark),
+    })
+}
+
+fn told_hook(hook: &HookView, mark: &Checkpoint) -> Value {
+    let waiting = hook
+        .waiting_for
+        .iter()
+        .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }));
+    json!({
+        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.began(&mark.hooks).as_millis(),
+        "running": is_running(mark),
+        "progress": hook.progress, "waitingFor": waiting.collect::<Vec<_>>(),
+    })
+}
+
+fn driver(view: &DriverView, fresh: bool) -> Value {
+    let wave = view
+        .wave
+        .as_ref()
+        .map(|it| json!({ "name": it.name, "number": it.number, "of": it.of }));
+    json!({ "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "ended": view.ended, "podsNotTold": view.more })
+}
+
+fn condition(condition: &Condition) -> Value {
+    json!({
+        "type": condition.kind, "status": condition.status, "reason": condition.reason,
+        "message": condition.message, "since": condition.since.map(Time::as_millis),
+    })
+}
+
+fn wish(wish: &NodeWish) -> Value {
+    json!({
+        "name": wish.name, "transition": wish.transition, "state": wish.state,
+        "deadline": wish.deadline.map(Time::as_millis), "deleting": wish.deleting,
+    })
+}
+
+fn pod(held: &Held<'_>, status: &NodeStatus, now: Time) -> Value {
+    let (reason, node) = (held.reason.as_ref(), &status.node.name);
+    let source = if held.told { "driver" } else { "api-server" };
+    json!({
+        "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
+        "message": reason.map(|reason| told(reason, now)), "wave": held.wave,
+        "source": reason.map(|_| source), "since": held.since.map(Time::as_millis),
+        "workload": held.workload(status).map(|workload| workload.to_json()),
+        "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node)),
+    })
+}

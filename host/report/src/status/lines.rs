@@ -1,0 +1,367 @@
+//! Where a node stands, as lines for people.
+
+use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
+
+use super::budgets::{blocking, groups};
+use super::{Held, NodeStatus, NodeWish, advice};
+use crate::not_ready;
+use crate::view::HookView;
+use crate::words::{count, one_line};
+
+/// What SLM writes.
+const TRANSITION: &str = "LifecycleTransition";
+
+/// Conditions that say something of a drain.
+const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "MaintenanceInProgress"];
+
+/// As lines for people.
+pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let mut lines = head_lines(status, now);
+    let held = status.held(now);
+    let width = name_width(&held);
+    for group in groups(status, &held) {
+        lines.extend(group.head_lines(status, now));
+        let pods = group.pods.iter();
+        lines.extend(pods.flat_map(|held| pod_lines(held, width, status, now)));
+    }
+    lines.extend(tail_lines(status, now));
+    lines
+}
+
+/// All that comes before the pods.
+pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let node = &status.node;
+    let not_ready = not_ready(node, now).map(|words| format!(", {words}"));
+    let mut lines = vec![format!(
+        "node {}: {}{}",
+        node.name,
+        cordon_words(node),
+        not_ready.unwrap_or_default()
+    )];
+    lines.extend(drain_lines(status, now));
+    lines.extend(undo_lines(status));
+    for wish in &status.wishes {
+        let deleting = if wish.deleting { ", being deleted" } else { "" };
+        lines.push(format!(
+            "  event      {}: {}{deleting}, transition {}{}",
+            wish.name,
+            wish.state,
+            wish.transition,
+            wish_deadline(status, wish, now)
+        ));
+    }
+    for condition in conditions(node) {
+        lines.push(condition_line(status, condition, now));
+    }
+    lines.push(format!("  {}", pod_words(status.pods.len())));
+    lines
+}
+
+/// The node was uncordoned without Scupper.
+fn undo_lines(status: &NodeStatus) -> Vec<String> {
+    let policies = status.to_undo();
+    let Some(mark) = status.node.checkpoint.as_ref().filter(|_| !policies.is_empty()) else {
+        return Vec::new();
+    };
+    let (whose, their) = match policies.as_slice() {
+        [_] => ("policy", "its"),
+        _ => ("policies", "their"),
+    };
+    vec![
+        format!(
+            "  undo       {whose} {} must still undo {their} part of the drain: the node was uncordoned without Scupper",
+            one_line(&policies.join(", "))
+        ),
+        format!("    next: {}", advice::of_undo(mark, &status.node.name)),
+    ]
+}
+
+/// So that what holds them stands below one another.
+pub(super) fn name_width(held: &[Held<'_>]) -> usize {
+    let lengths = held.iter().map(|held| held.pod.id.to_string().len());
+    lengths.max().unwrap_or(0)
+}
+
+/// The event's own deadline. It leaves time to undo what the drain has changed, so it is later than the drain's: one of
+/// the two is enough to read.
+fn wish_deadline(status: &NodeStatus, wish: &NodeWish, now: Time) -> String {
+    let mark = status.node.checkpoint.as_ref();
+    let mark = mark.filter(|mark| mark.name == wish.name && mark.phase != Phase::Finished);
+    let own = mark.and_then(|mark| mark.deadline);
+    match (own, wish.deadline) {
+        (Some(own), Some(last)) if last > own => {
+            format!(", expires {} after the drain's deadline", last.since(own))
+        }
+        (Some(own), Some(last)) if last == own => String::new(),
+        (_, last) => until(last, now),
+    }
+}
+
+fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> String {
+    let since = condition.since.map(|since| format!(" for {}", now.since(since)));
+    let said = [&condition.message, &condition.reason];
+    let said = said.into_iter().find(|text| !text.is_empty());
+    // The kubelet keeps this one for ever: without an event it says what an event was last.
+    let is_last = condition.kind == TRANSITION && !condition.reason.is_empty() && status.wishes.is_empty();
+    let last = if is_last {
+        format!(
+            " (reason {}, left by a LifecycleEvent that has ended)",
+            one_line(&condition.reason)
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "  condition  {}={}{}: {}{last}",
+        condition.kind,
+        condition.status,
+        since.unwrap_or_default(),
+        one_line(said.map_or("", String::as_str))
+    )
+}
+
+/// What is not known of the pods.
+pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let unread = status.details.unread.iter();
+    let mut lines: Vec<_> = unread
+        .map(|what| format!("    not shown: {}", one_line(what)))
+        .collect();
+    if let Some(view) = status.fresh(now).filter(|view| view.more > 0) {
+        lines.push(format!("    {} more are not in the driver's status", view.more));
+    }
+    lines
+}
+
+/// A pod, what holds it, and what to do, unless its budget's group says that.
+pub(super) fn pod_lines(held: &Held<'_>, width: usize, status: &NodeStatus, now: Time) -> Vec<String> {
+    let pod = &held.pod.id;
+    let (name, text) = match &held.reason {
+        Some(reason) => (reason.name(), held_words(held, reason, status, now)),
+        None => ("-", String::new()),
+    };
+    let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
+    let mut lines = vec![line.trim_end().to_owned()];
+    let next = held.reason.as_ref().filter(|_| blocking(status, held).is_none());
+    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name)) {
+        lines.push(format!("      next: {}", one_line(&next)));
+    }
+    lines
+}
+
+fn held_words(held: &Held<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
+    let mut text = told(reason, now);
+    // These two say for how long by themselves.
+    let is_ending = matches!(
+        reason,
+        Reason::Terminating { .. } | Reason::TerminatingPastGrace { .. }
+    );
+    if let Some(waited) = held.waited.filter(|_| !is_ending) {
+        text.push_str(&format!(", for {waited}"));
+    }
+    if let Some(workload) = held.workload(status) {
+        text.push_str(&format!(" ({})", workload.words()));
+    }
+    text
+}
+
+fn pod_words(pods: usize) -> String {
+    match pods {
+        0 => "no pod is here".to_owned(),
+        pods => format!("{} here:", count(pods, "pod")),
+    }
+}
+
+fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let Some(mark) = &status.node.checkpoint else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "  drain      {} for {} {}, begun {} ago{}",
+        phase_words(status.phase(mark, now)),
+        mark.trigger,
+        mark.name,
+        now.since(mark.started),
+        if mark.phase == Phase::Finished {
+            String::new()
+        } else {
+            until(mark.deadline, now)
+        }
+    )];
+    lines.extend(driver_line(status, now));
+    if status.seat.is_left() && !status.is_over() {
+        lines.push(format!(
+            "    next: {}",
+            advice::of_nobody(mark, &status.node.name)
+        ));
+    }
+    if let Some(view) = status.fresh(now) {
+        for hook in &view.hooks {
+            lines.extend(hook_lines(status, hook, now));
+        }
+        return lines;
+    }
+    for hook in mark.hooks.iter().filter(|_| !status.is_over()) {
+        let of = subject(status, &hook.subject);
+        lines.push(format!(
+            "  hook       {} {}{of}, running for {}",
+            hook.policy,
+            hook.phase,
+            now.since(hook.started)
+        ));
+        lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
+    }
+    lines
+}
+
+/// Who says what follows, and since when.
+fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
+    let view = match (&status.driver, status.fresh(now)) {
+        (_, Some(view)) => view,
+        (_, None) if status.is_over() => return None,
+        (_, None) if status.seat.is_left() => {
+            let gone = status.seat.words(now).unwrap_or_default();
+            return Some(format!("  driver     {gone}; showing the API server's state"));
+        }
+        (Some(stale), None) => {
+            let ago = now.since(stale.at);
+            return Some(format!(
+                "  driver     no status for {ago}, so it may be abandoned; showing the API server's state"
+            ));
+        }
+        (None, None) => {
+            let words = match status.seat.words(now) {
+                Some(words) => format!("{words};"),
+                None => "no status published,".to_owned(),
+            };
+            return Some(format!("  driver     {words} showing the API server's state"));
+        }
+    };
+    let ago = now.since(view.at);
+    let wave = view.wave.as_ref();
+    let wave = wave.map(|it| format!("; wave {} of {}, {}", it.number, it.of, one_line(&it.name)));
+    let wave = wave.unwrap_or_default();
+    Some(match &view.ended {
+        Some(ended) => format!(
+            "  ended      {ago} ago, {}; the pods' reasons are from that moment",
+            one_line(ended)
+        ),
+        None => format!("  driver     status from {ago} ago{wave}"),
+    })
+}
+
+fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
+    let mark = status.node.checkpoint.as_ref();
+    let since = mark.map_or(hook.since, |mark| hook.began(&mark.hooks));
+    // A drain that has ended runs no hook: this is where it stood then.
+    let ended = status.driver.as_ref().filter(|_| status.is_over());
+    let ended = ended.map(|view| view.at);
+    let (of, progress) = (subject(status, &hook.subject), one_line(&hook.progress));
+    let (policy, phase) = (&hook.policy, hook.phase);
+    let mut lines = vec![match ended {
+        Some(at) => format!(
+            "  hook       {policy} had not finished {phase}{of} when the drain ended, after {}: {progress}",
+            at.since(since)
+        ),
+        None => format!(
+            "  hook       {policy} {phase}{of}, running for {}: {progress}",
+            now.since(since)
+        ),
+    }];
+    let now = ended.unwrap_or(now);
+    let waits = if ended.is_some() { "waited" } else { "waits" };
+    for on in &hook.waiting_for {
+        let since = on.since.map(|since| format!(", for {}", now.since(since)));
+        lines.push(format!(
+            "    {waits} for {}: {}{}",
+            one_line(&on.what),
+            one_line(&on.detail),
+            since.unwrap_or_default()
+        ));
+    }
+    if let Some(mark) = mark.filter(|_| ended.is_none()) {
+        lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
+    }
+    lines
+}
+
+/// Of what a hook of this node is one.
+pub(crate) fn subject(status: &NodeStatus, subject: &Subject) -> String {
+    subject_words(subject, |uid| {
+        let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
+        pod.map(|pod| pod.id.to_string())
+    })
+}
+
+/// Of what a hook is one. `name`: of a pod, where it is known.
+pub(crate) fn subject_words(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
+    match subject {
+        Subject::Node => String::new(),
+        Subject::Wave(wave) => format!(" of wave {wave}"),
+        Subject::Pod(uid) => match name(uid) {
+            Some(pod) => format!(" of {pod}"),
+            None => format!(" of pod {uid}"),
+        },
+    }
+}
+
+/// A phase for people.
+pub(crate) const fn phase_words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Planning => "planning",
+        Phase::Preparing => "hooks before the cordon",
+        Phase::Cordoning => "cordoning",
+        Phase::Holding => "hooks before the first pod leaves",
+        Phase::Evicting => "pods leave",
+        Phase::Verifying => "hooks after the last pod",
+        Phase::RollingBack => "rolling back",
+        Phase::Uncordoning => "uncordoning",
+        Phase::Finished => "over",
+    }
+}
+
+/// Whose cordon it is, in a word.
+pub(super) fn cordon(node: &Node) -> &'static str {
+    let ours = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
+    match (node.unschedulable, ours) {
+        (false, _) => "none",
+        (true, true) => "ours",
+        (true, false) => "others",
+    }
+}
+
+fn cordon_words(node: &Node) -> &'static str {
+    match cordon(node) {
+        "ours" => "cordoned by Scupper",
+        "others" => "cordoned, not by Scupper",
+        _ => "takes pods",
+    }
+}
+
+/// Those that say something of a drain.
+pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
+    let is_ours = |condition: &&Condition| CONDITIONS.contains(&condition.kind.as_str());
+    node.conditions.iter().filter(is_ours)
+}
+
+/// A reason with the facts that change while one waits.
+pub(crate) fn told(reason: &Reason, now: Time) -> String {
+    match reason {
+        Reason::Terminating { until } => format!("{reason}, {} of its grace period left", until.since(now)),
+        Reason::TerminatingPastGrace { since, finalizers } => {
+            let mut words = format!("still terminating {} after its grace period", now.since(*since));
+            if !finalizers.is_empty() {
+                words.push_str(&format!("; finalizers: {finalizers}"));
+            }
+            words
+        }
+        _ => reason.to_string(),
+    }
+}
+
+fn until(deadline: Option<Time>, now: Time) -> String {
+    match deadline {
+        Some(deadline) if deadline > now => format!(", to end within {}", deadline.since(now)),
+        Some(deadline) => format!(", overdue by {}", now.since(deadline)),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,127 @@
+//! Where nodes stand, in the room that a terminal has: nothing is wrapped by the terminal, and where there is too much of
+//! it what is stuck is shown and the rest is counted.
+
+use scupper_engine::Time;
+
+use super::budgets::groups;
+use super::lines::{head_lines, name_width, pod_lines, tail_lines};
+use super::{NodeStatus, is_ordinary};
+use crate::Size;
+use crate::live::{fold, share};
+
+/// All nodes, as many lines of each as there is room for.
+pub fn status_table<'a>(
+    nodes: impl IntoIterator<Item = &'a NodeStatus>,
+    room: Size,
+    now: Time,
+) -> Vec<String> {
+    let parts = nodes
+        .into_iter()
+        .map(|status| Part::of(status, room.columns, now));
+    let parts: Vec<Part> = parts.collect();
+    let wanted: Vec<usize> = parts.iter().map(Part::rows).collect();
+    let all: usize = wanted.iter().sum();
+    if all <= room.rows {
+        return parts.iter().flat_map(Part::whole).cloned().collect();
+    }
+    // Each node has a line at least, or is counted.
+    let fit = if parts.len() > room.rows {
+        room.rows.saturating_sub(1)
+    } else {
+        parts.len()
+    };
+    let unseen = parts.len() - fit;
+    let rows = room.rows - usize::from(unseen > 0);
+    let rows = share(rows, wanted.get(..fit).unwrap_or_default());
+    let mut lines: Vec<String> = parts
+        .iter()
+        .zip(rows)
+        .flat_map(|(part, rows)| part.within(rows, room.columns))
+        .collect();
+    if unseen > 0 {
+        lines.extend(
+            fold(&format!("and {unseen} more nodes"), room.columns)
+                .into_iter()
+                .take(1),
+        );
+    }
+    lines
+}
+
+/// One node.
+struct Part {
+    head: Vec<String>,
+    pods: Vec<PodPart>,
+    tail: Vec<String>,
+}
+
+/// A pod, or the lines about all pods of a group.
+struct PodPart {
+    lines: Vec<String>,
+    is_pod: bool,
+    /// It is held by more than its turn and its own end.
+    is_stuck: bool,
+}
+
+impl Part {
+    fn of(status: &NodeStatus, columns: usize, now: Time) -> Self {
+        let folded = |lines: Vec<String>| -> Vec<String> {
+            lines.iter().flat_map(|line| fold(line, columns)).collect()
+        };
+        let held = status.held(now);
+        let width = name_width(&held);
+        let mut pods = Vec::new();
+        for group in groups(status, &held) {
+            let head = folded(group.head_lines(status, now));
+            pods.extend((!head.is_empty()).then_some(PodPart {
+                lines: head,
+                is_pod: false,
+                is_stuck: true,
+            }));
+            pods.extend(group.pods.iter().map(|held| PodPart {
+                lines: folded(pod_lines(held, width, status, now)),
+                is_pod: true,
+                is_stuck: held.reason.as_ref().is_some_and(|reason| !is_ordinary(reason)),
+            }));
+        }
+        Self {
+            head: folded(head_lines(status, now)),
+            pods,
+            tail: folded(tail_lines(status, now)),
+        }
+    }
+
+    fn whole(&self) -> impl Iterator<Item = &String> {
+        let pods = self.pods.iter().flat_map(|pod| &pod.lines);
+        self.head.iter().chain(pods).chain(&self.tail)
+    }
+
+    fn rows(&self) -> usize {
+        self.whole().count()
+    }
+
+    /// The head, and as many pods as fit: those that are stuck first.
+    fn within(&self, rows: usize, columns: usize) -> Vec<String> {
+        if rows >= self.rows() {
+            return self.whole().cloned().collect();
+        }
+        let mut lines: Vec<String> = self.head.iter().take(rows).cloned().collect();
+        let stuck = self.pods.iter().filter(|pod| pod.is_stuck);
+        let others = self.pods.iter().filter(|pod| !pod.is_stuck);
+        let mut shown = 0;
+        for pod in stuck.chain(others) {
+            // One row is for how many there are more.
+            if lines.len() + pod.lines.len() + 1 > rows {
+                break;
+            }
+            lines.extend(pod.lines.iter().cloned());
+            shown += usize::from(pod.is_pod);
+        }
+        let all = self.pods.iter().filter(|it| it.is_pod).count();
+        if lines.len() < rows && shown < all {
+            let more = format!("    and {} more", all - shown);
+            lines.extend(fold(&more, columns).into_iter().take(1));
+        }
+        lines
+    }
+}

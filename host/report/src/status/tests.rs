@@ -1,0 +1,362 @@
+//! Reasons, lines and JSON of a node that is stuck in every way that shows.
+
+mod details;
+mod table;
+
+use scupper_engine::{
+    Checkpoint, Deletion, HookPhase, Phase, SavedHook, Selector, Subject, UnhealthyPods, WaitingOn,
+};
+
+use serde_json::Value;
+
+use super::*;
+use crate::fixture::{self, running as pod};
+use crate::view::{HookView, WaveView};
+
+const NOW: Time = Time::from_millis(1_000_000);
+
+fn mark(phase: Phase, hooks: Vec<SavedHook>) -> Checkpoint {
+    Checkpoint {
+        started: Time::from_millis(700_000),
+        deadline: Some(Time::from_millis(1_060_000)),
+        hooks,
+        ..fixture::mark("command", phase)
+    }
+}
+
+fn ending(name: &str, at: u64, finalizers: &[&str]) -> Pod {
+    let at = Time::from_millis(at);
+    Pod {
+        deletion: Some(Deletion {
+            at,
+            grace_seconds: 30,
+        }),
+        finalizers: finalizers.iter().map(|it| (*it).to_owned()).collect(),
+        ..pod(name)
+    }
+}
+
+fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budget {
+    Budget {
+        namespace: "shop".into(),
+        name: name.into(),
+        selector: Selector {
+            labels: [("app".to_owned(), of.to_owned())].into(),
+            ..Selector::default()
+        },
+        unhealthy_pods: UnhealthyPods::default(),
+        disruptions_allowed: allowed,
+        current_healthy: 2,
+        desired_healthy: 2,
+        observed,
+    }
+}
+
+fn named(status: &NodeStatus) -> Vec<(&str, &str)> {
+    let name = |reason: Option<Reason>| reason.map_or("-", |reason| reason.name());
+    let held = status.held(NOW).into_iter();
+    held.map(|held| (held.pod.id.name.as_str(), name(held.reason)))
+        .collect()
+}
+
+fn stuck() -> NodeStatus {
+    NodeStatus {
+        pods: vec![
+            pod("calm"),
+            pod("cart"),
+            pod("db"),
+            ending("slow", 1_020_000, &[]),
+            ending("stuck", 900_000, &["example.com/hold"]),
+            pod("twice"),
+        ],
+        budgets: vec![
+            budget("calm", "calm", 1, true),
+            budget("cart", "cart", 0, true),
+            budget("db", "db", 0, false),
+            budget("one", "twice", 1, true),
+            budget("two", "twice", 1, true),
+        ],
+        ..fixture::status(mark(Phase::Evicting, Vec::new()))
+    }
+}
+
+#[test]
+fn what_holds_a_pod_is_told_as_far_as_it_shows() {
+    let mut status = stuck();
+    let held = [
+        ("calm", "-"),
+        ("cart", "BudgetExhausted"),
+        ("db", "BudgetNotObserved"),
+        ("slow", "Terminating"),
+        ("stuck", "TerminatingPastGrace"),
+        ("twice", "MoreThanOneBudget"),
+    ];
+    assert_eq!(named(&status), held);
+    // Somebody has lifted the cordon: that comes before budgets.
+    status.node.unschedulable = false;
+    assert_eq!(named(&status)[1], ("cart", "NodeUncordoned"));
+    // Without a drain nothing holds a pod but its own end.
+    status.node.checkpoint = None;
+    assert_eq!(named(&status)[1], ("cart", "-"));
+    assert_eq!(named(&status)[4], ("stuck", "TerminatingPastGrace"));
+}
+
+fn saved(phase: HookPhase, subject: Subject) -> SavedHook {
+    SavedHook {
+        policy: "slurm".into(),
+        phase,
+        subject,
+        state: Vec::new(),
+        state_version: None,
+        started: Time::from_millis(940_000),
+    }
+}
+
+#[test]
+fn hooks_hold_the_node_or_one_pod() {
+    let hook = |subject| saved(HookPhase::BeforeDrain, subject);
+    let mut status = stuck();
+    status.node = fixture::node(mark(Phase::Holding, vec![hook(Subject::Node)]));
+    assert_eq!(named(&status)[0], ("calm", "HookRunning"));
+    assert_eq!(named(&status)[3], ("slow", "Terminating"));
+    status.node = fixture::node(mark(Phase::Evicting, vec![hook(Subject::Pod(Uid("db".into())))]));
+    assert_eq!(named(&status)[0], ("calm", "-"));
+    assert_eq!(named(&status)[2], ("db", "HookRunning"));
+}
+
+#[test]
+fn people_read_what_to_do() {
+    let mut status = stuck();
+    status.wishes = vec![NodeWish {
+        name: "drain-worker-1".into(),
+        transition: "drain.slm.k8s.io".into(),
+        state: "InProgress".into(),
+        deadline: Some(Time::from_millis(990_000)),
+        deleting: false,
+    }];
+    let lines = status_lines(&status, NOW);
+    let expected = [
+        "node worker-1: cordoned by Scupper",
+        "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
+        "  driver     no status published, showing the API server's state",
+        "  event      drain-worker-1: InProgress, transition drain.slm.k8s.io, overdue by 10s",
+        "  6 pods here:",
+        "    shop/calm   -",
+        "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
+        "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
+        "    budget shop/db blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
+        "    shop/db     BudgetNotObserved     its disruption budget is not up to date: db is still being processed",
+        "    shop/slow   Terminating           terminating, 20s of its grace period left",
+        "    shop/stuck  TerminatingPastGrace  still terminating 1m40s after its grace period; finalizers: example.com/hold",
+        "    shop/twice  MoreThanOneBudget     two disruption budgets select it: one and two",
+    ];
+    let (next, facts): (Vec<_>, Vec<_>) = lines
+        .into_iter()
+        .partition(|line| line.starts_with("      next: "));
+    assert_eq!(facts, expected);
+    let commands = next.iter().map(|line| line.trim().split("    #").next().unwrap());
+    let expected = [
+        "next: kubectl -n shop describe pdb cart",
+        "next: kubectl -n shop get pdb",
+        "next: kubectl -n shop describe pod stuck",
+        "next: kubectl -n shop get pdb",
+    ];
+    assert_eq!(commands.collect::<Vec<_>>(), expected);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["cordon"], "ours");
+    assert_eq!(json["pods"][0]["reason"], Value::Null);
+    assert_eq!(json["pods"][1]["reason"], "BudgetExhausted");
+    assert_eq!(json["drain"]["phase"], "evicting");
+}
+
+/// As the driver wrote it 4 s ago, of a drain in its second wave.
+fn view() -> DriverView {
+    let pod = |name: &str, reason| PodView {
+        uid: Uid(name.into()),
+        wave: "late".into(),
+        reason,
+        since: Some(Time::from_millis(980_000)),
+    };
+    DriverView {
+        drain: "id".into(),
+        at: Time::from_millis(996_000),
+        wave: Some(WaveView {
+            name: "late".into(),
+            number: 2,
+            of: 3,
+        }),
+        hooks: vec![HookView {
+            policy: "slurm".into(),
+            phase: HookPhase::BeforeEvict,
+            subject: Subject::Pod(Uid("db".into())),
+            since: Time::from_millis(970_000),
+            progress: "0 of 1 Slurm nodes drained".into(),
+            waiting_for: vec![WaitingOn {
+                what: "slurm/gpu-0".into(),
+                detail: "allocated: jobs still run".into(),
+                since: Some(Time::from_millis(940_000)),
+            }],
+        }],
+        pods: vec![
+            pod("calm", Reason::WaveNotStarted { wave: "last".into() }),
+            pod("cart", Reason::ParallelLimit),
+            pod("slow", Reason::ParallelLimit),
+        ],
+        ..DriverView::default()
+    }
+}
+
+#[test]
+fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
+    status.node = fixture::node(mark(Phase::Evicting, vec![hook]));
+    let lines = status_lines(&status, NOW);
+    assert!(
+        lines[3].contains("of shop/db, running for 1m00s: "),
+        "{}",
+        lines[3]
+    );
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["drain"]["hooks"][0]["since"], 940_000);
+}
+
+#[test]
+fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    // A pod that ends does so for everybody to see; one that the driver does not name stays.
+    let held = [
+        ("calm", "WaveNotStarted"),
+        ("cart", "ParallelLimit"),
+        ("db", "Kept"),
+        ("slow", "Terminating"),
+        ("stuck", "TerminatingPastGrace"),
+        ("twice", "Kept"),
+    ];
+    assert_eq!(named(&status), held);
+    let lines = status_lines(&status, NOW);
+    let expected = [
+        "  driver     status from 4s ago; wave 2 of 3, late",
+        "  hook       slurm before-evict of shop/db, running for 30s: 0 of 1 Slurm nodes drained",
+        "    waits for slurm/gpu-0: allocated: jobs still run, for 1m00s",
+        "    next: resolve what it waits for; to cancel the drain: press Ctrl-C where it runs, or: scupper cancel worker-1",
+    ];
+    assert_eq!(lines[2..6], expected);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(json["pods"][0]["source"], "driver");
+    assert_eq!(json["pods"][3]["source"], "api-server");
+    assert_eq!(json["drain"]["hooks"][0]["waitingFor"][0]["what"], "slurm/gpu-0");
+    // A driver that has been silent for long may be gone: what it said is not believed any more.
+    let later = NOW + FRESH;
+    assert!(
+        status_lines(&status, later)[2]
+            .starts_with("  driver     no status for 2m34s, so it may be abandoned")
+    );
+    assert_eq!(
+        status_to_json(&status, later)["pods"][1]["reason"],
+        "BudgetExhausted"
+    );
+}
+
+/// What the driver told 4 s ago is not told as if it were still there.
+#[test]
+fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    status.seat = Seat::Left {
+        by: "somebody@laptop (process 7)".into(),
+        silent_since: Some(Time::from_millis(900_000)),
+    };
+    assert_eq!(named(&status)[1], ("cart", "BudgetExhausted"));
+    let lines = status_lines(&status, NOW);
+    let expected = [
+        "  driver     abandoned: somebody@laptop (process 7) stopped renewing the node's Lease \
+         1m40s ago; showing the API server's state",
+        "    next: scupper drain worker-1 --take-over    # continues it; Ctrl-C then cancels it",
+    ];
+    assert_eq!(lines[2..4], expected);
+    let json = status_to_json(&status, NOW);
+    assert_eq!(
+        (&json["lease"]["state"], &json["driver"]["fresh"]),
+        (&"left".into(), &false.into())
+    );
+    // Whoever holds it may say nothing, and without a lease nobody is called dead.
+    for seat in [Seat::Unknown, Seat::Held { by: "me".into() }, Seat::Free] {
+        status.seat = seat;
+        assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
+    }
+    status.driver = None;
+    let line = &status_lines(&status, NOW)[2];
+    assert!(
+        line.contains("no process holds the node's Lease, so it may be abandoned"),
+        "{line}"
+    );
+}
+
+#[test]
+fn what_the_driver_knew_at_the_end_stays() {
+    let mut status = stuck();
+    status.node = fixture::node(mark(Phase::Finished, Vec::new()));
+    status.driver = Some(DriverView {
+        ended: Some("DeadlineExceeded: the deadline passed".into()),
+        hooks: Vec::new(),
+        ..view()
+    });
+    assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
+    let much_later = NOW + Duration::from_secs(86_400);
+    let lines = status_lines(&status, much_later);
+    let expected = "  ended      24h00m ago, DeadlineExceeded: the deadline passed; the pods' reasons are from that moment";
+    assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
+}
+
+#[test]
+fn heartbeats_are_no_news() {
+    let mut status = stuck();
+    status.driver = Some(view());
+    let mut next = status.clone();
+    next.node.resource_version = "2".into();
+    next.driver.as_mut().unwrap().at = NOW;
+    assert_ne!(status, next);
+    assert_eq!(status.without_heartbeats(), next.without_heartbeats());
+    next.driver.as_mut().unwrap().pods.pop();
+    assert_ne!(status.without_heartbeats(), next.without_heartbeats());
+}
+
+#[test]
+fn no_budget_is_blamed_for_a_pod_that_the_api_server_would_evict() {
+    let pending = Pod {
+        phase: scupper_engine::PodPhase::Pending,
+        ..pod("pending")
+    };
+    let unready = |name: &str| Pod {
+        ready: false,
+        ..pod(name)
+    };
+    let always = Budget {
+        unhealthy_pods: UnhealthyPods::AlwaysAllow,
+        ..budget("always", "always", 0, true)
+    };
+    let unmet = Budget {
+        current_healthy: 1,
+        ..budget("unmet", "unmet", 0, true)
+    };
+    let status = NodeStatus {
+        pods: vec![unready("always"), unready("met"), pending, unready("unmet")],
+        budgets: vec![
+            always,
+            budget("met", "met", 0, true),
+            budget("pending", "pending", 0, true),
+            unmet,
+        ],
+        ..fixture::status(mark(Phase::Evicting, Vec::new()))
+    };
+    let expected = [
+        ("always", "-"),
+        ("met", "-"),
+        ("pending", "-"),
+        ("unmet", "BudgetExhausted"),
+    ];
+    assert_eq!(named(&status), expected);
+}

@@ -1,0 +1,63 @@
+//! The same in the room that a terminal has.
+
+use super::*;
+use crate::{Size, status_table};
+
+fn table(nodes: &[NodeStatus], columns: usize, rows: usize) -> Vec<String> {
+    status_table(nodes, Size { rows, columns }, NOW)
+}
+
+#[test]
+fn where_there_is_room_nothing_differs_from_the_lines() {
+    let status = stuck();
+    let lines = status_lines(&status, NOW);
+    assert_eq!(table(std::slice::from_ref(&status), 400, lines.len()), lines);
+    // Folded they are more, and nothing of them is lost.
+    let folded = table(&[status], 60, 100);
+    let bare = |lines: &[String]| lines.concat().replace(' ', "");
+    assert_eq!(bare(&folded), bare(&lines));
+    assert!(
+        folded.len() > lines.len() && folded.iter().all(|line| line.len() <= 60),
+        "{folded:#?}"
+    );
+}
+
+#[test]
+fn what_is_stuck_comes_first_where_there_is_not() {
+    let expected = [
+        "node worker-1: cordoned by Scupper",
+        "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
+        "  driver     no status published, showing the API server's state",
+        "  6 pods here:",
+        "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
+        "      next: kubectl -n shop describe pdb cart    # it allows an eviction once another pod is ready elsewhere: add a replica, or fix what is not ready",
+        "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
+        "    and 5 more",
+    ];
+    assert_eq!(table(&[stuck()], 400, 9), expected);
+    assert_eq!(table(&[stuck()], 400, 8), expected);
+    assert_eq!(table(&[stuck()], 400, 7)[6], "    and 6 more");
+    assert_eq!(
+        table(&[stuck()], 400, 5)[3..],
+        ["  6 pods here:", "    and 6 more"]
+    );
+    assert_eq!(table(&[stuck()], 400, 2), expected[..2]);
+}
+
+#[test]
+fn several_nodes_share_the_room_and_nothing_is_wider_or_higher_than_it() {
+    let nodes = vec![stuck(); 5];
+    let heads = |lines: &[String]| lines.iter().filter(|line| line.starts_with("node ")).count();
+    assert_eq!(heads(&table(&nodes, 120, 20)), 5);
+    assert_eq!(table(&nodes, 120, 3).last().unwrap(), "and 3 more nodes");
+    for columns in (1..30).chain([39, 59, 79, 119]) {
+        for rows in [1, 2, 4, 5, 6, 9, 23, 49, 120] {
+            let lines = table(&nodes, columns, rows);
+            assert!(lines.len() <= rows, "{columns}x{rows}: {lines:#?}");
+            assert!(
+                lines.iter().all(|line| line.len() <= columns),
+                "{columns}x{rows}: {lines:#?}"
+            );
+        }
+    }
+}

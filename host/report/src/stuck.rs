@@ -1,0 +1,308 @@
+//! What is worth an Event of what holds a drain up: each pod and reason after a while, and each budget that blocks pods;
+//! counted when it comes back, and no more than a person would read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Duration, PodRef, Reason, Request, Time};
+
+use super::conditions::NodeEvent;
+use super::tally::{Repeated, Tallies};
+use super::words::one_line;
+
+/// Whatever holds a pod up for less is over before anybody has read of it.
+const AFTER: Duration = Duration::from_secs(30);
+
+/// What holds it up for so long counts once more: Events expire, after an hour in most clusters.
+const STILL: Duration = Duration::from_secs(1800);
+
+/// Events of one drain about pods, and as many about budgets. `scupper status` shows the others.
+const MOST: usize = 50;
+
+/// Pods that an Event about their budget names.
+const NAMED: usize = 5;
+
+/// A pod, and the name of what holds it up.
+type Stuck = (PodRef, &'static str);
+
+/// The namespace and the name of a budget.
+type BudgetKey = (String, String);
+
+/// An Event that is due about a budget: the budget's name, a pod that it blocks, and what is to be said.
+pub type BudgetEvent = (String, PodRef, NodeEvent, Repeated);
+
+/// Remembers what was reported of one drain.
+#[derive(Debug, Default)]
+pub struct StuckPods {
+    pods: Holds<Stuck>,
+    budgets: Holds<BudgetKey>,
+    /// A pod that each budget has blocked last.
+    examples: BTreeMap<BudgetKey, PodRef>,
+}
+
+/// What blocks a drain, and what was reported of it.
+#[derive(Debug)]
+struct Holds<K> {
+    held: BTreeMap<K, Hold>,
+    told: Tallies<K>,
+}
+
+impl<K> Default for Holds<K> {
+    fn default() -> Self {
+        Self {
+            held: BTreeMap::new(),
+            told: Tallies::default(),
+        }
+    }
+}
+
+/// What holds a pod up without a break.
+#[derive(Debug)]
+struct Hold {
+    since: Time,
+    counted: Option<Time>,
+}
+
+impl StuckPods {
+    /// The Events that are due, each about a pod.
+    pub fn due(
+        &mut self,
+        now: Time,
+        request: &Request,
+        pods: &[(PodRef, Reason)],
+    ) -> Vec<(PodRef, NodeEvent, Repeated)> {
+        let stuck = pods.iter().filter(|(_, reason)| is_worth_an_event(reason));
+        let stuck = stuck.map(|(pod, reason)| ((pod.clone(), reason.name()), event(request, reason)));
+        let due = self.pods.due(now, stuck.collect()).into_iter();
+        due.map(|((pod, _), event, repeated)| (pod, event, repeated))
+            .collect()
+    }
+
+    /// The Events that are due, each about a budget, whichever of its pods it blocks.
+    pub fn due_of_budgets(
+        &mut self,
+        now: Time,
+        request: &Request,
+        pods: &[(PodRef, Reason)],
+    ) -> Vec<BudgetEvent> {
+        let mut blocked: BTreeMap<BudgetKey, Vec<&PodRef>> = BTreeMap::new();
+        for (pod, reason) in pods {
+            if let Reason::BudgetExhausted { budget, .. } = reason
+                && !budget.is_empty()
+            {
+                let key = (pod.namespace.clone(), budget.clone());
+                blocked.entry(key).or_default().push(pod);
+            }
+        }
+        let first = blocked
+            .iter()
+            .filter_map(|(key, pods)| Some((key.clone(), (*pods.first()?).clone())));
+        self.examples.extend(first);
+        let events = blocked
+            .iter()
+            .map(|(key, pods)| (key.clone(), budget_event(request, pods)));
+        let due = self.budgets.due(now, events.collect()).into_iter();
+        let due = due.filter_map(|(key, event, repeated)| {
+            let pod = self.examples.get(&key)?.clone();
+            Some((key.1, pod, event, repeated))
+        });
+        due.collect()
+    }
+}
+
+impl<K: Ord + Clone> Holds<K> {
+    /// What is due of these, which is all that holds the drain up now.
+    fn due(&mut self, now: Time, stuck: Vec<(K, NodeEvent)>) -> Vec<(K, NodeEvent, Repeated)> {
+        let keys: BTreeSet<_> = stuck.iter().map(|(key, _)| key).collect();
+        self.held.retain(|key, _| keys.contains(key));
+        for (key, event) in stuck {
+            let begun = Hold {
+                since: now,
+                counted: None,
+            };
+            let hold = self.held.entry(key.clone()).or_insert(begun);
+            let has_room = self.told.len() < MOST || self.told.knows(&key);
+            if has_room && hold.counts(now) {
+                self.told.happened(now, key, event);
+            }
+        }
+        self.told.due(now)
+    }
+}
+
+impl Hold {
+    fn counts(&mut self, now: Time) -> bool {
+        let counts = match self.counted {
+            None => now.since(self.since) >= AFTER,
+            Some(counted) => now.since(counted) >= STILL,
+        };
+        if counts {
+            self.counted = Some(now);
+        }
+        counts
+    }
+}
+
+fn event(request: &Request, reason: &Reason) -> NodeEvent {
+    let note = format!("{} waits for this pod: {reason}", request.name);
+    NodeEvent {
+        warning: true,
+        reason: reason.name().to_owned(),
+        note: one_line(&note),
+    }
+}
+
+fn budget_event(request: &Request, pods: &[&PodRef]) -> NodeEvent {
+    let named = pods.iter().take(NAMED).map(|pod| pod.name.as_str());
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match pods.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note = format!(
+        "{} of node {} waits: this budget allows no eviction of {named}{more}",
+        request.name, request.node
+    );
+    NodeEvent {
+        warning: true,
+        reason: "BudgetExhausted".to_owned(),
+        note: one_line(&note),
+    }
+}
+
+/// Somebody may have to do something about it.
+const fn is_worth_an_event(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::BudgetExhausted { .. }
+            | Reason::BudgetNotObserved { .. }
+            | Reason::MoreThanOneBudget { .. }
+            | Reason::EvictionRefused { .. }
+            | Reason::Forbidden { .. }
+            | Reason::TerminatingPastGrace { .. }
+            | Reason::NamespaceTerminating
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{pod, request};
+
+    fn held(has: u32) -> Reason {
+        Reason::BudgetExhausted {
+            budget: "cart".into(),
+            message: format!("needs 2 and has {has}"),
+        }
+    }
+
+    fn at(second: u64) -> Time {
+        Time::from_millis(second * 1000)
+    }
+
+    #[test]
+    fn a_pod_and_its_reason_are_told_only_after_a_while() {
+        let mut stuck = StuckPods::default();
+        let mut told = Vec::new();
+        for second in 0..300_u32 {
+            // The number in the server's words moves, which is no news.
+            let mut pods = vec![
+                (pod("cart-1"), held(second % 2)),
+                (pod("web"), Reason::ParallelLimit),
+            ];
+            // This one is never held up for long at once.
+            if second % 20 < 15 {
+                pods.push((pod("cart-2"), held(1)));
+            }
+            let due = stuck.due(at(second.into()), &request(), &pods);
+            told.extend(due.into_iter().map(|(pod, event, _)| (second, pod.name, event)));
+        }
+        let [(second, name, event)] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert_eq!(
+            (*second, name.as_str(), event.reason.as_str()),
+            (30, "cart-1", "BudgetExhausted")
+        );
+        assert!(
+            event
+                .note
+                .starts_with("drain-worker-1 waits for this pod: disruption budget cart")
+        );
+        // Another reason is news.
+        let finalizers = Reason::TerminatingPastGrace {
+            since: Time::default(),
+            finalizers: "a".into(),
+        };
+        let pods = [(pod("cart-1"), finalizers)];
+        assert_eq!(stuck.due(at(300), &request(), &pods), []);
+        assert_eq!(stuck.due(at(330), &request(), &pods).len(), 1);
+    }
+
+    /// When something is told in some hours, and how often it has happened since.
+    fn told(seconds: u64, is_held: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
+        let mut stuck = StuckPods::default();
+        let mut told = Vec::new();
+        for second in 0..seconds {
+            let held = is_held(second).then(|| (pod("cart-1"), held(1)));
+            let due = stuck.due(at(second), &request(), held.as_slice());
+            told.extend(due.into_iter().map(|(_, _, repeated)| (second, repeated.times)));
+        }
+        told
+    }
+
+    #[test]
+    fn what_comes_back_is_counted_and_told_sparingly() {
+        // It is held up for 40 seconds of each minute, for ten minutes, and once more an hour later.
+        let is_held = |second: u64| second % 60 < 40 && second < 600 || (4000..4031).contains(&second);
+        assert_eq!(
+            told(5000, is_held),
+            [(30, 1), (90, 1), (390, 5), (690, 3), (4030, 1)],
+            "the last ones of the ten minutes, too"
+        );
+    }
+
+    #[test]
+    fn what_never_ends_is_told_before_its_event_expires() {
+        let told = told(2 * 3600, |_| true);
+        assert_eq!(told, [(30, 1), (1830, 1), (3630, 1), (5430, 1)]);
+    }
+
+    #[test]
+    fn a_budget_gets_one_event_for_all_of_its_pods() {
+        let mut stuck = StuckPods::default();
+        let mut told = Vec::new();
+        for second in 0..100 {
+            // One after the other goes, which changes nothing for those that stay.
+            let names = ["cart-1", "cart-2", "cart-3"];
+            let pods = names.into_iter().skip(usize::from(second > 20));
+            let pods: Vec<_> = pods.map(|name| (pod(name), held(1))).collect();
+            let due = stuck.due_of_budgets(at(second), &request(), &pods);
+            told.extend(due.into_iter().map(|event| (second, event)));
+        }
+        let [(second, (budget, pod, event, repeated))] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert_eq!(
+            (*second, budget.as_str(), pod.name.as_str()),
+            (30, "cart", "cart-2")
+        );
+        assert_eq!((event.reason.as_str(), repeated.times), ("BudgetExhausted", 1));
+        assert_eq!(
+            event.note,
+            "drain-worker-1 of node worker-1 waits: this budget allows no eviction of cart-2, cart-3"
+        );
+    }
+
+    #[test]
+    fn a_full_node_does_not_flood_its_namespaces() {
+        let mut stuck = StuckPods::default();
+        let pods: Vec<_> = (0..500)
+            .map(|number| (pod(&format!("cart-{number}")), held(0)))
+            .collect();
+        let mut count = 0;
+        for minute in 0..60 {
+            count += stuck.due(at(minute * 60), &request(), &pods).len();
+        }
+        assert_eq!(count, 2 * MOST, "after a while, and half an hour later");
+    }
+}

@@ -1,0 +1,288 @@
+//! One drain as a trace: the drain itself, its phases, waves and hooks, each pod from when it had to leave to when it was
+//! gone, what it waited for, and every question that was asked on the way.
+//!
+//! A drain can outlive its process. What may be cut in two by that (the drain, a hook, a pod) has a number that the next
+//! process finds again, and is told by whoever sees its end; what came before hangs on it all the same.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{
+    Answer, Checkpoint, Command, CommandId, Duration, Event, Intent, Notice, Outcome, Phase, PodRef, Reason,
+    Request, Summary, Task, Time, Uid,
+};
+
+use super::exporter::Traces;
+use super::questions;
+use super::span::{OpenSpan, SpanId, Went};
+use super::stay::{Hook, Stay};
+use scupper_common::clock::Clock;
+
+/// What lasted shorter is no wait: from one moment to the next a pod has some reasons that nobody looks for.
+const WAIT: Duration = Duration::from_millis(10);
+
+/// Tells one drain as a trace. Dropped before the drain has ended, it leaves the rest to whoever goes on with it.
+pub struct DrainTrace {
+    traces: Traces,
+    trace: u128,
+    clock: Clock,
+    /// `None`: it has ended.
+    drain: Option<OpenSpan>,
+    phase: Option<OpenSpan>,
+    wave: Option<OpenSpan>,
+    hooks: BTreeMap<Hook, Stay>,
+    pods: BTreeMap<Uid, Stay>,
+    questions: BTreeMap<CommandId, OpenSpan>,
+    /// When hooks began that a former process was at.
+    begun: BTreeMap<Hook, Time>,
+}
+
+impl DrainTrace {
+    /// A drain that began at a moment, maybe in another process, which then left this behind.
+    pub fn begin(
+        traces: &Traces,
+        trace: u128,
+        request: &Request,
+        (clock, started): (Clock, Time),
+        left: Option<&Checkpoint>,
+    ) -> Self {
+        let name = match request.intent {
+            Intent::Drain => "drain",
+            Intent::Uncordon => "uncordon",
+        };
+        let mut drain = OpenSpan::begin(SpanId::of(trace, &[name]), None, name, started)
+            .with("k8s.node.name", &request.node)
+            .with("scupper.drain.name", &request.name)
+            .with("scupper.drain.id", &request.id)
+            .with("scupper.drain.trigger", &request.trigger);
+        if let Some(left) = left {
+            let phase = left.phase.to_string().as_str().into();
+            drain.tell(clock.now(), "taken up again", vec![("scupper.phase", phase)]);
+        }
+        let hooks = left.into_iter().flat_map(|left| &left.hooks);
+        let begun = hooks.map(|hook| {
+            let of = (hook.policy.clone(), hook.phase, hook.subject.clone());
+            (of, hook.started)
+        });
+        Self {
+            traces: traces.clone(),
+            trace,
+            clock,
+            drain: Some(drain),
+            phase: None,
+            wave: None,
+            hooks: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            begun: begun.collect(),
+        }
+    }
+
+    /// Something is to be done.
+    pub fn asked(&mut self, now: Time, command: &Command) {
+        let Some(root) = self.id() else {
+            return;
+        };
+        let stay = match &command.task {
+            Task::Step { step, .. } => {
+                Some(self.hook(now, (step.policy.clone(), step.phase, step.subject.clone())))
+            }
+            task => task.removes().map(|pod| self.pod(now, pod)),
+        };
+        let parent = match stay {
+            Some(stay) => stay.ask(),
+            None => Some(root),
+        };
+        let question = parent.and_then(|parent| questions::asked(&command.task, parent, now));
+        if let Some(question) = question {
+            self.questions.insert(command.id, question);
+        }
+    }
+
+    /// Something was heard.
+    pub fn heard(&mut self, now: Time, event: &Event) {
+        if let Event::Answer(id, answer) = event {
+            self.answered(now, *id, answer);
+        }
+    }
+
+    fn answered(&mut self, now: Time, id: CommandId, answer: &Answer) {
+        if let Some(mut question) = self.questions.remove(&id) {
+            let went = questions::answered(&mut question, answer);
+            self.end(question, now, went);
+        }
+    }
+
+    /// Something happened.
+    pub fn notice(&mut self, now: Time, notice: &Notice) {
+        match notice {
+            // How it finished is told with it.
+            Notice::Phase(Phase::Finished) => self.leave_phase(now),
+            Notice::Phase(phase) => {
+                self.leave_phase(now);
+                self.phase = self.child(phase.to_string(), now);
+            }
+            Notice::WaveStarted {
+                name, number, pods, ..
+            } => {
+                self.leave_wave(now);
+                let wave = self.child("wave", now);
+                let wave = wave.map(|it| it.with("scupper.wave.name", name));
+                let wave = wave.map(|it| it.with("scupper.wave.number", *number));
+                self.wave = wave.map(|it| it.with("scupper.wave.pods", *pods));
+            }
+            Notice::HookWaiting {
+                policy,
+                phase,
+                subject,
+                progress,
+                ..
+            } => {
+                let stay = self.hook(now, (policy.clone(), *phase, subject.clone()));
+                stay.span
+                    .tell(now, "waiting", vec![("scupper.progress", progress.into())]);
+            }
+            Notice::HookDone {
+                policy,
+                phase,
+                subject,
+            } => {
+                let hook = (policy.clone(), *phase, subject.clone());
+                let ended = self.hooks.remove(&hook);
+                self.leave(ended, now, Went::Well, "scupper.hook.steps");
+            }
+            // The plan may keep it, and then nobody says anything of it any more.
+            Notice::PodWaits {
+                pod,
+                reason: Reason::NotPlanned | Reason::PlannerFailed { .. },
+            } if !self.pods.contains_key(&pod.uid) => {}
+            // It does not belong to the drain.
+            Notice::PodWaits { pod, reason } if reason.stays() && !self.pods.contains_key(&pod.uid) => {}
+            Notice::PodWaits { pod, reason } => {
+                let before = self.pod(now, pod).waits(now, reason);
+                self.end_wait(before, now);
+            }
+            Notice::PodGone { pod, .. } => {
+                let ended = self.pods.remove(&pod.uid);
+                self.leave(ended, now, Went::Well, "scupper.pod.requests");
+            }
+            Notice::Finished { outcome, summary } => self.finished(now, outcome, summary),
+            notice => self.tell(now, notice),
+        }
+    }
+
+    /// What is said of the drain itself.
+    fn tell(&mut self, now: Time, notice: &Notice) {
+        let Some(drain) = &mut self.drain else {
+            return;
+        };
+        let (name, said) = match notice {
+            Notice::Cordoned { ours } => ("cordoned", vec![("scupper.cordon.ours", (*ours).into())]),
+            Notice::Uncordoned => ("uncordoned", Vec::new()),
+            Notice::UncordonedByOthers => ("uncordoned by others", Vec::new()),
+            Notice::WaveOverdue { name } => ("wave overdue", vec![("scupper.wave.name", name.into())]),
+            Notice::Newcomer { pod } => {
+                let pod = vec![
+                    ("k8s.namespace.name", (&pod.namespace).into()),
+                    ("k8s.pod.name", (&pod.name).into()),
+                ];
+                ("newcomer", pod)
+            }
+            _ => return,
+        };
+        drain.tell(now, name, said);
+    }
+
+    fn finished(&mut self, now: Time, outcome: &Outcome, summary: &Summary) {
+        self.leave_phase(now);
+        let went = || match outcome.is_success() {
+            true => Went::Well,
+            false => Went::Wrong(outcome.to_string()),
+        };
+        for (_, hook) in std::mem::take(&mut self.hooks) {
+            self.leave(Some(hook), now, Went::Unsaid, "scupper.hook.steps");
+        }
+        for (_, mut pod) in std::mem::take(&mut self.pods) {
+            pod.span.say("scupper.pod.remains", true);
+            self.leave(Some(pod), now, went(), "scupper.pod.requests");
+        }
+        if let Some(mut drain) = self.drain.take() {
+            drain.say("scupper.outcome", outcome.name());
+            drain.say("scupper.pods.gone", summary.gone);
+            drain.say("scupper.pods.kept", summary.kept);
+            drain.say("scupper.pods.remaining", summary.remaining);
+            drain.say("scupper.evictions", summary.evictions);
+            drain.say("scupper.evictions.refused_by_budget", summary.budget_refusals);
+            drain.say("scupper.hook.steps", summary.hook_steps);
+            self.end(drain, now, went());
+        }
+    }
+
+    /// The hook that is under way, from now on if it is new.
+    fn hook(&mut self, now: Time, hook: Hook) -> &mut Stay {
+        let (trace, drain) = (self.trace, self.id());
+        let started = self.begun.get(&hook).copied().unwrap_or(now);
+        let begin = |hook: &Hook| Stay::of_hook(trace, drain, hook, started);
+        self.hooks.entry(hook).or_insert_with_key(begin)
+    }
+
+    /// A pod that is to leave, from now on if it is new.
+    fn pod(&mut self, now: Time, pod: &PodRef) -> &mut Stay {
+        let (trace, drain) = (self.trace, self.id());
+        let begin = || Stay::of_pod(trace, drain, pod, now);
+        self.pods.entry(pod.uid.clone()).or_insert_with(begin)
+    }
+
+    fn id(&self) -> Option<SpanId> {
+        self.drain.as_ref().map(|drain| drain.id)
+    }
+
+    fn child(&self, name: impl Into<String>, now: Time) -> Option<OpenSpan> {
+        let drain = self.id()?;
+        Some(OpenSpan::begin(SpanId::random(), Some(drain), name, now))
+    }
+
+    fn leave(&self, stay: Option<Stay>, now: Time, went: Went, asked: &str) {
+        if let Some(stay) = stay {
+            let (span, wait) = stay.leave(asked);
+            self.end_wait(wait, now);
+            self.end(span, now, went);
+        }
+    }
+
+    fn end_wait(&self, wait: Option<OpenSpan>, now: Time) {
+        if let Some(wait) = wait.filter(|wait| now.since(wait.started()) >= WAIT) {
+            self.end(wait, now, Went::Unsaid);
+        }
+    }
+
+    fn leave_phase(&mut self, now: Time) {
+        self.leave_wave(now);
+        if let Some(phase) = self.phase.take() {
+            self.end(phase, now, Went::Unsaid);
+        }
+    }
+
+    fn leave_wave(&mut self, now: Time) {
+        if let Some(wave) = self.wave.take() {
+            self.end(wave, now, Went::Unsaid);
+        }
+    }
+
+    fn end(&self, span: OpenSpan, now: Time, went: Went) {
+        self.traces.take(span.end(self.trace, now, went));
+    }
+}
+
+impl Drop for DrainTrace {
+    fn drop(&mut self) {
+        // Only this process knows of these two.
+        for span in [&mut self.phase, &mut self.wave].into_iter().flatten() {
+            span.say("scupper.interrupted", true);
+        }
+        self.leave_phase(self.clock.now());
+    }
+}
+
+#[cfg(test)]
+#[path = "drain/tests.rs"]
+mod tests;

@@ -1,0 +1,272 @@
+//! The way of spans from a drain to the collector: a queue that never blocks, batches, a few tries, and then they are
+//! dropped. What is dropped is counted; that it is, and that it is over, is said once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::collector::{Collector, SendError, TracesError};
+use super::settings::TraceSettings;
+use super::span::attribute;
+use super::wire::{ExportRequest, Resource, ResourceSpans, Scope, ScopeSpans, Span};
+use crate::Metrics;
+
+/// Spans that may wait. With some hundred bytes each they are a megabyte at most.
+const WAITING: usize = 2048;
+/// Spans in one request.
+const BATCH: usize = 512;
+/// How long a span waits for others. What a killed driver has not sent is lost.
+const GATHER: Duration = Duration::from_secs(1);
+/// How often a batch is sent, and how long after the first time that did not work; doubled each time.
+const TRIES: u32 = 5;
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long the last spans may take once the driver ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Takes the spans of every drain. Made only where there is a collector.
+#[derive(Clone, Debug)]
+pub struct Traces {
+    queue: mpsc::Sender<Span>,
+    counts: Arc<Counts>,
+    closing: CancellationToken,
+    task: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// Spans: all of them, and what became of those that wait no longer.
+#[derive(Debug, Default)]
+struct Counts {
+    taken: AtomicU64,
+    sent: AtomicU64,
+    /// It is a metric, too.
+    dropped: Counter,
+}
+
+impl Traces {
+    /// Begins to take spans, in the runtime of whoever calls it.
+    pub fn start(settings: &TraceSettings, metrics: &Metrics) -> Result<Self, TracesError> {
+        let counts = Arc::new(Counts {
+            dropped: metrics.trace_spans_dropped.clone(),
+            ..Counts::default()
+        });
+        let closing = CancellationToken::new();
+        let (queue, waiting) = mpsc::channel(WAITING);
+        let exporter = Exporter {
+            collector: Collector::new(settings)?,
+            endpoint: settings.to_string(),
+            hint: settings.hint(),
+            resource: resource(settings),
+            counts: Arc::clone(&counts),
+            closing: closing.clone(),
+            trouble: false,
+            told: 0,
+        };
+        tracing::info!(
+            endpoint = exporter.endpoint,
+            "drains are sent as traces to a collector"
+        );
+        let task = tokio::spawn(exporter.run(waiting));
+        Ok(Self {
+            queue,
+            counts,
+            closing,
+            task: Arc::new(Mutex::new(Some(task))),
+        })
+    }
+
+    /// Whoever asks is the collector.
+    #[cfg(test)]
+    pub(super) fn told(waiting: usize) -> (Self, mpsc::Receiver<Span>) {
+        let (queue, taken) = mpsc::channel(waiting);
+        let traces = Self {
+            queue,
+            counts: Arc::default(),
+            closing: CancellationToken::new(),
+            task: Arc::default(),
+        };
+        (traces, taken)
+    }
+
+    /// Takes a span, or drops it where too many wait already.
+    pub(super) fn take(&self, span: Span) {
+        self.counts.taken.fetch_add(1, Ordering::Relaxed);
+        if self.queue.try_send(span).is_err() {
+            self.counts.dropped.inc();
+        }
+    }
+
+    /// The driver ends: what waits is sent, if that is quick.
+    pub async fn close(&self) {
+        self.closing.cancel();
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut task) = task else {
+            return;
+        };
+        if timeout(FAREWELL, &mut task).await.is_err() {
+            task.abort();
+            let left = self.counts.left();
+            tracing::warn!(left, "the last spans of drains could not be sent in time");
+        }
+    }
+}
+
+impl Counts {
+    fn left(&self) -> u64 {
+        let done = self.sent.load(Ordering::Relaxed) + self.dropped.get();
+        self.taken.load(Ordering::Relaxed).saturating_sub(done)
+    }
+}
+
+/// Who sends.
+struct Exporter {
+    collector: Collector,
+    endpoint: String,
+    hint: &'static str,
+    resource: Resource,
+    counts: Arc<Counts>,
+    closing: CancellationToken,
+    /// The collector does not take what is sent, and that was said.
+    trouble: bool,
+    /// How many dropped spans were told of.
+    told: u64,
+}
+
+impl Exporter {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Span>) {
+        let closing = self.closing.clone();
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                // What it holds already still comes.
+                () = closing.cancelled(), if !waiting.is_closed() => waiting.close(),
+                taken = waiting.recv_many(&mut batch, BATCH) => {
+                    if taken == 0 {
+                        break;
+                    }
+                    gather(&mut waiting, &mut batch, &closing).await;
+                    self.deliver(std::mem::take(&mut batch)).await;
+                }
+            }
+        }
+        let dropped = self.news();
+        if dropped > 0 {
+            tracing::warn!(dropped, "spans of drains were dropped");
+        }
+    }
+
+    /// Sends a batch until it has arrived or has been tried often enough.
+    async fn deliver(&mut self, spans: Vec<Span>) {
+        let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
+        let batch = self.request(spans);
+        let mut again = AGAIN;
+        for number in 1..=TRIES {
+            let last = number == TRIES || self.closing.is_cancelled();
+            match self.collector.send(batch.clone()).await {
+                Ok(unwanted) => return self.arrived(count, unwanted),
+                Err(error) => {
+                    self.failed(&error);
+                    if last || !error.is_passing() {
+                        break;
+                    }
+                }
+            }
+            tokio::select! {
+                () = sleep(again) => again *= 2,
+                () = self.closing.cancelled() => {}
+            }
+        }
+        self.counts.dropped.inc_by(count);
+    }
+
+    fn arrived(&mut self, count: u64, unwanted: u64) {
+        let unwanted = unwanted.min(count);
+        self.counts.sent.fetch_add(count - unwanted, Ordering::Relaxed);
+        self.counts.dropped.inc_by(unwanted);
+        let dropped = self.news();
+        let endpoint = &self.endpoint;
+        if self.trouble {
+            tracing::info!(endpoint, dropped, "the spans of drains reach the collector again");
+        } else if dropped > 0 {
+            tracing::warn!(endpoint, dropped, "spans of drains were dropped");
+        }
+        self.trouble = false;
+    }
+
+    fn failed(&mut self, error: &SendError) {
+        let (endpoint, hint) = (&self.endpoint, self.hint);
+        if !std::mem::replace(&mut self.trouble, true) {
+            tracing::warn!(
+                endpoint,
+                "the spans of drains do not reach the collector: {error}{hint}; drains go on, and what waits too long \
+                 is dropped"
+            );
+        }
+    }
+
+    /// Spans that were dropped and that nobody was told of.
+    fn news(&mut self) -> u64 {
+        let dropped = self.counts.dropped.get();
+        dropped - std::mem::replace(&mut self.told, dropped)
+    }
+
+    fn request(&self, spans: Vec<Span>) -> ExportRequest {
+        let scope = Scope {
+            name: "scupper".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        ExportRequest {
+            resource_spans: vec![ResourceSpans {
+                resource: Some(self.resource.clone()),
+                scope_spans: vec![ScopeSpans {
+                    scope: Some(scope),
+                    spans,
+                }],
+            }],
+        }
+    }
+}
+
+/// Waits for more, but not long.
+async fn gather(waiting: &mut mpsc::Receiver<Span>, batch: &mut Vec<Span>, closing: &CancellationToken) {
+    let until = Instant::now() + GATHER;
+    while let Some(room) = BATCH.checked_sub(batch.len()).filter(|room| *room > 0) {
+        tokio::select! {
+            taken = waiting.recv_many(batch, room) => {
+                if taken == 0 {
+                    return;
+                }
+            }
+            () = sleep_until(until) => return,
+            () = closing.cancelled() => return,
+        }
+    }
+}
+
+fn resource(settings: &TraceSettings) -> Resource {
+    let said = settings.resource.iter();
+    Resource {
+        attributes: said.map(|(key, value)| attribute(key, value.into())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_that_finds_no_room_is_dropped_and_counted() {
+        let (traces, mut taken) = Traces::told(2);
+        for _ in 0..5 {
+            traces.take(Span::default());
+        }
+        assert_eq!(traces.counts.dropped.get(), 3);
+        assert_eq!(traces.counts.left(), 2);
+        assert!(taken.try_recv().is_ok());
+    }
+}

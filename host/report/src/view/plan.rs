@@ -1,0 +1,109 @@
+//! A plan in a few words: how many leave and stay, in which waves, why those stay. For people who follow a drain.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Plan, Uid, Verdict};
+
+use crate::words::{count, one_line};
+
+/// Pods of a group that are named.
+const SHOWN: usize = 6;
+
+/// A plan in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanView {
+    /// Pods that leave.
+    pub leaving: u32,
+    /// Pods that stay.
+    pub staying: u32,
+    /// In the order of leaving.
+    pub waves: Vec<GroupView>,
+    /// Those that stay, by reason.
+    pub stays: Vec<GroupView>,
+}
+
+/// Pods of which the same is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupView {
+    /// The wave's name, or why they stay.
+    pub what: String,
+    /// Who decided that.
+    pub policy: String,
+    /// The first of them.
+    pub pods: Vec<Uid>,
+    /// How many there are besides.
+    pub more: u32,
+}
+
+impl PlanView {
+    /// Of this plan.
+    pub fn of(plan: &Plan) -> Self {
+        let leaving = plan.leaving().count();
+        let waves = plan.waves.iter();
+        let waves = waves.map(|wave| GroupView::of(&wave.name, &wave.policy, &wave.pods));
+        let mut kept: BTreeMap<(&str, &str), Vec<Uid>> = BTreeMap::new();
+        let keep = |verdict| verdict == Verdict::Keep;
+        for decision in plan.decisions.iter().filter(|decision| keep(decision.verdict)) {
+            let group = kept.entry((&decision.reason, &decision.policy)).or_default();
+            group.push(decision.pod.clone());
+        }
+        let stays = kept.iter();
+        let stays = stays.map(|((reason, policy), pods)| GroupView::of(reason, policy, pods));
+        Self {
+            leaving: number(leaving),
+            staying: number(plan.decisions.len() - leaving),
+            waves: waves.collect(),
+            stays: stays.collect(),
+        }
+    }
+
+    /// In one line, for people.
+    pub fn head(&self) -> String {
+        let (leaving, waves) = (
+            count(self.leaving as usize, "pod"),
+            count(self.waves.len(), "wave"),
+        );
+        format!("{leaving} to evict in {waves}, {} to keep", self.staying)
+    }
+
+    /// What stands below it: a line for each wave and for each reason to stay.
+    pub fn groups(&self, name: impl Fn(&Uid) -> String) -> Vec<String> {
+        let pods = |group: &GroupView| {
+            let names: Vec<_> = group.pods.iter().map(&name).collect();
+            let more = match group.more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{}{more}", names.join(", "))
+        };
+        let mut lines = Vec::new();
+        for (place, wave) in self.waves.iter().enumerate() {
+            lines.push(format!(
+                "wave {} {}: {}",
+                place + 1,
+                one_line(&wave.what),
+                pods(wave)
+            ));
+        }
+        for group in &self.stays {
+            let (reason, policy) = (one_line(&group.what), one_line(&group.policy));
+            lines.push(format!("stays: {} ({reason}, {policy})", pods(group)));
+        }
+        lines
+    }
+}
+
+impl GroupView {
+    fn of(what: &str, policy: &str, pods: &[Uid]) -> Self {
+        Self {
+            what: what.to_owned(),
+            policy: policy.to_owned(),
+            pods: pods.iter().take(SHOWN).cloned().collect(),
+            more: number(pods.len().saturating_sub(SHOWN)),
+        }
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,108 @@
+//! Small pieces of English that several reporters need, and what is worth none.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::{Plan, Pod, Reason, Summary, Uid};
+
+use scupper_common::text::spaced_line;
+
+/// Pods that came and stay and that are named where little room is.
+const NAMED: usize = 3;
+
+/// `1 pod`, `2 pods`.
+pub(crate) fn count(n: usize, one: &str) -> String {
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
+}
+
+/// Pods that leave and may come back although the node is cordoned; `None`: there are none.
+pub fn may_come_back(plan: &Plan, pods: &BTreeMap<Uid, String>) -> Option<String> {
+    let leaving = plan.leaving().filter_map(|decision| pods.get(&decision.pod));
+    let names: Vec<&str> = leaving.map(String::as_str).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "attention: {named}{more} may come back, as {} the cordon; see --returning-pod-evictions",
+        if names.len() == 1 {
+            "it tolerates"
+        } else {
+            "they tolerate"
+        }
+    ))
+}
+
+/// The pods that a controller may put back on the cordoned node, by name.
+pub fn returning<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> impl Iterator<Item = (Uid, String)> {
+    let returns = |pod: &&Pod| pod.controller.is_some() && pod.cordon_toleration.is_some();
+    let pods = pods.into_iter().filter(returns);
+    pods.map(|pod| (pod.id.uid.clone(), one_line(&pod.id.to_string())))
+}
+
+/// Pods that came to the cordoned node during a drain and stay there, and why.
+pub(crate) fn stayed_words(summary: &Summary) -> String {
+    let named = summary.stayed.iter().take(NAMED);
+    let named: Vec<_> = named.map(|(pod, reason)| format!("{pod}: {reason}")).collect();
+    let more = match summary.stayed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {}", count(more, "more pod")),
+    };
+    format!(
+        "{} came during the drain and {} on the node: {}{more}",
+        count(summary.stayed.len(), "pod"),
+        if summary.stayed.len() == 1 {
+            "stays"
+        } else {
+            "stay"
+        },
+        one_line(&named.join("; "))
+    )
+}
+
+/// Whatever others wrote, on one line and with nothing in it that cannot be seen, so that it cannot pass for our own
+/// lines.
+pub(crate) fn one_line(text: &str) -> String {
+    spaced_line(text)
+}
+
+/// What every pod goes through: other lines tell of it.
+pub(crate) const fn is_ordinary(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NotPlanned
+            | Reason::PlannerFailed { .. }
+            | Reason::Kept
+            | Reason::WaveNotStarted { .. }
+            | Reason::HookRunning { .. }
+            | Reason::ParallelLimit
+            | Reason::EvictionRequested
+            | Reason::NodeUncordoned
+            | Reason::Terminating { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_in_the_plural_from_two_on() {
+        assert_eq!(count(1, "pod"), "1 pod");
+        assert_eq!(count(0, "pod"), "0 pods");
+        assert_eq!(count(12, "wave"), "12 waves");
+    }
+
+    #[test]
+    fn foreign_text_stays_on_its_line() {
+        assert_eq!(one_line("a\nb\x1b[2Jc"), "a b [2Jc");
+        assert_eq!(one_line("web\u{200b}-1\u{e0041}"), r"web\u{200b}-1\u{e0041}");
+    }
+}

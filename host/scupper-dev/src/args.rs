@@ -1,0 +1,42 @@
+//! Exactly what can be typed. `scupper` passes its command line on unchanged, so this reads as its own.
+
+use clap::{Parser, Subcommand};
+use scupper::{CompileArgs, OutputArgs};
+
+use crate::demo::DemoArgs;
+use crate::policy::PolicyCommand;
+
+/// Write, build and test policies for Scupper, and watch drains of a simulated cluster
+#[derive(Debug, Parser)]
+#[command(version, name = "scupper", bin_name = "scupper", max_term_width = 100)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write, build, test and inspect policies
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Drain a node of a simulated cluster; needs no Kubernetes
+    Demo(DemoArgs),
+    /// Compile one policy from standard input to standard output
+    #[command(hide = true)]
+    CompilePolicy(CompileArgs),
+}
+
+impl Command {
+    /// It prints a story of its own; the log would only repeat it.
+    pub(crate) const fn is_quiet(&self) -> bool {
+        match self {
+            Self::Demo(_) => true,
+            Self::Policy(command) => command.is_quiet(),
+            Self::CompilePolicy(_) => false,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The servers that a policy speaks to, as a scenario has them: they answer from a list, in its order.
+
+use serde_json::Value;
+
+use super::form::{AnswerForm, NoAnswer};
+use super::words::matches;
+use scupper_policy::StandInAnswer;
+
+/// The list, and what was asked.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    waiting: Vec<(AnswerForm, Option<u32>)>,
+    /// What was sent: `METHOD URL`.
+    pub(super) sent: Vec<String>,
+}
+
+impl Answers {
+    /// One more answer, after those that there are.
+    pub(super) fn add(&mut self, form: &AnswerForm) {
+        let times = match form.times {
+            Some(0) => None,
+            Some(times) => Some(times),
+            None => Some(1),
+        };
+        self.waiting.push((form.clone(), times));
+    }
+
+    /// The first answer that fits, and that has not been given as often as it may.
+    pub(super) fn take(&mut self, method: &str, url: &str) -> StandInAnswer {
+        let asked = format!("{method} {url}");
+        self.sent.push(asked.clone());
+        let fits =
+            |(form, times): &&mut (AnswerForm, Option<u32>)| *times != Some(0) && matches(&form.to, &asked);
+        let Some((form, times)) = self.waiting.iter_mut().find(fits) else {
+            return StandInAnswer::Unreachable(format!("the scenario has no answer to {asked}"));
+        };
+        if let Some(times) = times {
+            *times -= 1;
+        }
+        let message = || format!("so the scenario says of {asked}");
+        match form.error {
+            Some(NoAnswer::Broken) => StandInAnswer::Broken(message()),
+            Some(NoAnswer::Timeout) => StandInAnswer::Timeout(message()),
+            Some(NoAnswer::Unreachable) => StandInAnswer::Unreachable(message()),
+            None => StandInAnswer::Response {
+                status: form.status,
+                headers: form.headers.clone().into_iter().collect(),
+                body: match &form.body {
+                    Value::Null => Vec::new(),
+                    Value::String(text) => text.clone().into_bytes(),
+                    other => other.to_string().into_bytes(),
+                },
+            },
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The crate of a new policy: it builds and its tests pass before anybody has changed a line.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use scupper_policy::{POLICY_NAME_RULE, check_policy_name};
+
+/// What a new policy does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It plans.
+    #[default]
+    Planner,
+    /// It acts around the drain.
+    Hooks,
+    /// Both.
+    Both,
+}
+
+/// Why there is no new policy.
+#[derive(Debug, Error)]
+pub(crate) enum NewError {
+    /// Neither cargo nor the driver would take the name.
+    #[error(
+        "`{0}` is no name for a new policy: it must be {POLICY_NAME_RULE}, begin with a letter and not end with '-'"
+    )]
+    Name(String),
+    /// Something is there already.
+    #[error("{} is there already, and nothing is overwritten; choose another name or another --dir", .0.display())]
+    Exists(PathBuf),
+    /// A file cannot be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The checkout that this program was built from. Where it still is, new policies use its SDK.
+const CHECKOUT_SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk");
+
+/// Makes the crate in `dir/name` and says which files it consists of.
+pub(crate) fn new(name: &str, kind: Kind, dir: &Path) -> Result<Vec<PathBuf>, NewError> {
+    if !is_name(name) {
+        return Err(NewError::Name(name.to_owned()));
+    }
+    let folder = dir.join(name);
+    if folder.exists() {
+        return Err(NewError::Exists(folder));
+    }
+    let planner = include_str!("template/planner.yaml");
+    let hooks = include_str!("template/hooks.yaml");
+    let (code, scenarios) = match kind {
+        Kind::Planner => (include_str!("template/planner.rs"), &[("last", planner)][..]),
+        Kind::Hooks => (include_str!("template/hooks.rs"), &[("busy", hooks)][..]),
+        Kind::Both => (
+            include_str!("template/both.rs"),
+            &[("last", planner), ("busy", hooks)][..],
+        ),
+    };
+    let manifest = include_str!("template/manifest.toml").replace("SDK", &sdk());
+    let mut files = vec![
+        (PathBuf::from("Cargo.toml"), manifest),
+        (
+            PathBuf::from("README.md"),
+            include_str!("template/README.md").to_owned(),
+        ),
+        (PathBuf::from(".gitignore"), "/target\n".to_owned()),
+        (PathBuf::from("src/lib.rs"), code.to_owned()),
+    ];
+    for (scenario, text) in scenarios {
+        files.push((format!("scenarios/{scenario}.yaml").into(), (*text).to_owned()));
+    }
+    let mut written = Vec::with_capacity(files.len());
+    for (file, text) in files {
+        let path = folder.join(file);
+        let text = text
+            .replace("new-policy", name)
+            .replace("NewPolicy", &camel_case(name));
+        write(&path, &text).map_err(|source| NewError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
+fn sdk() -> String {
+    match Path::new(CHECKOUT_SDK).canonicalize() {
+        Ok(path) => format!("{{ path = {:?} }}", path.display().to_string()),
+        Err(_elsewhere) => format!("{:?}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    check_policy_name(name).is_ok()
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && !name.ends_with('-')
+}
+
+/// `keep-labelled` is `KeepLabelled` as a type.
+fn camel_case(name: &str) -> String {
+    let capital = |part: &str| {
+        let mut letters = part.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    };
+    name.split('-').map(capital).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        new("mine", Kind::Both, dir.path()).unwrap();
+        let error = new("mine", Kind::Both, dir.path()).unwrap_err();
+        assert!(error.to_string().contains("is there already"), "{error}");
+    }
+
+    #[test]
+    fn names_fit_cargo_the_driver_and_rust() {
+        for bad in ["", "Mine", "1st", "a_b", "-a", "a-", "a/b", &"x".repeat(41)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+        assert_eq!(camel_case("keep-labelled-2"), "KeepLabelled2");
+    }
+}

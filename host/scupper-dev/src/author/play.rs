@@ -1,0 +1,344 @@
+//! Plays a drain: the real engine and the real policies, on a cluster in memory and in a time of its own.
+//!
+//! It is `drive` without sockets and without waiting: whatever happens next happens at once. It must not know what is
+//! expected.
+
+use scupper_engine::{
+    Answer, Command, Drain, Duration, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer,
+    Pod, Request, StepOutcome, Subject, Task, Time,
+};
+
+use super::reach::Shared;
+use scupper_driver::calls::{self, DrainState};
+use scupper_driver::view::View;
+use scupper_policy::Session;
+use scupper_report::Progress;
+
+/// Commands and moments of one stretch; more of them is a drain that goes round in circles.
+const TURNS: usize = 200_000;
+
+/// A drain under way.
+pub(super) struct Play {
+    pub(super) world: Shared,
+    policies: Session,
+    request: Request,
+    started: Time,
+    drain: Drain,
+    view: View,
+    progress: Progress,
+    /// The plan, or how the drain ended.
+    pub(super) plan: Option<Plan>,
+    pub(super) outcome: Option<Outcome>,
+    /// What hooks answered, in order.
+    pub(super) answers: Vec<HookAnswer>,
+    /// What people would be told.
+    pub(super) story: Vec<String>,
+}
+
+/// What a hook answered.
+#[derive(Clone, Debug)]
+pub(super) struct HookAnswer {
+    pub(super) policy: String,
+    pub(super) phase: HookPhase,
+    /// The wave, the pod as `namespace/name`, or nothing.
+    pub(super) subject: String,
+    pub(super) outcome: StepOutcome,
+    /// The requests that it sent: `METHOD URL`.
+    pub(super) sent: Vec<String>,
+    /// The Kubernetes Events that it emitted: `REASON of OBJECT: NOTE`.
+    pub(super) emitted: Vec<String>,
+}
+
+/// Until when a drain is played.
+#[derive(Clone, Copy)]
+pub(super) enum Until<'a> {
+    /// There is a plan.
+    Planned,
+    /// A hook has answered of which this is true.
+    Answer(&'a (dyn Fn(&HookAnswer) -> bool + Sync)),
+    /// The drain has ended.
+    Ended,
+    /// The time has come.
+    Time,
+}
+
+/// Why it was played no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// What it was played for has happened.
+    There,
+    /// The drain has ended before.
+    Ended,
+    /// The time was over before.
+    Time,
+    /// Nothing more will ever happen by itself.
+    Still,
+    /// It goes round in circles.
+    Circles,
+}
+
+impl Play {
+    pub(super) fn begin(world: Shared, policies: Session, request: Request) -> Self {
+        let now = world.lock().now;
+        let mut play = Self {
+            drain: Drain::new(now, request.clone()),
+            world,
+            policies,
+            started: now,
+            view: View::default(),
+            progress: Progress::begin(now, &request).0,
+            request,
+            plan: None,
+            outcome: None,
+            answers: Vec::new(),
+            story: Vec::new(),
+        };
+        play.look_around();
+        play
+    }
+
+    /// The driver dies and starts anew.
+    pub(super) fn restart(&mut self) {
+        let now = self.now();
+        let checkpoint = self.world.lock().node.checkpoint.clone();
+        self.drain = match checkpoint {
+            Some(checkpoint) => Drain::resume(now, self.request.clone(), checkpoint),
+            None => Drain::new(now, self.request.clone()),
+        };
+        self.view = View::default();
+        self.look_around();
+    }
+
+    /// Maintenance is over.
+    pub(super) fn uncordon(&mut self) {
+        let now = self.now();
+        self.request.intent = Intent::Uncordon;
+        self.request.id = format!("{}-is-over", self.request.id);
+        self.request.deadline = None;
+        self.started = now;
+        self.outcome = None;
+        self.progress = Progress::begin(now, &self.request).0;
+        self.drain = Drain::new(now, self.request.clone());
+        self.look_around();
+    }
+
+    /// Whoever asked for the drain takes it back.
+    pub(super) fn cancel(&mut self, reason: &str) {
+        self.hear(Event::Cancel {
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Plays on until something has happened, but not longer than to a moment.
+    pub(super) async fn go(&mut self, until: &Until<'_>, at_most: Time) -> Stop {
+        for _ in 0..TURNS {
+            self.tell();
+            if matches!(until, Until::Planned) && (self.plan.is_some() || self.outcome.is_some()) {
+                return Stop::There;
+            }
+            if let Some(command) = self.drain.poll_command() {
+                let answered = self.carry_out(command).await;
+                self.tell();
+                let last = self.answers.last().filter(|_| answered);
+                if let (Until::Answer(is_it), Some(last)) = (until, last)
+                    && is_it(last)
+                {
+                    return Stop::There;
+                }
+                continue;
+            }
+            if self.hear_news() {
+                continue;
+            }
+            if let Some(stop) = self.pass(until, at_most) {
+                return stop;
+            }
+        }
+        Stop::Circles
+    }
+
+    /// Takes one step of a hook, whatever the drain is about just now.
+    pub(super) async fn step(&self, step: &HookStep) -> StepOutcome {
+        let info = calls::info(
+            &self.request,
+            self.started,
+            DrainState::of(&self.drain),
+            self.now(),
+        );
+        let step = (step, self.policies.state_version(&step.policy));
+        match calls::step(&self.policies, info, &self.view, step).await {
+            Answer::Step { outcome, .. } => outcome,
+            _ => StepOutcome::Done,
+        }
+    }
+
+    /// What the first planner is given.
+    pub(super) fn draft(&self) -> Plan {
+        let pods: Vec<Pod> = self.view.pods().cloned().collect();
+        scupper_engine::draft(&pods, &self.request.settings, self.now())
+    }
+
+    /// Asks a planner once.
+    pub(super) async fn plan_once(&self, policy: &str, draft: &Plan) -> PlanAnswer {
+        let info = calls::info(
+            &self.request,
+            self.started,
+            DrainState::of(&self.drain),
+            self.now(),
+        );
+        let settings = &self.request.settings;
+        calls::plan(&self.policies, info, &self.view, settings, (policy, draft)).await
+    }
+
+    /// So much time passes, and the drain stands still.
+    pub(super) fn wait(&self, span: Duration) {
+        let mut world = self.world.lock();
+        let now = world.now + span;
+        world.advance(now);
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.world.lock().now
+    }
+
+    /// Nothing happens now: on to the next moment at which something does.
+    fn pass(&mut self, until: &Until<'_>, at_most: Time) -> Option<Stop> {
+        if self.outcome.is_some() && !matches!(until, Until::Time) {
+            return Some(match until {
+                Until::Ended => Stop::There,
+                _ => Stop::Ended,
+            });
+        }
+        let timer = self.drain.poll_timeout().filter(|_| self.outcome.is_none());
+        let due = self.world.lock().next_due();
+        let next = timer.into_iter().chain(due).min();
+        let waits_for_time = matches!(until, Until::Time);
+        match next {
+            Some(next) if next <= at_most => {
+                self.advance(next);
+                None
+            }
+            _ if waits_for_time => {
+                self.advance(at_most);
+                Some(Stop::There)
+            }
+            Some(_) => {
+                self.advance(at_most);
+                Some(Stop::Time)
+            }
+            None => Some(Stop::Still),
+        }
+    }
+
+    fn advance(&mut self, to: Time) {
+        let now = {
+            let mut world = self.world.lock();
+            world.advance(to);
+            world.now
+        };
+        self.drain.handle_timeout(now);
+    }
+
+    fn look_around(&mut self) {
+        let events = self.world.lock().beginning();
+        for event in events {
+            self.hear(event);
+        }
+    }
+
+    fn hear_news(&mut self) -> bool {
+        let events = self.world.lock().news();
+        let heard = !events.is_empty();
+        for event in events {
+            self.hear(event);
+        }
+        heard
+    }
+
+    fn hear(&mut self, event: Event) {
+        self.view.apply(&event);
+        match &event {
+            Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.progress.know(pods),
+            Event::PodApplied(pod) => self.progress.know([pod]),
+            _ => {}
+        }
+        let now = self.now();
+        self.drain.handle_event(now, event);
+    }
+
+    /// `true`: a hook has answered.
+    async fn carry_out(&mut self, command: Command) -> bool {
+        let Command { id, task } = command;
+        let info = calls::info(
+            &self.request,
+            self.started,
+            DrainState::of(&self.drain),
+            self.now(),
+        );
+        let answer = match &task {
+            Task::Plan { policy, draft } => Answer::Plan(
+                calls::plan(
+                    &self.policies,
+                    info,
+                    &self.view,
+                    &self.request.settings,
+                    (policy, draft),
+                )
+                .await,
+            ),
+            Task::Step { step, state_version } => {
+                calls::step(&self.policies, info, &self.view, (step, *state_version)).await
+            }
+            task => self.world.lock().carry_out(task),
+        };
+        let (sent, emitted) = {
+            let mut world = self.world.lock();
+            let world = &mut *world;
+            (
+                std::mem::take(&mut world.answers.sent),
+                std::mem::take(&mut world.emitted),
+            )
+        };
+        let stepped = match (&task, &answer) {
+            (Task::Step { step, .. }, Answer::Step { outcome, .. }) => Some(HookAnswer {
+                policy: step.policy.clone(),
+                phase: step.phase,
+                subject: self.subject(&step.subject),
+                outcome: outcome.clone(),
+                sent,
+                emitted,
+            }),
+            _ => None,
+        };
+        self.hear(Event::Answer(id, answer));
+        let answered = stepped.is_some();
+        self.answers.extend(stepped);
+        self.hear_news();
+        answered
+    }
+
+    fn subject(&self, subject: &Subject) -> String {
+        match subject {
+            Subject::Node => String::new(),
+            Subject::Wave(name) => name.clone(),
+            Subject::Pod(uid) => self.world.lock().name_of(uid),
+        }
+    }
+
+    fn tell(&mut self) {
+        let now = self.now();
+        while let Some(notice) = self.drain.poll_notice() {
+            self.story.extend(self.progress.lines(now, &notice));
+            match notice {
+                Notice::Planned(plan) => self.plan = Some(plan),
+                Notice::Finished { outcome, .. } => self.outcome = Some(outcome),
+                _ => {}
+            }
+        }
+    }
+
+    /// How long it has been going on.
+    pub(super) fn took(&self) -> Duration {
+        self.now().since(self.started)
+    }
+}

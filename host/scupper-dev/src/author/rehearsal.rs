@@ -1,0 +1,241 @@
+//! One policy on one snapshot: what it would plan, what its hooks would do, and what that costs.
+
+use std::time::{Duration, Instant};
+
+use scupper_engine::{HookPhase, HookStep, Intent, Outcome, Pod, Request, StepOutcome, Subject, Time};
+
+use super::play::{Play, Until};
+use super::reach::Shared;
+use super::scenario::BEGINNING;
+use super::snapshot::Snapshot;
+use super::workbench::{Workbench, WorldLoadError};
+use super::world::World;
+use scupper_driver::Planned;
+use scupper_policy::{LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
+
+/// As long as a drain is looked at.
+const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
+
+/// A policy on a snapshot.
+pub(crate) struct Rehearsal {
+    policies: Policies,
+    policy: String,
+    play: Play,
+}
+
+/// One step of a hook.
+#[derive(Clone, Debug)]
+pub(crate) struct Stepped {
+    /// When, since the first.
+    pub at: scupper_engine::Duration,
+    /// What it answered.
+    pub outcome: StepOutcome,
+}
+
+/// What calls cost.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// The function.
+    pub function: &'static str,
+    /// How often it was called.
+    pub calls: usize,
+    /// Half of the calls took no longer.
+    pub median: Duration,
+    /// The longest took so long.
+    pub worst: Duration,
+}
+
+impl Rehearsal {
+    /// Sets it up. The cluster is one in memory, and nothing goes out to any server, so what the policy wants
+    /// is granted unasked, but for secrets, of which there are none.
+    pub(crate) async fn begin(
+        workbench: &Workbench,
+        mut spec: PolicySpec,
+        snapshot: Snapshot,
+    ) -> Result<Self, WorldLoadError> {
+        // Whatever the operator says: here somebody waits for the answer.
+        spec.on_failure = OnFailure {
+            planner: Remedy::Refuse,
+            hooks: Remedy::Refuse,
+            ..spec.on_failure
+        };
+        let mut world = World::new(BEGINNING, snapshot.node);
+        for pod in snapshot.pods {
+            world.add_pod(pod, None);
+        }
+        for budget in snapshot.budgets {
+            world.set_budget(budget);
+        }
+        let node = world.node.name.clone();
+        let world = Shared::new(world);
+        let policy = spec.name.clone();
+        let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &world).await;
+        let loaded = load(&spec).await;
+        let missing = match &loaded {
+            Err(WorldLoadError::Load(error)) => match error.fault.as_ref() {
+                LoadFault::NotGranted(missing) => missing.clone(),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        let policies = if missing.is_empty() {
+            loaded?
+        } else {
+            spec.grants
+                .extend(missing.into_iter().map(|missing| missing.grant));
+            load(&spec).await?
+        };
+        let request = Request {
+            id: "uid-of-maintenance".to_owned(),
+            name: "maintenance".to_owned(),
+            trigger: "command".to_owned(),
+            intent: Intent::Drain,
+            node,
+            deadline: None,
+            settings: scupper_engine::Settings::default(),
+            policies: policies.infos(),
+        };
+        Ok(Self {
+            play: Play::begin(world, Session::fixed(policies.clone()), request),
+            policies,
+            policy,
+        })
+    }
+
+    /// What it would plan.
+    pub(crate) async fn plan(&mut self) -> Planned {
+        let _stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        let (node, pods, budgets) = {
+            let world = self.play.world.lock();
+            let pods = world.pods().cloned().collect();
+            (world.node.name.clone(), pods, world.budgets.clone())
+        };
+        let result = match (&self.play.plan, &self.play.outcome) {
+            (Some(plan), _) => Ok(plan.clone()),
+            (None, Some(outcome)) => Err(outcome.clone()),
+            (None, None) => Err(Outcome::Failed {
+                message: "the engine came to no plan".to_owned(),
+            }),
+        };
+        Planned {
+            node,
+            pods,
+            result,
+            budgets: Some(budgets),
+            not_ready: None,
+            answers: None,
+        }
+    }
+
+    /// The whole drain, as people would be told of it, and how it ended; nobody helps it, and it has a day.
+    pub(crate) async fn drain(&mut self) -> (&[String], Option<&Outcome>) {
+        let _stop = self.play.go(&Until::Ended, BEGINNING + AT_MOST).await;
+        (&self.play.story, self.play.outcome.as_ref())
+    }
+
+    /// Takes steps of one hook until it is through, but not more than so many.
+    pub(crate) async fn steps(&mut self, phase: HookPhase, subject: &Subject, most: usize) -> Vec<Stepped> {
+        let mut taken = Vec::new();
+        let mut step = HookStep {
+            policy: self.policy.clone(),
+            phase,
+            subject: subject.clone(),
+            state: Vec::new(),
+        };
+        while taken.len() < most {
+            let at = self.play.now().since(BEGINNING);
+            let outcome = self.play.step(&step).await;
+            let again = match &outcome {
+                StepOutcome::Done => None,
+                StepOutcome::Pending {
+                    state, again_after, ..
+                } => {
+                    step.state.clone_from(state);
+                    Some(*again_after)
+                }
+                StepOutcome::Failed { retry_after, .. } => *retry_after,
+            };
+            taken.push(Stepped { at, outcome });
+            match again {
+                Some(span) => self.play.wait(span),
+                None => break,
+            }
+        }
+        taken
+    }
+
+    /// The pod of this name, or the wave, as a hook's subject.
+    pub(crate) fn subject(&self, of: Option<&str>) -> Subject {
+        let Some(of) = of else { return Subject::Node };
+        match self.play.world.lock().pod(of) {
+            Some(pod) => Subject::Pod(pod.id.uid.clone()),
+            None => Subject::Wave(of.to_owned()),
+        }
+    }
+
+    /// Calls the planner and the first step of a hook so many times each.
+    pub(crate) async fn bench(&mut self, rounds: usize) -> Vec<Figures> {
+        let mut figures = Vec::new();
+        let infos = self.policies.infos();
+        let Some(info) = infos.into_iter().next() else {
+            return figures;
+        };
+        if info.planner {
+            let draft = self.play.draft();
+            let plan = async || drop(self.play.plan_once(&self.policy, &draft).await);
+            figures.extend(Figures::of("make-plan", rounds, plan).await);
+        }
+        if let Some(phase) = info.phases.first() {
+            let step = HookStep {
+                policy: self.policy.clone(),
+                phase: *phase,
+                subject: Subject::Node,
+                state: Vec::new(),
+            };
+            let take = async || drop(self.play.step(&step).await);
+            figures.extend(Figures::of("step", rounds, take).await);
+        }
+        figures
+    }
+
+    /// What it used so far.
+    pub(crate) fn usage(&self) -> Option<PolicyUsage> {
+        self.policies.usage().into_iter().next()
+    }
+}
+
+impl Figures {
+    async fn of(function: &'static str, rounds: usize, mut call: impl AsyncFnMut()) -> Option<Self> {
+        let mut times = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let began = Instant::now();
+            call().await;
+            times.push(began.elapsed());
+        }
+        times.sort_unstable();
+        Some(Self {
+            function,
+            calls: times.len(),
+            median: *times.get(times.len() / 2)?,
+            worst: *times.last()?,
+        })
+    }
+}
+
+impl Snapshot {
+    /// A node with so many pods of a few workloads, for figures.
+    pub(crate) fn of_pods(count: usize) -> Self {
+        let node = super::short::plain_node("node-1");
+        let pod = |number: usize| -> Option<Pod> {
+            let name = format!("shop/cart-{number}");
+            let uid = format!("uid-{number}");
+            let fields = super::short::PodFields::labelled(name, number);
+            fields.pod(&node.name, uid, Time::default()).ok()
+        };
+        Self {
+            pods: (0..count).filter_map(pod).collect(),
+            node,
+            budgets: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! A scenario file, played from its first line to its last.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Time};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::form::{ExpectForm, ScenarioForm, StepForm};
+use super::judge::{Difference, Judge};
+use super::play::{Play, Stop, Until};
+use super::reach::Shared;
+use super::short::plain_node;
+use super::snapshot::{Snapshot, SnapshotError};
+use super::words::Span;
+use super::workbench::{Workbench, WorldLoadError};
+use super::world::World;
+use scupper_config::{ConfigError, Configuration};
+use scupper_policy::{Policies, Session};
+
+/// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
+pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);
+/// How long something expected may take when nothing else is said.
+const AT_MOST: Duration = Duration::from_secs(24 * 3600);
+/// How long pods have been there.
+const OLD: u64 = 3600 * 1000;
+
+/// A scenario that was played.
+#[derive(Debug)]
+pub(crate) struct Played {
+    /// What it shows.
+    pub about: String,
+    /// What was not as expected; empty: all was.
+    pub differences: Vec<Difference>,
+    /// What people would have been told of the drain.
+    pub story: Vec<String>,
+    /// How long the drain took by its own time, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// Why a scenario cannot be played.
+#[derive(Debug, Error)]
+pub(crate) enum ScenarioError {
+    /// The file cannot be read.
+    #[error("read the scenario")]
+    Read(#[source] io::Error),
+    /// It is no scenario.
+    #[error("{0}")]
+    Form(String),
+    /// Something in it makes no sense.
+    #[error("line {line}: {message}")]
+    Sense {
+        /// Where.
+        line: u64,
+        /// What.
+        message: String,
+    },
+    /// Its snapshot cannot be read.
+    #[error("the snapshot")]
+    Snapshot(#[source] SnapshotError),
+    /// What it says of policies and drains is wrong.
+    #[error("{0}")]
+    Config(String),
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Load(#[from] WorldLoadError),
+}
+
+/// Plays a scenario file with the policy in `module`.
+pub(crate) async fn play(
+    workbench: &Workbench,
+    file: &Path,
+    name: &str,
+    module: &Path,
+) -> Result<Played, ScenarioError> {
+    let text = std::fs::read_to_string(file).map_err(ScenarioError::Read)?;
+    let form: ScenarioForm =
+        serde_saphyr::from_str(&text).map_err(|error| ScenarioError::Form(error.to_string()))?;
+    let configuration = configuration(&form, file, name, module)?;
+    let (world, own_pod) = world(&form, file)?;
+    let world = Shared::new(world);
+    let policies = workbench.load(&configuration.policies, &world).await?;
+    let request = request(&configuration, &world, own_pod, &policies);
+    let mut scene = Scene {
+        play: Play::begin(world, Session::fixed(policies), request),
+        heard: 0,
+    };
+    let differences = scene.run(&form).await?;
+    Ok(Played {
+        about: form.about,
+        differences,
+        took_ms: scene.play.now().since(BEGINNING).as_millis(),
+        story: scene.play.story,
+    })
+}
+
+/// What `scupper.yaml` would say.
+fn configuration(
+    form: &ScenarioForm,
+    file: &Path,
+    name: &str,
+    module: &Path,
+) -> Result<Configuration, ScenarioError> {
+    let named = |fields: &Map<String, Value>| {
+        let mut fields = fields.clone();
+        if !fields.contains_key("module") {
+            fields.insert("module".to_owned(), module.display().to_string().into());
+            fields.entry("name").or_insert_with(|| name.into());
+        }
+        Value::Object(fields)
+    };
+    let policies: Vec<Value> = match &form.policies[..] {
+        [] => vec![named(&form.policy)],
+        chain => chain.iter().map(named).collect(),
+    };
+    let whole = json!({
+        "apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": policies, "drain": form.drain,
+    });
+    scupper_config::read_text(file, &whole.to_string()).map_err(|error| ScenarioError::Config(told(error)))
+}
+
+/// Lines and columns would be those of our own text.
+fn told(error: ConfigError) -> String {
+    match error {
+        ConfigError::Wrong { problems, .. } => problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.field, problem.message))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        other => other.to_string(),
+    }
+}
+
+fn world(form: &ScenarioForm, file: &Path) -> Result<(World, Option<PodRef>), ScenarioError> {
+    let here = |path: &PathBuf| file.parent().unwrap_or_else(|| Path::new("")).join(path);
+    let said = &form.node.0;
+    let wanted = Some(said.name.as_str()).filter(|name| !name.is_empty());
+    let snapshot = form
+        .cluster
+        .as_ref()
+        .map(|path| Snapshot::read(&here(path), wanted));
+    let snapshot = snapshot.transpose().map_err(ScenarioError::Snapshot)?;
+    let (mut node, pods, budgets) = match snapshot {
+        Some(Snapshot { node, pods, budgets }) => (node, pods, budgets),
+        None => (plain_node(wanted.unwrap_or("node-1")), Vec::new(), Vec::new()),
+    };
+    said.change(&mut node, BEGINNING);
+    let node_name = node.name.clone();
+    let mut world = World::new(BEGINNING, node);
+    for pod in pods {
+        world.add_pod(pod, None);
+    }
+    for budget in budgets {
+        world.set_budget(budget);
+    }
+    let mut own_pod = None;
+    let before = Time::from_millis(BEGINNING.as_millis() - OLD);
+    for form in &form.pods {
+        let fields = &form.0;
+        let pod = fields
+            .pod(&node_name, world.fresh_uid(&fields.name), before)
+            .map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
+        own_pod = own_pod.or_else(|| fields.driver.then(|| pod.id.clone()));
+        world.add_pod(pod, fields.ends_after.map(Span::engine));
+    }
+    for form in &form.budgets {
+        let budget = form.budget();
+        world.set_budget(budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?);
+    }
+    for answer in &form.answers {
+        world.answers.add(answer);
+    }
+    Ok((world, own_pod))
+}
+
+fn request(
+    configuration: &Configuration,
+    world: &Shared,
+    own_pod: Option<PodRef>,
+    policies: &Policies,
+) -> Request {
+    let sla = configuration.drain.sla.filter(|sla| !sla.is_zero());
+    Request {
+        id: "uid-of-maintenance".to_owned(),
+        name: "maintenance".to_owned(),
+        trigger: "test".to_owned(),
+        intent: Intent::Drain,
+        node: world.lock().node.name.clone(),
+        deadline: sla.map(|sla| BEGINNING + Span(sla).engine()),
+        settings: scupper_driver::settings(&configuration.drain, own_pod, Filters::default()),
+        policies: policies.infos(),
+    }
+}
+
+/// A drain, and how far what it did has been looked at.
+struct Scene {
+    play: Play,
+    /// Answers of hooks that an expectation has seen, or that something happened after.
+    heard: usize,
+}
+
+impl Scene {
+    /// The first line that is not as expected ends it: what comes after would only be confusing.
+    async fn run(&mut self, form: &ScenarioForm) -> Result<Vec<Difference>, ScenarioError> {
+        let stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        if let Some(plan) = &form.plan {
+            let mut judge = Judge::new(plan.referenced.line());
+            judge.plan(&plan.value, &self.play);
+            if !judge.found.is_empty() {
+                return Ok(judge.found);
+            }
+        }
+        tracing::debug!(?stop, "planned");
+        for step in &form.steps {
+            let line = step.referenced.line();
+            let found = match &step.value {
+                StepForm::Expect(expected) => self.expect(expected, line).await?,
+                action => self.act(action, line).await?,
+            };
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let Some(end) = &form.ends else {
+            return Ok(Vec::new());
+        };
+        let at_most = end.value.0.within.map_or(AT_MOST, Span::engine);
+        let at_most = self.play.now() + at_most;
+        let _stop = self.play.go(&Until::Ended, at_most).await;
+        let mut judge = Judge::new(end.referenced.line());
+        judge.end(&end.value, &self.play);
+        Ok(judge.found)
+    }
+
+    async fn expect(&mut self, form: &ExpectForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
+        let mut judge = Judge::new(line);
+        if let Some(phase) = &form.hook {
+            let wanted = |answer: &super::play::HookAnswer| {
+                answer.phase.to_string() == *phase
+                    && form.of.as_ref().is_none_or(|of| *of == answer.subject)
+                    && form.policy.as_ref().is_none_or(|policy| *policy == answer.policy)
+            };
+            let at = match self.play.answers.iter().skip(self.heard).position(wanted) {
+                Some(at) => Some(self.heard + at),
+                None => {
+                    let within = form.within.map_or(AT_MOST, Span::engine);
+                    let at_most = self.play.now() + within;
+                    let stop = self.play.go(&Until::Answer(&wanted), at_most).await;
+                    let last = self.play.answers.len().checked_sub(1);
+                    if stop != Stop::There {
+                        let actual = self.instead(stop);
+                        judge.differ(format!("{phase} is called"), format!("within {within}"), actual);
+                    }
+                    last.filter(|_| stop == Stop::There)
+                }
+            };
+            if let Some(answer) = at.and_then(|at| self.play.answers.get(at)) {
+                judge.answer(form, answer);
+            }
+            self.heard = at.map_or(self.heard, |at| at + 1);
+        }
+        if judge.found.is_empty() {
+            judge.cluster(form, &self.play);
+        }
+        Ok(judge.found)
+    }
+
+    fn instead(&self, stop: Stop) -> String {
+        match (&self.play.outcome, stop) {
+            (Some(outcome), _) => format!("the drain ended as {}: {outcome}", outcome.name()),
+            (None, Stop::Still) => "nothing more happens by itself".to_owned(),
+            (None, Stop::Circles) => "the drain goes round in circles".to_owned(),
+            (None, _) => "it was not".to_owned(),
+        }
+    }
+
+    async fn act(&mut self, step: &StepForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
+        let wrong = |message: String| ScenarioError::Sense { line, message };
+        let nobody = |name: &str| format!("there is no pod {name} now");
+        let now = self.play.now();
+        match step {
+            StepForm::Expect(_) => {}
+            StepForm::Pass(span) => {
+                let _stop = self.play.go(&Until::Time, now + span.engine()).await;
+            }
+            StepForm::Pod(form) => {
+                let (fields, mut world) = (&form.0, self.play.world.lock());
+                let ends_after = fields.ends_after.map(Span::engine);
+                let found = world.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now));
+                if !found.map_err(wrong)? {
+                    return Err(wrong(nobody(&fields.name)));
+                }
+            }
+            StepForm::Add(form) => {
+                let (fields, mut world) = (&form.0, self.play.world.lock());
+                let node = world.node.name.clone();
+                let pod = fields.pod(&node, world.fresh_uid(&fields.name), now);
+                world.add_pod(pod.map_err(wrong)?, fields.ends_after.map(Span::engine));
+            }
+            StepForm::Remove(name) => {
+                if !self.play.world.lock().remove_pod(name) {
+                    return Err(wrong(nobody(name)));
+                }
+            }
+            StepForm::Node(form) => {
+                let _version = self
+                    .play
+                    .world
+                    .lock()
+                    .change_node(|node| form.0.change(node, now));
+            }
+            StepForm::Budget(form) => {
+                let budget = form.budget().map_err(wrong)?;
+                self.play.world.lock().set_budget(budget);
+            }
+            StepForm::Answer(form) => self.play.world.lock().answers.add(form),
+            StepForm::Outage(span) => self.play.world.lock().outage(span.engine()),
+            StepForm::Cancel(reason) => self.play.cancel(reason),
+            StepForm::Restart => self.play.restart(),
+            StepForm::Uncordon => {
+                let stop = self.play.go(&Until::Ended, now + AT_MOST).await;
+                if stop != Stop::There {
+                    let mut judge = Judge::new(line);
+                    judge.differ("the drain", "ends", self.instead(stop));
+                    return Ok(judge.found);
+                }
+                self.play.uncordon();
+            }
+        }
+        self.heard = self.play.answers.len();
+        Ok(Vec::new())
+    }
+}

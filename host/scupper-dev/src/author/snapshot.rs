@@ -1,0 +1,189 @@
+//! A cluster that somebody wrote down: the node, its pods and the budgets that matter.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use scupper_engine::{Budget, Node, Pod};
+use serde_json::Value;
+use thiserror::Error;
+
+use scupper_cluster::{DecodeError, Object, decode};
+
+/// A node with its pods.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// The node.
+    pub node: Node,
+    /// Its pods.
+    pub pods: Vec<Pod>,
+    /// All budgets.
+    pub budgets: Vec<Budget>,
+}
+
+/// Why a snapshot cannot be read.
+#[derive(Debug, Error)]
+pub(crate) enum SnapshotError {
+    /// The file cannot be read.
+    #[error("read {}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// It is neither YAML nor JSON.
+    #[error("{}: {message}", file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// An object in it is wrong.
+    #[error("{}", file.display())]
+    Object {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: DecodeError,
+    },
+    /// It has no node.
+    #[error("{} has no node; make it with `kubectl get node,pods,pdb -A -o yaml`", .0.display())]
+    NoNode(PathBuf),
+    /// It has several nodes.
+    #[error("{} has {} nodes; say which one: {}", file.display(), nodes.len(), nodes.join(", "))]
+    ManyNodes {
+        /// The file.
+        file: PathBuf,
+        /// Their names.
+        nodes: Vec<String>,
+    },
+    /// It has another node.
+    #[error("{} has no node `{node}`; it has {}", file.display(), nodes.join(", "))]
+    OtherNode {
+        /// The file.
+        file: PathBuf,
+        /// The one that was asked for.
+        node: String,
+        /// Those that there are.
+        nodes: Vec<String>,
+    },
+}
+
+impl Snapshot {
+    /// Reads what `kubectl get -o yaml` or `-o json` printed: one list, or several documents. Of several nodes the one
+    /// of this name is taken. Blocks.
+    pub(crate) fn read(file: &Path, node: Option<&str>) -> Result<Self, SnapshotError> {
+        let text = std::fs::read_to_string(file).map_err(|source| SnapshotError::Read {
+            file: file.to_owned(),
+            source,
+        })?;
+        let values = values(&text).map_err(|message| SnapshotError::Syntax {
+            file: file.to_owned(),
+            message,
+        })?;
+        let mut objects = Vec::new();
+        for value in values {
+            objects.extend(decode(value).map_err(|source| SnapshotError::Object {
+                file: file.to_owned(),
+                source,
+            })?);
+        }
+        Self::of(objects, file, node)
+    }
+
+    fn of(objects: Vec<Object>, file: &Path, wanted: Option<&str>) -> Result<Self, SnapshotError> {
+        let (mut nodes, mut pods, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
+        for object in objects {
+            match object {
+                Object::Node(node) => nodes.push(node),
+                Object::Pod(pod) => pods.push(pod),
+                Object::Budget(budget) => budgets.push(budget),
+                Object::Other { .. } => {}
+            }
+        }
+        let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+        let file = || file.to_owned();
+        let node =
+            match wanted {
+                Some(name) => nodes.into_iter().find(|node| node.name == name).ok_or_else(|| {
+                    SnapshotError::OtherNode {
+                        file: file(),
+                        node: name.to_owned(),
+                        nodes: names,
+                    }
+                })?,
+                None if names.len() > 1 => {
+                    return Err(SnapshotError::ManyNodes {
+                        file: file(),
+                        nodes: names,
+                    });
+                }
+                None => nodes.pop().ok_or_else(|| SnapshotError::NoNode(file()))?,
+            };
+        pods.retain(|pod| pod.node == node.name);
+        Ok(Self { node, pods, budgets })
+    }
+}
+
+fn values(text: &str) -> Result<Vec<Value>, String> {
+    if text.trim_start().starts_with('{') {
+        return match serde_json::from_str(text) {
+            Ok(value) => Ok(vec![value]),
+            Err(error) => Err(error.to_string()),
+        };
+    }
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    Ok(documents.into_iter().filter(|value| !value.is_null()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODES: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {kind: Node, metadata: {name: a}}
+- {kind: Node, metadata: {name: b}, spec: {unschedulable: true}}
+- {kind: Pod, metadata: {namespace: shop, name: cart, uid: "1"}, spec: {nodeName: b}, status: {phase: Running}}
+- {kind: Pod, metadata: {namespace: shop, name: site, uid: "2"}, spec: {nodeName: a}}
+---
+kind: PodDisruptionBudget
+metadata: {namespace: shop, name: cart}
+status: {disruptionsAllowed: 1}
+"#;
+
+    fn read(text: &str, node: Option<&str>) -> Result<Snapshot, SnapshotError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Snapshot::read(file.path(), node)
+    }
+
+    #[test]
+    fn one_node_and_its_own_pods_are_taken() {
+        let snapshot = read(NODES, Some("b")).unwrap();
+        assert!(snapshot.node.unschedulable);
+        let pods: Vec<String> = snapshot.pods.iter().map(|pod| pod.id.to_string()).collect();
+        assert_eq!(pods, ["shop/cart"]);
+        assert_eq!(snapshot.budgets.len(), 1);
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let told = |text, node| {
+            let told = read(text, node).unwrap_err().to_string();
+            told.split_once(" has ")
+                .map(|(_, rest)| rest.to_owned())
+                .unwrap_or(told)
+        };
+        assert_eq!(told(NODES, None), "2 nodes; say which one: a, b");
+        assert_eq!(told(NODES, Some("c")), "no node `c`; it has a, b");
+        assert!(told("kind: List\nitems: []", None).starts_with("no node;"));
+        assert!(told("a: [", None).contains("line 1"), "{}", told("a: [", None));
+        assert!(told("{\"kind\": ", None).contains("line 1"));
+    }
+}

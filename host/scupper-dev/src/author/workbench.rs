@@ -1,0 +1,107 @@
+//! Policies without a cluster: what an author works with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use thiserror::Error;
+
+use super::reach::Shared;
+use super::scenario::BEGINNING;
+use super::short::plain_node;
+use super::world::World;
+use scupper_common::clock::Clock;
+use scupper_policy::{
+    self, Compilation, Examined, LoadError, LoadFault, Network, Policies, PolicySpec, Runtime, RuntimeError,
+    RuntimeOptions, Secrets,
+};
+
+/// Loads policies for their author.
+pub(crate) struct Workbench {
+    options: RuntimeOptions,
+    runtime: Runtime,
+    /// Their compiled code goes with the workbench.
+    _cache: TempDir,
+}
+
+/// Why there is no workbench.
+#[derive(Debug, Error)]
+pub(crate) enum WorkbenchError {
+    /// Compiled code cannot be kept anywhere.
+    #[error("make a directory for compiled policies, or find this program")]
+    Place(#[source] std::io::Error),
+    /// The runtime for policies could not be made.
+    #[error("could not prepare the policy runtime")]
+    Runtime(#[source] RuntimeError),
+}
+
+/// Why policies cannot be tried on a cluster in memory.
+#[derive(Debug, Error)]
+pub(crate) enum WorldLoadError {
+    /// The runtime for policies could not be made.
+    #[error("could not prepare the policy runtime")]
+    Runtime(#[from] RuntimeError),
+    /// A policy cannot be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+impl Workbench {
+    /// Sets everything up. `compiler`: the program that compiles policies; `None`: this one.
+    pub(crate) fn new(compiler: Option<PathBuf>) -> Result<Self, WorkbenchError> {
+        let cache = tempfile::Builder::new()
+            .prefix("scupper-author-")
+            .tempdir()
+            .map_err(WorkbenchError::Place)?;
+        let compiler = match compiler {
+            Some(compiler) => compiler,
+            None => std::env::current_exe().map_err(WorkbenchError::Place)?,
+        };
+        let options = RuntimeOptions {
+            cache: cache.path().join("native"),
+            compiler,
+            clock: Clock::System,
+            network: Network::closed(),
+            secrets: Secrets::default(),
+        };
+        let runtime = Runtime::new(options.clone()).map_err(WorkbenchError::Runtime)?;
+        Ok(Self {
+            options,
+            runtime,
+            _cache: cache,
+        })
+    }
+
+    /// Loads policies whose cluster, and whose servers, are those in memory.
+    pub(super) async fn load(
+        &self,
+        specs: &[PolicySpec],
+        world: &Shared,
+    ) -> Result<Policies, WorldLoadError> {
+        let network = Network {
+            stand_in: Some(Arc::new(world.clone())),
+            ..Network::closed()
+        };
+        // Compiled code is kept on disk, so another runtime costs next to nothing.
+        let runtime = Runtime::new(RuntimeOptions {
+            network,
+            ..self.options.clone()
+        })?;
+        Ok(Policies::load(&runtime, specs, Arc::new(world.clone())).await?)
+    }
+
+    /// Compiles a policy once more, and says what that took.
+    pub(crate) async fn compile(&self, spec: &PolicySpec) -> Result<Compilation, LoadFault> {
+        scupper_policy::time_compiling(&self.runtime, spec).await
+    }
+
+    /// Looks a policy over.
+    pub(crate) async fn examine(&self, spec: &PolicySpec) -> Examined {
+        scupper_policy::examine(&self.runtime, spec, Arc::new(nothing())).await
+    }
+}
+
+/// Nobody asks for a cluster while a policy is looked over.
+fn nothing() -> Shared {
+    Shared::new(World::new(BEGINNING, plain_node("node-1")))
+}

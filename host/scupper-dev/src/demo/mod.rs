@@ -1,0 +1,122 @@
+//! `scupper demo`: the real driver, the real policy, a simulated cluster and a simulated kubelet.
+
+mod args;
+mod openstack;
+mod openstack_testbed;
+mod real_slurm;
+mod scene;
+mod stage;
+mod stuck;
+
+pub(crate) use args::DemoArgs;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use scupper_simulator::slinky::{self, Happening};
+
+use scene::NODE;
+use scupper::Exit;
+use scupper::{fail, print};
+use scupper_driver::PoliciesOptions;
+use scupper_policy::PolicySpec;
+use scupper_report::Format;
+use stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON};
+
+const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
+
+/// Plays the demo.
+pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
+    let played = match (&args.slurm, &args.openstack) {
+        (_, Some(policy)) => openstack(args, policy, format).await,
+        (Some(policy), None) if args.stuck => stuck::play(policy, format).await,
+        (Some(policy), None) => match &args.slurm_testbed {
+            Some(testbed) => real_slurm::play(policy, testbed, format).await,
+            None => play(policy, format).await,
+        },
+        // The command line wants one of them.
+        (None, None) => Ok(()),
+    };
+    match played {
+        Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),
+        Err(DemoError::Driver(error)) => scupper::failed(&error),
+        Err(DemoError::Environment(error)) => scupper::wrong_options(&error),
+        Err(error) => fail(&error, Exit::Bug),
+    }
+}
+
+/// Says something to people, and nothing to programs.
+fn speaker(format: Format) -> impl Fn(&str) + Clone + Send + Sync + 'static {
+    let people = format == Format::Human;
+    move |text: &str| {
+        if people {
+            print(text);
+        }
+    }
+}
+
+async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(), DemoError> {
+    let (Some(testbed), Some(state)) = (&args.openstack_testbed, &args.openstack_state) else {
+        // The command line wants both.
+        return Ok(());
+    };
+    let places = openstack::Places {
+        policy,
+        testbed,
+        state,
+    };
+    openstack::play(places, format).await
+}
+
+async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
+    let cluster = scene::cluster().await?;
+    scene::build(&cluster.store()).map_err(DemoError::Scene)?;
+    let say = speaker(format);
+    let tell = say.clone();
+    let _operator = AbortOnDrop(tokio::spawn(slinky::run(cluster.store(), move |happening| {
+        tell(&told(&happening));
+    })));
+    say(
+        "A simulated cluster: node worker-1 with three Slurm workers that have jobs, a shop behind a disruption budget,",
+    );
+    say(
+        "plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.",
+    );
+    let stage = Stage::set(cluster, NODE, policies(policy), format).await?;
+    say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
+    let mark = stage.mark();
+    stage.transition("drain-worker-1", DRIVER).await?;
+    say(&stage.requests(mark));
+
+    say("\n$ kubectl create -f maintenance-complete.yaml    # transition drain.slm.k8s.io-uncordon");
+    stage
+        .transition("maintenance-complete-worker-1", UNCORDON)
+        .await?;
+    say("\nworker-1 takes pods again. Try the same on a cluster: README.md, `scupper --help`.");
+    stage.clear().await
+}
+
+fn policies(file: &Path) -> PoliciesOptions {
+    let slurm = PolicySpec {
+        name: "slurm".to_owned(),
+        file: file.to_owned(),
+        grants: GRANT.parse().into_iter().collect(),
+        config: BTreeMap::from([("poll-seconds".to_owned(), "1".to_owned())]),
+        ..PolicySpec::default()
+    };
+    PoliciesOptions {
+        policies: vec![slurm],
+        ..PoliciesOptions::default()
+    }
+}
+
+fn told(happening: &Happening) -> String {
+    match happening {
+        Happening::Draining { pod, reason } => {
+            format!("            (Slurm drains the node of {pod}: {reason})")
+        }
+        Happening::JobEnded { pod } => format!("            (the job on {pod} has ended)"),
+        Happening::Resumed { pod } => format!("            (Slurm gives jobs to the node of {pod} again)"),
+    }
+}

@@ -1,0 +1,240 @@
+//! The demo on a real Slurm: real jobs on a real node of it, whose name a simulated Kubernetes node bears as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use scupper_simulator::api::{Store, StoreError, objects};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::speaker;
+use super::stage::{AbortOnDrop, DRIVER, DemoError, EVENTS, Stage, UNCORDON, interrupts, worker};
+use scupper_driver::PoliciesOptions;
+use scupper_policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
+use scupper_report::Format;
+
+/// What both Slurm and Kubernetes call the node.
+const NODE: &str = "slurm-worker-0";
+/// Who submits which job, and how many seconds it runs: the shortest last, so that all run when the drain begins.
+const JOBS: [(&str, &str, &str); 3] = [
+    ("bob", "train", "11"),
+    ("alice", "evaluate", "8"),
+    ("alice", "report", "5"),
+];
+const POLL: Duration = Duration::from_millis(400);
+
+/// Plays it, and ends Slurm whatever comes, Ctrl-C included.
+pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
+    // Heard from here on, and obeyed once Slurm is up: what is only half there could not be ended in order.
+    let interrupted = interrupts().map_err(DemoError::Signals)?;
+    let slurm = Slurm::start(script.to_owned()).await?;
+    tokio::select! {
+        played = scenes(policy, &slurm, format) => played,
+        () = interrupted => Err(DemoError::Stopped),
+    }
+}
+
+async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), DemoError> {
+    let say = speaker(format);
+    let cluster = super::scene::cluster().await?;
+    build(&cluster.store()).map_err(DemoError::Scene)?;
+    say(&format!(
+        "A real Slurm {}: slurmctld, two slurmd with real jobs, and slurmrestd. The node {NODE} of Kubernetes is simulated;",
+        slurm.fact("slurm_version"),
+    ));
+    say("the driver and slurm.wasm are the real ones, and talk to slurmrestd.\n");
+    let stage = Stage::set(cluster, NODE, policies(policy, slurm), format).await?;
+    for (user, name, seconds) in JOBS {
+        let more = [
+            "--user",
+            user,
+            "--name",
+            name,
+            "--seconds",
+            seconds,
+            "--node",
+            NODE,
+            "--wait",
+        ];
+        let job = slurm.ask("submit", &more).await?;
+        say(&format!(
+            "$ sbatch --job-name={name} …    # as {user}: job {job}, {seconds} seconds on {NODE}"
+        ));
+    }
+    let before = slurm.node().await?;
+    say(&format!("\n$ sinfo\n            {before}"));
+    let watched = watch(slurm.clone(), before, say.clone());
+    let _watch = AbortOnDrop(tokio::spawn(watched));
+    say(&format!(
+        "\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition {DRIVER}, node {NODE}"
+    ));
+    stage.transition("drain-slurm-worker-0", DRIVER).await?;
+    say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
+    say(&format!(
+        "\n$ kubectl create -f maintenance-complete.yaml    # transition {UNCORDON}"
+    ));
+    stage
+        .transition("maintenance-complete-slurm-worker-0", UNCORDON)
+        .await?;
+    say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
+    stage.clear().await
+}
+
+/// A worker's pods: those of Slurm and of the shop leave, the exporter stays.
+fn build(store: &Store) -> Result<(), StoreError> {
+    let slurmd = objects::pod("slurm", "slurmd-0", NODE)
+        .label("app.kubernetes.io/name", "slurmd")
+        .owner_statefulset("slurmd")
+        .takes(0.7);
+    worker(store, NODE, slurmd)
+}
+
+fn policies(file: &Path, slurm: &Slurm) -> PoliciesOptions {
+    let url = slurm.fact("url");
+    let keys = [("way", "slurmrestd"), ("url", &url), ("poll-seconds", "1")];
+    let policy = PolicySpec {
+        name: "slurm".to_owned(),
+        file: file.to_owned(),
+        grants: EVENTS.parse().into_iter().collect(),
+        http: vec![HttpGrant {
+            origin: url.clone(),
+            methods: vec!["GET".to_owned(), "POST".to_owned()],
+            paths: vec!["/slurm/".to_owned()],
+            networks: Networks {
+                loopback: true,
+                private: false,
+            },
+            ca: None,
+        }],
+        secrets: vec![SecretGrant {
+            name: "token".to_owned(),
+            source: SecretSource::File(slurm.fact("token_file").into()),
+            origins: vec![url.clone()],
+        }],
+        config: BTreeMap::from(keys.map(|(key, value)| (key.to_owned(), value.to_owned()))),
+        ..PolicySpec::default()
+    };
+    PoliciesOptions {
+        policies: vec![policy],
+        ..PoliciesOptions::default()
+    }
+}
+
+/// Tells of jobs that end and of what Slurm says of the node, as Slurm's own clients see it.
+async fn watch(slurm: Slurm, mut was: String, say: impl Fn(&str)) {
+    let mut known = BTreeSet::new();
+    loop {
+        let jobs = slurm
+            .exec(&["squeue", "-h", "-o", "%i of %u (%j)"])
+            .await
+            .unwrap_or_default();
+        let jobs: BTreeSet<String> = jobs.lines().map(str::to_owned).collect();
+        for over in known.difference(&jobs) {
+            say(&format!("            (Slurm: job {over} has ended)"));
+        }
+        known = jobs;
+        if let Ok(is) = slurm.node().await {
+            if is != was {
+                say(&format!("            (Slurm: {is})"));
+            }
+            was = is;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// A real Slurm. The last one that holds it ends it.
+#[derive(Clone)]
+struct Slurm {
+    script: PathBuf,
+    facts: Value,
+    folder: std::sync::Arc<Folder>,
+}
+
+/// Where it lives.
+struct Folder {
+    script: PathBuf,
+    folder: TempDir,
+}
+
+impl Slurm {
+    async fn start(script: PathBuf) -> Result<Self, DemoError> {
+        let folder = tempfile::Builder::new()
+            .prefix("scupper-slurm-")
+            .tempdir()
+            .map_err(DemoError::Folder)?;
+        let mut slurm = Self {
+            script: script.clone(),
+            facts: Value::Null,
+            folder: std::sync::Arc::new(Folder { script, folder }),
+        };
+        let facts = slurm.ask("up", &[]).await?;
+        slurm.facts = serde_json::from_str(&facts).map_err(|error| DemoError::Slurm(error.to_string()))?;
+        Ok(slurm)
+    }
+
+    fn fact(&self, name: &str) -> String {
+        let fact = self.facts.get(name).and_then(Value::as_str);
+        fact.unwrap_or_default().to_owned()
+    }
+
+    /// One line about the node. A star that Slurm sets for a moment, and the reason of a drain that is over, are left
+    /// out.
+    async fn node(&self) -> Result<String, DemoError> {
+        let asked = self
+            .exec(&["sinfo", "-h", "-N", "-n", NODE, "-o", "%T|%E"])
+            .await?;
+        let (state, reason) = asked.split_once('|').unwrap_or((&asked, ""));
+        let state = state.trim_end_matches('*');
+        Ok(if state.starts_with("drain") {
+            format!("{NODE} is {state}: {reason}")
+        } else {
+            format!("{NODE} is {state}")
+        })
+    }
+
+    async fn exec(&self, command: &[&str]) -> Result<String, DemoError> {
+        self.ask("exec", &[&["--"], command].concat()).await
+    }
+
+    async fn ask(&self, command: &str, options: &[&str]) -> Result<String, DemoError> {
+        let mut command = self.folder.command(&self.script, command);
+        command.args(options);
+        let run = tokio::task::spawn_blocking(move || command.output());
+        let told = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
+        match run.await {
+            Ok(Ok(Output { status, stdout, .. })) if status.success() => Ok(told(&stdout)),
+            Ok(Ok(output)) => Err(DemoError::Slurm(told(&output.stderr))),
+            Ok(Err(error)) => Err(DemoError::Slurm(format!("{}: {error}", self.script.display()))),
+            Err(error) => Err(DemoError::Slurm(error.to_string())),
+        }
+    }
+}
+
+impl Folder {
+    /// In a process group of its own: Ctrl-C is for us, and we end it in order.
+    fn command(&self, script: &Path, command: &str) -> Command {
+        let mut process = Command::new(script);
+        process
+            .arg(command)
+            .arg(self.folder.path())
+            .stdin(Stdio::null())
+            .process_group(0);
+        process
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let ended = self.command(&self.script, "down").arg("--purge").output();
+        let failed = match ended {
+            Ok(output) if output.status.success() => return,
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(folder = %self.folder.path().display(), "the real Slurm could not be ended: {failed}");
+    }
+}

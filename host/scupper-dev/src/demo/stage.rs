@@ -1,0 +1,254 @@
+//! What all demos stand on: a simulated API server and kubelet, the real driver, and the events that ask it to act.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper_simulator::api::{self, ApiServer, Store, objects};
+use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+
+use scupper::{OptionsError, traces_from_env};
+use scupper_driver::{AppError, Output, Plugin, PluginOptions, PoliciesOptions};
+use scupper_report::Format;
+
+/// The driver's name, and that of its drain transition.
+pub(super) const DRIVER: &str = "drain.slm.k8s.io";
+/// Its other transition.
+pub(super) const UNCORDON: &str = "drain.slm.k8s.io-uncordon";
+/// What policies that speak to servers may emit.
+pub(super) const EVENTS: &str = "events:node";
+/// A demo is over in half a minute; whatever takes longer is stuck.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Why there is no demo.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DemoError {
+    #[error("could not start the simulated API server")]
+    Server(#[source] api::StartError),
+    #[error("could not fill the simulated cluster")]
+    Scene(#[source] api::StoreError),
+    #[error("could not reach the simulated API server")]
+    Client(#[source] kube::Error),
+    #[error("could not start the simulated kubelet")]
+    Kubelet(#[source] kubelet::StartError),
+    #[error("could not make a folder for the demo")]
+    Folder(#[source] std::io::Error),
+    #[error("could not start the driver")]
+    Driver(#[source] AppError),
+    #[error(transparent)]
+    Environment(OptionsError),
+    #[error("{event} did not end: {message}")]
+    Stuck { event: String, message: String },
+    #[error("there is no real Slurm: {0}")]
+    Slurm(String),
+    #[error("there is no real OpenStack: {0}")]
+    OpenStack(String),
+    #[error("could not listen for signals")]
+    Signals(#[source] std::io::Error),
+    #[error("stopped")]
+    Stopped,
+}
+
+/// A node with its driver.
+pub(super) struct Stage {
+    cluster: Arc<ApiServer>,
+    kubelet: KubeletHandle,
+    plugin: Plugin,
+    node: &'static str,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Starts the kubelet and the driver of a node of this cluster.
+    pub(super) async fn set(
+        cluster: ApiServer,
+        node: &'static str,
+        policies: PoliciesOptions,
+        format: Format,
+    ) -> Result<Self, DemoError> {
+        let output = Arc::new(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>);
+        Self::set_telling(Arc::new(cluster), node, policies, format, output).await
+    }
+
+    /// The same on a cluster with other nodes, with its drains told somewhere else.
+    pub(super) async fn set_telling(
+        cluster: Arc<ApiServer>,
+        node: &'static str,
+        policies: PoliciesOptions,
+        format: Format,
+        output: Output,
+    ) -> Result<Self, DemoError> {
+        let folder = tempfile::Builder::new()
+            .prefix("scupper-")
+            .tempdir()
+            .map_err(DemoError::Folder)?;
+        let client = kube::Client::try_from(cluster.client_config()).map_err(DemoError::Client)?;
+        // A real kubelet looks every 10 s; this one every second.
+        let options = kubelet::Options {
+            timing: Timing::faster(10),
+            ..kubelet::Options::new(client, node, folder.path())
+        };
+        let kubelet = Kubelet::start(options).map_err(DemoError::Kubelet)?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, cluster.kubeconfig()).map_err(DemoError::Folder)?;
+        let options = PluginOptions {
+            connection: kubeconfig.into(),
+            driver_name: DRIVER.to_owned(),
+            node_name: node.to_owned(),
+            kubelet_root: folder.path().to_owned(),
+            policies,
+            traces: traces_from_env().map_err(DemoError::Environment)?,
+            format,
+            stop_grace: Duration::ZERO,
+            ..PluginOptions::default()
+        };
+        let plugin = Plugin::start_with_output(options, output)
+            .await
+            .map_err(DemoError::Driver)?;
+        let stage = Self {
+            cluster,
+            kubelet,
+            plugin,
+            node,
+            folder,
+        };
+        stage.offered().await?;
+        Ok(stage)
+    }
+
+    /// Ends the driver.
+    pub(super) async fn clear(self) -> Result<(), DemoError> {
+        self.plugin.stop().await.map_err(DemoError::Driver)
+    }
+
+    /// Waits until the driver has published its transitions, as a person would who looks before asking.
+    async fn offered(&self) -> Result<(), DemoError> {
+        let store = self.cluster.store();
+        let published = async {
+            while store.list("lifecycletransitions.lifecycle.k8s.io").len() < 2 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let waited = tokio::time::timeout(LIMIT, published).await;
+        waited.map_err(|_| DemoError::Stuck {
+            event: "the driver's registration".to_owned(),
+            message: "no transitions".to_owned(),
+        })
+    }
+
+    /// Asks for a transition and waits until the kubelet has ended the event.
+    pub(super) async fn transition(&self, event: &str, transition: &str) -> Result<(), DemoError> {
+        self.ask(event, transition)?;
+        self.ended(event).await
+    }
+
+    /// Asks for a transition.
+    pub(super) fn ask(&self, event: &str, transition: &str) -> Result<(), DemoError> {
+        let object = objects::lifecycle_event(event, transition, self.node).build();
+        self.cluster.store().apply(object).map_err(DemoError::Scene)?;
+        Ok(())
+    }
+
+    /// Waits until the kubelet has ended an event.
+    pub(super) async fn ended(&self, event: &str) -> Result<(), DemoError> {
+        let stuck = |message| DemoError::Stuck {
+            event: event.to_owned(),
+            message,
+        };
+        let ended = |record: &kubelet::Record| record.finished().iter().any(|(name, _)| name == event);
+        let waited = self.kubelet.wait_for(ended, LIMIT).await;
+        waited.map_err(stuck)?;
+        let finished = self.kubelet.record().finished();
+        let status = finished
+            .into_iter()
+            .find(|(name, _)| name == event)
+            .map(|(_, status)| status);
+        if status.as_deref() == Some("Succeeded") {
+            return Ok(());
+        }
+        let message = format!("the kubelet says {}", status.unwrap_or_default());
+        Err(stuck(message))
+    }
+
+    /// How the cluster is reached.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    /// From here on requests are counted.
+    pub(super) fn mark(&self) -> usize {
+        self.cluster.mark()
+    }
+
+    /// What the drain asked of the API server, in one line.
+    pub(super) fn requests(&self, mark: usize) -> String {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let ours = self
+            .cluster
+            .requests_since(mark)
+            .into_iter()
+            .filter(|request| request.user_agent.starts_with("scupper"));
+        for request in ours {
+            let subresource = if request.subresource.is_empty() {
+                String::new()
+            } else {
+                format!("/{}", request.subresource)
+            };
+            *counts
+                .entry(format!("{} {}{subresource}", request.verb, request.resource))
+                .or_default() += 1;
+        }
+        let total: usize = counts.values().sum();
+        let parts: Vec<_> = counts
+            .into_iter()
+            .map(|(what, count)| format!("{count} {what}"))
+            .collect();
+        format!(
+            "            API requests of the driver: {total} ({})",
+            parts.join(", ")
+        )
+    }
+}
+
+/// A node with a pod of the neighbour's and one of a shop's, which leave, and an exporter, which stays.
+pub(super) fn worker(store: &Store, node: &str, own: objects::Object) -> Result<(), api::StoreError> {
+    let site = objects::pod("web", "site-1", node)
+        .owner_replicaset("site")
+        .takes(0.4);
+    let exporter = objects::pod("kube-system", "node-exporter-x7k2p", node).daemonset("node-exporter");
+    let others = [
+        objects::node(node).build(),
+        objects::daemon_set("kube-system", "node-exporter").build(),
+    ];
+    let pods = [own, site, exporter].map(objects::Object::build);
+    others
+        .into_iter()
+        .chain(pods)
+        .try_for_each(|object| store.apply(object).map(drop))
+}
+
+/// Comes true when somebody wants the program to end. From now on nothing else ends it.
+pub(super) fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
+/// A task that ends with its owner.
+pub(super) struct AbortOnDrop(pub(super) tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,176 @@
+//! `scupper demo --stuck`: two drains that do not end, for three reasons, and what `scupper status` says of them.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper_simulator::api::{Store, StoreError, objects};
+use scupper_simulator::slinky;
+use serde_json::{Value, json};
+
+use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage};
+use super::{policies, scene, speaker, told};
+use scupper::print;
+use scupper_cluster::LEASE_NAMESPACE;
+use scupper_common::clock::Clock;
+use scupper_driver::{Nodes, Output, StatusOptions};
+use scupper_report::{Format, NodeStatus, Prefixed, VIEW_ANNOTATION, status_lines, status_to_json};
+
+const SHOP: &str = "worker-1";
+const SLURM: &str = "worker-2";
+const SPARE: &str = "worker-3";
+
+/// The drivers have told what holds them up by then, or never do.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What must be told of each node before it is looked at.
+const HOLDS: [(&str, &[&str]); 2] = [
+    (SHOP, &["BudgetExhausted", "TerminatingPastGrace"]),
+    (SLURM, &["HookRunning"]),
+];
+
+/// Plays it: stuck, looked at, and helped out.
+pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
+    let cluster = scene::cluster().await?;
+    let cluster = Arc::new(cluster);
+    let store = cluster.store();
+    build(&store).map_err(DemoError::Scene)?;
+    let say = speaker(format);
+    let tell = say.clone();
+    let operator = slinky::run(cluster.store(), move |happening| tell(&told(&happening)));
+    let _operator = AbortOnDrop(tokio::spawn(operator));
+    say(
+        "A simulated cluster whose drains get stuck: on worker-1 a shop has one replica and a budget that wants one, and",
+    );
+    say(
+        "nobody takes the finalizer off a report; on worker-2 the job of a Slurm worker goes on for an hour.",
+    );
+    let shop = Stage::set_telling(
+        Arc::clone(&cluster),
+        SHOP,
+        policies(policy),
+        format,
+        output(SHOP, format),
+    )
+    .await?;
+    let slurm = Stage::set_telling(cluster, SLURM, policies(policy), format, output(SLURM, format)).await?;
+    say("\n$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
+    shop.ask("drain-worker-1", DRIVER)?;
+    slurm.ask("drain-worker-2", DRIVER)?;
+    held_up(&store).await?;
+
+    say("\n$ scupper status worker-1 worker-2");
+    look(&shop, format).await?;
+
+    say("\nThe three next commands, once somebody has looked:");
+    help(&store, &say).map_err(DemoError::Scene)?;
+    shop.ended("drain-worker-1").await?;
+    slurm.ended("drain-worker-2").await?;
+    say("\nBoth drains have come to their end. On a cluster: `scupper status NODE --watch`.");
+    shop.clear().await?;
+    slurm.clear().await
+}
+
+fn build(store: &Store) -> Result<(), StoreError> {
+    let cart = objects::pod("shop", "cart-1", SHOP)
+        .owner_replicaset("cart")
+        .label("app", "cart");
+    let report = objects::pod("reports", "monthly-1", SHOP)
+        .owner_replicaset("monthly")
+        .grace(1);
+    let site = objects::pod("web", "site-1", SHOP)
+        .owner_replicaset("site")
+        .takes(0.4);
+    let worker = objects::pod("slurm", "gpu-0", SLURM)
+        .slurm(&["Allocated"])
+        .owner_statefulset("gpu");
+    let objects = [
+        objects::node(SHOP).build(),
+        objects::node(SLURM).build(),
+        objects::node(SPARE).build(),
+        objects::budget("shop", "cart", &[("app", "cart")], 1),
+        cart.build(),
+        objects::replica_set("shop", "cart", 1).build(),
+        report.takes(0.4).finalizer("reports.example.com/archive").build(),
+        site.build(),
+        worker.annotation("testbed/job-ends", "3600").build(),
+    ];
+    objects
+        .into_iter()
+        .try_for_each(|object| store.apply(object).map(drop))
+}
+
+fn output(node: &'static str, format: Format) -> Output {
+    Arc::new(move || {
+        let out: Box<dyn Write + Send> = Box::new(std::io::stdout());
+        match format {
+            Format::Human => Box::new(Prefixed::new(format!("{node}  "), out)),
+            Format::Json => out,
+        }
+    })
+}
+
+/// Waits until the drivers have told all three.
+async fn held_up(store: &Store) -> Result<(), DemoError> {
+    let tells = |node: &str, reasons: &[&str]| {
+        let node = store.get("nodes", "", node).unwrap_or_default();
+        let annotations = node.pointer("/metadata/annotations");
+        let view = annotations
+            .and_then(|all| all.get(VIEW_ANNOTATION)?.as_str())
+            .unwrap_or_default();
+        reasons.iter().all(|reason| view.contains(reason))
+    };
+    let waited = tokio::time::timeout(LIMIT, async {
+        while !HOLDS.iter().all(|(node, reasons)| tells(node, reasons)) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    waited.await.map_err(|_| DemoError::Stuck {
+        event: "the three ways to be stuck".to_owned(),
+        message: "the drivers have not told of them".to_owned(),
+    })
+}
+
+async fn look(stage: &Stage, format: Format) -> Result<(), DemoError> {
+    let clock = Clock::System;
+    let options = StatusOptions {
+        connection: stage.kubeconfig().into(),
+        nodes: Nodes::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
+        clock,
+        lease_namespace: LEASE_NAMESPACE.to_owned(),
+        watch: false,
+    };
+    let tell = |status: &NodeStatus| {
+        let now = clock.now();
+        print(&match format {
+            Format::Human => status_lines(status, now).join("\n"),
+            Format::Json => status_to_json(status, now).to_string(),
+        });
+    };
+    scupper_driver::status(options, tell)
+        .await
+        .map_err(DemoError::Driver)
+}
+
+/// What the engineer types, and what comes of it.
+fn help(store: &Store, say: &impl Fn(&str)) -> Result<(), StoreError> {
+    say("$ kubectl -n shop scale replicaset cart --replicas 2");
+    store.edit("replicasets.apps", "shop", "cart", |set| {
+        put(set, "/spec/replicas", json!(2));
+    })?;
+    say("$ kubectl -n reports patch pod monthly-1 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    store.delete("pods", "reports", "monthly-1");
+    say("$ kubectl exec -n slurm slurm-controller-0 -- scancel --nodelist gpu-0");
+    store.edit("pods", "slurm", "gpu-0", |pod| {
+        put(pod, "/metadata/annotations/testbed~1job-ends", json!("0"));
+    })?;
+    Ok(())
+}
+
+/// A field that is there.
+fn put(object: &mut Value, pointer: &str, value: Value) {
+    if let Some(field) = object.pointer_mut(pointer) {
+        *field = value;
+    }
+}

@@ -1,0 +1,39 @@
+//! The `scupper-dev` program: writes, builds and tests policies, and drains simulated clusters to show how it looks.
+//!
+//! People type `scupper policy ...` and `scupper demo`; `scupper` finds this program and becomes it.
+
+mod args;
+mod author;
+mod demo;
+mod policy;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{CommandFactory as _, Parser as _};
+use scupper::{DEFAULT_LOG, Exit, Output, complain, completion_answered, run_process};
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    if completion_answered(Args::command) {
+        return Exit::Done.into();
+    }
+    let args = Args::parse();
+    if let Command::CompilePolicy(task) = args.command {
+        // A child with nothing but its task: no log, no runtime, no threads but its own.
+        return scupper_policy::compile_child(&task.into());
+    }
+    let output = args.output.output;
+    if output == Output::Yaml {
+        complain("--output yaml: this command prints steps as they happen, or text; use json or human");
+        return Exit::Usage.into();
+    }
+    let is_quiet = args.command.is_quiet() && args.output.log == DEFAULT_LOG;
+    let log = if is_quiet { "warn" } else { &args.output.log };
+    run_process(log, Duration::MAX, async |_screen| match &args.command {
+        Command::Policy(command) => policy::run(command, output.format()).await,
+        Command::Demo(demo) => demo::run(demo, output.format()).await,
+        Command::CompilePolicy(_) => Exit::Bug.into(),
+    })
+}

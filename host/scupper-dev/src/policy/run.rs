@@ -1,0 +1,215 @@
+//! `scupper policy run` and `scupper policy bench`: a policy on a snapshot, without a cluster.
+
+use std::process::ExitCode;
+
+use scupper_engine::{HookPhase, StepOutcome};
+use serde_json::json;
+
+use super::args::{BenchArgs, RunArgs, SaidArgs};
+use crate::author::{Figures, Rehearsal, Said, Snapshot, Stepped, Workbench};
+use scupper::Exit;
+use scupper::plan_for_people;
+use scupper::{fail, print};
+use scupper_policy::{Compilation, PolicySpec, PolicyUsage};
+use scupper_report::Format;
+
+pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
+    let snapshot = match Snapshot::read(&args.on, args.node.as_deref()) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return fail(&error, Exit::Config),
+    };
+    let node = snapshot.node.name.clone();
+    let mut rehearsal = match begin(&args.policy, snapshot).await {
+        Ok(rehearsal) => rehearsal,
+        Err(code) => return code,
+    };
+    if let Some(phase) = args.phase {
+        let subject = rehearsal.subject(args.of.as_deref());
+        let steps = rehearsal.steps(phase, &subject, args.steps).await;
+        print(&steps_for_people(phase, &steps, format));
+        let failed = steps
+            .last()
+            .is_some_and(|step| matches!(step.outcome, StepOutcome::Failed { .. }));
+        return if failed { Exit::Policy } else { Exit::Done }.into();
+    }
+    if args.drain {
+        let (story, outcome) = rehearsal.drain().await;
+        print(&match format {
+            Format::Human => story.join("\n"),
+            Format::Json => {
+                json!({"story": story, "outcome": outcome.map(scupper_engine::Outcome::name)}).to_string()
+            }
+        });
+        return outcome.map_or(Exit::Deadline, Exit::of).into();
+    }
+    let planned = rehearsal.plan().await;
+    print(&match format {
+        Format::Human => plan_for_people(&planned),
+        Format::Json => scupper_report::planned_to_json(&node, &planned.pods, &planned.result).to_string(),
+    });
+    planned
+        .result
+        .as_ref()
+        .map_or_else(Exit::of, |_| Exit::Done)
+        .into()
+}
+
+pub(super) async fn bench(args: &BenchArgs, format: Format) -> ExitCode {
+    let (workbench, spec) = match workbench(&args.policy) {
+        Ok(ready) => ready,
+        Err(code) => return code,
+    };
+    let snapshot = Snapshot::of_pods(args.pods);
+    let mut rehearsal = match Rehearsal::begin(&workbench, spec.clone(), snapshot).await {
+        Ok(rehearsal) => rehearsal,
+        Err(error) => return fail(&error, Exit::Config),
+    };
+    let compiled = match workbench.compile(&spec).await {
+        Ok(compiled) => compiled,
+        Err(error) => return fail(&error, Exit::Config),
+    };
+    let _planned = rehearsal.plan().await;
+    let figures = rehearsal.bench(usize::try_from(args.rounds).unwrap_or(1)).await;
+    let usage = rehearsal.usage();
+    print(&match format {
+        Format::Human => figures_for_people(&compiled, args.pods, &figures, usage.as_ref()),
+        Format::Json => figures_as_json(&compiled, args.pods, &figures, usage.as_ref()).to_string(),
+    });
+    Exit::Done.into()
+}
+
+fn workbench(args: &SaidArgs) -> Result<(Workbench, PolicySpec), ExitCode> {
+    let spec = Said::from(args)
+        .spec()
+        .map_err(|error| fail(&error, Exit::Config))?;
+    let workbench = Workbench::new(None).map_err(|error| fail(&error, Exit::Bug))?;
+    Ok((workbench, spec))
+}
+
+async fn begin(args: &SaidArgs, snapshot: Snapshot) -> Result<Rehearsal, ExitCode> {
+    let (workbench, spec) = workbench(args)?;
+    Rehearsal::begin(&workbench, spec, snapshot)
+        .await
+        .map_err(|error| fail(&error, Exit::Config))
+}
+
+fn steps_for_people(phase: HookPhase, steps: &[Stepped], format: Format) -> String {
+    let lines = steps.iter().flat_map(|step| match format {
+        Format::Json => vec![step_as_json(phase, step).to_string()],
+        Format::Human => step_lines(phase, step),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn step_lines(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> Vec<String> {
+    let line = |text: String| format!("{:>8}  {phase}  {text}", at.to_string());
+    match outcome {
+        StepOutcome::Done => vec![line("done".to_owned())],
+        StepOutcome::Failed { message, retry_after } => {
+            let again =
+                retry_after.map_or_else(|| "for good".to_owned(), |span| format!("again after {span}"));
+            vec![line(format!("failed, {again}: {message}"))]
+        }
+        StepOutcome::Pending {
+            again_after,
+            progress,
+            waiting_for,
+            ..
+        } => {
+            let mut lines = vec![line(format!("pending, again after {again_after}: {progress}"))];
+            lines.extend(
+                waiting_for
+                    .iter()
+                    .map(|item| format!("            waits for {}: {}", item.what, item.detail)),
+            );
+            lines
+        }
+    }
+}
+
+fn step_as_json(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> serde_json::Value {
+    let (at, phase) = (at.as_millis(), phase.to_string());
+    match outcome {
+        StepOutcome::Done => json!({"atMs": at, "phase": phase, "outcome": "done"}),
+        StepOutcome::Failed { message, retry_after } => json!({
+            "atMs": at, "phase": phase, "outcome": "failed", "message": message,
+            "retryAfterMs": retry_after.map(|span| span.as_millis()),
+        }),
+        StepOutcome::Pending {
+            again_after,
+            progress,
+            waiting_for,
+            ..
+        } => {
+            let waiting: Vec<_> = waiting_for
+                .iter()
+                .map(|item| json!({"what": item.what, "detail": item.detail}))
+                .collect();
+            json!({
+                "atMs": at, "phase": phase, "outcome": "pending", "progress": progress,
+                "againAfterMs": again_after.as_millis(), "waitingFor": waiting,
+            })
+        }
+    }
+}
+
+fn figures_for_people(
+    compiled: &Compilation,
+    pods: usize,
+    figures: &[Figures],
+    usage: Option<&PolicyUsage>,
+) -> String {
+    let Compilation { bytes, native, took } = compiled;
+    let mut lines = vec![
+        format!("{bytes} bytes are compiled to {native} bytes of native code in {took:.2?}"),
+        format!("on a node with {pods} pods"),
+    ];
+    lines.extend(figures.iter().map(|figure| {
+        format!(
+            "  {:<10} median {:.2?}, worst {:.2?}, of {} calls",
+            figure.function, figure.median, figure.worst, figure.calls
+        )
+    }));
+    lines.extend(usage.map(usage_lines).unwrap_or_default());
+    lines.join("\n")
+}
+
+/// The most that one call used, beside the limit.
+pub(super) fn usage_lines(usage: &PolicyUsage) -> Vec<String> {
+    let line = |measure: scupper_policy::Measure| {
+        let limit = if measure.limit.is_empty() {
+            String::new()
+        } else {
+            format!(" of {}", measure.limit)
+        };
+        format!("  {:<22} {}{limit}", measure.what, measure.most)
+    };
+    let mut lines = vec!["the most that one call used, of what it may".to_owned()];
+    lines.extend(usage.measures().into_iter().map(line));
+    lines
+}
+
+fn figures_as_json(
+    compiled: &Compilation,
+    pods: usize,
+    figures: &[Figures],
+    usage: Option<&PolicyUsage>,
+) -> serde_json::Value {
+    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let figures: Vec<_> = figures
+        .iter()
+        .map(|figure| {
+            json!({
+                "function": figure.function, "calls": figure.calls,
+                "medianUs": micros(figure.median), "worstUs": micros(figure.worst),
+            })
+        })
+        .collect();
+    let most = usage.map(|usage| {
+        json!({"cpuUs": micros(usage.most.cpu), "memoryBytes": usage.most.memory, "calls": usage.calls})
+    });
+    let compiled = json!({
+        "bytes": compiled.bytes, "nativeBytes": compiled.native, "tookUs": micros(compiled.took),
+    });
+    json!({"compiled": compiled, "pods": pods, "figures": figures, "most": most})
+}

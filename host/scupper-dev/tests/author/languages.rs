@@ -1,0 +1,159 @@
+//! The example policies in Python and JavaScript: built as their readmes say, then tested by the program.
+
+use crate::programs::programs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+
+use crate::program::{repository, run, scratch};
+use crate::skip;
+
+#[test]
+fn a_policy_in_python_plans_a_drain() {
+    plans_a_drain(&Example {
+        name: "keep-labelled-python",
+        tools: "python/bin",
+        component: "keep-labelled.wasm",
+        sources: &["policy.py", "requirements.txt"],
+    });
+}
+
+#[test]
+fn a_policy_in_javascript_plans_a_drain() {
+    plans_a_drain(&Example {
+        name: "by-priority-javascript",
+        tools: "javascript/node_modules",
+        component: "by-priority.wasm",
+        sources: &["policy.js", "package-lock.json"],
+    });
+}
+
+struct Example {
+    name: &'static str,
+    /// Where its compiler is, under `$SCUPPER_CACHE/tools/languages`.
+    tools: &'static str,
+    component: &'static str,
+    /// What the component is made of, the WIT aside.
+    sources: &'static [&'static str],
+}
+
+/// The readme's commands, in a copy of the example: the compiler's (or the component that it made of the same sources
+/// before), and the scenarios, which state the whole plan. One load each: it takes a dozen seconds of CPU time.
+#[expect(clippy::print_stderr, reason = "says what is left out")]
+fn plans_a_drain(example: &Example) {
+    if skip::left_out("languages") {
+        eprintln!("left out, as SCUPPER_SKIP says: languages");
+        return;
+    }
+    let root = scratch(example.name);
+    copy(&repository().join("wit"), &root.join("wit"));
+    let folder = Path::new("examples/policies").join(example.name);
+    copy(&repository().join(&folder), &root.join(&folder));
+    let folder = root.join(folder);
+    let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let commands = readme.lines().filter_map(|line| line.strip_prefix("$ "));
+    // The first one installs the compiler, as `host/testbeds/tools languages` does.
+    let [_, compile, test]: [&str; 3] = commands.collect::<Vec<_>>().try_into().unwrap();
+    let sdk = std::fs::read_to_string(repository().join("sdk/README.md")).unwrap();
+    assert!(sdk.contains(compile), "sdk/README.md does not have `{compile}`");
+    let component = build(example, &root, &folder, compile);
+    std::fs::copy(component, folder.join(example.component)).unwrap();
+
+    let (_, tested) = readme.split_once(&format!("$ {test}\n")).unwrap();
+    let (tested, _) = tested.split_once("```").unwrap();
+    assert_eq!(run(&folder, shell(example, test)).good(), tested);
+}
+
+/// The component, from `$SCUPPER_CACHE` where it is the same command, sources, WIT and compiler.
+fn build(example: &Example, root: &Path, folder: &Path, compile: &str) -> PathBuf {
+    let mut digest = Sha256::new();
+    let mut sources: Vec<PathBuf> = example.sources.iter().map(|name| folder.join(name)).collect();
+    sources.extend(files(&root.join("wit")));
+    for text in [compile.as_bytes().to_vec()]
+        .into_iter()
+        .chain(sources.iter().map(|file| std::fs::read(file).unwrap()))
+    {
+        digest.update(text.len().to_le_bytes());
+        digest.update(&text);
+    }
+    let digest: String = digest
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let built = cache().join("languages");
+    let kept = built.join(format!("{}-{digest}.wasm", example.name));
+    if !kept.exists() {
+        let tools = tools(example);
+        assert!(
+            tools.exists(),
+            "{} is missing: host/testbeds/tools languages (SCUPPER_SKIP=languages leaves this test out)",
+            tools.display()
+        );
+        if tools.ends_with("node_modules") {
+            std::os::unix::fs::symlink(tools, folder.join("node_modules")).unwrap();
+        }
+        run(folder, shell(example, compile)).good();
+        std::fs::create_dir_all(&built).unwrap();
+        // Another run may build the same at the same time: each moves a whole file into place.
+        let whole = tempfile::NamedTempFile::new_in(&built).unwrap();
+        std::fs::copy(folder.join(example.component), &whole).unwrap();
+        whole.persist(&kept).unwrap();
+    }
+    kept
+}
+
+/// A command of the readme, with the program and the compiler in the path.
+fn shell(example: &Example, command: &str) -> Command {
+    let program = programs();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = [program.to_owned(), tools(example)]
+        .into_iter()
+        .chain(std::env::split_paths(&path));
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", command])
+        .env("PATH", std::env::join_paths(path).unwrap());
+    shell
+}
+
+fn tools(example: &Example) -> PathBuf {
+    cache().join("tools/languages").join(example.tools)
+}
+
+fn cache() -> PathBuf {
+    std::env::var_os("SCUPPER_CACHE")
+        .unwrap_or_else(|| "/var/cache/scupper".into())
+        .into()
+}
+
+/// All files in a folder and those below it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A folder without what a user has installed or built in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap();
+        if path.is_file() {
+            std::fs::copy(&path, to.join(name)).unwrap();
+        } else if name != "node_modules" {
+            copy(&path, &to.join(name));
+        }
+    }
+}

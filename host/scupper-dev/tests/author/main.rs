@@ -1,0 +1,22 @@
+//! The path of a policy's author, as the author walks it: the program itself, no cluster.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "helpers of tests fail by panicking, as tests do, and each binary uses its part of what they share"
+)]
+
+#[path = "../../../scupper/tests/support/guests.rs"]
+mod guests;
+mod languages;
+#[path = "../../../scupper/tests/support/limit.rs"]
+mod limit;
+mod looking;
+mod new;
+mod program;
+#[path = "../../../scupper/tests/support/programs.rs"]
+mod programs;
+mod scenarios;
+#[path = "../../../scupper/tests/support/skip.rs"]
+mod skip;
+mod tutorial;

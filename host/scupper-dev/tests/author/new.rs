@@ -1,0 +1,53 @@
+//! New policies: they build, and their tests and scenarios pass, before anybody has changed a line.
+
+use std::process::Command;
+
+use crate::program::{policy, run, scratch};
+
+#[test]
+fn a_new_policy_of_every_kind_passes_its_tests_and_scenarios() {
+    let dir = scratch("new");
+    for (kind, name) in [
+        ("--planner", "plans"),
+        ("--hooks", "acts"),
+        ("--both", "does-both"),
+    ] {
+        let made = policy(&dir, &["new", name, kind]);
+        assert!(
+            made.good()
+                .ends_with(&format!("next: cd {name} && scupper policy test\n")),
+            "{made:#?}"
+        );
+        let folder = dir.join(name);
+        // Where everybody else's crates are compiled already, and with what this machine has: a test is no download.
+        let target = env!("CARGO_TARGET_TMPDIR");
+        let mut test = Command::new(env!("CARGO"));
+        test.args(["test", "--quiet", "--offline"])
+            .env("CARGO_TARGET_DIR", target)
+            .env_remove("CARGO_BUILD_BUILD_DIR");
+        assert!(run(&folder, test).good().contains("test result: ok"));
+        let mut test = Command::new(env!("CARGO_BIN_EXE_scupper-dev"));
+        test.args(["policy", "test"])
+            .env("CARGO_TARGET_DIR", target)
+            .env("CARGO_NET_OFFLINE", "true");
+        let played = run(&folder, test);
+        assert!(played.good().ends_with(" 0 failed\n"), "{played:#?}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_and_names_must_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    policy(dir.path(), &["new", "mine"]).good();
+    let told = policy(dir.path(), &["new", "mine"]).ends(3);
+    assert!(told.contains("mine is there already"), "{told}");
+    let told = policy(dir.path(), &["new", "My_Policy"]).ends(3);
+    assert!(told.contains("`My_Policy` is no name for a new policy"), "{told}");
+}
+
+#[test]
+fn what_is_no_crate_cannot_be_built() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = policy(dir.path(), &["build"]).ends(3);
+    assert!(told.contains("there is no Cargo.toml in ."), "{told}");
+}

@@ -1,0 +1,96 @@
+//! `make demo-stuck`, as it is printed: would it tell an engineer at night what to do?
+#![expect(clippy::panic, reason = "helpers of tests")]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use xtask::policies;
+use xtask::workspace::Workspace;
+
+#[test]
+fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_next() {
+    let slurm = policies::build(&Workspace::read().unwrap(), &["slurm".to_owned()], None).unwrap();
+    let begun = Instant::now();
+    let demo = Command::new(env!("CARGO_BIN_EXE_scupper-dev"))
+        .args(["demo", "--stuck", "--slurm"])
+        .arg(&slurm[0].file)
+        .output()
+        .unwrap();
+    let took = begun.elapsed();
+    let text = String::from_utf8(demo.stdout).unwrap();
+    let log = String::from_utf8(demo.stderr).unwrap();
+    assert!(demo.status.success(), "{text}\n{log}");
+    assert!(
+        took < Duration::from_secs(120),
+        "it took {took:?} on a busy machine"
+    );
+    let (_, status) = text.split_once("$ scupper status worker-1 worker-2\n").unwrap();
+    let (status, after) = status.split_once("\nThe three next commands").unwrap();
+    let (one, two) = status.split_once("node worker-2: ").unwrap();
+    // The budget: its name, what it needs and has, which pods it blocks, and where to look.
+    facts(
+        one,
+        "budget shop/cart blocks 1 pod",
+        &["0 evictions allowed now", "1 healthy pod needed, 1 healthy"],
+        "kubectl -n shop describe pdb cart",
+    );
+    line(
+        one,
+        "shop/cart-1",
+        &[
+            "BudgetExhausted",
+            "disruption budget cart",
+            "needs 1 healthy pods and has 1",
+        ],
+    );
+    // The finalizer: which, since when.
+    facts(
+        one,
+        "reports/monthly-1",
+        &[
+            "TerminatingPastGrace",
+            "still terminating ",
+            "s after its grace period; finalizers: reports.example.com/archive",
+        ],
+        "kubectl -n reports describe pod monthly-1",
+    );
+    // The hook: whose, what it waits for, since when, and how to give up.
+    facts(
+        two,
+        "hook       slurm before-drain, running for ",
+        &["0 of 1 Slurm nodes drained"],
+        "to cancel the drain: scupper cancel worker-2",
+    );
+    assert!(
+        two.contains("waits for slurm/gpu-0: allocated: jobs still run, for "),
+        "{two}"
+    );
+    assert!(
+        two.contains("the before-drain hook of policy slurm is running"),
+        "{two}"
+    );
+    for told in [one, two] {
+        assert!(told.contains("driver     status from "), "{told}");
+    }
+    assert_eq!(after.matches("Drained in ").count(), 2, "{after}");
+}
+
+/// One line has all the facts, and one of the next few says what to type.
+#[track_caller]
+fn facts(status: &str, of: &str, facts: &[&str], next: &str) {
+    let at = line(status, of, facts);
+    let told = status.lines().skip(at).take(4).any(|line| line.contains(next));
+    assert!(told, "{next} is not what to type next in\n{status}");
+}
+
+/// The number of the line about it, which has all the facts.
+#[track_caller]
+fn line(status: &str, of: &str, facts: &[&str]) -> usize {
+    let mut lines = status.lines().enumerate();
+    let found = lines.find(|(_, line)| line.contains(of));
+    let (at, line) = found.unwrap_or_else(|| panic!("{of} is missing in\n{status}"));
+    for fact in facts {
+        assert!(line.contains(fact), "{fact} is missing in {line}");
+    }
+    at
+}

@@ -1,0 +1,120 @@
+//! The driver as a process of its own, with one policy, on a simulated API server.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use scupper_policy::ask_list;
+use scupper_simulator::api::{ApiServer, Options, objects};
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A running driver, ended when dropped.
+pub(crate) struct Driver {
+    child: Child,
+    dir: tempfile::TempDir,
+    _api: ApiServer,
+}
+
+impl Driver {
+    /// Starts one, and waits until the policy of these bytes is active.
+    pub(crate) async fn start(wasm: &[u8]) -> Self {
+        let api = ApiServer::start(Options::default()).await.unwrap();
+        api.store().apply(objects::node("worker-1").into()).unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("scupper-bench-")
+            .tempdir()
+            .unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("kubeconfig"), api.kubeconfig()).unwrap();
+        std::fs::write(path("policy.wasm"), wasm).unwrap();
+        for folder in ["plugins", "plugins_registry"] {
+            std::fs::create_dir_all(path("kubelet").join(folder)).unwrap();
+        }
+        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+            .args(["kubelet-plugin", "--driver-name", "bench"])
+            .args(["--node-name", "worker-1", "--kubelet-root"])
+            .arg(path("kubelet"))
+            .arg("--kubeconfig")
+            .arg(path("kubeconfig"))
+            .arg("--policy-cache")
+            .arg(path("compiled"))
+            .arg("--state-dir")
+            .arg(path("state"))
+            .arg("--policy")
+            .arg(format!("p={}", path("policy.wasm").display()))
+            .args(["--grant", "p=node-annotations:nodeset.slinky.slurm.net/"])
+            .args(["--grant", "p=node-annotations:example.com/"])
+            .env("SCUPPER_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let driver = Self {
+            child,
+            dir,
+            _api: api,
+        };
+        driver.until(|_| true).await;
+        driver
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Replaces the policy's file by one rename, and says how long it took until what is in it was active.
+    pub(crate) async fn replace(&self, wasm: &[u8], digest: &str) -> Duration {
+        let file = self.dir.path().join("policy.wasm");
+        let part = file.with_extension("part");
+        std::fs::write(&part, wasm).unwrap();
+        let begin = Instant::now();
+        std::fs::rename(&part, &file).unwrap();
+        self.until(|active| active == digest).await;
+        begin.elapsed()
+    }
+
+    /// Waits until the active digest is as wanted; asks as `scupper policy list` does.
+    async fn until(&self, wanted: impl Fn(&str) -> bool) {
+        let begin = Instant::now();
+        loop {
+            let list = ask_list(&self.dir.path().join("state")).await.unwrap_or_default();
+            let slot = list.pointer("/policies/0").cloned().unwrap_or_default();
+            if slot["digest"].as_str().is_some_and(&wanted) {
+                return;
+            }
+            assert_eq!(slot["problem"], Value::Null, "{slot}");
+            assert!(begin.elapsed() < LIMIT, "{slot}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// How long the compiler's child alone takes, and the bytes of native code that it makes.
+pub(crate) fn compile(wasm: &Path) -> (Duration, u64) {
+    let native = tempfile::NamedTempFile::new().unwrap();
+    let begin = Instant::now();
+    let status = Command::new(env!("CARGO_BIN_EXE_scupper"))
+        .arg("compile-policy")
+        .stdin(std::fs::File::open(wasm).unwrap())
+        .stdout(native.reopen().unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    (begin.elapsed(), native.as_file().metadata().unwrap().len())
+}
+
+impl Driver {
+    /// Where its policy lies.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.dir.path().join("policy.wasm")
+    }
+}

@@ -1,0 +1,356 @@
+//! Exactly what can be typed. Nothing is checked here beyond its form.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use scupper_cluster::Connection;
+
+use crate::compile::CompileArgs;
+use crate::completion::CompletionArgs;
+use crate::config::ConfigCommand;
+use crate::dev_program::Forwarded;
+use crate::doctor::DoctorArgs;
+use crate::man::ManArgs;
+use crate::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, UncordonArgs};
+use crate::output::OutputArgs;
+use crate::policy::PolicyCommand;
+
+/// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
+#[derive(Debug, Parser)]
+#[command(version, name = "scupper", after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How it prints.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+// Headings in `--help`.
+pub(super) const CONNECTION: &str = "Connection";
+pub(super) const DRIVER: &str = "Driver";
+pub(super) const EVICTIONS: &str = "Pods and evictions";
+pub(super) const POLICIES: &str = "Policies";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+   0  done
+   2  usage error
+   3  configuration error: a flag's value, the configuration file, a policy
+   4  cluster error: API server unreachable or refusing, or unknown node
+   5  drain failed: pods may not leave, cancelled, or could not be carried out
+   6  deadline passed
+   7  a policy refused the drain or failed
+   8  `scupper doctor` found something that keeps the driver from working
+   9  detached: the driver continues the drain
+  70  a bug in Scupper";
+
+const COMPLETION: &str = "\
+Bash:        source <(scupper completion bash)
+Zsh:         source <(scupper completion zsh)
+Fish:        scupper completion fish | source
+PowerShell:  scupper completion powershell | Out-String | Invoke-Expression
+kubectl:     scupper completion kubectl >DIR/kubectl_complete-scupper, with DIR in the PATH; make it executable";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what a drain would do; change nothing
+    Plan(PlanArgs),
+    /// Drain nodes, by the driver on the node if there is one, otherwise from here
+    Drain(DrainNodesArgs),
+    /// Return nodes to service: run the policies' hooks and lift the cordon
+    Uncordon(UncordonArgs),
+    /// Stop a drain wherever it runs, and lift Scupper's cordon
+    Cancel(CancelArgs),
+    /// Show cordon, drain, hooks, what each pod waits for, and the next command to type
+    Status(StatusArgs),
+    /// Check a cluster before the driver is installed; change nothing
+    Doctor(DoctorArgs),
+    /// Check a configuration file, or print its schema
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Write, build, test and inspect policies
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Drain a node of a simulated cluster; needs no Kubernetes
+    Demo(Forwarded),
+    /// Run the driver: a kubelet plugin that drains its node when a LifecycleEvent asks for it
+    KubeletPlugin(PluginArgs),
+    /// Remove the driver's transitions and annotation of a node, before you uninstall
+    Cleanup(CleanupArgs),
+    /// Print the version of the program, of its image, and of the interfaces that it speaks
+    Version,
+    /// Print a shell's completion script
+    #[command(after_help = COMPLETION)]
+    Completion(CompletionArgs),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(ManArgs),
+    /// Compile one policy from standard input to standard output (the driver runs this as a child of its own)
+    #[command(hide = true)]
+    CompilePolicy(CompileArgs),
+}
+
+impl Command {
+    /// How it reaches the cluster, if it does.
+    pub(super) const fn cluster(&self) -> Option<&ClusterArgs> {
+        match self {
+            Self::Plan(args) => Some(&args.cluster),
+            Self::Drain(args) => Some(&args.cluster),
+            Self::Uncordon(args) => Some(&args.cluster),
+            Self::Cancel(args) => Some(&args.cluster),
+            Self::Status(args) => Some(&args.cluster),
+            Self::Doctor(args) => Some(&args.cluster),
+            Self::KubeletPlugin(args) => Some(&args.cluster),
+            Self::Cleanup(args) => Some(&args.cluster),
+            Self::Config(_)
+            | Self::Policy(_)
+            | Self::Demo(_)
+            | Self::Version
+            | Self::Completion(_)
+            | Self::Man(_)
+            | Self::CompilePolicy(_) => None,
+        }
+    }
+
+    /// `scupper-dev` does it.
+    pub(super) const fn is_of_dev_program(&self) -> bool {
+        match self {
+            Self::Demo(_) => true,
+            Self::Policy(command) => command.is_of_dev_program(),
+            _ => false,
+        }
+    }
+
+    /// It prints results, which can be YAML, and not a stream of steps.
+    pub(super) fn prints_results(&self) -> bool {
+        match self {
+            Self::Plan(_)
+            | Self::Status(_)
+            | Self::Doctor(_)
+            | Self::Cancel(_)
+            | Self::Cleanup(_)
+            | Self::Version => true,
+            Self::Drain(args) => args.dry_run != DryRun::None,
+            _ => false,
+        }
+    }
+}
+
+/// How to reach the cluster, with the flags of `kubectl`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = CONNECTION)]
+pub struct ClusterArgs {
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Cluster of the kubeconfig [default: the context's]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// User of the kubeconfig [default: the context's]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// User to impersonate
+    #[arg(long = "as", value_name = "USER")]
+    pub as_user: Option<String>,
+    /// Group to impersonate; may be repeated
+    #[arg(long, value_name = "GROUP", requires = "as_user")]
+    pub as_group: Vec<String>,
+    /// Limit for one request, for example 10s; 0: no limit [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = crate::options::request_timeout)]
+    pub request_timeout: Option<Duration>,
+    /// Accept any certificate of the API server; insecure [default: false]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        hide_default_value = true,
+        hide_possible_values = true,
+        value_name = "BOOL"
+    )]
+    pub insecure_skip_tls_verify: bool,
+}
+
+impl ClusterArgs {
+    pub(super) fn connection(&self) -> Connection {
+        Connection {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+            impersonate: self.as_user.clone(),
+            impersonate_groups: self.as_group.clone(),
+            request_timeout: self.request_timeout,
+            insecure: self.insecure_skip_tls_verify,
+        }
+    }
+}
+
+/// Which policies to load.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = POLICIES)]
+pub struct PolicyArgs {
+    /// Configuration file with the policies and what they may use; see `scupper config`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policies", "grants", "policy_config"])]
+    pub config: Option<PathBuf>,
+    /// Policy to load; may be repeated, each gets the plan of the one before
+    #[arg(long = "policy", value_name = "NAME=FILE")]
+    pub policies: Vec<String>,
+    /// Capability for a policy, for example slurm=node-annotations:nodeset.slinky.slurm.net/
+    #[arg(long = "grant", value_name = "NAME=CAPABILITY:TARGET")]
+    pub grants: Vec<String>,
+    /// Setting of a policy, for example slurm.poll-seconds=10
+    #[arg(long = "policy-config", value_name = "NAME.KEY=VALUE")]
+    pub policy_config: Vec<String>,
+    /// Directory for compiled policies; must be private to this user
+    #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
+    pub policy_cache: Option<PathBuf>,
+    /// Directory for the last good policies and the socket of `scupper policy list`; must be private to this user
+    /// [default: `state` in --policy-cache]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR", hide_env_values = true)]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// How the driver chooses and evicts pods. The flags mean what they mean for `kubectl drain`. What is not given is as
+/// the configuration file says, or else the default.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = EVICTIONS)]
+pub struct DrainArgs {
+    /// Evict pods without a controller [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub force: Option<bool>,
+    /// Keep DaemonSet pods; false: refuse to drain a node that has some [default: true]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub ignore_daemonsets: Option<bool>,
+    /// Evict pods with emptyDir volumes; their data is lost [default: true]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub delete_emptydir_data: Option<bool>,
+    /// Grace period of the pods in seconds; negative: their own [default: -1]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
+    pub grace_period: Option<i64>,
+    /// How often, from 1 to 100, to evict pods of one controller that return to the cordoned node, before they stay
+    /// [default: 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES")]
+    pub returning_pod_evictions: Option<u32>,
+    /// Limit for one eviction request before it is sent again [default: 30s]
+    #[arg(long, value_name = "DURATION")]
+    pub eviction_timeout: Option<String>,
+    /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
+    #[arg(long, value_name = "DURATION")]
+    pub forbidden_timeout: Option<String>,
+}
+
+/// `scupper kubelet-plugin`
+#[derive(Debug, clap::Args)]
+pub struct PluginArgs {
+    /// Node that this driver runs on
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
+    pub node_name: String,
+    /// Name of the driver, to which LifecycleTransitions refer
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    /// Limit for a drain, from the claim on; 0: none [default: 5m]
+    #[arg(long, value_name = "DURATION")]
+    pub sla: Option<String>,
+    /// Scupper's cordon after a drain that failed, passed its deadline or was lost: keep or rollback [default: keep]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "keep|rollback")]
+    pub on_failure: Option<OnFailure>,
+    /// Who claims LifecycleEvents: kubelet; self (the driver, unless the kubelet registers it); auto (the driver once
+    /// the kubelet has said that it cannot)
+    #[arg(long, value_enum, default_value_t = Claim::Auto, hide_possible_values = true, value_name = "auto|kubelet|self")]
+    pub claim: Claim,
+    /// Transitions to publish: one for all nodes, or one for this node only
+    #[arg(long, value_enum, default_value_t = Scope::AllNodes, hide_possible_values = true, value_name = "all-nodes|node")]
+    pub scope: Scope,
+    /// Account that evicts pods: the driver's own or, with Kubernetes 1.36 or later, the node's, which may evict the
+    /// pods of that node only (deploy/components/evict-as-node)
+    #[arg(long, value_enum, default_value_t = EvictAs::Driver, hide_possible_values = true, value_name = "driver|node")]
+    pub evict_as: EvictAs,
+    /// How long to keep the newest ten finished LifecycleEvents that this driver claimed, for `kubectl wait`
+    #[arg(long, default_value = "0", value_name = "DURATION")]
+    pub keep_finished: String,
+    /// Flags of `scupper drain` to obey even if they widen this driver's configuration: force, delete-emptydir-data,
+    /// ignore-daemonsets, grace-period, timeout; separated by commas [default: none]
+    #[arg(long, value_name = "FLAGS")]
+    pub allow_overrides: Option<String>,
+    /// Namespace of the per-node Leases that prevent concurrent drains [default: the driver's own]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// Root directory of the kubelet
+    #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
+    pub kubelet_root: PathBuf,
+    /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, 0.0.0.0:9090 for all [default: none]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = crate::address::listen)]
+    pub metrics_address: Option<SocketAddr>,
+    /// OpenTelemetry collector for traces over OTLP, for example http://127.0.0.1:4318; OpenTelemetry's own variables
+    /// (OTEL_EXPORTER_OTLP_ENDPOINT, ...) also count [default: none]
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+    #[command(flatten)]
+    pub drain: DrainArgs,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Whose transitions are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// Shared by the drivers of all nodes.
+    AllNodes,
+    /// This node's own.
+    Node,
+}
+
+/// As whom pods are evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EvictAs {
+    /// The driver's own account.
+    Driver,
+    /// The node that the driver runs on.
+    Node,
+}
+
+/// Who claims LifecycleEvents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Claim {
+    /// The kubelet if it can, else this driver.
+    Auto,
+    /// The kubelet, or nobody.
+    Kubelet,
+    /// This driver, unless the kubelet registers it.
+    #[value(name = "self")]
+    Driver,
+}
+
+/// What becomes of our own cordon when a drain does not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// It stays, as `kubectl drain` leaves it.
+    Keep,
+    /// It is lifted.
+    Rollback,
+}
+
+/// `scupper cleanup`
+#[derive(Debug, clap::Args)]
+pub struct CleanupArgs {
+    /// Node whose transitions and annotation are removed
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
+    pub node_name: String,
+    /// Name of the driver
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}

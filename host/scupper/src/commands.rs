@@ -1,0 +1,129 @@
+//! The commands: options in, words and an exit code out.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{CommandFactory as _, Parser as _};
+use scupper_driver::{CleanupOptions, Plugin};
+use scupper_report::{Format, Screen};
+
+use crate::args::{Args, CleanupArgs, Command, PluginArgs};
+use crate::completion;
+use crate::dev_program;
+use crate::exit::Exit;
+use crate::options;
+use crate::output::{Output, complain, failed, print, warn, wrong_options};
+use crate::process::run_process;
+use crate::signals::Signals;
+
+/// How long a driver that has ended waits for the reader of its last lines.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Runs what the command line asks for.
+pub fn main() -> ExitCode {
+    if completion::is_for_dev_program() {
+        dev_program::complete(std::env::args_os().skip(1));
+    }
+    if completion::answered(Args::command) {
+        return Exit::Done.into();
+    }
+    let args = Args::parse();
+    if let Command::CompilePolicy(task) = args.command {
+        // A child with nothing but its task: no log, no runtime, no threads but its own.
+        return scupper_policy::compile_child(&task.into());
+    }
+    if args.command.is_of_dev_program() {
+        return dev_program::run();
+    }
+    if args
+        .command
+        .cluster()
+        .is_some_and(|it| it.insecure_skip_tls_verify)
+    {
+        warn(
+            "--insecure-skip-tls-verify: the API server's certificate is not checked; anyone in between can read and change everything",
+        );
+    }
+    // The caller of a command reads what it prints, if slowly; a log may have no reader.
+    let is_driver = matches!(args.command, Command::KubeletPlugin(_));
+    let last_lines = if is_driver { LAST_WORDS } else { Duration::MAX };
+    let log = args.output.log.clone();
+    run_process(&log, last_lines, async |screen| run(args, screen).await)
+}
+
+async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
+    let output = args.output.output;
+    let format = output.format();
+    if output == Output::Yaml && !args.command.prints_results() {
+        complain("--output yaml: this command prints steps as they happen, or text; use json or human");
+        return Exit::Usage.into();
+    }
+    match args.command {
+        Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,
+        Command::Plan(plan) => crate::node::plan(&plan, output).await,
+        Command::Drain(drain) => crate::node::drain(&drain, output, screen).await,
+        Command::Uncordon(uncordon) => crate::node::uncordon(&uncordon, format, screen).await,
+        Command::Cancel(cancel) => crate::node::cancel(&cancel, output).await,
+        Command::Status(status) => crate::node::status(&status, output, screen).await,
+        Command::Cleanup(cleanup) => clean_up(&cleanup, output).await,
+        Command::Doctor(doctor) => crate::doctor::run(&doctor, output).await,
+        Command::Config(command) => crate::config::run(&command, format).await,
+        Command::Policy(command) => crate::policy::run(&command, format).await,
+        Command::Version => crate::version::run(output),
+        Command::Completion(shell) => completion::run(&shell),
+        Command::Man(man) => crate::man::run(&man),
+        Command::CompilePolicy(_) | Command::Demo(_) => Exit::Bug.into(),
+    }
+}
+
+async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
+    let mut options = match options::plugin(args) {
+        Ok(options) => options,
+        Err(error) => return wrong_options(&error),
+    };
+    options.format = format;
+    let lines = Arc::clone(screen);
+    let lines_to: scupper_driver::Output = Arc::new(move || Box::new(lines.lines()));
+    let signals = Signals::new();
+    // It may have to wait for the cluster first.
+    let started = tokio::select! {
+        started = Plugin::start_with_output(options, lines_to) => started,
+        // What it has begun is taken back: a policy that is being compiled is not what it died of.
+        () = signals.came(1) => return Exit::Done.into(),
+    };
+    let plugin = match started {
+        Ok(plugin) => plugin,
+        Err(error) => return failed(&error),
+    };
+    match plugin.run_until(signals.came(1)).await {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn clean_up(cleanup: &CleanupArgs, output: Output) -> ExitCode {
+    let options = CleanupOptions {
+        connection: cleanup.cluster.connection(),
+        node: cleanup.node_name.clone(),
+        driver: cleanup.driver_name.clone(),
+    };
+    match scupper_driver::cleanup(options).await {
+        Ok(removed) => {
+            let text = match output {
+                Output::Json | Output::Yaml => output.document(&serde_json::json!({ "removed": removed })),
+                Output::Human if removed.is_empty() => {
+                    format!("nothing of ours is left on {}", cleanup.node_name)
+                }
+                Output::Human => removed
+                    .iter()
+                    .map(|what| format!("removed {what}"))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            };
+            print(&text);
+            Exit::Done.into()
+        }
+        Err(error) => failed(&error),
+    }
+}

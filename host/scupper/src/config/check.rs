@@ -1,0 +1,136 @@
+//! `scupper config check`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::args::CheckArgs;
+use crate::exit::Exit;
+use crate::output::{fail, failed, print};
+use scupper_config::{ConfigError, Configuration};
+use scupper_driver::{PoliciesOptions, Trial};
+use scupper_policy::{LoadError, LoadFault, MissingGrant};
+use scupper_report::Format;
+
+pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
+    let configuration = match scupper_config::read(&args.file) {
+        Ok(configuration) => configuration,
+        Err(error) => return wrong(&args.file, &error, format),
+    };
+    let mut trials = Vec::new();
+    if args.policies {
+        let options = PoliciesOptions {
+            policies: configuration.policies.clone(),
+            cache: args.policy_cache.clone(),
+            ..PoliciesOptions::default()
+        };
+        trials = match scupper_driver::try_policies(&options).await {
+            Ok(trials) => trials,
+            Err(error) => return failed(&error),
+        };
+    }
+    let good = trials.iter().all(|trial| trial.result.is_ok());
+    match format {
+        Format::Json => print(&to_json(&configuration, &trials).to_string()),
+        Format::Human => {
+            if good {
+                print(&summary(&configuration));
+            }
+            trials.iter().for_each(tell);
+        }
+    }
+    if good { Exit::Done } else { Exit::Config }.into()
+}
+
+fn wrong(file: &Path, error: &ConfigError, format: Format) -> ExitCode {
+    let (Format::Json, ConfigError::Wrong { problems, .. }) = (format, error) else {
+        return fail(error, Exit::Config);
+    };
+    let problem = |problem: &scupper_config::Problem| {
+        json!({
+            "line": problem.line,
+            "column": problem.column,
+            "field": problem.field,
+            "message": problem.message,
+        })
+    };
+    let problems: Vec<_> = problems.iter().map(problem).collect();
+    print(&json!({ "file": file, "problems": problems }).to_string());
+    Exit::Config.into()
+}
+
+fn summary(configuration: &Configuration) -> String {
+    let names: Vec<_> = configuration
+        .policies
+        .iter()
+        .map(|policy| policy.name.as_str())
+        .collect();
+    let file = configuration.file.display();
+    match names.as_slice() {
+        [] => format!("{file} is right: no policies"),
+        [name] => format!("{file} is right: the policy {name}"),
+        names => format!("{file} is right: {} policies, {}", names.len(), names.join(", ")),
+    }
+}
+
+/// What became of one policy; for grants that are missing, the lines to add.
+fn tell(trial: &Trial) {
+    match &trial.result {
+        Ok(description) => print(&format!(
+            "  {} loads: {} {}, sha256 {}",
+            trial.name, description.title, description.version, description.digest
+        )),
+        Err(error) => {
+            // Its exit code is given at the end, for all of them.
+            let _code = fail(error, Exit::Config);
+            if let Some(lines) = lines_to_add(error) {
+                print(&lines);
+            }
+        }
+    }
+}
+
+fn lines_to_add(error: &LoadError) -> Option<String> {
+    let LoadFault::NotGranted(missing) = &*error.fault else {
+        return None;
+    };
+    let mut lines = vec![
+        format!("  - name: {}   # add to what is there", error.policy),
+        "    grants:".to_owned(),
+    ];
+    lines.extend(
+        MissingGrant::yaml(missing)
+            .iter()
+            .map(|line| format!("      {line}")),
+    );
+    Some(lines.join("\n"))
+}
+
+fn to_json(configuration: &Configuration, trials: &[Trial]) -> serde_json::Value {
+    let policy = |trial: &Trial| match &trial.result {
+        Ok(description) => json!({ "name": trial.name, "sha256": description.digest }),
+        Err(error) => {
+            let missing = match &*error.fault {
+                LoadFault::NotGranted(missing) => MissingGrant::yaml(missing),
+                _ => Vec::new(),
+            };
+            json!({ "name": trial.name, "error": scupper_driver::chain(error), "missing-grants": missing })
+        }
+    };
+    let names: Vec<_> = configuration
+        .policies
+        .iter()
+        .map(|policy| policy.name.as_str())
+        .collect();
+    let mut told = json!({
+        "file": configuration.file,
+        "sha256": configuration.digest,
+        "problems": [],
+        "policies": names,
+    });
+    if let Some(told) = told.as_object_mut().filter(|_| !trials.is_empty()) {
+        told.insert("loaded".to_owned(), trials.iter().map(policy).collect());
+    }
+    told
+}

@@ -1,0 +1,64 @@
+//! `scupper policy ...` and `scupper demo` for people who write policies: `scupper-dev` does them, a program of its own,
+//! because a driver needs neither a toolchain nor a simulated cluster. It stands beside this program or in the PATH.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use crate::exit::Exit;
+use crate::output::fail;
+
+/// Its name.
+const PROGRAM: &str = "scupper-dev";
+
+/// What was typed for it. It reads the whole command line itself.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Forwarded {
+    /// Its own arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub args: Vec<OsString>,
+}
+
+/// Why it does not run.
+#[derive(Debug, thiserror::Error)]
+enum DevProgramError {
+    #[error(
+        "this command is part of {PROGRAM}, which is neither beside this program nor in the PATH; install it with \
+         `cargo install --locked --path host/scupper-dev` in a checkout of Scupper, or use the one that `make demo` builds"
+    )]
+    Missing,
+    #[error("start {}", .0.display())]
+    Start(PathBuf, #[source] std::io::Error),
+}
+
+/// Becomes `scupper-dev`, with the same arguments.
+pub(crate) fn run() -> ExitCode {
+    fail(&start(std::env::args_os().skip(1)), Exit::Config)
+}
+
+/// Becomes `scupper-dev`; returns only if that fails.
+fn start(args: impl Iterator<Item = OsString>) -> DevProgramError {
+    match find() {
+        Some(program) => DevProgramError::Start(program.clone(), Command::new(program).args(args).exec()),
+        None => DevProgramError::Missing,
+    }
+}
+
+/// Becomes `scupper-dev` to complete its own commands, if it is there.
+pub(crate) fn complete(args: impl Iterator<Item = OsString>) {
+    if let Some(program) = find() {
+        let _failed = Command::new(program).args(args).exec();
+    }
+}
+
+/// Beside this program first: the two were built together.
+fn find() -> Option<PathBuf> {
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|own| Some(own.parent()?.join(PROGRAM)));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
+    beside.into_iter().chain(in_path).find(|file| file.is_file())
+}

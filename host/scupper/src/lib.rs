@@ -1,0 +1,34 @@
+//! The `scupper` program: what was typed becomes options for the driver's crates, and what became of it an exit code.
+//!
+//! It must not know how anything is done. It and `report` are the only ones that print. `scupper-dev` uses its output,
+//! exit codes and process.
+#![deny(missing_docs)]
+
+mod address;
+mod args;
+mod commands;
+mod compile;
+mod completion;
+mod config;
+mod dev_program;
+mod doctor;
+mod exit;
+mod man;
+mod node;
+mod options;
+mod output;
+mod policy;
+mod process;
+mod signals;
+mod version;
+mod yaml;
+
+pub use args::Args;
+pub use commands::main;
+pub use compile::CompileArgs;
+pub use completion::answered as completion_answered;
+pub use exit::Exit;
+pub use node::plan_for_people;
+pub use options::{OptionsError, traces_from_env};
+pub use output::{DEFAULT_LOG, Output, OutputArgs, complain, fail, failed, print, wrong_options};
+pub use process::run_process;

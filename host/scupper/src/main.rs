@@ -1,0 +1,5 @@
+//! The `scupper` program.
+
+fn main() -> std::process::ExitCode {
+    scupper::main()
+}

@@ -1,0 +1,244 @@
+//! What can be typed for nodes: names or a selector, and the flags of `kubectl drain`.
+
+use std::num::NonZeroU16;
+
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::args::{ClusterArgs, DRIVER, EVICTIONS, PolicyArgs};
+use crate::completion;
+use scupper_cluster::LEASE_NAMESPACE;
+
+/// `scupper plan`
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Plan with the driver's defaults: keep DaemonSet pods, delete emptyDir data
+    #[arg(long)]
+    pub as_driver: bool,
+    #[command(flatten)]
+    pub drain: KubectlArgs,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// `scupper drain`
+#[derive(Debug, clap::Args)]
+pub struct DrainNodesArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Only show what would be done; server: also ask the API server about each eviction [default: none]
+    #[arg(
+        long,
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = DryRun::None,
+        default_missing_value = "client",
+        hide_default_value = true,
+        hide_possible_values = true,
+        value_name = "none|client|server"
+    )]
+    pub dry_run: DryRun,
+    /// Number of nodes to drain at once
+    #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
+    pub parallel: NonZeroU16,
+    #[command(flatten)]
+    pub drain: KubectlArgs,
+    #[command(flatten)]
+    pub hand_over: HandOverArgs,
+    /// Continue a drain of a `scupper drain --local` that was killed
+    #[arg(long, help_heading = DRIVER)]
+    pub take_over: bool,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct ShownArgs {
+    /// Display of running work: auto (redrawn in a terminal, lines elsewhere) or plain (always lines)
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Progress::Auto,
+        hide_possible_values = true,
+        value_name = "auto|plain",
+        help_heading = "Output"
+    )]
+    pub progress: Progress,
+}
+
+/// How what is under way is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// As a display in a terminal, as lines elsewhere.
+    Auto,
+    /// As lines.
+    Plain,
+}
+
+/// Who does it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = DRIVER)]
+pub struct HandOverArgs {
+    /// Do it from here even if a driver could; Ctrl-C then rolls back
+    #[arg(long)]
+    pub local: bool,
+    /// Driver to hand the work to
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    /// How long to wait for the driver to begin before the request is withdrawn
+    #[arg(long, alias = "taken-within", default_value = "30s", value_name = "DURATION")]
+    pub claim_timeout: String,
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
+}
+
+/// `scupper cancel`
+#[derive(Debug, clap::Args)]
+pub struct CancelArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// How long to wait until the drain has ended and is rolled back
+    #[arg(long, alias = "ended-within", default_value = "60s", value_name = "DURATION")]
+    pub wait_timeout: String,
+    /// Driver whose drains to cancel
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Whether anything is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// It is done.
+    None,
+    /// It is shown.
+    Client,
+    /// It is shown, and the API server says what it would allow.
+    Server,
+}
+
+/// `scupper uncordon`
+#[derive(Debug, clap::Args)]
+pub struct UncordonArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Also lift a cordon that is not Scupper's, as `kubectl uncordon` does; implies --local
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub hand_over: HandOverArgs,
+    /// Continue an uncordon of a `scupper uncordon --local` that was killed
+    #[arg(long, help_heading = DRIVER)]
+    pub take_over: bool,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub shown: ShownArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// `scupper status`
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Print again after every change, until Ctrl-C
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
+    #[command(flatten)]
+    pub shown: ShownArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Which nodes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NodesArgs {
+    /// Names of nodes
+    #[arg(value_name = "NODE", required_unless_present = "selector", add = ArgValueCompleter::new(completion::nodes))]
+    pub names: Vec<String>,
+    /// Label selector of nodes, instead of names, for example pool=gpu,zone!=b
+    #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]
+    pub selector: Option<String>,
+}
+
+/// `kubectl drain`'s flags, which mean what they mean there. What is not given is as the configuration file says, or
+/// else as for `kubectl drain`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct KubectlArgs {
+    /// Evict pods without a controller, and those whose DaemonSet is gone [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub force: Option<bool>,
+    /// Keep DaemonSet pods; false: refuse to drain a node that has some [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub ignore_daemonsets: Option<bool>,
+    /// Evict pods with emptyDir volumes; their data is lost [default: false]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
+    pub delete_emptydir_data: Option<bool>,
+    /// Grace period of the pods in seconds; negative: their own [default: -1]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
+    pub grace_period: Option<i64>,
+    /// Limit for the drain of one node; 0: none, or the driver's drain.sla [default: 0]
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    /// Label selector of pods to evict; the others stay [default: all pods]
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, help_heading = EVICTIONS)]
+    pub pod_selector: String,
+    /// Delete pods instead of evicting them, which ignores disruption budgets [default: false]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        hide_default_value = true,
+        hide_possible_values = true,
+        help_heading = EVICTIONS
+    )]
+    pub disable_eviction: bool,
+    /// Do not wait for pods that have been terminating for longer than this; 0: wait for all
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        default_value_t = 0,
+        value_name = "SECONDS",
+        help_heading = EVICTIONS
+    )]
+    pub skip_wait_for_delete_timeout: i64,
+    /// Number of objects in one page of a list; 0: all
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        default_value_t = 500,
+        value_name = "NUMBER",
+        help_heading = EVICTIONS
+    )]
+    pub chunk_size: i64,
+    /// How often, from 1 to 100, to evict pods of one controller that return to the cordoned node, before they stay
+    /// [default: 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES", help_heading = EVICTIONS)]
+    pub returning_pod_evictions: Option<u32>,
+    /// Limit for one eviction request before it is sent again [default: 30s]
+    #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
+    pub eviction_timeout: Option<String>,
+    /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
+    #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
+    pub forbidden_timeout: Option<String>,
+}

@@ -1,0 +1,92 @@
+//! `scupper cancel`: drains are taken back.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::args::CancelArgs;
+use super::options;
+use crate::Exit;
+use crate::options::{OptionsError, duration};
+use crate::output::Output;
+use crate::output::{complain, failed, print, wrong_options};
+use scupper_driver::{CancelOptions, Cancelled};
+
+/// Takes the drains of nodes back and waits until they are over.
+pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
+    let options = match options_of(args) {
+        Ok(options) => options,
+        Err(error) => return wrong_options(&error),
+    };
+    let cancelled = match scupper_driver::cancel(&options).await {
+        Ok(cancelled) => cancelled,
+        Err(error) => return failed(&error),
+    };
+    let mut exit = Exit::Done;
+    for cancelled in &cancelled {
+        print(&match output {
+            Output::Human => for_people(cancelled),
+            Output::Json | Output::Yaml => output.document(&for_programs(cancelled)),
+        });
+        if !cancelled.over {
+            exit = Exit::DrainFailed;
+            complain(&not_over(cancelled, &args.wait_timeout));
+        }
+    }
+    if cancelled.is_empty() {
+        complain("no node has these labels");
+    }
+    exit.into()
+}
+
+fn for_people(cancelled: &Cancelled) -> String {
+    let Cancelled {
+        node, wishes, over, ..
+    } = cancelled;
+    match wishes.join(", ") {
+        what if what.is_empty() => format!("node {node}: no drain is under way"),
+        what if *over => format!("node {node}: cancelled: {what}"),
+        what => format!("node {node}: asked to stop: {what}"),
+    }
+}
+
+fn for_programs(cancelled: &Cancelled) -> Value {
+    json!({ "node": cancelled.node, "cancelled": cancelled.wishes, "over": cancelled.over })
+}
+
+/// What to do about a drain that has not ended.
+fn not_over(cancelled: &Cancelled, within: &str) -> String {
+    let Cancelled { node, wishes, by, .. } = cancelled;
+    let what = wishes.join(", ");
+    format!(
+        "node {node}: {what} is not over within {within}; {}",
+        remedy(by, node)
+    )
+}
+
+/// What is to be done where whoever did it is gone.
+fn remedy(by: &str, node: &str) -> String {
+    match by {
+        scupper_driver::COMMAND => format!(
+            "where whoever did it is gone, take it over and press Ctrl-C there: scupper drain {node} --take-over"
+        ),
+        scupper_driver::CORDON => format!(
+            "where the driver is gone, it goes on with it when it runs again, unless the node is given back: \
+             kubectl uncordon {node}"
+        ),
+        _ => "where the driver is gone, it ends it when it runs again".to_owned(),
+    }
+}
+
+fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {
+    let wrong = |problem| OptionsError(vec![problem]);
+    Ok(CancelOptions {
+        connection: args.cluster.connection(),
+        nodes: options::nodes(&args.nodes)?,
+        driver: args.driver_name.clone(),
+        wait_timeout: duration("--wait-timeout", &args.wait_timeout).map_err(wrong)?,
+    })
+}
+
+#[cfg(test)]
+mod texts;

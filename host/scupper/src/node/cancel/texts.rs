@@ -1,0 +1,29 @@
+//! What was cancelled, as a person and as a program reads it.
+
+use super::*;
+
+#[test]
+fn every_answer() {
+    let triggers = [scupper_driver::COMMAND, scupper_driver::CORDON, "LifecycleEvent"];
+    let cancelled = |by: &str, wishes: &[&str], over| Cancelled {
+        node: "worker-1".to_owned(),
+        wishes: wishes.iter().map(|it| (*it).to_owned()).collect(),
+        by: by.to_owned(),
+        over,
+    };
+    let wishes = ["LifecycleEvent drain-worker-1-x7d2p", "drain drain-worker-1"];
+    let mut all = vec![
+        cancelled("", &[], true),
+        cancelled("LifecycleEvent", &wishes, true),
+        cancelled("LifecycleEvent", &wishes, false),
+    ];
+    let people = all.iter().map(for_people).collect::<Vec<_>>();
+    let programs = all.iter().map(|it| Output::Json.document(&for_programs(it)));
+    let programs = programs.collect::<Vec<_>>();
+    all = triggers.map(|by| cancelled(by, &wishes[1..], false)).to_vec();
+    let errors = all.iter().map(|it| not_over(it, "60s")).collect::<Vec<_>>();
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("cancel-text", [people, errors].concat().join("\n"));
+        insta::assert_snapshot!("cancel-json", programs.join("\n"));
+    });
+}

@@ -1,0 +1,154 @@
+//! Nodes are handed over to the driver that runs on them, and followed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use scupper_engine::Intent;
+
+use super::args::{HandOverArgs, KubectlArgs};
+use super::options::Draining;
+use super::shown::Shown;
+use crate::Exit;
+use crate::args::{ClusterArgs, PolicyArgs};
+use crate::options::{OptionsError, duration};
+use crate::output::{complain, exit_of, failed, print};
+use crate::signals::Signals;
+use scupper_common::clock::Clock;
+use scupper_driver::{End, HandOverOptions, Handed, Nodes, Typed};
+use scupper_report::{Following, Format, Seen};
+
+/// Hands over and follows; `None`: there is no driver, so it is done from here.
+pub(super) async fn hand_over(
+    options: &HandOverOptions,
+    signals: &Signals,
+    format: Format,
+    shown: &Shown,
+) -> Option<ExitCode> {
+    let stories: RefCell<BTreeMap<String, Following>> = RefCell::default();
+    let many = !matches!(&options.nodes, Nodes::Named(names) if names.len() == 1);
+    let tell = |node: &str, seen: &Seen| {
+        let now = options.clock.now();
+        let mut stories = stories.borrow_mut();
+        let begin = || Following::begin(node.to_owned(), now);
+        let lines = stories
+            .entry(node.to_owned())
+            .or_insert_with(begin)
+            .lines(format, now, seen);
+        for line in lines {
+            if many && format == Format::Human {
+                shown.screen.print(&format!("{node}  {line}"));
+            } else {
+                shown.screen.print(&line);
+            }
+        }
+    };
+    let live = shown.begin(options.clock);
+    let handed = tokio::select! {
+        handed = scupper_driver::hand_over(options, signals.came(1), tell) => Some(handed),
+        () = signals.came(2) => None,
+    };
+    drop(live);
+    shown.written(signals).await;
+    match handed {
+        Some(Ok(handed)) => Some(sum(handed?, many, format).into()),
+        Some(Err(error)) => Some(failed(&error)),
+        None => {
+            complain("ended at once; what the driver was asked for goes on: scupper cancel stops it");
+            Some(Exit::Left.into())
+        }
+    }
+}
+
+fn sum(handed: Handed, many: bool, format: Format) -> Exit {
+    let mut exit = Exit::Done;
+    let (all, mut pending) = (handed.len(), Vec::new());
+    for (node, result) in handed {
+        let of_node = match result {
+            Ok(Some(end)) => exit_of_end(&end),
+            Ok(None) => Exit::DrainFailed,
+            Err(error) => {
+                complain(&scupper_driver::chain(&error));
+                exit_of(&error)
+            }
+        };
+        if of_node != Exit::Done {
+            pending.push(node);
+        }
+        exit = exit.and(of_node);
+    }
+    if all == 0 {
+        complain("no node has these labels");
+    } else if many && format == Format::Human {
+        print(&format!("{} of {all} nodes are done", all - pending.len()));
+        if !pending.is_empty() {
+            print(&format!("not done: {}", pending.join(", ")));
+        }
+    }
+    exit
+}
+
+const fn exit_of_end(end: &End) -> Exit {
+    match end {
+        End::Done => Exit::Done,
+        End::Policy => Exit::Policy,
+        End::Deadline => Exit::Deadline,
+        End::Left => Exit::Left,
+        End::Failed | End::Cancelled | End::NotTaken => Exit::DrainFailed,
+    }
+}
+
+/// What is handed over.
+pub(super) fn options_of(
+    args: &HandOverArgs,
+    nodes: &Nodes,
+    cluster: &ClusterArgs,
+    intent: Intent,
+) -> Result<HandOverOptions, OptionsError> {
+    let wrong = |problem| OptionsError(vec![problem]);
+    Ok(HandOverOptions {
+        connection: cluster.connection(),
+        nodes: nodes.clone(),
+        intent,
+        driver: args.driver_name.clone(),
+        flags: None,
+        own_flags: Vec::new(),
+        claim_timeout: duration("--claim-timeout", &args.claim_timeout).map_err(wrong)?,
+        parallel: 1,
+        page_size: 500,
+        board: None,
+        clock: Clock::System,
+    })
+}
+
+/// What the driver is told.
+pub(super) fn typed(draining: &Draining) -> Typed {
+    Typed {
+        filters: draining.settings.filters.clone(),
+        pod_selector: draining.pod_selector.clone(),
+        grace_seconds: draining.settings.grace_seconds,
+        returning_pod_evictions: draining.returning_pod_evictions,
+        eviction_timeout: draining.eviction_timeout,
+        timeout: draining.timeout,
+    }
+}
+
+/// Flags that were given and that only a drain from here obeys.
+pub(super) fn own_flags(drain: Option<&KubectlArgs>, policies: &PolicyArgs) -> Vec<&'static str> {
+    let given = [
+        (
+            "--disable-eviction",
+            drain.is_some_and(|drain| drain.disable_eviction),
+        ),
+        (
+            "--forbidden-timeout",
+            drain.is_some_and(|drain| drain.forbidden_timeout.is_some()),
+        ),
+        ("--config", policies.config.is_some()),
+        ("--policy", !policies.policies.is_empty()),
+    ];
+    given
+        .into_iter()
+        .filter_map(|(flag, given)| given.then_some(flag))
+        .collect()
+}

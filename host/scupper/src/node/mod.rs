@@ -1,0 +1,19 @@
+//! The commands that deal with nodes as `kubectl` does: `plan`, `drain`, `uncordon`, `cancel`, `status`.
+//!
+//! Their flags are those of `kubectl drain`, with its defaults. What they do is `app`'s business.
+
+mod args;
+mod cancel;
+mod drain;
+mod handover;
+mod options;
+mod plan;
+mod shown;
+mod status;
+
+pub(crate) use args::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, UncordonArgs};
+pub(super) use cancel::run as cancel;
+pub(super) use drain::{drain, uncordon};
+pub use plan::plan_for_people;
+pub(super) use plan::run as plan;
+pub(super) use status::run as status;

@@ -1,0 +1,217 @@
+//! `scupper plan`: what a drain would do.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use scupper_engine::{Blocker, EvictAnswer, Filters, Outcome, Plan, PodRef, Uid, Verdict};
+use serde_json::Value;
+
+use super::args::PlanArgs;
+use super::options::{self, Draining};
+use crate::Exit;
+use crate::args::ClusterArgs;
+use crate::output::Output;
+use crate::output::{complain, failed, print, wrong_options};
+use scupper_common::clock::Clock;
+use scupper_driver::{Nodes, PlanOptions, Planned};
+use scupper_report::{plan_budget_lines, plan_budgets_to_json};
+
+/// Plans drains and shows them.
+pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
+    let defaults = if args.as_driver {
+        Filters::default()
+    } else {
+        options::KUBECTL
+    };
+    let draining = options::draining(&args.drain, &args.policies, &defaults);
+    let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
+    match options {
+        Ok((nodes, draining)) => show(nodes, draining, &args.cluster, false, output).await,
+        Err(error) => wrong_options(&error),
+    }
+}
+
+/// Shows what drains would do, and, where it is asked, what it says.
+pub(super) async fn show(
+    nodes: Nodes,
+    draining: Draining,
+    cluster: &ClusterArgs,
+    ask_server: bool,
+    output: Output,
+) -> ExitCode {
+    let options = PlanOptions {
+        connection: cluster.connection(),
+        nodes,
+        settings: draining.settings,
+        policies: draining.policies,
+        eviction_timeout: draining.eviction_timeout,
+        page_size: draining.page_size,
+        timeout: draining.timeout,
+        ask_server,
+        clock: Clock::System,
+        compiler: None,
+    };
+    match scupper_driver::plan(options).await {
+        Ok(plans) => tell(&plans, output).into(),
+        Err(error) => failed(&error),
+    }
+}
+
+fn tell(plans: &[Planned], output: Output) -> Exit {
+    if plans.is_empty() {
+        complain("no node has these labels");
+    }
+    let mut exit = Exit::Done;
+    for planned in plans {
+        print(&match output {
+            Output::Human => plan_for_people(planned),
+            Output::Json | Output::Yaml => output.document(&plan_for_programs(planned)),
+        });
+        let answers = planned.answers.iter().flatten();
+        let refused = answers.filter(|(_, answer)| !is_fine(answer)).count();
+        let of_node = match &planned.result {
+            Ok(_) if refused > 0 => Exit::DrainFailed,
+            Ok(_) => Exit::Done,
+            Err(outcome) => Exit::of(outcome),
+        };
+        exit = exit.and(of_node);
+    }
+    exit
+}
+
+fn plan_for_programs(planned: &Planned) -> Value {
+    let mut json = scupper_report::planned_to_json(&planned.node, &planned.pods, &planned.result);
+    let mut add = |name: &str, value: Value| {
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(words) = &planned.not_ready {
+        add("notReady", words.as_str().into());
+    }
+    if let Some(answers) = &planned.answers {
+        add("answers", scupper_report::answers_to_json(answers));
+    }
+    if let Ok(plan) = &planned.result {
+        let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
+        add("budgets", budgets);
+    }
+    json
+}
+
+/// A plan as text: one line for each pod, and why the drain would not begin.
+pub fn plan_for_people(planned: &Planned) -> String {
+    let node = match &planned.not_ready {
+        Some(words) => &format!("{} ({words})", planned.node),
+        None => &planned.node,
+    };
+    let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
+    match &planned.result {
+        Ok(plan) => {
+            let mut lines = vec![format!(
+                "A drain of node {node} would go like this; nothing was changed."
+            )];
+            lines.extend(plan_lines(plan, &names));
+            lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
+            let returning = scupper_report::returning(&planned.pods).collect();
+            lines.extend(scupper_report::may_come_back(plan, &returning));
+            lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());
+            lines.join("\n")
+        }
+        Err(Outcome::Blocked { pods }) => {
+            let mut lines = vec![format!(
+                "A drain of node {node} would be refused; nothing was changed."
+            )];
+            lines.extend(pods.iter().map(|Blocker { pod, reason, policy }| {
+                format!("  may not leave  {pod}  {reason} [{policy}]")
+            }));
+            lines.join("\n")
+        }
+        Err(outcome) => {
+            format!("A drain of node {node} would end at once; nothing was changed.\n  {outcome}")
+        }
+    }
+}
+
+fn plan_lines(plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
+    let name = |uid: &Uid| {
+        names
+            .get(uid)
+            .map_or_else(|| uid.to_string(), |pod| pod.to_string())
+    };
+    let mut lines = Vec::new();
+    for (number, wave) in plan.waves.iter().enumerate() {
+        let mut terms = Vec::new();
+        terms.extend(wave.max_parallel.map(|n| format!("{n} at a time")));
+        terms.extend(
+            wave.max_grace_seconds
+                .map(|seconds| format!("grace at most {seconds}s")),
+        );
+        terms.extend(
+            wave.timeout
+                .map(|timeout| format!("the next wave after {timeout} at the latest")),
+        );
+        let terms = if terms.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", terms.join(", "))
+        };
+        lines.push(format!(
+            "wave {}: {}{terms} [{}]",
+            number + 1,
+            wave.name,
+            wave.policy
+        ));
+        for uid in &wave.pods {
+            let decision = plan.decision(uid);
+            let verdict = decision.map_or_else(String::new, |decision| decision.verdict.to_string());
+            let why = decision.map_or_else(String::new, |decision| {
+                format!("{} [{}]", decision.reason, decision.policy)
+            });
+            lines.push(format!("  {verdict:<16} {}  {why}", name(uid)));
+        }
+    }
+    for decision in plan
+        .decisions
+        .iter()
+        .filter(|decision| !decision.verdict.leaves())
+    {
+        let verdict = if decision.verdict == Verdict::Keep {
+            "stays"
+        } else {
+            "may not leave"
+        };
+        lines.push(format!(
+            "  {verdict:<16} {}  {} [{}]",
+            name(&decision.pod),
+            decision.reason,
+            decision.policy
+        ));
+    }
+    lines
+}
+
+/// It may leave, or has left.
+const fn is_fine(answer: &EvictAnswer) -> bool {
+    matches!(answer, EvictAnswer::Accepted | EvictAnswer::NotFound)
+}
+
+/// What the API server would say just now.
+fn answer_lines(answers: &[(PodRef, EvictAnswer)]) -> Vec<String> {
+    let refused: Vec<_> = answers.iter().filter(|(_, answer)| !is_fine(answer)).collect();
+    let allowed = answers.len() - refused.len();
+    let mut lines = vec![format!(
+        "The API server would allow {allowed} of {} just now, each asked by itself.",
+        answers.len()
+    )];
+    for (pod, answer) in refused {
+        lines.push(format!(
+            "  not allowed      {pod}  {}",
+            scupper_report::answer_words(answer)
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod texts;

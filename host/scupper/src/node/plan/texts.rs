@@ -1,0 +1,147 @@
+//! Plans as a person and as a program reads them.
+
+use scupper_engine::{Budget, Decision, Duration, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, Wave};
+
+use super::*;
+use scupper_report::fixture::running;
+
+const VERDICTS: [Verdict; 5] = [
+    Verdict::Evict,
+    Verdict::Delete,
+    Verdict::AwaitCompletion,
+    Verdict::Keep,
+    Verdict::Refuse,
+];
+
+fn pods() -> Vec<Pod> {
+    let mut pods = ["web", "stale", "job", "agent", "last"].map(running).to_vec();
+    pods[0].cordon_toleration = Some("every taint".to_owned());
+    pods[0].controller = Some(scupper_engine::Controller {
+        api_version: "apps/v1".to_owned(),
+        kind: "StatefulSet".to_owned(),
+        name: "web".to_owned(),
+        uid: Uid("set".to_owned()),
+        missing: false,
+    });
+    pods
+}
+
+fn plan() -> Plan {
+    let wave = |name: &str, pods: &[Pod]| Wave {
+        name: name.to_owned(),
+        pods: pods.iter().map(|pod| pod.id.uid.clone()).collect(),
+        max_parallel: None,
+        timeout: None,
+        max_grace_seconds: None,
+        policy: "kubectl".to_owned(),
+    };
+    let pods = pods();
+    let decisions = pods.iter().zip(VERDICTS).map(|(pod, verdict)| Decision {
+        pod: pod.id.uid.clone(),
+        verdict,
+        // A new verdict does not compile here, and belongs into the list above.
+        reason: match verdict {
+            Verdict::Evict => "has a controller",
+            Verdict::Delete => "its budget is out of date",
+            Verdict::AwaitCompletion => "job 17 runs",
+            Verdict::Keep => "ignoring DaemonSet-managed Pods",
+            Verdict::Refuse => "the last replica",
+        }
+        .to_owned(),
+        policy: "kubectl".to_owned(),
+    });
+    let limited = Wave {
+        max_parallel: Some(2),
+        timeout: Some(Duration::from_secs(90)),
+        max_grace_seconds: Some(30),
+        ..wave("rest", &pods[1..3])
+    };
+    Plan {
+        decisions: decisions.collect(),
+        waves: vec![wave("web", &pods[..1]), limited],
+    }
+}
+
+fn planned(result: Result<Plan, Outcome>) -> Planned {
+    Planned {
+        node: "worker-1".to_owned(),
+        pods: pods(),
+        result,
+        budgets: None,
+        not_ready: None,
+        answers: None,
+    }
+}
+
+fn with_everything() -> Planned {
+    let budget = Budget {
+        namespace: "shop".to_owned(),
+        name: "keep-web".to_owned(),
+        selector: Selector::EVERYTHING,
+        unhealthy_pods: UnhealthyPods::default(),
+        disruptions_allowed: 0,
+        current_healthy: 2,
+        desired_healthy: 2,
+        observed: true,
+    };
+    let refused = EvictAnswer::BudgetExhausted {
+        budget: "keep-web".to_owned(),
+        message: "The disruption budget keep-web needs 2 healthy pods and has 2 currently".to_owned(),
+    };
+    let answers = pods().into_iter().zip([refused, EvictAnswer::Accepted]);
+    Planned {
+        budgets: Some(vec![budget]),
+        not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
+        answers: Some(answers.map(|(pod, answer)| (pod.id, answer)).collect()),
+        ..planned(Ok(plan()))
+    }
+}
+
+/// How a drain can end before it begins.
+fn outcomes() -> Vec<Outcome> {
+    let blocker = Blocker {
+        pod: running("bare").id,
+        reason: "cannot delete Pods that declare no controller (use --force to override)".to_owned(),
+        policy: "kubectl".to_owned(),
+    };
+    let held_up = HeldUp {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeDrain,
+        awaited: String::new(),
+        is_before_evictions: true,
+    };
+    vec![
+        Outcome::Blocked { pods: vec![blocker] },
+        Outcome::PolicyFailed {
+            policy: "slurm".to_owned(),
+            message: "slurmrestd answered 401".to_owned(),
+        },
+        Outcome::DeadlineExceeded {
+            remaining: Vec::new(),
+            held_up: Some(held_up),
+        },
+        Outcome::Failed {
+            message: "node worker-1 is gone".to_owned(),
+        },
+    ]
+}
+
+#[test]
+fn plans_and_what_there_is_instead() {
+    let ended = outcomes().into_iter().map(|outcome| planned(Err(outcome)));
+    let all = [
+        with_everything(),
+        planned(Ok(plan())),
+        planned(Ok(Plan::default())),
+    ];
+    let all: Vec<_> = all.into_iter().chain(ended).collect();
+    let people = all.iter().map(plan_for_people).collect::<Vec<_>>();
+    let programs = all
+        .iter()
+        .map(|it| serde_json::to_string_pretty(&plan_for_programs(it)).unwrap());
+    let programs = programs.collect::<Vec<_>>();
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("plan-text", people.join("\n\n"));
+        insta::assert_snapshot!("plan-output-json", programs.join("\n"));
+    });
+}

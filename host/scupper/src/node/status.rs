@@ -1,0 +1,92 @@
+//! `scupper status`: where nodes stand.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::args::StatusArgs;
+use super::options;
+use super::shown::is_live;
+use crate::Exit;
+use crate::output::Output;
+use crate::output::{failed, print, wrong_options};
+use crate::signals::Signals;
+use scupper_common::clock::Clock;
+use scupper_driver::{AppError, StatusOptions};
+use scupper_report::{NodeStatus, Screen, status_lines, status_table, status_to_json};
+
+/// What is known of each node.
+type Known = BTreeMap<String, NodeStatus>;
+
+/// Shows where nodes stand, once or again and again until a signal comes.
+pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
+    let nodes = match options::nodes(&args.nodes) {
+        Ok(nodes) => nodes,
+        Err(error) => return wrong_options(&error),
+    };
+    let options = StatusOptions {
+        connection: args.cluster.connection(),
+        nodes,
+        clock: Clock::System,
+        lease_namespace: args.lease_namespace.clone(),
+        watch: args.watch,
+    };
+    let ended = if args.watch && is_live(args.shown, output.format(), screen) {
+        in_place(options, screen).await
+    } else {
+        as_lines(options, output).await
+    };
+    match ended {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Each node as often as it changes.
+async fn as_lines(options: StatusOptions, output: Output) -> Result<(), AppError> {
+    let clock = options.clock;
+    let mut told = Known::new();
+    let tell = |status: &NodeStatus| {
+        let known = status.without_heartbeats();
+        if told.get(&status.node.name) == Some(&known) {
+            return;
+        }
+        let now = clock.wall();
+        print(&match output {
+            Output::Human => status_lines(status, now).join("\n"),
+            Output::Json | Output::Yaml => output.document(&status_to_json(status, now)),
+        });
+        told.insert(status.node.name.clone(), known);
+    };
+    until_signal(scupper_driver::status(options, tell)).await
+}
+
+/// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
+async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), AppError> {
+    let clock = options.clock;
+    let known: Arc<Mutex<Known>> = Arc::default();
+    let of = |known: &Mutex<Known>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let tell = |status: &NodeStatus| {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(status.node.name.clone(), status.clone());
+    };
+    let shown = Arc::clone(&known);
+    let live = screen.show(clock, move |room, now| {
+        status_table(of(&shown).values(), room, now)
+    });
+    let ended = until_signal(scupper_driver::status(options, tell)).await;
+    drop(live);
+    let now = clock.wall();
+    for status in of(&known).values() {
+        print(&status_lines(status, now).join("\n"));
+    }
+    ended
+}
+
+async fn until_signal(status: impl Future<Output = Result<(), AppError>>) -> Result<(), AppError> {
+    let signals = Signals::new();
+    tokio::select! {
+        ended = status => ended,
+        () = signals.came(1) => Ok(()),
+    }
+}

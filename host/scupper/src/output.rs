@@ -1,0 +1,131 @@
+//! How commands print: results as text, JSON or YAML on standard output, errors on standard error.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use scupper_common::text::spaced_line;
+use scupper_driver::{AppError, HandOverError};
+use scupper_report::Format;
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::options::OptionsError;
+
+/// What is logged unless the user says otherwise.
+pub const DEFAULT_LOG: &str = "warn,scupper=info";
+
+/// How results and the log are printed.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Output format: human, json or, where a command prints a result, yaml
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_enum,
+        default_value_t = Output::Human,
+        hide_possible_values = true,
+        value_name = "FORMAT"
+    )]
+    pub output: Output,
+    /// Log filter for standard error, for example debug or scupper=debug,kube=info
+    #[arg(
+        long,
+        global = true,
+        env = "SCUPPER_LOG",
+        hide_env_values = true,
+        default_value = DEFAULT_LOG,
+        value_name = "FILTER"
+    )]
+    pub log: String,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines for people.
+    Human,
+    /// JSON, one object a line.
+    Json,
+    /// YAML, one document for each object.
+    Yaml,
+}
+
+impl Output {
+    /// For what prints a stream, of which YAML is no form.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Human => Format::Human,
+            Self::Json | Self::Yaml => Format::Json,
+        }
+    }
+
+    /// A result for programs.
+    pub fn document(self, value: &Value) -> String {
+        match self {
+            Self::Yaml => crate::yaml::document(value),
+            Self::Human | Self::Json => value.to_string(),
+        }
+    }
+}
+
+/// Which exit code an error is worth.
+pub(crate) const fn exit_of(error: &AppError) -> Exit {
+    match error {
+        AppError::Connect(_)
+        | AppError::Node { .. }
+        | AppError::Discovery(_)
+        | AppError::Rights(_)
+        | AppError::Selector { .. }
+        | AppError::LifecycleNotServed
+        | AppError::Cleanup(_)
+        | AppError::NoPlan { .. } => Exit::Cluster,
+        AppError::Cache { .. }
+        | AppError::Policies(_)
+        | AppError::Reload(_)
+        | AppError::Slm(_)
+        | AppError::Metrics(_)
+        | AppError::Traces(_) => Exit::Config,
+        AppError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
+        AppError::HandOver(_) => Exit::Cluster,
+        AppError::Local(_) => Exit::DrainFailed,
+        AppError::Runtime(_) => Exit::Bug,
+    }
+}
+
+/// The error with which a command of the driver ended.
+pub fn failed(error: &AppError) -> ExitCode {
+    fail(error, exit_of(error))
+}
+
+/// What is wrong with the values of flags.
+pub fn wrong_options(error: &OptionsError) -> ExitCode {
+    fail(error, Exit::Config)
+}
+
+/// One error with all its causes: `error: could not load the policies: policy slurm: …`.
+pub fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
+    complain(&scupper_driver::chain(error));
+    exit.into()
+}
+
+/// Says what is wrong.
+pub fn complain(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    for line in text.lines() {
+        writeln!(stderr, "error: {}", spaced_line(line)).unwrap_or_default();
+    }
+}
+
+/// Says what is dangerous, whatever --log says.
+pub(crate) fn warn(text: &str) {
+    writeln!(std::io::stderr().lock(), "warning: {text}").unwrap_or_default();
+}
+
+/// A reader that has gone away, as `head` does, is no error.
+pub fn print(text: &str) {
+    writeln!(std::io::stdout().lock(), "{text}").unwrap_or_default();
+}

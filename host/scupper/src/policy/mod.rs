@@ -1,0 +1,23 @@
+//! `scupper policy list` and `rollback`: what operators do with the policies of a running driver.
+
+mod args;
+mod driver;
+mod list;
+mod rollback;
+
+use std::process::ExitCode;
+
+pub(super) use args::PolicyCommand;
+
+use scupper_report::Format;
+
+use crate::exit::Exit;
+
+/// Does what was typed after `policy`.
+pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
+    match command {
+        PolicyCommand::List(args) => list::run(args, format).await,
+        PolicyCommand::Rollback(args) => rollback::run(args, format).await,
+        _ => Exit::Bug.into(),
+    }
+}

@@ -1,0 +1,68 @@
+//! The process around a command: its log, its runtime, and the end, when everything that was printed has been written.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper_report::Screen;
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::Exit;
+use crate::output::{DEFAULT_LOG, fail};
+use crate::signals::{self, Signals};
+
+/// Runs a command to its end. `last_lines`: how long the reader of standard output and of the log may take for the last
+/// lines.
+pub fn run_process(
+    log: &str,
+    last_lines: Duration,
+    command: impl AsyncFnOnce(&Arc<Screen>) -> ExitCode,
+) -> ExitCode {
+    let screen = Arc::new(Screen::of_process());
+    log_to_stderr(log, &screen);
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error, Exit::Bug),
+    };
+    runtime.block_on(async {
+        if screen.is_terminal() {
+            signals::forget_when_stopped(&screen);
+        }
+        let code = command(&screen).await;
+        tokio::select! {
+            () = screen.written() => {}
+            () = tokio::time::sleep(last_lines) => {}
+            () = Signals::new().came(1) => {}
+        }
+        code
+    })
+}
+
+fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
+    let (filter, problem) = match EnvFilter::try_new(filter) {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(DEFAULT_LOG), Some(error)),
+    };
+    // https://no-color.org: any value but the empty one.
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_colourful = std::io::stderr().is_terminal() && !is_plain;
+    // The log may be a file in a folder that is watched: a line for each change there would be a change there.
+    let filter = match "notify=info".parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
+    let screen = Arc::clone(screen);
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || screen.log())
+        .with_ansi(is_colourful)
+        .init();
+    if let Some(error) = problem {
+        tracing::warn!(%error, "--log: the filter makes no sense; using warn,scupper=info");
+    }
+}

@@ -1,0 +1,41 @@
+//! `scupper plan`, `drain`, `uncordon`, `cancel` and `status` as people type them, on a simulated cluster.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
+
+mod agent;
+mod checking;
+#[path = "../support/clock_steps.rs"]
+mod clock_library;
+mod clock_steps;
+mod completing;
+mod conditions;
+mod connecting;
+mod dev_program;
+mod diagnosing;
+mod displaying;
+mod draining;
+mod events;
+mod flags;
+#[expect(dead_code, reason = "other suites list the guests")]
+#[path = "../support/guests.rs"]
+mod guests;
+mod handing_over;
+#[path = "../support/limit.rs"]
+mod limit;
+mod others;
+#[path = "../support/pairs.rs"]
+mod pairs;
+mod policies;
+mod proxies;
+mod returning;
+mod rig;
+mod standing_by;
+mod status;
+mod stopping;
+mod terminal;
+mod uncordoning;
+mod words;

@@ -1,0 +1,203 @@
+//! What a right file says reaches the policies.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use scupper_config::{ConfigError, Configuration, Override, OwnCordon, read};
+use scupper_policy::{HttpGrant, Limits, Networks, OnFailure, Remedy, Said, SecretGrant, SecretSource};
+
+use crate::{HEAD, good};
+
+/// Everything that can be said.
+const ALL: &str = include_str!("everything.yaml");
+
+fn all() -> Configuration {
+    good(ALL.strip_prefix(HEAD).unwrap())
+}
+
+#[test]
+fn everything_reaches_the_specs() {
+    let configuration = all();
+    let [slurm, second] = &configuration.policies[..] else {
+        panic!("{configuration:#?}")
+    };
+    assert_eq!(slurm.name, "slurm");
+    assert_eq!(slurm.file, Path::new("/etc/scupper/policies/slurm.wasm"));
+    assert_eq!(
+        slurm.sha256.as_deref(),
+        Some("abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789")
+    );
+    let grants: Vec<_> = slurm.grants.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        grants,
+        [
+            "node-annotations:nodeset.slinky.slurm.net/",
+            "pod-annotations:example.com/drain-",
+            "events:node",
+            "events:pods"
+        ]
+    );
+    assert!(slurm.wasi);
+    assert_eq!(
+        slurm.on_failure,
+        OnFailure::said(Some(Remedy::Refuse), Some(Remedy::Ignore))
+    );
+    let labels: Vec<_> = slurm.node_selector.iter().map(|(k, v)| (&**k, &**v)).collect();
+    assert_eq!(labels, [("empty", ""), ("scupper.dev/slurm", "true")]);
+    assert_eq!(slurm.said, Said::File);
+    assert_eq!(second.file, Path::new("/opt/second.wasm"));
+    assert_eq!(second.limits, Limits::default());
+    assert_eq!(second.on_failure, OnFailure::default());
+}
+
+#[test]
+fn configuration_values_are_text_and_nested_ones_json() {
+    let configuration = all();
+    let config: Vec<_> = configuration.policies[0]
+        .config
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(
+        config,
+        [
+            ("dry", "true"),
+            ("list", r#"["x"]"#),
+            ("nested", r#"{"a":[1,2.5,"3",true,null],"b":{}}"#),
+            ("no", "no"),
+            ("poll-seconds", "10"),
+            ("quoted", "10"),
+            ("ratio", "1.50"),
+            ("way", "slurmrestd"),
+        ]
+    );
+}
+
+#[test]
+fn requests_and_secrets() {
+    let configuration = all();
+    let slurm = &configuration.policies[0];
+    let keystone = "https://keystone.example.com:5000";
+    let grants = [
+        HttpGrant {
+            origin: keystone.to_owned(),
+            methods: vec!["GET".to_owned(), "POST".to_owned()],
+            paths: vec!["/v3/".to_owned()],
+            networks: Networks {
+                private: true,
+                loopback: false,
+            },
+            ca: Some("/etc/scupper/ca.pem".into()),
+        },
+        HttpGrant {
+            origin: "http://[::1]".to_owned(),
+            networks: Networks {
+                private: false,
+                loopback: true,
+            },
+            ..HttpGrant::default()
+        },
+    ];
+    assert_eq!(slurm.http, grants);
+    let secrets = [
+        SecretGrant {
+            name: "password".to_owned(),
+            source: SecretSource::File("/etc/secrets/password".into()),
+            origins: vec![keystone.to_owned()],
+        },
+        SecretGrant {
+            name: "key".to_owned(),
+            source: SecretSource::Kubernetes {
+                namespace: "scupper".to_owned(),
+                name: "slurm".to_owned(),
+                key: "token".to_owned(),
+            },
+            origins: vec!["http://[::1]".to_owned()],
+        },
+        SecretGrant {
+            name: "token".to_owned(),
+            source: SecretSource::Captured {
+                origin: keystone.to_owned(),
+                header: "X-Subject-Token".to_owned(),
+            },
+            origins: Vec::new(),
+        },
+    ];
+    assert_eq!(slurm.secrets, secrets);
+}
+
+#[test]
+fn limits_that_are_not_said_stay_as_they_are() {
+    let limits = all().policies[0].limits.clone();
+    let expected = Limits {
+        memory: 128 << 20,
+        table_elements: 1,
+        log_lines_per_minute: 12,
+        log_bytes_per_minute: 1024,
+        step_cpu: Duration::from_secs(60),
+        step_wall: Duration::from_millis(1500),
+        ..Limits::default()
+    };
+    assert_eq!(limits, expected);
+}
+
+#[test]
+fn the_drain() {
+    let drain = all().drain;
+    assert_eq!(drain.sla, Some(Duration::from_secs(5400)));
+    assert_eq!(drain.eviction_timeout, Some(Duration::from_secs(10)));
+    assert_eq!(drain.forbidden_timeout, Some(Duration::from_secs(45)));
+    assert_eq!(drain.grace_period, Some(-1));
+    assert_eq!(drain.force, Some(true));
+    assert_eq!(drain.delete_emptydir_data, Some(false));
+    assert_eq!(drain.ignore_daemonsets, Some(false));
+    assert_eq!(drain.returning_pod_evictions, Some(3));
+    assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
+    assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
+    assert_eq!(good("policies: []\n").drain.sla, None);
+}
+
+#[test]
+fn a_file_is_read_from_its_own_directory_and_knows_its_digest() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("scupper.yaml");
+    let text = format!("{HEAD}policies:\n- name: a\n  module: a.wasm\n");
+    std::fs::write(&file, &text).unwrap();
+    let first = read(&file).unwrap();
+    assert_eq!(first.file, file);
+    assert_eq!(first.policies[0].file, dir.path().join("a.wasm"));
+    assert_eq!(first.digest.len(), 64);
+    assert_eq!(read(&file).unwrap().digest, first.digest);
+    std::fs::write(&file, format!("{text}# more\n")).unwrap();
+    assert_ne!(read(&file).unwrap().digest, first.digest);
+}
+
+#[test]
+fn json_is_yaml_and_a_byte_order_mark_says_nothing() {
+    let text = "\u{feff}{\"apiVersion\": \"scupper.dev/v1alpha1\",\n\t\"kind\": \"Configuration\",\n\t\"policies\": []}";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("scupper.json");
+    std::fs::write(&file, text).unwrap();
+    assert!(read(&file).unwrap().policies.is_empty());
+}
+
+#[test]
+fn a_file_that_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = |name: PathBuf| read(&name).unwrap_err();
+    assert!(matches!(error(dir.path().join("none")), ConfigError::Read { .. }));
+    assert!(matches!(error(dir.path().into()), ConfigError::NotAFile(_)));
+    let pipe = dir.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    assert!(matches!(error(pipe), ConfigError::NotAFile(_)));
+    let long = dir.path().join("long");
+    std::fs::write(&long, format!("{HEAD}policies: []\n#{}", "x".repeat(1 << 20))).unwrap();
+    assert!(matches!(error(long), ConfigError::TooLarge(_)));
+    let latin = dir.path().join("latin");
+    std::fs::write(&latin, b"kind: Configuration\nkey: gr\xfc\xdfe\n").unwrap();
+    assert!(
+        error(latin.clone())
+            .to_string()
+            .ends_with("latin:2:8: this byte is not UTF-8")
+    );
+}

@@ -1,0 +1,274 @@
+//! Secrets on their way: put in for those they were granted for, and taken out of everything that comes back.
+
+use std::path::PathBuf;
+
+use scupper_policy::SecretSource;
+
+use super::rig::{Rig, secret_file};
+use super::server::{Server, ok, response};
+
+fn keystone(request: &str) -> Vec<super::server::Act> {
+    if request.starts_with("POST /v3/auth/tokens") {
+        response(
+            "201 Created\r\nX-Subject-Token: gAAAAtoken-of-keystone",
+            "{\"token\": {}}",
+        )
+    } else {
+        ok(request)
+    }
+}
+
+fn captured(origin: &str) -> SecretSource {
+    SecretSource::Captured {
+        origin: origin.to_owned(),
+        header: "X-Subject-Token".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_password_goes_into_a_body_and_a_captured_token_to_another_origin() {
+    let (keystone, nova) = (Server::start(keystone).await, Server::echo().await);
+    let from = format!("http://keystone.test:{}", keystone.port);
+    let to = format!("http://nova.test:{}", nova.port);
+    let loaded = Rig::new()
+        .origin(&from)
+        .origin(&to)
+        .file("password", &secret_file("hunter\"2\\ü\n"), &[&from])
+        .secret("token", captured(&from), &[&to])
+        .load()
+        .await;
+    let told = loaded
+        .tell(&[
+            &format!("POST {from}/v3/auth/tokens"),
+            "body {\"auth\": {\"user\": \"me\", \"password\": \"\"}}",
+            "field /auth/password password",
+            "capture x-subject-token token",
+            "send",
+        ])
+        .await;
+    assert_eq!(told, "201 [] [token] {\"token\": {}}");
+    let request = keystone.only();
+    assert!(
+        request.ends_with("\r\n\r\n{\"auth\":{\"password\":\"hunter\\\"2\\\\ü\",\"user\":\"me\"}}"),
+        "{request}"
+    );
+    // In the next step, and at another origin.
+    let told = loaded
+        .tell(&[
+            &format!("GET {to}/servers"),
+            "secret-header X-Auth-Token token",
+            "send",
+        ])
+        .await;
+    assert!(nova.only().contains("x-auth-token: gAAAAtoken-of-keystone\r\n"));
+    assert!(told.contains("x-auth-token: [secret token]"), "{told}");
+    assert!(!told.contains("gAAAA"), "{told}");
+}
+
+#[tokio::test]
+async fn a_header_that_is_a_secret_is_never_shown_whether_it_is_captured_or_not() {
+    let server = Server::start(keystone).await;
+    let origin = format!("http://keystone.test:{}", server.port);
+    let loaded = Rig::new()
+        .origin(&origin)
+        .secret("token", captured(&origin), &[&origin])
+        .load()
+        .await;
+    let told = loaded
+        .tell(&[
+            &format!("POST {origin}/v3/auth/tokens"),
+            "send",
+            &format!("GET {origin}/"),
+            "secret-header X-Auth-Token token",
+            "send",
+        ])
+        .await;
+    assert_eq!(
+        told,
+        "201 [] [] {\"token\": {}}; no secret: `token`: it was not captured yet"
+    );
+}
+
+#[tokio::test]
+async fn a_secret_goes_nowhere_else() {
+    let server = Server::start(keystone).await;
+    let (a, b) = (
+        format!("http://a.test:{}", server.port),
+        format!("http://b.test:{}", server.port),
+    );
+    let loaded = Rig::new()
+        .origin(&a)
+        .origin(&b)
+        .file("password", &secret_file("hunter2"), &[&a])
+        .secret("token", captured(&a), &[&a])
+        .load()
+        .await;
+    for lines in [
+        &["secret-header X-Password password"][..],
+        &["bearer password"],
+        &["body {\"p\": \"\"}", "field /p password"],
+        &["capture X-Subject-Token token"],
+    ] {
+        let url = format!("POST {b}/v3/auth/tokens");
+        let script: Vec<&str> = [url.as_str()]
+            .into_iter()
+            .chain(lines.iter().copied())
+            .chain(["send"])
+            .collect();
+        let told = loaded.tell(&script).await;
+        assert!(told.starts_with("not granted: the secret `"), "{told}");
+        assert!(told.contains(&b), "{told}");
+    }
+    for (line, wrong) in [
+        (
+            "capture X-Other token",
+            "not granted: the secret `token` is not captured from the header `X-Other`",
+        ),
+        (
+            "capture X-Subject-Token password",
+            "not granted: the secret `password` is not captured",
+        ),
+        ("bearer nothing", "not granted: there is no secret `nothing`"),
+        (
+            "capture X-Subject-Token nothing",
+            "not granted: there is no secret `nothing`",
+        ),
+    ] {
+        let told = loaded
+            .tell(&[&format!("POST {a}/v3/auth/tokens"), line, "send"])
+            .await;
+        assert!(told.starts_with(wrong), "{told}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_file_is_read_again_and_what_it_held_before_is_still_a_secret() {
+    let server = Server::start(|_| ok("old-password and new-password")).await;
+    let origin = format!("http://a.test:{}", server.port);
+    let file = secret_file("old-password");
+    let loaded = Rig::new()
+        .origin(&origin)
+        .file("password", &file, &[&origin])
+        .load()
+        .await;
+    let (get, send) = (format!("GET {origin}/"), ["bearer password", "send"]);
+    let script = [get.as_str(), send[0], send[1]];
+    assert_eq!(
+        loaded.tell(&script).await,
+        "200 [] [] [secret password] and new-password"
+    );
+    std::fs::write(&file, "new-password\n").unwrap();
+    assert_eq!(
+        loaded.tell(&script).await,
+        "200 [] [] [secret password] and [secret password]"
+    );
+    let seen = server.seen();
+    assert!(
+        seen[0].contains("authorization: Bearer old-password\r\n"),
+        "{seen:?}"
+    );
+    assert!(
+        seen[1].contains("authorization: Bearer new-password\r\n"),
+        "{seen:?}"
+    );
+    std::fs::remove_file(&file).unwrap();
+    let told = loaded.tell(&script).await;
+    assert!(told.starts_with("no secret: `password`: cannot read /"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_that_holds_no_secret_is_refused() {
+    let server = Server::echo().await;
+    let origin = format!("http://a.test:{}", server.port);
+    let file = secret_file("");
+    let loaded = Rig::new()
+        .origin(&origin)
+        .file("password", &file, &[&origin])
+        .file("directory", file.parent().unwrap(), &[&origin])
+        .file("device", &PathBuf::from("/dev/zero"), &[&origin])
+        .load()
+        .await;
+    let get = format!("GET {origin}/");
+    for (bytes, wrong) in [
+        (&b""[..], "it has 0 bytes"),
+        (b"abc\n", "it has 3 bytes"),
+        (&[b'x'; 65 * 1024], "it has 655"),
+        (b"abc\xffdef", "it is no UTF-8"),
+        (
+            b"hunter\n2",
+            "`password` has control characters, which no header can carry",
+        ),
+        (
+            b"hunter\x002",
+            "`password` has control characters, which no header can carry",
+        ),
+    ] {
+        std::fs::write(&file, bytes).unwrap();
+        let told = loaded.tell(&[&get, "bearer password", "send"]).await;
+        assert!(told.starts_with("no secret: ") && told.contains(wrong), "{told}");
+        assert!(!told.contains("hunter"), "{told}");
+    }
+    for name in ["directory", "device"] {
+        let told = loaded.tell(&[&get, &format!("bearer {name}"), "send"]).await;
+        assert!(told.contains("is no regular file"), "{told}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_kubernetes_secret_is_read_from_the_cluster() {
+    let server = Server::echo().await;
+    let origin = format!("http://a.test:{}", server.port);
+    let source = |key: &str| SecretSource::Kubernetes {
+        namespace: "slurm".to_owned(),
+        name: "auth".to_owned(),
+        key: key.to_owned(),
+    };
+    let rig = Rig::new()
+        .origin(&origin)
+        .secret("token", source("token"), &[&origin])
+        .secret("other", source("other"), &[&origin]);
+    rig.cluster
+        .secrets
+        .lock()
+        .unwrap()
+        .insert("slurm/auth/token".to_owned(), "token-of-slurm".to_owned());
+    let loaded = rig.load().await;
+    let get = format!("GET {origin}/");
+    let told = loaded
+        .tell(&[&get, "secret-header X-SLURM-USER-TOKEN token", "send"])
+        .await;
+    assert!(server.only().contains("x-slurm-user-token: token-of-slurm\r\n"));
+    assert!(told.contains("x-slurm-user-token: [secret token]"), "{told}");
+    let told = loaded.tell(&[&get, "bearer other", "send"]).await;
+    assert_eq!(told, "no secret: `other`: not found: secret");
+}
+
+#[tokio::test]
+async fn a_captured_token_outlives_the_policy_that_captured_it() {
+    let server = Server::start(keystone).await;
+    let origin = format!("http://keystone.test:{}", server.port);
+    let rig = Rig::new()
+        .origin(&origin)
+        .secret("token", captured(&origin), &[&origin]);
+    let post = format!("POST {origin}/v3/auth/tokens");
+    let told = rig
+        .load()
+        .await
+        .tell(&[&post, "capture X-Subject-Token token", "send"])
+        .await;
+    assert_eq!(told, "201 [] [token] {\"token\": {}}");
+    let get = format!("GET {origin}/");
+    let told = rig.load().await.tell(&[&get, "bearer token", "send"]).await;
+    assert!(told.contains("authorization: Bearer [secret token]"), "{told}");
+    // Another policy has its own.
+    let mut other = rig;
+    other.spec.name = "q".to_owned();
+    let error = other
+        .load()
+        .await
+        .told_as("q", &[&get, "bearer token", "send"])
+        .await;
+    assert_eq!(error, "no secret: `token`: it was not captured yet");
+}

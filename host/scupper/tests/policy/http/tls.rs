@@ -1,0 +1,155 @@
+//! https: who is believed, and by whose word.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use scupper_policy::HttpGrant;
+use tokio_rustls::TlsAcceptor;
+
+use super::rig::{LOOPBACK, Rig, secret_file};
+use super::server::{Server, ok};
+use crate::support::chain;
+
+/// Somebody who signs certificates.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self {
+            issuer: Issuer::new(params, key),
+            pem,
+        }
+    }
+
+    /// A server of this name.
+    fn acceptor(&self, name: &str) -> TlsAcceptor {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        Arc::new(config).into()
+    }
+}
+
+/// A policy that may send to this origin, which is believed by this file.
+fn rig(origin: &str, ca: Option<PathBuf>) -> Rig {
+    let http = HttpGrant {
+        origin: origin.to_owned(),
+        networks: LOOPBACK,
+        ca,
+        ..HttpGrant::default()
+    };
+    Rig::new().http(http).wants(&format!("http GET {origin}"))
+}
+
+#[tokio::test]
+async fn an_origin_is_believed_by_the_certificate_that_the_operator_named() {
+    let authority = Authority::new();
+    let server = Server::start_tls(authority.acceptor("secure.test"), |_| ok("whispered")).await;
+    let ca = secret_file(&authority.pem);
+    let port = server.port;
+    let get = format!("GET https://secure.test:{port}/");
+    let loaded = rig(&format!("https://secure.test:{port}"), Some(ca)).load().await;
+    assert_eq!(loaded.tell(&[&get, "send"]).await, "200 [] [] whispered");
+    assert!(server.only().contains(&format!("host: secure.test:{port}\r\n")));
+}
+
+#[tokio::test]
+async fn nobody_else_is_believed_and_nothing_is_sent() {
+    let authority = Authority::new();
+    let server = Server::start_tls(authority.acceptor("secure.test"), |_| ok("whispered")).await;
+    let port = server.port;
+    let other = secret_file(&Authority::new().pem);
+    let right = secret_file(&authority.pem);
+    for (name, ca) in [
+        ("secure.test", None),
+        ("secure.test", Some(other)),
+        // The certificate is another's.
+        ("else.test", Some(right)),
+    ] {
+        let origin = format!("https://{name}:{port}");
+        let told = rig(&origin, ca)
+            .load()
+            .await
+            .tell(&[&format!("GET {origin}/"), "send"])
+            .await;
+        assert!(
+            told.starts_with(&format!("unreachable: TLS with {origin} failed: ")),
+            "{told}"
+        );
+        assert!(told.contains("certificate"), "{told}");
+    }
+    assert!(server.seen().is_empty());
+    // Nor somebody who speaks no TLS at all.
+    let plain = Server::echo().await;
+    let origin = format!("https://secure.test:{}", plain.port);
+    let told = rig(&origin, None)
+        .load()
+        .await
+        .tell(&[&format!("GET {origin}/"), "timeout 2000", "send"])
+        .await;
+    assert!(told.starts_with("unreachable: "), "{told}");
+}
+
+#[tokio::test]
+async fn certificates_can_be_exchanged_while_the_policy_runs() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let server = Server::start_tls(new.acceptor("secure.test"), |_| ok("whispered")).await;
+    let origin = format!("https://secure.test:{}", server.port);
+    let ca = secret_file(&old.pem);
+    let loaded = rig(&origin, Some(ca.clone())).load().await;
+    let get = format!("GET {origin}/");
+    let told = loaded.tell(&[&get, "send"]).await;
+    assert!(told.starts_with("unreachable: TLS with https://"), "{told}");
+    std::fs::write(&ca, format!("{}{}", old.pem, new.pem)).unwrap();
+    assert_eq!(loaded.tell(&[&get, "send"]).await, "200 [] [] whispered");
+    std::fs::remove_file(&ca).unwrap();
+    let told = loaded.tell(&[&get, "send"]).await;
+    assert!(told.starts_with("unreachable: cannot read /"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_that_holds_no_certificate_keeps_the_policy_from_being_loaded() {
+    let origin = "https://secure.test";
+    let wrong = |ca: PathBuf| async move {
+        let Err(error) = rig(origin, Some(ca)).try_load().await else {
+            panic!("it was loaded")
+        };
+        chain(&error)
+    };
+    let told = wrong("/nowhere/ca.pem".into()).await;
+    assert!(
+        told.contains("the grant http of `https://secure.test`: ca: cannot read /nowhere/ca.pem"),
+        "{told}"
+    );
+    for text in [
+        "",
+        "hello",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        let told = wrong(secret_file(text)).await;
+        assert!(
+            told.ends_with("holds no certificate that works"),
+            "{text}: {told}"
+        );
+    }
+    let told = wrong(secret_file("-----BEGIN CERTIFICATE-----\n!\n")).await;
+    assert!(told.contains("is no list of certificates in PEM"), "{told}");
+}

@@ -1,0 +1,365 @@
+//! A cluster that writes down what is done to it; a node with pods.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub(crate) use crate::guests::{core_module, guest, guests, scratch};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper_common::clock::Clock;
+use scupper_engine::{
+    Condition, Decision, HookPhase, HookStep, Node, Plan, PlanAnswer, Pod, PodPhase, PodRef, StepOutcome,
+    Subject, Time, Uid, Verdict, Wave,
+};
+use scupper_policy::{
+    AccessError, Capability, ClusterAccess, DrainInfo, Grant, Limits, LoadError, LoadFault, Network,
+    PlanCall, Policies, PolicyEvent, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
+};
+
+/// A runtime whose compiled policies all tests share.
+pub(crate) fn runtime() -> Runtime {
+    runtime_in(&scratch().join("compiled"))
+}
+
+/// A runtime with its own directory.
+pub(crate) fn runtime_in(cache: &Path) -> Runtime {
+    runtime_with(cache, Path::new(env!("CARGO_BIN_EXE_scupper")))
+}
+
+/// A runtime with another compiler.
+pub(crate) fn runtime_with(cache: &Path, compiler: &Path) -> Runtime {
+    let options = RuntimeOptions {
+        cache: cache.to_owned(),
+        compiler: compiler.to_owned(),
+        clock: Clock::System,
+        network: Network::default(),
+        secrets: Secrets::default(),
+    };
+    Runtime::new(options).unwrap()
+}
+
+/// A policy called `p` from a guest.
+pub(crate) fn spec(name: &str) -> PolicySpec {
+    PolicySpec {
+        name: "p".to_owned(),
+        file: guest(name),
+        ..PolicySpec::default()
+    }
+}
+
+/// Loads one policy.
+pub(crate) async fn load_spec(spec: PolicySpec) -> Result<Policies, LoadError> {
+    Policies::load(&runtime(), &[spec], Arc::new(FakeCluster::default())).await
+}
+
+/// Loads one guest.
+pub(crate) async fn load(name: &str) -> Policies {
+    load_spec(spec(name))
+        .await
+        .unwrap_or_else(|error| panic!("{}", chain(&error)))
+}
+
+/// Loads one guest that cannot be loaded, and says why.
+pub(crate) async fn refused(name: &str) -> (LoadFault, String) {
+    let Err(error) = load_spec(spec(name)).await else {
+        panic!("`{name}` was loaded")
+    };
+    fault(error)
+}
+
+/// An error and all its sources in one line, as users see it.
+pub(crate) fn fault(error: LoadError) -> (LoadFault, String) {
+    let text = chain(&error);
+    (*error.fault, text)
+}
+
+/// An error and its sources.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(Some(error), |error| error.source());
+    sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A grant of annotations.
+pub(crate) fn grant(text: &str) -> Grant {
+    text.parse().unwrap()
+}
+
+/// A pod with some of everything.
+pub(crate) fn pod(number: usize) -> Pod {
+    let name = format!("web-{number}");
+    Pod {
+        id: PodRef {
+            namespace: "shop".to_owned(),
+            name,
+            uid: Uid(format!("uid-{number:04}")),
+        },
+        node: "node-1".to_owned(),
+        labels: (0..6)
+            .map(|label| (format!("example.com/label-{label}"), format!("value-{label}")))
+            .collect(),
+        annotations: BTreeMap::from([("note".to_owned(), format!("pod {number}"))]),
+        controller: None,
+        phase: PodPhase::Running,
+        ready: true,
+        conditions: vec![condition("Ready")],
+        priority: 5,
+        priority_class: "high".to_owned(),
+        grace_seconds: 30,
+        created: Time::from_millis(1_700_000_000_000),
+        deletion: None,
+        finalizers: vec!["example.com/wait".to_owned()],
+        empty_dir: true,
+        host_network: false,
+        hostname: "web".to_owned(),
+        cordon_toleration: None,
+    }
+}
+
+fn condition(kind: &str) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: "Because".to_owned(),
+        message: "it is".to_owned(),
+        since: Some(Time::from_millis(1_700_000_000_500)),
+    }
+}
+
+/// The node.
+pub(crate) fn node() -> Node {
+    Node {
+        name: "node-1".to_owned(),
+        uid: Uid("node-uid".to_owned()),
+        labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: vec![condition("Ready")],
+        checkpoint: None,
+        resource_version: "7".to_owned(),
+    }
+}
+
+/// The host's draft for these pods: all of them leave, in one wave.
+pub(crate) fn draft(pods: &[Pod]) -> Plan {
+    let decision = |pod: &Pod| Decision {
+        pod: pod.id.uid.clone(),
+        verdict: Verdict::Evict,
+        reason: "it can".to_owned(),
+        policy: "kubectl".to_owned(),
+    };
+    let wave = Wave {
+        name: "pods".to_owned(),
+        pods: pods.iter().map(|pod| pod.id.uid.clone()).collect(),
+        max_parallel: None,
+        timeout: None,
+        max_grace_seconds: None,
+        policy: "kubectl".to_owned(),
+    };
+    Plan {
+        decisions: pods.iter().map(decision).collect(),
+        waves: vec![wave],
+    }
+}
+
+/// The drain.
+pub(crate) fn drain() -> DrainInfo<'static> {
+    DrainInfo {
+        id: "drain-uid",
+        name: "maintenance",
+        trigger: "LifecycleEvent",
+        started: Time::from_millis(1_700_000_100_000),
+        found_drained: false,
+        held: false,
+        deadline: Some(Time::from_millis(1_700_000_900_000)),
+        now: Time::from_millis(1_700_000_200_000),
+        own_pod: None,
+    }
+}
+
+/// Asks `p` for a plan for so many pods.
+pub(crate) async fn plan(policies: &Policies, count: usize) -> PlanAnswer {
+    let pods: Vec<Pod> = (0..count).map(pod).collect();
+    plan_for(policies, &pods).await
+}
+
+/// Asks `p` for a plan for these pods.
+pub(crate) async fn plan_for(policies: &Policies, pods: &[Pod]) -> PlanAnswer {
+    let (node, draft, pods) = (node(), draft(pods), pods.iter().collect::<Vec<_>>());
+    policies
+        .plan(PlanCall {
+            policy: "p",
+            drain: drain(),
+            node: &node,
+            pods: &pods,
+            draft: &draft,
+        })
+        .await
+}
+
+/// Asks `p` for a plan that fails, and gives its message.
+pub(crate) async fn failed_plan(policies: &Policies) -> String {
+    match plan(policies, 1).await {
+        PlanAnswer::Failed { message, .. } => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Takes a step of `p` in a phase, with this state.
+pub(crate) async fn step(policies: &Policies, phase: HookPhase, state: &[u8]) -> StepOutcome {
+    step_of("p", policies, phase, state).await
+}
+
+/// Takes a step of a policy in a phase, with this state.
+pub(crate) async fn step_of(
+    policy: &str,
+    policies: &Policies,
+    phase: HookPhase,
+    state: &[u8],
+) -> StepOutcome {
+    let pods = [pod(1), pod(2)];
+    let (node, pods) = (node(), pods.iter().collect::<Vec<_>>());
+    let step = HookStep {
+        policy: policy.to_owned(),
+        phase,
+        subject: Subject::Node,
+        state: state.to_vec(),
+    };
+    let drain = DrainInfo {
+        own_pod: pods.last().map(|pod| &pod.id.uid),
+        ..drain()
+    };
+    policies
+        .step(StepCall {
+            step: &step,
+            drain,
+            node: &node,
+            pods: &pods,
+        })
+        .await
+}
+
+/// Limits that are reached sooner.
+pub(crate) fn short() -> Limits {
+    Limits {
+        probe_cpu: Duration::from_millis(100),
+        plan_cpu: Duration::from_millis(300),
+        step_cpu: Duration::from_millis(300),
+        // On a busy machine a little CPU time is a long time on the wall.
+        plan_wall: Duration::from_secs(120),
+        step_wall: Duration::from_secs(120),
+        ..Limits::default()
+    }
+}
+
+/// Writes down what is done to it.
+#[derive(Default)]
+pub(crate) struct FakeCluster {
+    /// One line for each write.
+    pub(crate) writes: Mutex<Vec<String>>,
+    /// Its Secrets, by `namespace/name/key`.
+    pub(crate) secrets: Mutex<BTreeMap<String, String>>,
+    /// It never answers.
+    pub(crate) silent: bool,
+    /// It is away.
+    pub(crate) away: bool,
+    /// It has a bug.
+    pub(crate) panics: bool,
+    /// What its node is annotated with.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl FakeCluster {
+    fn answer<T: Send + 'static>(&self, value: T) -> BoxFuture<'_, Result<T, AccessError>> {
+        let answer = async move {
+            match self {
+                Self { silent: true, .. } => std::future::pending().await,
+                Self { panics: true, .. } => panic!("the cluster edge has a bug"),
+                Self { away: true, .. } => Err(AccessError::Unavailable("the API server is away".to_owned())),
+                _ => Ok(value),
+            }
+        };
+        answer.boxed()
+    }
+
+    fn write(
+        &self,
+        what: Capability,
+        name: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> BoxFuture<'_, Result<(), AccessError>> {
+        let value = value.unwrap_or("removed");
+        self.writes
+            .lock()
+            .unwrap()
+            .push(format!("{what} {name} {key} {value}"));
+        self.answer(())
+    }
+}
+
+impl ClusterAccess for FakeCluster {
+    fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        self.answer(Node {
+            annotations: self.annotations.clone(),
+            ..node()
+        })
+    }
+
+    fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        self.answer(vec![pod(1), pod(2), pod(3)])
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.write(Capability::NodeAnnotations, node, key, value)
+    }
+
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        let known = self
+            .secrets
+            .lock()
+            .unwrap()
+            .get(&format!("{namespace}/{name}/{key}"))
+            .cloned();
+        match known {
+            Some(value) => self.answer(value.into_bytes()),
+            None => async { Err(AccessError::NotFound("secret".to_owned())) }.boxed(),
+        }
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        pod: &'a PodRef,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.write(Capability::PodAnnotations, &pod.to_string(), key, value)
+    }
+
+    fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        let PolicyEvent {
+            policy, reason, note, ..
+        } = event;
+        let kind = if event.warning { "warning" } else { "normal" };
+        let about = event
+            .pod
+            .map_or_else(|| event.node.to_owned(), ToString::to_string);
+        self.write(
+            Capability::Events,
+            &about,
+            kind,
+            Some(&format!("{policy} {reason} {note}")),
+        )
+    }
+}

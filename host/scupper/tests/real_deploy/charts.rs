@@ -1,0 +1,289 @@
+//! What of `deploy/` needs no cluster: Helm and kustomize give the same objects, configurations are valid, alerts fire
+//! when they should.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::installed::{deploy, kustomization};
+use crate::skip;
+
+/// How a `scupper.yaml` is known.
+const KIND: &str = "kind: Configuration";
+
+/// An overlay, the components beside it, and what Helm is told instead.
+const SAME: [(&str, &[&str], &[&str]); 8] = [
+    (
+        "self-claim",
+        &["monitoring"],
+        &["--include-crds", "--set=monitoring=true"],
+    ),
+    ("slm", &[], &["--set=claim=kubelet"]),
+    ("own-group", &[], &["--set=lifecycleGroup=lifecycle.scupper.dev"]),
+    (
+        "non-root",
+        &[],
+        &["--include-crds", "--set=claim=self,kubeletDirectories=false"],
+    ),
+    (
+        "self-claim",
+        &["evict-as-node"],
+        &["--include-crds", "--set=evictions=node"],
+    ),
+    (
+        "self-claim",
+        &["own-pods"],
+        &["--include-crds", "--set=evictions=own-pods"],
+    ),
+    ("slurm", &[], &["--include-crds"]),
+    ("openstack", &[], &["--include-crds", "--set=secrets={openstack}"]),
+];
+
+#[test]
+fn the_chart_gives_the_objects_of_the_overlays() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    for (overlay, components, set) in SAME {
+        let kustomized = kustomized(overlay, components);
+        let mut command = Command::new(tool("helm"));
+        command.args([
+            "template",
+            "scupper",
+            "--namespace=scupper",
+            "--set=createNamespace=true",
+        ]);
+        let own = deploy().join("overlays").join(overlay).join("scupper.yaml");
+        if own.exists() {
+            command.arg(format!("--set-file=config={}", own.display()));
+        }
+        let templated = objects(&out(command.args(set).arg(deploy().join("helm/scupper"))));
+        let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(names(&templated), names(&kustomized), "{overlay}");
+        let mounted = &templated[r#""ConfigMap" "scupper"/"scupper""#]["data"]["scupper.yaml"];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, mounted.as_str().unwrap()).unwrap();
+        check(file.path());
+        for (name, object) in templated {
+            assert_eq!(object, kustomized[&name], "{overlay}: {name}");
+        }
+    }
+}
+
+#[test]
+fn variables_of_the_operator_stand_behind_those_of_the_chart() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let own = serde_json::json!([
+        {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+        {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://$(HOST_IP):4318"},
+    ]);
+    let mut command = Command::new(tool("helm"));
+    command.args(["template", "scupper", "--namespace=scupper"]);
+    command.arg(format!("--set-json=env={own}"));
+    let text = out(command.arg(deploy().join("helm/scupper")));
+    let all: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let driver = all.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
+    let env = &driver["spec"]["template"]["spec"]["containers"][0]["env"];
+    let env = env.as_array().unwrap();
+    assert_eq!(env[env.len() - 2..], own.as_array().unwrap()[..], "{env:?}");
+    assert!(env.iter().any(|it| it["name"] == "NODE_NAME"), "{env:?}");
+}
+
+#[test]
+fn a_release_in_another_namespace_binds_the_account_there() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let mut command = Command::new(tool("helm"));
+    command.args([
+        "template",
+        "scupper",
+        "--namespace=drains",
+        "--set=monitoring=true",
+    ]);
+    let text = out(command.arg(deploy().join("helm/scupper")));
+    assert!(text.contains("system:serviceaccount:drains:scupper"), "{text}");
+    for left in ["namespace: scupper", "serviceaccount:scupper", "job=\"scupper/"] {
+        assert!(!text.contains(left), "{left}: {text}");
+    }
+}
+
+#[test]
+fn every_configuration_in_these_folders_is_valid() {
+    for (folder, at_least) in [("../../deploy", 3), ("../../examples", 4)] {
+        let mut found = Vec::new();
+        configurations(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut found);
+        assert!(found.len() >= at_least, "{found:?}");
+        for file in found {
+            check(&file);
+        }
+    }
+}
+
+/// What a reader copies from the operator's guide.
+#[test]
+fn every_configuration_in_the_guide_is_valid() {
+    let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scupper.yaml");
+    let blocks = guide.split("```yaml\n").skip(1);
+    let blocks: Vec<&str> = blocks
+        .filter_map(|rest| rest.split("```").next())
+        .filter(|block| block.lines().any(|line| line == KIND))
+        .collect();
+    assert!(!blocks.is_empty(), "{guide}");
+    for block in blocks {
+        std::fs::write(&file, block).unwrap();
+        check(&file);
+    }
+}
+
+/// Files of the kind, by what is in them and not by their names. Links lead to files that are found anyway.
+fn configurations(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            configurations(&entry.path(), found);
+        } else if entry.path().extension().is_some_and(|it| it == "md") {
+            // Pages show it in blocks: see the test of the guide.
+        } else if entry.file_type().unwrap().is_file() {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            if text.lines().any(|line| line == KIND) {
+                found.push(entry.path());
+            }
+        }
+    }
+}
+
+fn check(file: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    out(command.args(["config", "check"]).arg(file));
+}
+
+#[test]
+fn alerts_fire_when_they_should_and_not_before() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let rules = std::fs::read_to_string(monitoring("rules.yaml")).unwrap();
+    let rules: Value = serde_saphyr::from_str(&rules).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rules.yml"), rules["spec"].to_string()).unwrap();
+    let tests = folder.path().join("rules.test.yaml");
+    std::fs::copy(monitoring("rules.test.yaml"), &tests).unwrap();
+    out(Command::new(tool("promtool")).args(["test", "rules"]).arg(&tests));
+    let tested = std::fs::read_to_string(&tests).unwrap();
+    for rule in rules["spec"]["groups"][0]["rules"].as_array().unwrap() {
+        let fires = format!(
+            "alertname: {}\n        exp_alerts:",
+            rule["alert"].as_str().unwrap()
+        );
+        assert!(tested.contains(&fires), "no test sees it fire: {rule}");
+    }
+}
+
+#[test]
+fn alerts_and_dashboard_name_metrics_that_the_driver_has() {
+    let has = metrics();
+    for file in ["rules.yaml", "scupper.json"] {
+        let text = std::fs::read_to_string(monitoring(file)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let named: BTreeSet<_> = words.filter(|word| word.starts_with("scupper_")).collect();
+        assert!(named.len() > 5, "{file}: {named:?}");
+        for name in named {
+            assert!(has.contains(name), "{file}: the driver has no {name}: {has:?}");
+        }
+    }
+}
+
+/// Every name under which a metric may be scraped. Read where they are registered: a driver shows no metric that has
+/// never been counted.
+fn metrics() -> BTreeSet<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/src/metrics/registry.rs");
+    let source = std::fs::read_to_string(source).unwrap();
+    let source: String = source.split_whitespace().collect();
+    let registered = source.split("all.register").filter_map(|text| {
+        let (with_unit, text) = match text.strip_prefix("_with_unit(\"") {
+            Some(text) => (true, text),
+            None => (false, text.strip_prefix("(\"")?),
+        };
+        let (name, rest) = text.split_once('"').unwrap();
+        let unit = match rest.split(';').next().unwrap() {
+            _ if !with_unit => "",
+            rest if rest.contains("Unit::Bytes") => "_bytes",
+            _ => "_seconds",
+        };
+        Some(format!("scupper_{name}{unit}"))
+    });
+    let endings = ["", "_total", "_bucket", "_sum", "_count"];
+    registered
+        .flat_map(|name| endings.map(|ending| format!("{name}{ending}")))
+        .collect()
+}
+
+fn monitoring(file: &str) -> PathBuf {
+    deploy().join("components/monitoring").join(file)
+}
+
+fn kustomized(overlay: &str, components: &[&str]) -> BTreeMap<String, Value> {
+    let folder = kustomization(overlay, components);
+    objects(&out(kubectl().arg("kustomize").arg(folder.path())))
+}
+
+/// The testbed's own, which needs no cluster for this.
+fn kubectl() -> Command {
+    let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testbeds/kubernetes/kubernetes-testbed");
+    let built = out(Command::new(testbed).arg("build"));
+    let mut command = Command::new(Path::new(built.trim()).join("controlplane"));
+    command.arg("kubectl");
+    command
+}
+
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let cache = std::env::var_os("SCUPPER_CACHE").unwrap_or_else(|| "/var/cache/scupper".into());
+    let tool = Path::new(&cache).join("tools/bin").join(name);
+    assert!(
+        tool.exists(),
+        "{} is missing: host/testbeds/tools {name}",
+        tool.display()
+    );
+    tool
+}
+
+fn out(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Kind, namespace and name, and the object with its lists of named things in the order of their names.
+fn objects(yaml: &str) -> BTreeMap<String, Value> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    let named = all
+        .into_iter()
+        .filter(|object| !object.is_null())
+        .map(|mut object| {
+            ordered(&mut object);
+            let meta = &object["metadata"];
+            let name = format!("{} {}/{}", object["kind"], meta["namespace"], meta["name"]);
+            (name, object)
+        });
+    named.collect()
+}
+
+fn ordered(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(ordered);
+            if items.iter().all(|item| item["name"].is_string()) {
+                items.sort_by_key(|item| item["name"].to_string());
+            }
+        }
+        Value::Object(fields) => fields.values_mut().for_each(ordered),
+        _ => {}
+    }
+}

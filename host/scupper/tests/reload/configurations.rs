@@ -1,0 +1,233 @@
+//! The configuration has a last good one, too: a driver starts on it while the file is broken.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use scupper_common::clock::Clock;
+use scupper_policy::{
+    Catalogue, PolicySource, ReloadNotice, ReloadOptions, SourceText, StartError, Wanted, keeps_configuration,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::rig::{LIMIT, bytes, named, replace, start, step, still};
+
+/// A folder with a module and a configuration of a few words: `KEY VALUE` for the policy `p`, `?` is broken.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(words: &str) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        replace(&folder.path("p.wasm"), &bytes("edition_1"));
+        folder.say(words);
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn say(&self, words: &str) {
+        replace(&self.path("conf"), words.as_bytes());
+    }
+
+    fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    async fn start(&self) -> Result<Driver, StartError> {
+        let file = self.path("conf");
+        let read = file.clone();
+        let source = PolicySource {
+            files: vec![file.clone()],
+            read: Arc::new(move || {
+                let text = fs::read_to_string(&read).map_err(|error| error.to_string())?;
+                wanted(&read, &text)
+            }),
+            understand: Arc::new(|said| wanted(&said.file, &said.text)),
+        };
+        let options = ReloadOptions {
+            state: Some(self.state()),
+            ..still()
+        };
+        let (catalogue, reloader, notices) = start(source, options, Clock::System).await?;
+        let driver = Driver {
+            catalogue,
+            notices,
+            task: tokio::spawn(reloader.run()),
+        };
+        // Whatever is to be kept is kept then.
+        driver.look().await;
+        Ok(driver)
+    }
+
+    /// The files with this ending that are kept.
+    fn kept(&self, ending: &str) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.state())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        files
+            .filter(|file| file.extension().is_some_and(|it| it == ending))
+            .collect()
+    }
+}
+
+fn wanted(file: &Path, text: &str) -> Result<Wanted, String> {
+    if text.contains('?') {
+        return Err(format!(
+            "{}: one problem\n{}: another",
+            file.display(),
+            file.display()
+        ));
+    }
+    let words: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    Ok(Wanted {
+        policies: vec![named("p", &file.with_file_name("p.wasm"), &words)],
+        said: Some(SourceText {
+            file: file.to_owned(),
+            text: Arc::from(text),
+        }),
+    })
+}
+
+struct Driver {
+    catalogue: Arc<Catalogue>,
+    notices: mpsc::UnboundedReceiver<ReloadNotice>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Driver {
+    async fn look(&self) {
+        let looked = tokio::time::timeout(LIMIT, self.catalogue.look()).await;
+        assert!(looked.unwrap(), "nobody looks");
+    }
+
+    fn told(&mut self) -> Vec<ReloadNotice> {
+        std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
+    }
+
+    async fn answers(&self) -> String {
+        step(&self.catalogue.session()).await
+    }
+
+    fn said(&self) -> String {
+        let said = self.catalogue.said();
+        said.as_ref()
+            .as_ref()
+            .map_or_else(String::new, |said| said.text.to_string())
+    }
+}
+
+#[tokio::test]
+async fn a_broken_configuration_gives_way_to_the_last_good_one_until_it_is_mended() {
+    let folder = Folder::new("note one\n");
+    drop(folder.start().await.unwrap());
+    folder.say("note ?\n");
+    let mut driver = folder.start().await.unwrap();
+    assert_eq!(
+        (driver.answers().await, driver.said()),
+        ("1 one".to_owned(), "note one\n".to_owned())
+    );
+    let told = driver.told();
+    let degraded: Vec<String> = told
+        .iter()
+        .filter(|notice| matches!(notice, ReloadNotice::Degraded { name, .. } if name.is_empty()))
+        .map(ToString::to_string)
+        .collect();
+    let [degraded] = &degraded[..] else {
+        panic!("{told:?}")
+    };
+    assert!(
+        degraded.contains("one problem") && degraded.contains("another"),
+        "{degraded}"
+    );
+    driver.look().await;
+    assert_eq!(driver.told(), [], "the same is told once");
+    folder.say("note two\n");
+    driver.look().await;
+    assert_eq!(
+        (driver.answers().await, driver.said()),
+        ("1 two".to_owned(), "note two\n".to_owned())
+    );
+    drop(driver);
+    folder.say("note ?\n");
+    assert_eq!(
+        folder.start().await.unwrap().answers().await,
+        "1 two",
+        "and that one is kept now"
+    );
+}
+
+#[tokio::test]
+async fn one_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
+    let folder = Folder::new("note one\n");
+    drop(folder.start().await.unwrap());
+    folder.say("refuse yes\n");
+    let driver = folder.start().await.unwrap();
+    assert_eq!(driver.answers().await, "1 one");
+    drop(driver);
+    assert!(
+        keeps_configuration(&folder.state()),
+        "what was refused takes no place"
+    );
+    // Not the configuration is at fault, but the module: the last good configuration is no way around it.
+    folder.say("note two\n");
+    fs::remove_file(folder.path("p.wasm")).unwrap();
+    for module in folder.kept("wasm") {
+        fs::remove_file(module).unwrap();
+    }
+    assert!(matches!(folder.start().await, Err(StartError::Policy(_))));
+}
+
+#[tokio::test]
+async fn only_one_that_was_good_as_a_whole_is_kept() {
+    let folder = Folder::new("note one\n");
+    let driver = folder.start().await.unwrap();
+    folder.say("refuse yes\n");
+    driver.look().await;
+    assert_eq!(driver.answers().await, "1 one");
+    drop(driver);
+    folder.say("note ?\n");
+    assert_eq!(folder.start().await.unwrap().answers().await, "1 one");
+}
+
+#[tokio::test]
+async fn it_is_kept_privately_and_what_was_changed_is_not_used() {
+    let folder = Folder::new("note one\n");
+    let driver = folder.start().await.unwrap();
+    folder.say("note two\n");
+    driver.look().await;
+    drop(driver);
+    let [kept] = &folder.kept("yaml")[..] else {
+        panic!("one is kept: {:?}", folder.kept("yaml"))
+    };
+    assert_eq!(fs::read_to_string(kept).unwrap(), "note two\n");
+    assert_eq!(fs::metadata(kept).unwrap().permissions().mode() & 0o7777, 0o400);
+    folder.say("note ?\n");
+    fs::remove_file(kept).unwrap();
+    fs::write(kept, "note three\n").unwrap();
+    assert!(!keeps_configuration(&folder.state()));
+    assert!(matches!(folder.start().await, Err(StartError::Configuration(_))));
+}
+
+#[tokio::test]
+async fn without_one_the_driver_says_what_is_wrong() {
+    let folder = Folder::new("note ?\n");
+    assert!(!keeps_configuration(&folder.state()));
+    assert!(!folder.state().exists(), "asking makes no directory");
+    let Err(StartError::Configuration(reason)) = folder.start().await else {
+        panic!("it started")
+    };
+    assert!(
+        reason.contains("one problem") && reason.contains("another"),
+        "{reason}"
+    );
+}

@@ -1,0 +1,68 @@
+//! A running driver is asked, as `scupper policy list` and `rollback` do it.
+
+use std::path::Path;
+use std::process::Output;
+
+use scupper_policy::{Control, ReloadOptions, ask_list, ask_rollback};
+
+use crate::rig::{LIMIT, Rig, still};
+
+async fn scupper(args: &[&str], state: &Path) -> Output {
+    let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_scupper"));
+    program.args(["policy"]).args(args).arg("--state-dir").arg(state);
+    let run = program
+        .env_remove("SCUPPER_STATE_DIR")
+        .kill_on_drop(true)
+        .output();
+    tokio::time::timeout(LIMIT, run).await.unwrap().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test]
+async fn lists_and_rolls_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let options = ReloadOptions {
+        state: Some(state.clone()),
+        ..still()
+    };
+    let rig = Rig::of("edition_1", options).await;
+    rig.put("edition_2");
+    rig.look().await;
+    let control = Control::open(&state, rig.catalogue.clone()).await.unwrap();
+    let control = tokio::spawn(control.run());
+    assert!(
+        Control::open(&state, rig.catalogue.clone()).await.is_err(),
+        "one driver for a directory"
+    );
+
+    let list = ask_list(&state).await.unwrap();
+    assert_eq!(list["generation"], 2);
+    // On this kernel the compiler gives up everything.
+    assert_eq!(list.get("compilerLacks"), Some(&serde_json::Value::Null));
+    assert_eq!(list["policies"][0]["version"], "2");
+    let told = scupper(&["list"], &state).await;
+    assert!(told.status.success(), "{}", text(&told.stderr));
+    assert!(text(&told.stdout).contains("Active"), "{}", text(&told.stdout));
+
+    let told = scupper(&["rollback", "p"], &state).await;
+    assert!(text(&told.stdout).contains("is active again"), "{told:?}");
+    assert_eq!(rig.version(), "1");
+    let told = scupper(&["rollback", "p"], &state).await;
+    assert_eq!(told.status.code(), Some(7));
+    assert!(text(&told.stderr).contains("there is no edition"), "{told:?}");
+    let told = scupper(&["list"], &state).await;
+    assert!(text(&told.stdout).contains("RolledBack"), "{told:?}");
+
+    control.abort();
+    assert!(control.await.unwrap_err().is_cancelled());
+    assert!(ask_rollback(&state, "p").await.is_err());
+    let told = scupper(&["list"], &state).await;
+    assert_eq!(told.status.code(), Some(3));
+    assert!(text(&told.stderr).contains("is it running"), "{told:?}");
+    // A dead driver's socket is in nobody's way.
+    assert!(Control::open(&state, rig.catalogue.clone()).await.is_ok());
+}

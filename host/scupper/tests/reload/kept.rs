@@ -1,0 +1,179 @@
+//! What a restart finds: the last good edition, when what is wanted is gone or broken, and nothing that was tampered
+//! with.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use scupper_policy::{ReloadNotice, ReloadOptions, SlotState, StartError};
+use tempfile::TempDir;
+
+use crate::rig::{Rig, bytes, replace, step, still};
+
+fn keeping(state: &Path) -> ReloadOptions {
+    ReloadOptions {
+        state: Some(state.join("state")),
+        ..still()
+    }
+}
+
+/// A driver that had the first edition, then the second, and was killed.
+async fn killed(state: &Path) -> TempDir {
+    let rig = Rig::of("edition_1", keeping(state)).await;
+    rig.put("edition_2");
+    rig.look().await;
+    assert_eq!(rig.version(), "2");
+    rig.end()
+}
+
+async fn restarted(dir: TempDir, state: &Path) -> Rig {
+    let rig = Rig::in_dir(dir, &[], keeping(state)).await.unwrap();
+    // The editions before are loaded behind the start.
+    rig.look().await;
+    rig
+}
+
+fn modules(state: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(state.join("state")).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files
+        .filter(|file| file.extension().is_some_and(|ending| ending == "wasm"))
+        .collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_or_broken_is_replaced_by_the_last_good_one() {
+    for broken in [None, Some(b"half".as_slice())] {
+        let state = tempfile::tempdir().unwrap();
+        let dir = killed(state.path()).await;
+        match broken {
+            Some(bytes) => replace(&dir.path().join("p.wasm"), bytes),
+            None => fs::remove_file(dir.path().join("p.wasm")).unwrap(),
+        }
+        let mut rig = restarted(dir, state.path()).await;
+        assert_eq!(step(&rig.catalogue.session()).await, "2");
+        let slot = rig.slot();
+        assert_eq!(slot.state, SlotState::Degraded);
+        let reason = slot.problem.unwrap().reason;
+        assert!(
+            reason.contains("cannot be read") || reason.contains("no WebAssembly"),
+            "{reason}"
+        );
+        let told = rig.told();
+        let degraded = |notice: &ReloadNotice| matches!(notice, ReloadNotice::Degraded { .. });
+        assert!(told.iter().any(degraded), "{told:?}");
+        rig.put("edition_2");
+        rig.look().await;
+        assert_eq!(
+            (rig.slot().state, rig.slot().problem),
+            (SlotState::Active, None),
+            "as wanted again"
+        );
+        rig.put("edition_3");
+        rig.look().await;
+        assert_eq!(rig.version(), "3");
+    }
+}
+
+#[tokio::test]
+async fn there_is_a_way_back_after_a_restart() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = killed(state.path()).await;
+    let rig = restarted(dir, state.path()).await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("2", SlotState::Active)
+    );
+    rig.catalogue.roll_back("p").await.unwrap();
+    assert_eq!(step(&rig.catalogue.session()).await, "1");
+    rig.look().await;
+    // And what was not wanted is not wanted by the next process either.
+    let rig = restarted(rig.end(), state.path()).await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("1", SlotState::RolledBack)
+    );
+    rig.put("edition_3");
+    rig.look().await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("3", SlotState::Active)
+    );
+}
+
+#[tokio::test]
+async fn two_editions_are_kept_and_nobody_else_can_read_them() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = Rig::of("edition_1", keeping(state.path())).await;
+    for guest in ["edition_2", "edition_3", "edition_1", "edition_2"] {
+        rig.put(guest);
+        rig.look().await;
+    }
+    let kept: Vec<_> = modules(state.path())
+        .iter()
+        .map(|file| fs::read(file).unwrap())
+        .collect();
+    assert_eq!(kept.len(), 2);
+    assert!(kept.contains(&bytes("edition_1")) && kept.contains(&bytes("edition_2")));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let dir = state.path().join("state");
+    assert_eq!(mode(&dir), 0o700);
+    assert_eq!(mode(&dir.join("last-good.json")), 0o600);
+    for module in modules(state.path()) {
+        assert_eq!(mode(&module), 0o400);
+    }
+}
+
+#[tokio::test]
+async fn what_was_tampered_with_is_refused() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = killed(state.path()).await;
+    fs::remove_file(dir.path().join("p.wasm")).unwrap();
+    for module in modules(state.path()) {
+        fs::remove_file(&module).unwrap();
+        // A good policy, but not the one that its name says.
+        fs::write(&module, bytes("edition_3")).unwrap();
+    }
+    let refused = Rig::in_dir(dir, &[], keeping(state.path())).await;
+    let Err(StartError::Policy(error)) = refused else {
+        panic!("it was loaded")
+    };
+    assert_eq!(error.policy, "p");
+    let [left] = &modules(state.path())[..] else {
+        panic!("what was tampered with is deleted: {:?}", modules(state.path()))
+    };
+    assert!(left.exists(), "the one before was never looked at");
+}
+
+#[tokio::test]
+async fn a_broken_index_and_an_open_directory() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = killed(state.path()).await;
+    fs::write(state.path().join("state/last-good.json"), "{").unwrap();
+    let rig = restarted(dir, state.path()).await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("2", SlotState::Active)
+    );
+    let dir = rig.end();
+    fs::set_permissions(state.path().join("state"), fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = Rig::in_dir(dir, &[], keeping(state.path())).await;
+    assert!(matches!(refused, Err(StartError::Store(_))), "others can read it");
+}
+
+#[tokio::test]
+async fn without_anything_good_the_driver_says_what_is_wrong() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let refused = Rig::in_dir(dir, &[], keeping(state.path())).await;
+    let Err(StartError::Policy(error)) = refused else {
+        panic!("it was loaded")
+    };
+    assert!(
+        error.fault.to_string().contains("cannot be read"),
+        "{}",
+        error.fault
+    );
+}

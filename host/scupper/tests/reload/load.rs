@@ -1,0 +1,146 @@
+//! Reload under load: 10,000 hook steps across 1,000 reloads, none dropped, none mixed, and nothing grows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use scupper_policy::ReloadNotice;
+
+use crate::rig::{LIMIT, Rig, bytes, replace, step, still};
+
+const RELOADS: u64 = 1_000;
+/// Steps between two reloads.
+const STEPS_EACH: usize = 10;
+const STEPS: usize = 10_000;
+/// Drains that take steps side by side.
+const DRAINS: usize = 4;
+
+/// What is swapped in, again and again: good ones, bad ones, one that flaps, one that gives up its state.
+const CANDIDATES: [(&str, Option<&str>); 8] = [
+    ("edition_2", Some("2")),
+    ("half", None),
+    ("edition_1", Some("1")),
+    ("spins_in_describe", None),
+    ("edition_2", Some("2")),
+    ("edition_1", Some("1")),
+    ("edition_4", None),
+    ("edition_3", Some("3")),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_steps_across_a_thousand_reloads() {
+    let mut rig = Rig::of("edition_1", still()).await;
+    rig.until_active("1").await;
+    let half = bytes("edition_2");
+    let half = &half[..half.len() / 2];
+    let (reloads, steps) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
+    let drains: Vec<_> = (0..DRAINS)
+        .map(|_| {
+            let (catalogue, reloads, steps) = (
+                Arc::clone(&rig.catalogue),
+                Arc::clone(&reloads),
+                Arc::clone(&steps),
+            );
+            tokio::spawn(async move {
+                // A drain of many steps, then the next drain: as many before the last reload as there must be.
+                while reloads.load(Ordering::Relaxed) < RELOADS {
+                    let session = catalogue.session();
+                    for _ in 0..25 {
+                        let turn = reloads.load(Ordering::Relaxed);
+                        let due = (usize::try_from(turn).unwrap() + 1) * STEPS_EACH;
+                        if steps.load(Ordering::Relaxed) >= due {
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                            continue;
+                        }
+                        let answer = step(&session).await;
+                        assert!(["1", "2", "3"].contains(&answer.as_str()), "dropped: {answer}");
+                        steps.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    let began = Instant::now();
+    let (mut expected, mut generation, mut warm) = ("1", 1, None);
+    for turn in 0..RELOADS {
+        let (guest, version) = CANDIDATES[usize::try_from(turn).unwrap() % CANDIDATES.len()];
+        match guest {
+            "half" => replace(&rig.file(), half),
+            guest => rig.put(guest),
+        }
+        rig.look().await;
+        let told = rig.told();
+        match version {
+            Some(version) => {
+                expected = version;
+                generation += 1;
+                assert!(matches!(&told[..], [ReloadNotice::Activated { .. }]), "{told:?}");
+            }
+            None => {
+                let activated = |notice: &ReloadNotice| matches!(notice, ReloadNotice::Activated { .. });
+                assert!(!told.iter().any(activated), "{told:?}");
+            }
+        }
+        assert_eq!(
+            (rig.version().as_str(), rig.catalogue.generation()),
+            (expected, generation)
+        );
+        // It was told: each new drain's step sees it.
+        assert_eq!(step(&rig.catalogue.session()).await, expected);
+        // The steps run while the next candidate is looked at, and never fall behind.
+        while steps.load(Ordering::Relaxed) < (usize::try_from(turn).unwrap() + 1) * STEPS_EACH {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        reloads.fetch_add(1, Ordering::Relaxed);
+        if turn == RELOADS / 4 {
+            warm = Some(Used::now());
+        }
+        assert!(
+            began.elapsed() < LIMIT * 3,
+            "{turn} reloads took {:?}",
+            began.elapsed()
+        );
+    }
+    for drain in drains {
+        drain.await.unwrap();
+    }
+    let (warm, end) = (warm.unwrap(), Used::now());
+    assert!(
+        end.files <= warm.files + 4,
+        "file descriptors: {} became {}",
+        warm.files,
+        end.files
+    );
+    assert!(
+        end.kib <= warm.kib + 8 * 1024,
+        "KiB of memory: {} became {}",
+        warm.kib,
+        end.kib
+    );
+    assert_eq!(
+        rig.catalogue.stragglers(),
+        [],
+        "no generation outlives its drains"
+    );
+    assert!(steps.load(Ordering::Relaxed) >= STEPS);
+}
+
+/// What this process uses.
+struct Used {
+    files: usize,
+    kib: u64,
+}
+
+impl Used {
+    fn now() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let rss = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"))
+            .unwrap();
+        Self {
+            files: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+            kib: rss.trim().trim_end_matches(" kB").parse().unwrap(),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The way back: by failures, by hand, and how long an edition stays away.
+
+use std::time::{Duration, Instant};
+
+use scupper_policy::{Limits, PolicySpec, ReloadNotice, ReloadOptions, ReloadRules, SlotState};
+
+use crate::rig::{LIMIT, Rig, named, step, still};
+
+fn rolled_back(told: &[ReloadNotice]) -> Option<&ReloadNotice> {
+    let is = |notice: &&ReloadNotice| matches!(notice, ReloadNotice::RolledBack { .. });
+    told.iter().find(is)
+}
+
+/// Until the last order of this session's steps has arrived.
+async fn settled(rig: &mut Rig) -> Vec<ReloadNotice> {
+    rig.look().await;
+    rig.told()
+}
+
+#[tokio::test]
+async fn three_traps_bring_the_edition_before_back() {
+    let mut rig = Rig::of("edition_1", still()).await;
+    rig.configure(&[("trap", "yes")]);
+    rig.put("edition_2");
+    rig.look().await;
+    let bad = rig.slot();
+    rig.told();
+    let session = rig.catalogue.session();
+    for _ in 0..2 {
+        assert!(step(&session).await.contains("failed in step"));
+        assert_eq!(settled(&mut rig).await, [], "two could be the input's fault");
+    }
+    assert!(step(&session).await.contains("failed in step"));
+    let told = settled(&mut rig).await;
+    let Some(ReloadNotice::RolledBack { from, to, reason, .. }) = rolled_back(&told) else {
+        panic!("{told:?}")
+    };
+    assert_eq!((from, Some(to)), (&bad.digest, bad.previous.as_ref()));
+    assert!(reason.contains("3 calls failed within 10m00s"), "{reason}");
+    assert_eq!(step(&session).await, "1", "the running drain goes on with it");
+    let slot = rig.slot();
+    assert_eq!(
+        (slot.state, slot.version.as_str(), slot.generation),
+        (SlotState::RolledBack, "1", 3)
+    );
+    assert!(slot.problem.unwrap().reason.contains("calls failed"));
+    // The same file is still there: it stays away.
+    for _ in 0..3 {
+        rig.look().await;
+    }
+    assert_eq!((rig.told(), rig.version()), (vec![], "1".to_owned()));
+    // What the operator does about it is a new edition.
+    rig.configure(&[]);
+    rig.look().await;
+    assert_eq!(
+        (rig.version(), rig.slot().state),
+        ("2".to_owned(), SlotState::Active)
+    );
+}
+
+#[tokio::test]
+async fn traps_without_an_edition_before_change_nothing() {
+    let mut rig = Rig::with_config("edition_1", &[("trap", "yes")], still()).await;
+    rig.until_active("1").await;
+    let session = rig.catalogue.session();
+    for _ in 0..5 {
+        assert!(step(&session).await.contains("failed in step"));
+    }
+    assert_eq!(settled(&mut rig).await, []);
+    assert_eq!((rig.slot().generation, rig.slot().state), (1, SlotState::Active));
+}
+
+#[tokio::test]
+async fn a_configuration_is_rolled_back_like_a_component() {
+    let mut rig = Rig::of("edition_1", still()).await;
+    rig.configure(&[("trap", "yes")]);
+    rig.look().await;
+    let session = rig.catalogue.session();
+    for _ in 0..3 {
+        assert!(step(&session).await.contains("failed in step"));
+    }
+    let told = settled(&mut rig).await;
+    assert!(rolled_back(&told).is_some(), "{told:?}");
+    assert_eq!(step(&session).await, "1");
+}
+
+#[tokio::test]
+async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
+    let rules = ReloadRules {
+        quarantine: scupper_engine::Duration::from_millis(200),
+        ..still().rules
+    };
+    let mut rig = Rig::of("edition_1", ReloadOptions { rules, ..still() }).await;
+    rig.until_active("1").await;
+    rig.configure(&[("trap", "yes")]);
+    rig.put("edition_2");
+    rig.look().await;
+    // Each time twice as long, and up to a quarter more: 200 ms, 400 ms, 800 ms.
+    for least in [200, 400, 800] {
+        rig.until_active("2").await;
+        let session = rig.catalogue.session();
+        let before = Instant::now();
+        while rig.told().is_empty() {
+            step(&session).await;
+            tokio::task::yield_now().await;
+            assert!(before.elapsed() < LIMIT, "it is not rolled back");
+        }
+        let gone = Instant::now();
+        assert_eq!(rig.version(), "1");
+        // The look finds it again and remembers when it is due; nobody looks after that.
+        rig.look().await;
+        while rig.version() != "2" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(gone.elapsed() < LIMIT, "it does not come back");
+        }
+        let away = gone.elapsed();
+        // It was told a moment before this test looked.
+        assert!(
+            away >= Duration::from_millis(least * 3 / 4),
+            "{away:?} of {least} ms"
+        );
+    }
+}
+
+#[tokio::test]
+async fn by_hand_it_stays_away_until_there_is_another() {
+    let mut rig = Rig::of("edition_1", still()).await;
+    assert!(
+        rig.catalogue
+            .roll_back("p")
+            .await
+            .unwrap_err()
+            .contains("no edition")
+    );
+    assert!(
+        rig.catalogue
+            .roll_back("q")
+            .await
+            .unwrap_err()
+            .contains("no policy `q`")
+    );
+    rig.put("edition_2");
+    rig.look().await;
+    rig.told();
+    let done = rig.catalogue.roll_back("p").await.unwrap();
+    assert!(done.contains("is active again"), "{done}");
+    assert!(rolled_back(&rig.told()).is_some());
+    rig.look().await;
+    assert_eq!(
+        (rig.version(), rig.slot().state),
+        ("1".to_owned(), SlotState::RolledBack)
+    );
+    assert!(
+        rig.catalogue.roll_back("p").await.is_err(),
+        "there is nothing before the first"
+    );
+    rig.put("edition_3");
+    rig.look().await;
+    assert_eq!(
+        (rig.version(), rig.slot().state),
+        ("3".to_owned(), SlotState::Active)
+    );
+    rig.put("edition_2");
+    rig.look().await;
+    assert_eq!(rig.version(), "3", "somebody did not want the second");
+    rig.put("edition_1");
+    rig.look().await;
+    assert_eq!(
+        (rig.version(), rig.slot().state),
+        ("1".to_owned(), SlotState::Active)
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_no_fault_of_the_edition() {
+    let mut rig = Rig::of("edition_1", still()).await;
+    let looking = PolicySpec {
+        limits: Limits {
+            step_wall: Duration::from_secs(2),
+            ..Limits::default()
+        },
+        ..named("p", &rig.file(), &[("look", "yes")])
+    };
+    rig.say(Ok(vec![looking]));
+    rig.put("edition_2");
+    rig.look().await;
+    rig.told();
+    let good = rig.slot();
+    assert!(good.previous.is_some());
+    let session = rig.catalogue.session();
+    for _ in 0..3 {
+        let message = step(&session).await;
+        assert!(
+            message.contains("most of which it waited for the API server"),
+            "{message}"
+        );
+    }
+    let told = settled(&mut rig).await;
+    assert_eq!(rolled_back(&told), None);
+    assert_eq!(
+        (rig.slot().generation, rig.slot().state),
+        (good.generation, SlotState::Active)
+    );
+}

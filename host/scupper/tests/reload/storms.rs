@@ -1,0 +1,103 @@
+//! Row 17 of the threat table: a tag that flaps, a pipeline that pushes for ever.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use scupper_common::clock::Clock;
+use scupper_engine::Duration;
+use scupper_policy::{ReloadNotice, ReloadOptions, ReloadRules};
+
+use crate::rig::{Rig, bytes, named, replace, runtime_with, step, still};
+
+/// The same component with other bytes: a section that nobody reads.
+fn push(guest: &[u8], number: u32) -> Vec<u8> {
+    let mut component = guest.to_vec();
+    component.extend([0, 6, 1, b'n']);
+    component.extend(number.to_le_bytes());
+    component
+}
+
+fn is_tried(notice: &&ReloadNotice) -> bool {
+    matches!(
+        notice,
+        ReloadNotice::Activated { .. } | ReloadNotice::Rejected { .. }
+    )
+}
+
+#[tokio::test]
+async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
+    let options = ReloadOptions {
+        rules: ReloadRules::default(),
+        ..still()
+    };
+    let mut rig = Rig::of("edition_1", options).await;
+    rig.until_active("1").await;
+    let editions = [bytes("edition_1"), bytes("edition_2"), b"broken".to_vec()];
+    let session = rig.catalogue.session();
+    let begun = std::time::Instant::now();
+    for (number, edition) in (0..1000).zip(editions.iter().cycle()) {
+        replace(&rig.file(), &push(edition, number));
+        rig.look().await;
+        // Whoever drains meanwhile is answered, by one edition or the other.
+        if number % 100 == 0 {
+            let answer = step(&session).await;
+            assert!(["1", "2"].contains(&answer.as_str()), "{answer}");
+        }
+    }
+    let told = rig.told();
+    // Three at once, then after one second, two, four and so on, up to one a minute.
+    let most = 10 + usize::try_from(begun.elapsed().as_secs() / 60).unwrap();
+    let tried = told.iter().filter(is_tried).count();
+    assert!(
+        (1..=most).contains(&tried),
+        "{tried} candidates were tried: {told:?}"
+    );
+    // What came last is what stays.
+    replace(&rig.file(), &push(&editions[1], 5000));
+    rig.look().await;
+    if rig.version() != "2" {
+        rig.until_active("2").await;
+    }
+    assert_eq!(step(&rig.catalogue.session()).await, "2");
+}
+
+/// The compiler, which takes two seconds longer for everything.
+fn slow_compiler(dir: &Path) -> PathBuf {
+    let file = dir.join("slow-compiler");
+    let script = format!(
+        "#!/bin/sh\nsleep 2\nexec {} \"$@\"\n",
+        env!("CARGO_BIN_EXE_scupper")
+    );
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o700)).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn the_time_that_a_candidate_is_compiled_for_is_no_calm() {
+    let hour = Duration::from_secs(3600);
+    let options = ReloadOptions {
+        rules: ReloadRules {
+            burst: 2,
+            // Between two candidates less passes than this, and while one is compiled, more.
+            calm: Duration::from_secs(2),
+            pause: hour,
+            longest_pause: hour,
+            ..ReloadRules::default()
+        },
+        ..still()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = runtime_with(Clock::System, slow_compiler(dir.path()));
+    let specs = vec![named("p", &dir.path().join("p.wasm"), &[])];
+    replace(&dir.path().join("p.wasm"), &push(&bytes("edition_1"), 8_999));
+    let mut rig = Rig::on(runtime, dir, specs, options).await.unwrap();
+    rig.until_active("1").await;
+    for number in 9_000..9_004 {
+        replace(&rig.file(), &push(&bytes("edition_2"), number));
+        rig.look().await;
+    }
+    let tried = rig.told().iter().filter(is_tried).count();
+    assert_eq!(tried, 1, "the first was tried, and then this one");
+}

@@ -1,0 +1,200 @@
+//! What a drain asks of the API server, counted by the simulator.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[expect(dead_code, reason = "other suites list the guests")]
+#[path = "support/guests.rs"]
+mod guests;
+#[path = "support/limit.rs"]
+mod limit;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::limit::LIMIT;
+use scupper_driver::{Plugin, PluginOptions, PoliciesOptions};
+use scupper_policy::PolicySpec;
+use scupper_simulator::api::{ApiServer, Options, RequestRecord, objects};
+use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
+use scupper_triggers::slm::Registration;
+
+const PODS: usize = 110;
+const NODE: &str = "worker-1";
+const DRIVER: &str = "drain.test";
+
+struct Stage {
+    api: ApiServer,
+    kubelet: KubeletHandle,
+    _plugin: Plugin,
+    _dir: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn set(policies: Vec<PolicySpec>) -> Self {
+        let api = ApiServer::start(Options::default()).await.unwrap();
+        api.store().apply(objects::node(NODE).build()).unwrap();
+        // With it a drain has a lease, which counts.
+        api.store().apply(objects::namespace("scupper").build()).unwrap();
+        let dir = tempfile::Builder::new().prefix("scupper-").tempdir().unwrap();
+        let client = kube::Client::try_from(api.client_config()).unwrap();
+        let timing = Timing {
+            registry_tick: Duration::from_millis(10),
+            ..Timing::faster(100)
+        };
+        let kubelet = Kubelet::start(kubelet::Options {
+            timing,
+            ..kubelet::Options::new(client, NODE, dir.path())
+        })
+        .unwrap();
+        let kubeconfig = dir.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
+        let options = PluginOptions {
+            connection: kubeconfig.into(),
+            driver_name: DRIVER.to_owned(),
+            node_name: NODE.to_owned(),
+            kubelet_root: dir.path().to_owned(),
+            compiler: Some(PathBuf::from(env!("CARGO_BIN_EXE_scupper"))),
+            settings: scupper_engine::Settings {
+                filters: scupper_engine::Filters {
+                    force: true,
+                    ..Default::default()
+                },
+                ..Default::default()
+            },
+            policies: PoliciesOptions {
+                policies,
+                ..PoliciesOptions::default()
+            },
+            ..PluginOptions::default()
+        };
+        let plugin = Plugin::start_with_output(options, Arc::new(|| Box::new(std::io::sink())))
+            .await
+            .unwrap();
+        let mut registration = plugin.registration();
+        let registered = registration.wait_for(|state| *state == Registration::Registered);
+        tokio::time::timeout(LIMIT, registered).await.unwrap().unwrap();
+        let stage = Self {
+            api,
+            kubelet,
+            _plugin: plugin,
+            _dir: dir,
+        };
+        stage
+            .until(|stage| {
+                stage
+                    .api
+                    .store()
+                    .list("lifecycletransitions.lifecycle.k8s.io")
+                    .len()
+                    == 2
+            })
+            .await;
+        stage
+    }
+
+    async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let waited = async {
+            while !holds(self) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, waited).await.unwrap();
+    }
+
+    async fn event(&self, name: &str, transition: &str) {
+        self.api
+            .store()
+            .apply(objects::lifecycle_event(name, transition, NODE).build())
+            .unwrap();
+        let ended = |record: &kubelet::Record| record.finished().iter().any(|(event, _)| event == name);
+        self.kubelet.wait_for(ended, LIMIT).await.unwrap();
+        let finished = self.kubelet.record().finished();
+        assert!(
+            finished.contains(&(name.to_owned(), "Succeeded".to_owned())),
+            "{finished:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
+    let stage = Stage::set(Vec::new()).await;
+    for takes in [0.0, 2.0] {
+        for number in 0..PODS {
+            let pod = objects::pod("shop", &format!("pod-{number}"), NODE).takes(takes);
+            stage.api.store().apply(pod.build()).unwrap();
+        }
+        let (mark, begun) = (stage.api.mark(), Instant::now());
+        stage.event(&format!("drain-{takes}"), DRIVER).await;
+        let ours: Vec<_> = stage.api.requests_since(mark);
+        let ours: Vec<_> = ours
+            .iter()
+            .filter(|request| request.user_agent.starts_with("scupper"))
+            .collect();
+        // The lease is renewed every ten seconds, however long a busy machine takes.
+        let renewals =
+            |request: &&&RequestRecord| request.method == "PATCH" && request.path.contains("/leases/");
+        let renewals = ours.iter().filter(renewals).count();
+        assert!(
+            renewals as u64 <= begun.elapsed().as_secs() / 10,
+            "{renewals} renewals"
+        );
+        let requests = ours.len() - renewals;
+        assert!(requests <= PODS + 11, "{requests} requests: {ours:#?}");
+        let evictions = ours
+            .iter()
+            .filter(|request| request.subresource == "eviction")
+            .count();
+        assert_eq!(evictions, PODS, "each pod is evicted once");
+        let of_lease = ours.iter().filter(|request| request.path.contains("/leases"));
+        let of_lease: Vec<_> = of_lease.map(|request| request.method.as_str()).collect();
+        assert_eq!(
+            (of_lease.first(), of_lease.last()),
+            (Some(&"POST"), Some(&"DELETE"))
+        );
+        assert!(stage.api.store().list("pods").is_empty());
+        stage
+            .event(&format!("uncordon-{takes}"), &format!("{DRIVER}-uncordon"))
+            .await;
+    }
+}
+
+/// Each step of this hook has another state, and each state is saved before the next step: a patch of the node.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_in_a_hurry_patches_the_node_ten_times_and_then_once_a_second() {
+    let hurries = PolicySpec {
+        name: "hurries".to_owned(),
+        file: guests::guest("hurries"),
+        ..PolicySpec::default()
+    };
+    let stage = Stage::set(vec![hurries]).await;
+    let mark = stage.api.mark();
+    let patches = || {
+        let requests = stage.api.requests_since(mark);
+        let node = format!("/api/v1/nodes/{NODE}");
+        let ours = requests
+            .iter()
+            .filter(|request| request.user_agent.starts_with("scupper"));
+        // One that crossed another write of the node is made again.
+        ours.filter(|request| {
+            let is_done = request.status == Some(200);
+            is_done && request.method == "PATCH" && request.path == node && request.subresource.is_empty()
+        })
+        .count()
+    };
+    let begun = Instant::now();
+    let event = objects::lifecycle_event("drain", DRIVER, NODE).build();
+    stage.api.store().apply(event).unwrap();
+    // The cordon, the burst, and five more: a second each.
+    stage.until(|_| patches() >= 16).await;
+    let elapsed = begun.elapsed();
+    let ours = stage.api.requests_since(mark);
+    let ours = ours.iter().filter(|request| request.method == "PATCH");
+    let ours: Vec<_> = ours
+        .map(|it| (it.time, &it.path, &it.subresource, it.status))
+        .collect();
+    assert!(
+        elapsed >= Duration::from_secs(5),
+        "it took {elapsed:?}: {ours:#?}"
+    );
+}

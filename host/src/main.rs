@@ -1,5 +1,0 @@
-//! The `scupper` program.
-
-fn main() -> std::process::ExitCode {
-    scupper::cli::main()
-}

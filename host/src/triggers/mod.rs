@@ -1,8 +1,0 @@
-//! The doors: each hears in its own way that somebody wants a node drained or given back, and passes it on as a
-//! wish. A door must not know the other edges, nor how a drain goes: changes come in as streams, wishes go out.
-
-pub mod cordon;
-pub mod slm;
-mod wish;
-
-pub use wish::{Demand, Flags, Resume, Standing, Wish};

@@ -1,0 +1,159 @@
+//! Deadlines of LifecycleEvents, from wall times that stand on the API server to moments of the driver's clock. Each is
+//! translated once, when it is first seen: whoever sets the wall clock afterwards does not move it. It must not know what a
+//! deadline means.
+
+use std::collections::BTreeMap;
+
+use scupper_engine::Time;
+
+use super::self_claim::{Action, Change, Claimable, Done};
+use super::{LifecycleChange, LifecycleEvent};
+use scupper_common::clock::Clock;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Anchors {
+    clock: Clock,
+    /// By the event's UID: what it says, and which moment that is.
+    known: BTreeMap<String, (Time, Time)>,
+}
+
+impl Anchors {
+    pub(super) const fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// What the watch of events tells, with moments instead of wall times.
+    pub(super) fn change(&mut self, change: LifecycleChange) -> LifecycleChange {
+        match change {
+            LifecycleChange::Applied(event) => LifecycleChange::Applied(self.event(event)),
+            LifecycleChange::Gone { uid } => {
+                self.known.remove(&uid);
+                LifecycleChange::Gone { uid }
+            }
+            LifecycleChange::Listed(events) => {
+                self.known
+                    .retain(|uid, _| events.iter().any(|event| event.uid == *uid));
+                LifecycleChange::Listed(events.into_iter().map(|event| self.event(event)).collect())
+            }
+        }
+    }
+
+    /// What came of an action, likewise.
+    pub(super) fn done(&mut self, done: Done) -> Done {
+        match done {
+            Done::Looked(Ok(mut sight)) => {
+                sight.event = sight.event.map(|seen| self.claimable(seen));
+                Done::Looked(Ok(sight))
+            }
+            Done::Written(Ok(seen)) => Done::Written(Ok(self.claimable(seen))),
+            other => other,
+        }
+    }
+
+    /// An action with a wall time instead of a moment: rounded up to the whole second that the API server keeps.
+    pub(super) fn action(&self, action: Action) -> Action {
+        match action {
+            Action::Write(seen, Change::Claim { driver, sla }) => {
+                let up = |wall: Time| Time::from_millis(wall.as_millis().div_ceil(1000).saturating_mul(1000));
+                let sla = sla.map(|sla| up(self.clock.wall_at(sla)));
+                Action::Write(seen, Change::Claim { driver, sla })
+            }
+            other => other,
+        }
+    }
+
+    fn claimable(&mut self, seen: Claimable) -> Claimable {
+        Claimable {
+            event: self.event(seen.event),
+            ..seen
+        }
+    }
+
+    fn event(&mut self, mut event: LifecycleEvent) -> LifecycleEvent {
+        let Some(wall) = event.sla else {
+            return event;
+        };
+        let known = self.known.get(&event.uid).filter(|(said, _)| *said == wall);
+        let moment = match known {
+            Some((_, moment)) => *moment,
+            None => self.clock.moment_of_wall(wall),
+        };
+        self.known.insert(event.uid.clone(), (wall, moment));
+        event.sla = Some(moment);
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClaimStatus;
+    use super::*;
+
+    fn event(sla_secs: u64) -> LifecycleEvent {
+        LifecycleEvent {
+            uid: "u-1".to_owned(),
+            name: "drain-a".to_owned(),
+            created: None,
+            deleting: false,
+            transition: "drain.test".to_owned(),
+            node: "worker-1".to_owned(),
+            claim: ClaimStatus::Claimed,
+            driver: None,
+            sla: Some(Time::from_millis(sla_secs * 1000)),
+            flags: None,
+        }
+    }
+
+    fn seen(anchors: &mut Anchors, sla_secs: u64) -> u64 {
+        match anchors.change(LifecycleChange::Applied(event(sla_secs))) {
+            LifecycleChange::Applied(event) => event.sla.unwrap().as_millis() / 1000,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_is_translated_once() {
+        let clock = Clock::starting_at(Time::from_millis(100_000_000));
+        let mut anchors = Anchors::new(clock);
+        assert_eq!(seen(&mut anchors, 100_060), 100_060);
+        clock.step_wall(3_600_000);
+        assert_eq!(
+            seen(&mut anchors, 100_060),
+            100_060,
+            "seen before the clock was set"
+        );
+        assert_eq!(
+            seen(&mut anchors, 103_660),
+            100_060,
+            "another deadline, by the clock as it is"
+        );
+        anchors.change(LifecycleChange::Gone {
+            uid: "u-1".to_owned(),
+        });
+        assert_eq!(seen(&mut anchors, 103_661), 100_061);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_is_a_wall_time_of_whole_seconds() {
+        let clock = Clock::starting_at(Time::from_millis(100_000_000));
+        clock.step_wall(-3_599_700);
+        let seen = Claimable {
+            event: event(0),
+            version: "1".to_owned(),
+            finalizers: Vec::new(),
+        };
+        let change = Change::Claim {
+            driver: "drain.test".to_owned(),
+            sla: Some(Time::from_millis(100_060_000)),
+        };
+        let written = Anchors::new(clock).action(Action::Write(seen, change));
+        let Action::Write(_, Change::Claim { sla, .. }) = written else {
+            panic!("{written:?}");
+        };
+        assert_eq!(sla, Some(Time::from_millis(96_461_000)));
+    }
+}

@@ -1,0 +1,436 @@
+//! The table, row by row: call, event and progress on the left; answer and act on the right.
+
+use scupper_engine::{Blocker, PodRef, Time, Uid};
+
+use super::*;
+use crate::Flags;
+
+const END: Method = Method::End { expired: false };
+const EXPIRED: Method = Method::End { expired: true };
+
+fn identity() -> Identity {
+    let intents = [
+        ("drain", Intent::Drain),
+        ("drain-uncordon", Intent::Uncordon),
+        ("mapped", Intent::Drain),
+    ];
+    Identity {
+        driver: "drain".to_owned(),
+        node: "worker-1".to_owned(),
+        intents: intents.map(|(name, intent)| (name.to_owned(), intent)).into(),
+    }
+}
+
+fn call(method: Method) -> Call {
+    Call {
+        method,
+        transition: "drain".to_owned(),
+        event: "e".to_owned(),
+        node: "worker-1".to_owned(),
+        start: "s".to_owned(),
+        end: "x".to_owned(),
+    }
+}
+
+fn event() -> LifecycleEvent {
+    LifecycleEvent {
+        uid: "u1".to_owned(),
+        name: "e".to_owned(),
+        created: None,
+        deleting: false,
+        transition: "drain".to_owned(),
+        node: "worker-1".to_owned(),
+        claim: ClaimStatus::Claimed,
+        driver: Some("drain".to_owned()),
+        sla: Some(Time::from_millis(1)),
+        flags: None,
+    }
+}
+
+fn condition(reason: &str) -> Verdict {
+    Verdict::Answer(Reply::Condition(reason.to_owned()), None)
+}
+
+const EMPTY: Verdict = Verdict::Answer(Reply::Empty, None);
+
+#[track_caller]
+fn check(call: &Call, event: &LifecycleEvent, progress: Progress<'_>, expected: &Verdict) {
+    assert_eq!(decide(&identity(), call, Some(event), progress), *expected);
+}
+
+#[track_caller]
+fn refused(call: &Call, event: Option<&LifecycleEvent>, progress: Progress<'_>, words: &[&str]) {
+    let verdict = decide(&identity(), call, event, progress);
+    let Verdict::Answer(Reply::Error(error), None) = &verdict else {
+        panic!("not refused: {verdict:?}")
+    };
+    for word in words {
+        assert!(error.contains(word), "`{error}` should tell `{word}`");
+    }
+}
+
+#[test]
+fn start_begins_once_and_answers_start() {
+    let begun = Verdict::Answer(Reply::Condition("s".to_owned()), Some(Act::Begin(Intent::Drain)));
+    check(&call(Method::Start), &event(), Progress::Fresh, &begun);
+    check(&call(Method::Start), &event(), Progress::Working, &condition("s"));
+}
+
+#[test]
+fn end_begins_what_is_not_begun_and_is_empty_while_it_runs() {
+    let begun = Verdict::Answer(Reply::Empty, Some(Act::Begin(Intent::Drain)));
+    check(&call(END), &event(), Progress::Fresh, &begun);
+    check(&call(END), &event(), Progress::Working, &EMPTY);
+}
+
+#[test]
+fn the_transition_tells_what_is_wanted() {
+    for (transition, intent) in [
+        ("drain", Intent::Drain),
+        ("drain-uncordon", Intent::Uncordon),
+        ("mapped", Intent::Drain),
+    ] {
+        let call = Call {
+            transition: transition.to_owned(),
+            ..call(END)
+        };
+        let event = LifecycleEvent {
+            transition: transition.to_owned(),
+            ..event()
+        };
+        check(
+            &call,
+            &event,
+            Progress::Fresh,
+            &Verdict::Answer(Reply::Empty, Some(Act::Begin(intent))),
+        );
+    }
+}
+
+#[test]
+fn only_success_is_an_end() {
+    for outcome in [Outcome::Drained, Outcome::Uncordoned { cordon_kept: true }] {
+        check(&call(END), &event(), Progress::Ended(&outcome), &condition("x"));
+        check(
+            &call(Method::Start),
+            &event(),
+            Progress::Ended(&outcome),
+            &condition("x"),
+        );
+        let deleting = LifecycleEvent {
+            deleting: true,
+            ..event()
+        };
+        check(&call(END), &deleting, Progress::Ended(&outcome), &condition("x"));
+    }
+}
+
+#[test]
+fn the_kubelet_writes_expiry_itself() {
+    let outcome = Outcome::DeadlineExceeded {
+        remaining: vec![pod("web-1")],
+        held_up: None,
+    };
+    check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
+    check(&call(Method::Start), &event(), Progress::Ended(&outcome), &EMPTY);
+    // Without a deadline of its own the event would wait for ever, and so it would when it is being deleted.
+    let endless = LifecycleEvent { sla: None, ..event() };
+    refused(
+        &call(END),
+        Some(&endless),
+        Progress::Ended(&outcome),
+        &["deadline", "default/web-1"],
+    );
+    let deleting = LifecycleEvent {
+        deleting: true,
+        ..event()
+    };
+    refused(
+        &call(END),
+        Some(&deleting),
+        Progress::Ended(&outcome),
+        &["deadline", "default/web-1"],
+    );
+}
+
+#[test]
+fn an_expired_call_expires_the_work_and_begins_none() {
+    check(
+        &call(EXPIRED),
+        &event(),
+        Progress::Working,
+        &Verdict::Answer(Reply::Empty, Some(Act::Expire)),
+    );
+    check(&call(EXPIRED), &event(), Progress::Fresh, &EMPTY);
+}
+
+#[test]
+fn every_other_end_is_an_error_that_says_everything() {
+    let blocked = Outcome::Blocked {
+        pods: vec![
+            blocker("a", "has no controller", "kubectl"),
+            blocker("b", "has local storage", "careful"),
+        ],
+    };
+    let words = [
+        "default/a: has no controller [kubectl]",
+        "default/b: has local storage [careful]",
+        "nothing has changed",
+    ];
+    refused(&call(END), Some(&event()), Progress::Ended(&blocked), &words);
+    let policy = Outcome::PolicyFailed {
+        policy: "slurm".to_owned(),
+        message: "no such host".to_owned(),
+    };
+    refused(
+        &call(END),
+        Some(&event()),
+        Progress::Ended(&policy),
+        &["slurm", "no such host"],
+    );
+    let failed = Outcome::Failed {
+        message: "no right to evict".to_owned(),
+    };
+    refused(
+        &call(Method::Start),
+        Some(&event()),
+        Progress::Ended(&failed),
+        &["no right to evict"],
+    );
+    let cancelled = Outcome::Cancelled {
+        reason: "why not".to_owned(),
+    };
+    refused(
+        &call(END),
+        Some(&event()),
+        Progress::Ended(&cancelled),
+        &["cancelled", "why not"],
+    );
+    let lost = Outcome::Lost {
+        reason: "over".to_owned(),
+    };
+    refused(
+        &call(END),
+        Some(&event()),
+        Progress::Ended(&lost),
+        &["lost", "over"],
+    );
+}
+
+#[test]
+fn nothing_is_begun_while_something_else_is_under_way_or_is_handed_over() {
+    for method in [Method::Start, END, EXPIRED] {
+        check(&call(method), &event(), Progress::Busy, &EMPTY);
+        check(&call(method), &event(), Progress::Handover, &EMPTY);
+    }
+}
+
+#[test]
+fn a_deleted_event_ends_in_an_error_once_nothing_is_left_to_roll_back() {
+    let deleting = LifecycleEvent {
+        deleting: true,
+        ..event()
+    };
+    for method in [Method::Start, END] {
+        check(&call(method), &deleting, Progress::Working, &EMPTY);
+        check(&call(method), &deleting, Progress::Handover, &EMPTY);
+        refused(&call(method), Some(&deleting), Progress::Fresh, &["deleted"]);
+        refused(&call(method), Some(&deleting), Progress::Busy, &["deleted"]);
+    }
+}
+
+#[test]
+fn a_watch_that_is_behind_is_waited_for() {
+    assert_eq!(
+        decide(&identity(), &call(END), None, Progress::Fresh),
+        Verdict::Unseen
+    );
+    let former = LifecycleEvent {
+        transition: "drain-uncordon".to_owned(),
+        ..event()
+    };
+    assert_eq!(
+        decide(&identity(), &call(END), Some(&former), Progress::Fresh),
+        Verdict::Unseen
+    );
+    for claim in [
+        ClaimStatus::Pending,
+        ClaimStatus::Succeeded,
+        ClaimStatus::Other("Odd".to_owned()),
+    ] {
+        let event = LifecycleEvent { claim, ..event() };
+        check(&call(Method::Start), &event, Progress::Fresh, &EMPTY);
+        check(&call(END), &event, Progress::Fresh, &EMPTY);
+    }
+}
+
+#[test]
+fn an_event_that_is_over_begins_nothing() {
+    for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired] {
+        let over = LifecycleEvent {
+            claim: claim.clone(),
+            ..event()
+        };
+        refused(
+            &call(Method::Start),
+            Some(&over),
+            Progress::Fresh,
+            &["has ended", claim.as_str()],
+        );
+    }
+}
+
+#[test]
+fn what_is_not_for_us_is_refused_by_name() {
+    let other_node = Call {
+        node: "worker-2".to_owned(),
+        ..call(Method::Start)
+    };
+    refused(
+        &other_node,
+        Some(&event()),
+        Progress::Fresh,
+        &["worker-1", "worker-2"],
+    );
+    let bound_elsewhere = LifecycleEvent {
+        node: "worker-2".to_owned(),
+        ..event()
+    };
+    refused(
+        &call(END),
+        Some(&bound_elsewhere),
+        Progress::Fresh,
+        &["worker-1", "worker-2"],
+    );
+    let foreign = LifecycleEvent {
+        driver: Some("kssd".to_owned()),
+        ..event()
+    };
+    refused(&call(END), Some(&foreign), Progress::Fresh, &["kssd", "drain"]);
+    let unknown = Call {
+        transition: "reboot".to_owned(),
+        ..call(Method::Start)
+    };
+    refused(
+        &unknown,
+        None,
+        Progress::Fresh,
+        &["reboot", "drain, drain-uncordon, mapped"],
+    );
+}
+
+#[test]
+fn transitions_that_cannot_work_are_refused() {
+    for (start, end, word) in [
+        ("same", "same", "differ"),
+        ("", "x", "differ"),
+        ("s", "", "differ"),
+        ("shutdown-drain-started", "x", "graceful node shutdown"),
+        ("s", "shutdown-drain-started", "graceful node shutdown"),
+    ] {
+        let call = Call {
+            start: start.to_owned(),
+            end: end.to_owned(),
+            ..call(Method::Start)
+        };
+        refused(
+            &call,
+            Some(&event()),
+            Progress::Fresh,
+            &["transition drain", word],
+        );
+    }
+}
+
+#[test]
+fn edited_words_are_taken_from_the_call() {
+    let edited = Call {
+        start: "s2".to_owned(),
+        end: "x2".to_owned(),
+        ..call(END)
+    };
+    check(
+        &edited,
+        &event(),
+        Progress::Ended(&Outcome::Drained),
+        &condition("x2"),
+    );
+    let edited = Call {
+        method: Method::Start,
+        ..edited
+    };
+    check(&edited, &event(), Progress::Working, &condition("s2"));
+}
+
+#[test]
+fn an_event_without_a_driver_is_ours_by_its_transition() {
+    let anonymous = LifecycleEvent {
+        driver: None,
+        ..event()
+    };
+    check(
+        &call(Method::Start),
+        &anonymous,
+        Progress::Working,
+        &condition("s"),
+    );
+    assert!(identity().owns(&anonymous));
+    assert!(!identity().owns(&LifecycleEvent {
+        transition: "reboot".to_owned(),
+        ..anonymous
+    }));
+}
+
+fn blocker(name: &str, reason: &str, policy: &str) -> Blocker {
+    Blocker {
+        pod: pod(name),
+        reason: reason.to_owned(),
+        policy: policy.to_owned(),
+    }
+}
+
+fn pod(name: &str) -> PodRef {
+    PodRef {
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        uid: Uid(format!("uid-{name}")),
+    }
+}
+
+#[test]
+fn flags_that_make_no_sense_fail_the_event_before_anything_is_begun() {
+    let odd = LifecycleEvent {
+        flags: Some(Box::new(Err("unknown field".to_owned()))),
+        ..event()
+    };
+    for method in [Method::Start, END, EXPIRED] {
+        let error = Verdict::Answer(Reply::Error("unknown field".to_owned()), None);
+        check(&call(method), &odd, Progress::Fresh, &error);
+    }
+}
+
+#[test]
+fn a_deadline_of_ones_own_is_not_waited_over() {
+    let flags = Flags {
+        filters: scupper_engine::Filters::default(),
+        grace_seconds: None,
+        grace_only_longer: false,
+        returning_pod_evictions: None,
+        eviction_timeout: std::time::Duration::from_secs(30),
+        timeout: Some(std::time::Duration::from_secs(1)),
+    };
+    let own = LifecycleEvent {
+        flags: Some(Box::new(Ok(flags))),
+        ..event()
+    };
+    let outcome = Outcome::DeadlineExceeded {
+        remaining: Vec::new(),
+        held_up: None,
+    };
+    check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
+    let verdict = decide(&identity(), &call(END), Some(&own), Progress::Ended(&outcome));
+    assert!(
+        matches!(verdict, Verdict::Answer(Reply::Error(_), None)),
+        "{verdict:?}"
+    );
+}

@@ -1,0 +1,31 @@
+//! Events that were over before they began.
+
+use scupper_engine::Intent;
+
+use super::{Door, Known, Output};
+use crate::slm::lifecycle::ClaimStatus;
+
+impl Door {
+    /// An event of ours has succeeded without our having been called: the node condition already read as done.
+    pub(super) fn notice_stale_end(&mut self, known: &Known, was_alive: bool) {
+        let event = &known.event;
+        let stale = was_alive && event.claim == ClaimStatus::Succeeded && !known.called;
+        let intent = self.identity.intents.get(&event.transition);
+        let (Some(intent), true) = (intent, stale && self.identity.owns(event)) else {
+            return;
+        };
+        let (reason, opposite) = match intent {
+            Intent::Drain => ("NotDrained", "uncordon"),
+            Intent::Uncordon => ("NotUncordoned", "drain"),
+        };
+        self.outputs.push_back(Output::Warn {
+            reason,
+            message: format!(
+                "LifecycleEvent {} succeeded without the driver having been called, because the node condition \
+                 LifecycleTransition still had the end of transition {} as its reason: nothing was done. Ask for \
+                 the {opposite} transition first",
+                event.name, event.transition
+            ),
+        });
+    }
+}

@@ -1,0 +1,359 @@
+//! The kubelet's rules, row by row: what was seen on the left, what is done on the right.
+
+use std::time::Duration;
+
+use scupper_contract::FINALIZER;
+
+use super::*;
+use crate::Flags;
+use crate::slm::NodeSelection;
+
+const NOW: Time = Time::from_millis(1_000_000_999);
+
+fn own() -> Own {
+    Own {
+        driver: "drain".to_owned(),
+        node: "worker-1".to_owned(),
+    }
+}
+
+fn seen(claim: ClaimStatus, finalizers: &[&str]) -> Claimable {
+    let driver = (claim != ClaimStatus::Pending).then(|| "drain".to_owned());
+    Claimable {
+        event: LifecycleEvent {
+            uid: "u1".to_owned(),
+            name: "e".to_owned(),
+            created: None,
+            deleting: false,
+            transition: "t".to_owned(),
+            node: "worker-1".to_owned(),
+            claim,
+            driver,
+            sla: None,
+            flags: None,
+        },
+        version: "7".to_owned(),
+        finalizers: finalizers.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn pending() -> Claimable {
+    seen(ClaimStatus::Pending, &[FINALIZER])
+}
+
+fn claimed() -> Claimable {
+    seen(ClaimStatus::Claimed, &[FINALIZER])
+}
+
+fn transition() -> Transition {
+    Transition {
+        name: "t".to_owned(),
+        driver: "drain".to_owned(),
+        start: "s".to_owned(),
+        end: "x".to_owned(),
+        nodes: NodeSelection::AllNodes,
+        sla: Some(Duration::from_secs(30)),
+    }
+}
+
+fn sight(seen: &Claimable, reason: &str) -> Sight {
+    Sight {
+        event: Some(seen.clone()),
+        transition: Some(transition()),
+        condition: condition(reason, "t"),
+    }
+}
+
+fn next(sight: &Sight) -> Move {
+    own().next(sight, false, NOW)
+}
+
+fn finished(seen: &Claimable, status: ClaimStatus) -> Move {
+    write(seen, Change::Finish { status, driver: None })
+}
+
+#[track_caller]
+fn calls(sight: &Sight, method: Method) {
+    let Move::Do(Action::Call(call)) = next(sight) else {
+        panic!("no call: {:?}", next(sight))
+    };
+    let wanted = Call {
+        method,
+        transition: "t".to_owned(),
+        event: "e".to_owned(),
+        node: "worker-1".to_owned(),
+        start: "s".to_owned(),
+        end: "x".to_owned(),
+    };
+    assert_eq!(call, wanted);
+}
+
+#[track_caller]
+fn left(sight: &Sight, words: &str) {
+    let Move::Leave(why) = next(sight) else {
+        panic!("not left: {:?}", next(sight))
+    };
+    assert!(why.contains(words), "`{why}` should tell `{words}`");
+}
+
+// The contract's 6.2.
+
+#[test]
+fn claims_after_the_finalizer_with_a_deadline_in_whole_seconds() {
+    let bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
+    let finalizers = vec!["example.com/hold".to_owned(), FINALIZER.to_owned()];
+    assert_eq!(
+        next(&sight(&bare, "")),
+        write(&bare, Change::Finalizers(finalizers))
+    );
+
+    let claim = |sla| Change::Claim {
+        driver: "drain".to_owned(),
+        sla,
+    };
+    let deadline = Time::from_millis(1_000_030_000);
+    assert_eq!(
+        next(&sight(&pending(), "")),
+        write(&pending(), claim(Some(deadline)))
+    );
+    let endless = Sight {
+        transition: Some(Transition {
+            sla: None,
+            ..transition()
+        }),
+        ..sight(&pending(), "other")
+    };
+    assert_eq!(next(&endless), write(&pending(), claim(None)));
+}
+
+#[test]
+fn a_condition_of_an_earlier_event_is_reset_before_the_claim() {
+    for stale in ["s", "x"] {
+        assert_eq!(next(&sight(&pending(), stale)), reset(&transition()), "{stale}");
+        let mut of_another = sight(&pending(), stale);
+        of_another.condition.message = message("other");
+        assert_eq!(next(&of_another), reset(&transition()), "{stale}");
+    }
+    let Move::Do(Action::SetCondition(condition)) = reset(&transition()) else {
+        panic!("no write")
+    };
+    assert!(
+        !is_of(&transition(), &condition.reason),
+        "neither begun nor ended"
+    );
+}
+
+#[test]
+fn claims_only_what_is_its_own() {
+    let mut missing = sight(&pending(), "");
+    missing.transition = None;
+    left(&missing, "no LifecycleTransition t");
+    let mut foreign = sight(&pending(), "");
+    foreign.transition = Some(Transition {
+        driver: "other".to_owned(),
+        ..transition()
+    });
+    assert_eq!(next(&foreign), Move::NotOurs);
+    let mut elsewhere = pending();
+    elsewhere.event.node = "worker-2".to_owned();
+    assert_eq!(next(&sight(&elsewhere, "")), Move::NotOurs);
+    let unknown = seen(ClaimStatus::Other("Paused".to_owned()), &[]);
+    left(&sight(&unknown, ""), "Paused");
+    assert_eq!(next(&Sight::default()), Move::Gone);
+}
+
+#[test]
+fn an_event_that_is_being_deleted_is_claimed_only_if_it_is_held() {
+    let mut bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
+    bare.event.deleting = true;
+    left(&sight(&bare, ""), "deleted");
+    let mut held = pending();
+    held.event.deleting = true;
+    assert!(matches!(
+        next(&sight(&held, "")),
+        Move::Do(Action::Write(_, Change::Claim { .. }))
+    ));
+}
+
+// 6.3.
+
+#[test]
+fn the_reason_decides_what_comes_next() {
+    for (reason, method) in [
+        ("", Method::Start),
+        ("other", Method::Start),
+        ("s", Method::End { expired: false }),
+    ] {
+        calls(&sight(&claimed(), reason), method);
+    }
+    assert_eq!(
+        next(&sight(&claimed(), "x")),
+        finished(&claimed(), ClaimStatus::Succeeded)
+    );
+}
+
+#[test]
+fn the_words_of_another_transition_say_nothing_of_this_one() {
+    for reason in ["s", "x"] {
+        let mut of_another = sight(&claimed(), reason);
+        of_another.condition.message = message("other");
+        calls(&of_another, Method::Start);
+    }
+    // Who else wrote it is not known: its reason counts.
+    let mut plain = sight(&claimed(), "s");
+    plain.condition.message = "set by hand".to_owned();
+    calls(&plain, Method::End { expired: false });
+}
+
+#[test]
+fn what_the_end_of_another_event_left_behind_ends_none() {
+    for reason in ["s", "x"] {
+        let sight = sight(&claimed(), reason);
+        assert_eq!(own().next(&sight, true, NOW), reset(&transition()), "{reason}");
+    }
+    let fresh = own().next(&sight(&claimed(), "other"), true, NOW);
+    assert!(matches!(fresh, Move::Do(Action::Call(_))));
+}
+
+#[test]
+fn the_finalizer_comes_first_then_the_deadline_then_the_transition() {
+    let mut bare = seen(ClaimStatus::Claimed, &[]);
+    bare.event.sla = Some(NOW);
+    let mut blind = sight(&bare, "x");
+    blind.transition = None;
+    let held = Change::Finalizers(vec![FINALIZER.to_owned()]);
+    assert_eq!(next(&blind), write(&bare, held));
+    bare.finalizers = vec![FINALIZER.to_owned()];
+    blind.event = Some(bare.clone());
+    assert_eq!(next(&blind), finished(&bare, ClaimStatus::SlaExpired));
+    bare.event.sla = Some(Time::from_millis(NOW.as_millis() + 1));
+    blind.event = Some(bare);
+    left(&blind, "no LifecycleTransition t");
+}
+
+#[test]
+fn a_deadline_is_looked_at_before_the_condition() {
+    let mut late = claimed();
+    late.event.sla = Some(NOW);
+    assert_eq!(next(&sight(&late, "x")), finished(&late, ClaimStatus::SlaExpired));
+}
+
+#[test]
+fn what_is_deleted_without_our_finalizer_is_driven_to_its_end() {
+    let mut deleted = seen(ClaimStatus::Claimed, &["example.com/hold"]);
+    deleted.event.deleting = true;
+    calls(&sight(&deleted, "s"), Method::End { expired: false });
+}
+
+#[test]
+fn what_another_driver_claimed_is_left_alone() {
+    for driver in [Some("other".to_owned()), None] {
+        for claim in [ClaimStatus::Claimed, ClaimStatus::Failed] {
+            let mut foreign = seen(claim, &[FINALIZER]);
+            foreign.event.driver.clone_from(&driver);
+            assert_eq!(next(&sight(&foreign, "x")), Move::NotOurs, "{driver:?}");
+        }
+    }
+}
+
+// 6.4 and 6.5.
+
+#[test]
+fn answers_are_followed_as_the_kubelet_does() {
+    let own = own();
+    let condition = Condition {
+        reason: "anything".to_owned(),
+        message: "Lifecycle Transition 't'".to_owned(),
+    };
+    let answer = |reply| own.answered(&claimed(), &reply);
+    assert_eq!(
+        answer(Reply::Condition("anything".to_owned())),
+        Some(Move::Do(Action::SetCondition(condition)))
+    );
+    assert_eq!(answer(Reply::Empty), None);
+    let failed = Change::Finish {
+        status: ClaimStatus::Failed,
+        driver: Some("drain".to_owned()),
+    };
+    assert_eq!(
+        answer(Reply::Error("no".to_owned())),
+        Some(write(&claimed(), failed))
+    );
+}
+
+#[test]
+fn what_is_over_is_let_go_and_then_deleted() {
+    for claim in [
+        ClaimStatus::Failed,
+        ClaimStatus::SlaExpired,
+        ClaimStatus::Succeeded,
+    ] {
+        let held = seen(claim.clone(), &["example.com/hold", FINALIZER]);
+        let others = Change::Finalizers(vec!["example.com/hold".to_owned()]);
+        assert_eq!(next(&sight(&held, "")), write(&held, others));
+        let mut bare = seen(claim, &["example.com/hold"]);
+        assert_eq!(next(&sight(&bare, "")), Move::Do(Action::Remove(bare.clone())));
+        bare.event.deleting = true;
+        left(&sight(&bare, ""), "a finalizer that is not ours");
+        bare.finalizers.clear();
+        assert_eq!(next(&sight(&bare, "")), Move::Gone);
+    }
+}
+
+#[test]
+fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_limit_counts() {
+    let says = |timeout| {
+        let flags = Flags {
+            filters: scupper_engine::Filters::default(),
+            grace_seconds: None,
+            grace_only_longer: false,
+            returning_pod_evictions: None,
+            eviction_timeout: Duration::from_secs(30),
+            timeout,
+        };
+        let mut event = pending();
+        event.event.flags = Some(Box::new(Ok(flags)));
+        let claim = next(&sight(&event, ""));
+        let Move::Do(Action::Write(_, Change::Claim { sla, .. })) = claim else {
+            panic!("no claim: {claim:?}")
+        };
+        sla
+    };
+    let limit = NOW + transition().sla.unwrap().into();
+    assert_eq!(says(None), Some(whole_seconds(limit)), "never without a deadline");
+    let sla = says(Some(Duration::from_secs(600))).unwrap();
+    let least = NOW + Duration::from_secs(615).into();
+    assert!(
+        sla >= least && sla < least + Duration::from_secs(1).into(),
+        "{sla:?}"
+    );
+    let mut odd = pending();
+    odd.event.flags = Some(Box::new(Err("no".to_owned())));
+    let claim = next(&sight(&odd, ""));
+    assert!(
+        matches!(
+            claim,
+            Move::Do(Action::Write(_, Change::Claim { sla: Some(_), .. }))
+        ),
+        "{claim:?}"
+    );
+}
+
+#[test]
+fn a_failed_event_leaves_no_start_in_the_condition() {
+    for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired] {
+        let over = seen(claim.clone(), &[FINALIZER]);
+        let released = write(&over, over.release());
+        assert_eq!(next(&sight(&over, "s")), reset(&transition()), "{claim:?}");
+        for reason in ["", "x", "another"] {
+            assert_eq!(next(&sight(&over, reason)), released, "{claim:?} {reason}");
+        }
+        // By now the condition may be that of the next event.
+        assert_eq!(own().next(&sight(&over, "s"), true, NOW), released);
+        // What is released is not looked at once more.
+        let bare = seen(claim, &[]);
+        assert_eq!(next(&sight(&bare, "s")), Move::Do(Action::Remove(bare.clone())));
+    }
+    let done = seen(ClaimStatus::Succeeded, &[FINALIZER]);
+    assert_eq!(next(&sight(&done, "s")), write(&done, done.release()));
+}

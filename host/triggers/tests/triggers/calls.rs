@@ -1,0 +1,223 @@
+//! Start and End, and what the driver is asked for.
+
+use std::time::Duration;
+
+use scupper_contract::slm::LifecycleTransitionResponse;
+use scupper_engine::{Intent, Outcome, Time};
+use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
+use scupper_triggers::{Demand, Resume, Wish};
+use tonic::client::Grpc;
+use tonic_prost::ProstCodec;
+
+use crate::fixture::{Answer, Asked, Door, Kubelet, Root, claimed, dial, start_request, wait_for_socket};
+
+fn wish(id: &str, name: &str) -> Wish {
+    Wish {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        trigger: "LifecycleEvent".to_owned(),
+        intent: Intent::Drain,
+        deadline: None,
+        flags: None,
+    }
+}
+
+#[tokio::test]
+async fn a_drain_from_start_to_end() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+
+    assert_eq!(kubelet.start("drain-1").await, Answer::condition("drain-started"));
+    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+    door.working("u1");
+    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+    assert_eq!(kubelet.start("drain-1").await, Answer::condition("drain-started"));
+
+    door.ended("u1", Outcome::Drained);
+    assert_eq!(kubelet.end("drain-1").await, Answer::condition("drain-complete"));
+    assert!(door.demands.try_recv().is_err(), "begun once");
+}
+
+#[tokio::test]
+async fn the_short_path_is_served_too() {
+    let root = Root::new();
+    let (mut door, kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+
+    let mut client = Grpc::new(dial(kubelet.info.endpoint.as_ref()).await);
+    client.ready().await.unwrap();
+    let path = "/v1alpha1.SLMPlugin/StartLifecycleTransition".parse().unwrap();
+    let request = tonic::Request::new(start_request("drain-1"));
+    let answer = client.unary(request, path, ProstCodec::default()).await.unwrap();
+    let answer: LifecycleTransitionResponse = answer.into_inner();
+    assert_eq!(answer.lifecycle_condition, "drain-started");
+    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+}
+
+#[tokio::test]
+async fn a_call_waits_a_moment_for_its_event_to_come_into_view() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let call = tokio::spawn(async move { kubelet.end("drain-1").await });
+    tokio::task::yield_now().await;
+    door.apply(claimed("u1", "drain-1"));
+    assert_eq!(call.await.unwrap(), Answer::Empty);
+    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+}
+
+#[tokio::test]
+async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let call = kubelet.end("drain-1");
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), call)
+            .await
+            .is_err()
+    );
+    // Answers on one connection come after what was said on it before.
+    let mut foreign = start_request("drain-1");
+    foreign.transition_name = "reboot".to_owned();
+    kubelet.service.start_lifecycle_transition(foreign).await.unwrap();
+    door.apply(claimed("u1", "drain-1"));
+    door.settle().await;
+    assert!(door.demands.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn an_event_that_does_not_come_into_view_begins_nothing() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
+    assert!(door.demands.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+    kubelet.start("drain-1").await;
+    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    door.working("u1");
+
+    door.apply(LifecycleEvent {
+        deleting: true,
+        ..claimed("u1", "drain-1")
+    });
+    let reason = "LifecycleEvent drain-1 was deleted".to_owned();
+    assert_eq!(
+        door.demand().await,
+        Demand::Cancel {
+            id: "u1".to_owned(),
+            reason: reason.clone()
+        }
+    );
+    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+
+    door.ended(
+        "u1",
+        Outcome::Cancelled {
+            reason: reason.clone(),
+        },
+    );
+    assert_eq!(
+        kubelet.end("drain-1").await,
+        Answer::Error(format!("cancelled: {reason}"))
+    );
+    door.gone("u1");
+
+    // The same name again is another drain.
+    door.apply(claimed("u2", "drain-1"));
+    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+    assert_eq!(door.demand().await, Demand::Begin(wish("u2", "drain-1")));
+}
+
+#[tokio::test]
+async fn the_deadline_follows_the_event() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let sla = |secs: u64| Some(Time::from_millis(1_000_000 + secs * 1000));
+    door.apply(LifecycleEvent {
+        sla: sla(300),
+        ..claimed("u1", "drain-1")
+    });
+    kubelet.start("drain-1").await;
+    let Demand::Begin(begun) = door.demand().await else {
+        panic!("not begun")
+    };
+    assert_eq!(begun.deadline, sla(285));
+    door.apply(LifecycleEvent {
+        sla: sla(200),
+        ..claimed("u1", "drain-1")
+    });
+    assert_eq!(
+        door.demand().await,
+        Demand::Deadline {
+            id: "u1".to_owned(),
+            deadline: sla(185)
+        }
+    );
+    door.apply(LifecycleEvent {
+        claim: ClaimStatus::SlaExpired,
+        ..claimed("u1", "drain-1")
+    });
+    let Demand::Lost { id, reason } = door.demand().await else {
+        panic!("not lost")
+    };
+    assert_eq!(
+        (id.as_str(), reason.as_str()),
+        ("u1", "LifecycleEvent drain-1 has ended: SlaExpired")
+    );
+}
+
+#[tokio::test]
+async fn a_checkpoint_goes_on_or_is_lost() {
+    let resume = || {
+        Some(Resume {
+            id: "u1".to_owned(),
+            name: "drain-1".to_owned(),
+            intent: Intent::Drain,
+            finished: false,
+        })
+    };
+    let root = Root::new();
+    let mut door = Door::open(root.options("one"), resume());
+    door.list(vec![claimed("u1", "drain-1")]);
+    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
+    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+
+    let root = Root::new();
+    let mut door = Door::open(root.options("two"), resume());
+    door.list(vec![claimed("u2", "drain-1")]);
+    let reason = "LifecycleEvent drain-1 is gone".to_owned();
+    assert_eq!(
+        door.demand().await,
+        Demand::Lost {
+            id: "u1".to_owned(),
+            reason
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_success_that_is_not_ours_is_told() {
+    let root = Root::new();
+    let (door, _kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+    door.apply(LifecycleEvent {
+        claim: ClaimStatus::Succeeded,
+        ..claimed("u1", "drain-1")
+    });
+    let asked = door
+        .asked("a warning", |asked| matches!(asked, Asked::Warn(..)))
+        .await;
+    let Asked::Warn(reason, message) = asked else {
+        panic!("not a warning")
+    };
+    assert_eq!(reason, "NotDrained");
+    assert!(message.contains("drain-1"), "{message}");
+}

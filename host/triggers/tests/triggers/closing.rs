@@ -1,0 +1,105 @@
+//! SIGTERM is not a cancel: the door goes on answering until somebody else does.
+
+use std::time::Duration;
+
+use scupper_engine::Outcome;
+use scupper_triggers::slm::SlmError;
+
+use crate::fixture::{Answer, Door, Kubelet, Root, claimed, eventually, still, within};
+
+#[tokio::test]
+async fn an_idle_door_closes_at_once_and_leaves_nothing_behind() {
+    let root = Root::new();
+    let (door, _kubelet) = Door::registered(&root).await;
+    door.stop.cancel();
+    door.end().await.unwrap();
+    assert!(root.registry().is_empty() && root.services().is_empty());
+    assert!(root.path().join("plugins_registry").is_dir() && root.path().join("plugins").is_dir());
+}
+
+#[tokio::test]
+async fn a_claimed_event_is_answered_until_the_grace_is_nearly_over_and_nothing_is_begun() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+    door.settle().await;
+    let _stopped = still();
+    door.stop.cancel();
+    door.settle().await;
+    tokio::time::advance(Duration::from_secs(22)).await;
+    door.settle().await;
+    assert_eq!(root.registry().len(), 1);
+    assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
+    assert!(door.demands.try_recv().is_err());
+    tokio::time::advance(Duration::from_secs(2)).await;
+    eventually("the registration socket's end", || {
+        root.registry().is_empty().then_some(())
+    })
+    .await;
+    assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    door.end().await.unwrap();
+    assert!(root.services().is_empty());
+}
+
+#[tokio::test]
+async fn a_drain_that_ends_while_closing_is_still_told() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+    kubelet.start("drain-1").await;
+    door.demand().await;
+    door.working("u1");
+    door.stop.cancel();
+    door.ended("u1", Outcome::Drained);
+    door.settle().await;
+    assert_eq!(kubelet.end("drain-1").await, Answer::condition("drain-complete"));
+}
+
+#[tokio::test]
+async fn a_successor_takes_over() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+    kubelet.start("drain-1").await;
+    door.demand().await;
+    door.working("u1");
+
+    let mut successor = Door::open(root.options("two"), None);
+    successor.list(vec![claimed("u1", "drain-1")]);
+    let sockets = eventually("the successor", || {
+        (root.registry().len() == 2).then(|| root.registry())
+    })
+    .await;
+    let mut kubelet = Kubelet::meet(&sockets[1]).await;
+    assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
+    assert!(
+        successor.demands.try_recv().is_err(),
+        "one works while both are there"
+    );
+
+    door.stop.cancel();
+    door.end().await.unwrap();
+    assert_eq!(root.registry(), sockets[1..]);
+    let begun = async {
+        while kubelet.start("drain-1").await == Answer::Empty {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within("the successor's beginning", begun).await;
+    successor.demand().await;
+}
+
+#[tokio::test]
+async fn a_driver_that_vanishes_closes_the_door() {
+    let root = Root::new();
+    let (mut door, _kubelet) = Door::registered(&root).await;
+    let (_, closed) = tokio::sync::mpsc::channel(1);
+    door.demands = closed;
+    door.apply(claimed("u1", "drain-1"));
+    let (events, _) = tokio::sync::mpsc::unbounded_channel();
+    door.events = events;
+    let error = door.end().await.unwrap_err();
+    assert!(matches!(error, SlmError::Wire { .. }), "{error:?}");
+    assert!(root.registry().is_empty() && root.services().is_empty());
+}

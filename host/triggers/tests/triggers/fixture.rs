@@ -1,0 +1,439 @@
+//! A door with everything around it.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::limit::LIMIT;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper_common::clock::Clock;
+use scupper_contract::registration::registration_client::RegistrationClient;
+use scupper_contract::registration::{InfoRequest, PluginInfo, RegistrationStatus};
+use scupper_contract::slm::slm_plugin_client::SlmPluginClient;
+use scupper_contract::slm::{
+    EndLifecycleTransitionRequest, LifecycleTransitionResponse, StartLifecycleTransitionRequest,
+};
+use scupper_engine::{Outcome, Time};
+use scupper_triggers::slm::{
+    Board, BoardError, Change, ClaimApi, ClaimError, ClaimStatus, Claimable, Condition, LifecycleChange,
+    LifecycleEvent, Registration, Sight, SlmError, SlmOptions, Transition, TransitionChange, Wires, run,
+};
+use scupper_triggers::{Demand, Resume, Standing};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint};
+
+pub(crate) const DRIVER: &str = "drain.slm.k8s.io";
+pub(crate) const NODE: &str = "worker-1";
+
+/// What was asked of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Publish(Transition),
+    Withdraw(String),
+    Warn(String, String),
+}
+
+/// An API server that does what it is asked, and shows it in the watch of transitions.
+pub(crate) struct Api {
+    pub(crate) asked: Mutex<Vec<Asked>>,
+    watch: mpsc::UnboundedSender<TransitionChange>,
+}
+
+impl Api {
+    fn note(&self, asked: Asked, change: Option<TransitionChange>) -> BoxFuture<'_, Result<(), BoardError>> {
+        self.asked.lock().unwrap().push(asked);
+        if let Some(change) = change {
+            self.watch.send(change).unwrap_or_default();
+        }
+        async { Ok(()) }.boxed()
+    }
+}
+
+/// Nobody but the kubelet claims here.
+struct NoClaims;
+
+impl ClaimApi for NoClaims {
+    fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>> {
+        panic!("looked at {event} to claim it")
+    }
+
+    fn write<'a>(
+        &'a self,
+        seen: &'a Claimable,
+        _: &'a Change,
+    ) -> BoxFuture<'a, Result<Claimable, ClaimError>> {
+        panic!("wrote {seen:?}")
+    }
+
+    fn remove<'a>(&'a self, seen: &'a Claimable) -> BoxFuture<'a, Result<(), ClaimError>> {
+        panic!("removed {seen:?}")
+    }
+
+    fn set_condition<'a>(&'a self, condition: &'a Condition) -> BoxFuture<'a, Result<(), ClaimError>> {
+        panic!("wrote {condition:?}")
+    }
+}
+
+impl Board for Api {
+    fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), BoardError>> {
+        self.note(
+            Asked::Publish(transition.clone()),
+            Some(TransitionChange::Applied(transition.clone())),
+        )
+    }
+
+    fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), BoardError>> {
+        let gone = TransitionChange::Gone {
+            name: name.to_owned(),
+        };
+        self.note(Asked::Withdraw(name.to_owned()), Some(gone))
+    }
+
+    fn warn<'a>(&'a self, reason: &'a str, message: &'a str) -> BoxFuture<'a, Result<(), BoardError>> {
+        self.note(Asked::Warn(reason.to_owned(), message.to_owned()), None)
+    }
+}
+
+/// A kubelet's directories.
+pub(crate) struct Root(TempDir);
+
+impl Root {
+    pub(crate) fn new() -> Self {
+        let root = Self::empty();
+        for dir in ["plugins", "plugins_registry"] {
+            std::fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        root
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The registration sockets a kubelet would see.
+    pub(crate) fn registry(&self) -> Vec<PathBuf> {
+        let visible = |path: &PathBuf| !path.file_name().unwrap().to_str().unwrap().starts_with('.');
+        let entries = std::fs::read_dir(self.path().join("plugins_registry")).unwrap();
+        let mut paths: Vec<_> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(visible)
+            .collect();
+        paths.sort();
+        paths
+    }
+
+    pub(crate) fn services(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.path().join("plugins").join(DRIVER)) else {
+            return Vec::new();
+        };
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    pub(crate) fn options(&self, instance: &str) -> SlmOptions {
+        SlmOptions {
+            kubelet_root: self.path().to_owned(),
+            clock: Clock::starting_at(Time::from_millis(1_000_000)),
+            ..SlmOptions::new(DRIVER, NODE, instance.to_owned())
+        }
+    }
+}
+
+/// A door at work.
+pub(crate) struct Door {
+    pub(crate) events: mpsc::UnboundedSender<LifecycleChange>,
+    pub(crate) transitions: mpsc::UnboundedSender<TransitionChange>,
+    pub(crate) demands: mpsc::Receiver<Demand>,
+    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) registration: watch::Receiver<Registration>,
+    pub(crate) api: Arc<Api>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) task: JoinHandle<Result<(), SlmError>>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Door {
+    pub(crate) fn open(options: SlmOptions, resume: Option<Resume>) -> Self {
+        let (events, changes) = mpsc::unbounded_channel();
+        let (transitions, transition_changes) = mpsc::unbounded_channel();
+        let (demanded, demands) = mpsc::channel(16);
+        let (standing, stands) = watch::channel(Standing::Idle);
+        let (registered, registration) = watch::channel(Registration::Waiting);
+        let api = Arc::new(Api {
+            asked: Mutex::default(),
+            watch: transitions.clone(),
+        });
+        let stop = CancellationToken::new();
+        let wires = Wires {
+            turned: Arc::new(|| {}),
+            events: UnboundedReceiverStream::new(changes),
+            transitions: UnboundedReceiverStream::new(transition_changes),
+            demands: demanded,
+            standing: stands,
+            registration: registered,
+            alone: watch::channel(false).0,
+            look_back: Arc::new(move || std::future::ready(resume.clone()).boxed()),
+            claims: Arc::new(NoClaims),
+        };
+        let task = tokio::spawn(run(
+            options,
+            Arc::clone(&api) as Arc<dyn Board>,
+            wires,
+            stop.clone(),
+        ));
+        Self {
+            events,
+            transitions,
+            demands,
+            standing,
+            registration,
+            api,
+            stop,
+            task,
+        }
+    }
+
+    /// A door in front of a kubelet that has taken it, and an API server without events.
+    pub(crate) async fn registered(root: &Root) -> (Self, Kubelet) {
+        let door = Self::open(root.options("one"), None);
+        door.list(vec![]);
+        door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
+        let mut kubelet = Kubelet::meet(&wait_for_socket(root).await).await;
+        kubelet.notify(true, "").await;
+        (door, kubelet)
+    }
+
+    pub(crate) fn list(&self, events: Vec<LifecycleEvent>) {
+        self.events.send(LifecycleChange::Listed(events)).unwrap();
+    }
+
+    pub(crate) fn apply(&self, event: LifecycleEvent) {
+        self.events.send(LifecycleChange::Applied(event)).unwrap();
+    }
+
+    pub(crate) fn gone(&self, uid: &str) {
+        self.events
+            .send(LifecycleChange::Gone { uid: uid.to_owned() })
+            .unwrap();
+    }
+
+    pub(crate) fn working(&self, id: &str) {
+        self.standing
+            .send_replace(Standing::Working { id: id.to_owned() });
+    }
+
+    pub(crate) fn ended(&self, id: &str, outcome: Outcome) {
+        self.standing.send_replace(Standing::Ended {
+            id: id.to_owned(),
+            outcome,
+        });
+    }
+
+    pub(crate) async fn demand(&mut self) -> Demand {
+        within("a demand", self.demands.recv()).await.unwrap()
+    }
+
+    /// Waits until the API server was asked for something that satisfies `wanted`.
+    pub(crate) async fn asked(&self, what: &str, wanted: impl Fn(&Asked) -> bool) -> Asked {
+        eventually(what, || {
+            self.api
+                .asked
+                .lock()
+                .unwrap()
+                .iter()
+                .find(|asked| wanted(asked))
+                .cloned()
+        })
+        .await
+    }
+
+    pub(crate) async fn registration(&mut self, wanted: &Registration) {
+        within(
+            "the registration",
+            self.registration.wait_for(|now| now == wanted),
+        )
+        .await
+        .unwrap();
+    }
+
+    /// Lets the door take in everything it was sent so far, and a tick that is due.
+    pub(crate) async fn settle(&self) {
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) async fn end(mut self) -> Result<(), SlmError> {
+        within("the door's end", &mut self.task).await.unwrap()
+    }
+}
+
+/// An event that is claimed for us.
+pub(crate) fn claimed(uid: &str, name: &str) -> LifecycleEvent {
+    LifecycleEvent {
+        uid: uid.to_owned(),
+        name: name.to_owned(),
+        created: None,
+        deleting: false,
+        transition: DRIVER.to_owned(),
+        node: NODE.to_owned(),
+        claim: ClaimStatus::Claimed,
+        driver: Some(DRIVER.to_owned()),
+        sla: None,
+        flags: None,
+    }
+}
+
+/// A small kubelet: it knows one driver.
+pub(crate) struct Kubelet {
+    registration: RegistrationClient<Channel>,
+    pub(crate) info: PluginInfo,
+    pub(crate) service: SlmPluginClient<Channel>,
+}
+
+impl Kubelet {
+    /// Asks who is there, and dials the endpoint.
+    pub(crate) async fn meet(socket: &Path) -> Self {
+        let mut registration = RegistrationClient::new(dial(socket).await);
+        let info = registration.get_info(InfoRequest {}).await.unwrap().into_inner();
+        let service = SlmPluginClient::new(dial(Path::new(&info.endpoint)).await);
+        Self {
+            registration,
+            info,
+            service,
+        }
+    }
+
+    pub(crate) async fn notify(&mut self, plugin_registered: bool, error: &str) {
+        let status = RegistrationStatus {
+            plugin_registered,
+            error: error.to_owned(),
+        };
+        self.registration
+            .notify_registration_status(status)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn start(&mut self, event: &str) -> Answer {
+        Answer::from(
+            self.service
+                .start_lifecycle_transition(start_request(event))
+                .await,
+        )
+    }
+
+    pub(crate) async fn end(&mut self, event: &str) -> Answer {
+        let StartLifecycleTransitionRequest {
+            transition_name,
+            event_name,
+            node_name,
+            start,
+            end,
+        } = start_request(event);
+        let request = EndLifecycleTransitionRequest {
+            transition_name,
+            event_name,
+            node_name,
+            start,
+            end,
+            sla_expired: false,
+        };
+        Answer::from(self.service.end_lifecycle_transition(request).await)
+    }
+}
+
+pub(crate) fn start_request(event: &str) -> StartLifecycleTransitionRequest {
+    StartLifecycleTransitionRequest {
+        transition_name: DRIVER.to_owned(),
+        event_name: event.to_owned(),
+        node_name: NODE.to_owned(),
+        start: "drain-started".to_owned(),
+        end: "drain-complete".to_owned(),
+    }
+}
+
+/// An answer, without the node that every answer names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Condition(String),
+    Empty,
+    Error(String),
+}
+
+impl Answer {
+    pub(crate) fn condition(reason: &str) -> Self {
+        Self::Condition(reason.to_owned())
+    }
+
+    fn from(result: Result<tonic::Response<LifecycleTransitionResponse>, tonic::Status>) -> Self {
+        let response = result.unwrap().into_inner();
+        assert_eq!(response.node_name, NODE);
+        match (response.lifecycle_condition.as_str(), response.error.as_str()) {
+            ("", "") => Self::Empty,
+            ("", error) => Self::Error(error.to_owned()),
+            (reason, "") => Self::Condition(reason.to_owned()),
+            both => panic!("a condition and an error: {both:?}"),
+        }
+    }
+}
+
+pub(crate) async fn dial(socket: &Path) -> Channel {
+    Endpoint::from_shared(format!("unix:{}", socket.display()))
+        .unwrap()
+        .connect()
+        .await
+        .unwrap()
+}
+
+pub(crate) async fn wait_for_socket(root: &Root) -> PathBuf {
+    eventually("a registration socket", || root.registry().first().cloned()).await
+}
+
+/// Looks again and again until there is something. By the machine's clock, because tokio's may be stopped.
+pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < LIMIT, "waited {LIMIT:?} for {what}");
+        tokio::task::yield_now().await;
+        tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(2)))
+            .await
+            .unwrap();
+    }
+}
+
+/// Stops tokio's clock. It moves when the test moves it, and not by itself: a blocking task that is always there
+/// keeps tokio from winding it on while real sockets are at work.
+pub(crate) fn still() -> std::sync::mpsc::Sender<()> {
+    let (stay, stopped) = std::sync::mpsc::channel::<()>();
+    tokio::task::spawn_blocking(move || stopped.recv().unwrap_or_default());
+    tokio::time::pause();
+    stay
+}
+
+/// Waits for something that ends, by the machine's clock.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let (_stay, limit) = std::sync::mpsc::channel::<()>();
+    let limit = tokio::task::spawn_blocking(move || limit.recv_timeout(LIMIT));
+    tokio::select! {
+        done = future => done,
+        _ = limit => panic!("waited {LIMIT:?} for {what}"),
+    }
+}

@@ -1,0 +1,15 @@
+//! The SLM door over real Unix sockets: a small kubelet on one side, scripted watches and a scripted driver on the
+//! other. What the real state machine of a kubelet makes of it is tested elsewhere.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers")]
+
+mod calls;
+mod clients;
+mod closing;
+mod fixture;
+#[path = "../../../scupper/tests/support/limit.rs"]
+mod limit;
+mod published;
+mod registering;
+mod renewing;
+#[path = "../../../scupper/tests/support/skip.rs"]
+mod skip;

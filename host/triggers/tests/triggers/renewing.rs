@@ -1,0 +1,141 @@
+//! The kubelet's channel falls asleep after 30 minutes without a call; the door gives it a new one before.
+
+use std::time::Duration;
+
+use scupper_engine::Outcome;
+use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
+
+use crate::fixture::{Answer, Door, Kubelet, Root, claimed, eventually, still};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_new_one_is_taken() {
+    let root = Root::new();
+    let (mut door, mut old) = Door::registered(&root).await;
+    door.asked("the transitions", |_| true).await;
+    let _stopped = still();
+    tokio::time::advance(19 * MINUTE).await;
+    door.settle().await;
+    assert_eq!(root.registry().len(), 1);
+    tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
+    let both = eventually("a second socket", || {
+        (root.registry().len() == 2).then(|| root.registry())
+    })
+    .await;
+
+    // Both serve; the old one goes only when the new one is taken.
+    door.apply(LifecycleEvent {
+        claim: ClaimStatus::Pending,
+        ..claimed("u1", "drain-1")
+    });
+    let mut new = Kubelet::meet(&both[1]).await;
+    assert_ne!(new.info.endpoint, old.info.endpoint);
+    assert_eq!(old.start("drain-1").await, Answer::Empty);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    door.settle().await;
+    assert_eq!(root.registry(), both);
+    new.notify(true, "").await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let left = eventually("the old one's end", || {
+        (root.registry().len() == 1).then(|| root.registry())
+    })
+    .await;
+    assert_eq!(left, both[1..]);
+
+    // A claim that still waits for the old connection is answered on it for a while.
+    assert_eq!(old.start("drain-1").await, Answer::Empty);
+    assert_eq!(root.services().len(), 2);
+    tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
+    eventually("the old service's end", || {
+        (root.services().len() == 1).then_some(())
+    })
+    .await;
+
+    door.apply(claimed("u1", "drain-1"));
+    door.settle().await;
+    assert_eq!(new.start("drain-1").await, Answer::condition("drain-started"));
+    door.demand().await;
+}
+
+#[tokio::test]
+async fn nothing_is_renewed_while_an_event_is_claimed() {
+    let root = Root::new();
+    let (mut door, mut kubelet) = Door::registered(&root).await;
+    door.apply(claimed("u1", "drain-1"));
+    kubelet.start("drain-1").await;
+    door.demand().await;
+    let _stopped = still();
+    tokio::time::advance(45 * MINUTE).await;
+    door.settle().await;
+    assert_eq!(root.registry().len(), 1);
+
+    door.ended("u1", Outcome::Drained);
+    door.gone("u1");
+    door.settle().await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;
+}
+
+#[tokio::test]
+async fn an_event_that_nobody_claims_holds_it_back_only_for_a_while() {
+    let root = Root::new();
+    let (door, _kubelet) = Door::registered(&root).await;
+    door.apply(LifecycleEvent {
+        claim: ClaimStatus::Pending,
+        ..claimed("u1", "drain-1")
+    });
+    door.settle().await;
+    let _stopped = still();
+    tokio::time::advance(24 * MINUTE).await;
+    door.settle().await;
+    assert_eq!(root.registry().len(), 1);
+    tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
+    eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_old_connection_stays_while_an_event_is_claimed() {
+    let root = Root::new();
+    let (door, _old) = Door::registered(&root).await;
+    let _stopped = still();
+    tokio::time::advance(20 * MINUTE + Duration::from_secs(2)).await;
+    let both = eventually("a second socket", || {
+        (root.registry().len() == 2).then(|| root.registry())
+    })
+    .await;
+    door.apply(claimed("u1", "drain-1"));
+    door.settle().await;
+    Kubelet::meet(&both[1]).await.notify(true, "").await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    door.settle().await;
+    assert_eq!(root.registry(), both);
+    door.gone("u1");
+    door.settle().await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+    eventually("the old one's end", || {
+        (root.registry() == both[1..]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_shows_that_the_connection_is_awake() {
+    let root = Root::new();
+    let (door, mut kubelet) = Door::registered(&root).await;
+    door.apply(LifecycleEvent {
+        claim: ClaimStatus::Pending,
+        ..claimed("u1", "drain-1")
+    });
+    door.settle().await;
+    let _stopped = still();
+    tokio::time::advance(15 * MINUTE).await;
+    assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
+    door.gone("u1");
+    door.settle().await;
+    tokio::time::advance(19 * MINUTE).await;
+    door.settle().await;
+    assert_eq!(root.registry().len(), 1);
+    tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
+    eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;
+}
