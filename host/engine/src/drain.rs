@@ -10,9 +10,11 @@
 //! now is done. So an event that comes late, twice or out of order is harmless, and a drain that is taken up from a
 //! checkpoint goes on by itself.
 
-mod allowance;
 mod answers;
 mod backoff;
+mod budget_tracker;
+mod checkpoint_state;
+mod cluster_state;
 mod cordon;
 mod cordon_state;
 mod counts;
@@ -21,15 +23,14 @@ mod events;
 mod evict;
 mod hooks;
 mod measure;
-mod memory;
 mod newcomers;
+mod node_state;
 mod outbox;
-mod pace;
 mod phases;
+mod plan_state;
 mod planning;
 mod returning;
-mod roster;
-mod sight;
+mod save_limiter;
 mod skipping;
 mod steps;
 mod timers;
@@ -37,7 +38,6 @@ mod uncordon;
 mod verify;
 mod waiting;
 mod waves;
-mod world;
 mod writes;
 
 use alloc::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct Drain {
     /// Where an earlier process left it.
     resumed: Option<Phase>,
     /// When an earlier process last counted the pods that were to leave, and how many those were.
-    recalled: Option<(Time, u32)>,
+    restored_counts: Option<(Time, u32)>,
     outcome: Option<Outcome>,
     /// When the outcome was fixed that is not success.
     stopped: Time,
@@ -68,19 +68,19 @@ pub struct Drain {
     paused: bool,
     /// How many evictions at once the API server bears.
     eviction_limit: usize,
-    world: world::World,
+    cluster: cluster_state::ClusterState,
     outbox: outbox::Outbox,
-    memory: memory::Memory,
+    checkpoint_state: checkpoint_state::CheckpointState,
     writer: writes::Writer,
     cordon: cordon_state::CordonState,
     uncordon: uncordon::Progress,
     chain: Option<planning::Chain>,
     newcomers: newcomers::Newcomers,
-    roster: roster::Roster,
+    plan_state: plan_state::PlanState,
     hooks: BTreeMap<hooks::HookKey, hooks::OpenHook>,
     hook_wait: measure::Held,
     budget_wait: measure::Held,
-    allowances: allowance::Allowances,
+    budget_tracker: budget_tracker::BudgetTracker,
     throttle: Throttle,
     lister: verify::Lister,
     /// How often the node has looked empty; a list counts for the time it was asked for.
@@ -90,7 +90,7 @@ pub struct Drain {
     /// Hooks have run since then.
     list_after_hooks: bool,
     /// What people were told last of each pod.
-    told: BTreeMap<Uid, Reason>,
+    reported: BTreeMap<Uid, Reason>,
     summary: Summary,
 }
 
@@ -106,7 +106,7 @@ impl Drain {
     /// A drain that begins now. It first waits for [`Event::Node`], [`Event::Pods`] and [`Event::Budgets`].
     pub fn new(now: Time, request: Request) -> Self {
         let mut drain = Self::idle(now, request);
-        drain.outbox.tell(Notice::Phase(Phase::Planning));
+        drain.outbox.notify(Notice::Phase(Phase::Planning));
         drain.advance();
         drain
     }
@@ -114,10 +114,10 @@ impl Drain {
     /// A drain that goes on where a checkpoint says it was. What hooks have done already is not done again.
     pub fn resume(now: Time, request: Request, checkpoint: Checkpoint) -> Self {
         let mut drain = Self::idle(now, request);
-        drain.outbox.tell(Notice::Phase(Phase::Planning));
+        drain.outbox.notify(Notice::Phase(Phase::Planning));
         if checkpoint.id == drain.request.id {
             let outcome = checkpoint.outcome();
-            drain.recall(checkpoint);
+            drain.restore(checkpoint);
             if let Some(outcome) = outcome {
                 drain.stop(outcome);
             }
@@ -178,7 +178,7 @@ impl Drain {
 
     /// An earlier drain of ours had drained the node when this one found it, and it has been cordoned since.
     pub fn found_drained(&self) -> bool {
-        self.memory.found_drained
+        self.checkpoint_state.found_drained
     }
 
     /// Every pod that is still on the node, and why.
@@ -195,32 +195,32 @@ impl Drain {
             started: now,
             phase: Phase::Planning,
             resumed: None,
-            recalled: None,
+            restored_counts: None,
             outcome: None,
             stopped: now,
             closing: None,
             final_written: false,
             paused: false,
             eviction_limit: usize::MAX,
-            world: world::World::new(request.node.clone()),
+            cluster: cluster_state::ClusterState::new(request.node.clone()),
             outbox: outbox::Outbox::default(),
-            memory: memory::Memory::default(),
+            checkpoint_state: checkpoint_state::CheckpointState::default(),
             writer: writes::Writer::default(),
             cordon: cordon_state::CordonState::default(),
             uncordon: uncordon::Progress::default(),
             chain: None,
             newcomers: newcomers::Newcomers::default(),
-            roster: roster::Roster::default(),
+            plan_state: plan_state::PlanState::default(),
             hooks: BTreeMap::new(),
             hook_wait: measure::Held::default(),
             budget_wait: measure::Held::default(),
-            allowances: allowance::Allowances::default(),
+            budget_tracker: budget_tracker::BudgetTracker::default(),
             throttle: Throttle::default(),
             lister: verify::Lister::default(),
             verify_round: 0,
             verified: false,
             list_after_hooks: false,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             summary: Summary {
                 started: now,
                 ..Summary::default()

@@ -3,9 +3,9 @@
 use core::mem::discriminant;
 
 use super::Drain;
-use super::allowance::{BudgetKey, Spent};
 use super::backoff::Backoff;
-use super::roster::{State, Watched, Why};
+use super::budget_tracker::{BudgetKey, Charged};
+use super::plan_state::{Answered, AwaitingDeletion, State};
 use crate::{Budget, Duration, EvictAnswer, Notice, Reason, Time, Uid};
 
 /// The watch should tell of an accepted eviction within this.
@@ -25,21 +25,23 @@ enum Again {
 
 impl Drain {
     /// An eviction or a deletion was answered.
-    pub(super) fn removal_answered(&mut self, uid: &Uid, charged: Option<BudgetKey>, answer: EvictAnswer) {
-        let spent = match &answer {
-            EvictAnswer::BudgetExhausted { .. } => Spent::NothingLeft,
+    pub(super) fn removal_answered(&mut self, uid: &Uid, reserved: Option<BudgetKey>, answer: EvictAnswer) {
+        let charged = match &answer {
+            EvictAnswer::BudgetExhausted { .. } => Charged::NothingLeft,
             // It may have happened, and a precondition that fails has spent the budget all the same.
             EvictAnswer::Accepted | EvictAnswer::Unreachable { .. } | EvictAnswer::UidMismatch { .. } => {
-                Spent::Yes
+                Charged::Yes
             }
-            _ => Spent::No,
+            _ => Charged::No,
         };
-        self.settle(charged, spent);
+        self.release(reserved, charged);
         match answer {
             EvictAnswer::Accepted => self.accepted(uid),
-            EvictAnswer::NotFound => self.watch(uid, Why::NotFound, LAG),
-            EvictAnswer::UidMismatch { .. } => self.watch(uid, Why::Disproved, LAG),
-            EvictAnswer::NamespaceTerminating { .. } => self.watch(uid, Why::Namespace, SILENCE),
+            EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound, LAG),
+            EvictAnswer::UidMismatch { .. } => self.await_deletion(uid, Answered::UidMismatch, LAG),
+            EvictAnswer::NamespaceTerminating { .. } => {
+                self.await_deletion(uid, Answered::NamespaceTerminating, SILENCE)
+            }
             EvictAnswer::BudgetExhausted { budget, message } => {
                 self.summary.budget_refusals += 1;
                 let reason = Reason::BudgetExhausted { budget, message };
@@ -82,7 +84,7 @@ impl Drain {
     }
 
     fn accepted(&mut self, uid: &Uid) {
-        let Some(target) = self.roster.target_mut(uid) else {
+        let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
         self.throttle.tries = 0;
@@ -90,16 +92,16 @@ impl Drain {
         target.tries = 0;
         let pod = target.pod.clone();
         target.budget_since = None;
-        self.outbox.tell(Notice::PodLeaving { pod });
-        self.watch(uid, Why::Accepted, SILENCE);
+        self.outbox.notify(Notice::PodLeaving { pod });
+        self.await_deletion(uid, Answered::Accepted, SILENCE);
     }
 
     /// Nothing is left but to wait for the watch.
-    fn watch(&mut self, uid: &Uid, why: Why, patience: Duration) {
+    fn await_deletion(&mut self, uid: &Uid, answered: Answered, patience: Duration) {
         let now = self.now;
-        if let Some(target) = self.roster.target_mut(uid) {
-            target.state = State::Watched(Watched {
-                why,
+        if let Some(target) = self.plan_state.target_mut(uid) {
+            target.state = State::AwaitingDeletion(AwaitingDeletion {
+                answered,
                 since: now,
                 list_at: now + patience,
                 lists: 0,
@@ -109,7 +111,7 @@ impl Drain {
 
     fn refused(&mut self, uid: &Uid, reason: Reason, again: Again) {
         let now = self.now;
-        let Some(target) = self.roster.target_mut(uid) else {
+        let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
         let same = target
@@ -152,17 +154,17 @@ impl Drain {
         if old == Some(new) {
             return;
         }
-        self.allowances.update(old, new, self.now);
+        self.budget_tracker.update(old, new, self.now);
         if !new.observed || new.disruptions_allowed <= 0 {
             return;
         }
-        let world = &self.world;
-        for (uid, target) in self.roster.targets_mut() {
+        let cluster = &self.cluster;
+        for (uid, target) in self.plan_state.targets_mut() {
             let held = matches!(
                 target.refusal,
                 Some(Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. })
             );
-            if held && world.pod(uid).is_some_and(|pod| new.selects(pod)) {
+            if held && cluster.pod(uid).is_some_and(|pod| new.selects(pod)) {
                 target.not_before = target.not_before.min(self.now);
                 target.tries = 0;
             }
@@ -171,25 +173,27 @@ impl Drain {
 
     /// A list that was asked for because of them still shows pods that should be gone or ending: it is not the watch
     /// that is slow.
-    pub(super) fn doubt(&mut self, asked: Time) {
+    pub(super) fn recheck(&mut self, asked: Time) {
         let now = self.now;
-        let world = &self.world;
-        for (uid, target) in self.roster.targets_mut() {
-            let State::Watched(watched) = &mut target.state else {
+        let cluster = &self.cluster;
+        for (uid, target) in self.plan_state.targets_mut() {
+            let State::AwaitingDeletion(awaiting) = &mut target.state else {
                 continue;
             };
-            if asked < watched.list_at || world.pod(uid).is_none_or(|pod| watched.expects(pod)) {
+            if asked < awaiting.list_at || cluster.pod(uid).is_none_or(|pod| awaiting.expects(pod)) {
                 continue;
             }
-            watched.lists = watched.lists.saturating_add(1);
-            match watched.why {
-                Why::Accepted | Why::NotFound => {
-                    target.not_before = Backoff::DOUBT.after(now, target.tries, &uid.0);
+            awaiting.lists = awaiting.lists.saturating_add(1);
+            match awaiting.answered {
+                Answered::Accepted | Answered::NotFound => {
+                    target.not_before = Backoff::RECHECK.after(now, target.tries, &uid.0);
                     target.tries = target.tries.saturating_add(1);
                     target.state = State::Waiting;
                 }
-                Why::Disproved => watched.list_at = Backoff::DOUBT.after(now, watched.lists, &uid.0),
-                Why::Namespace => watched.list_at = now + SILENCE,
+                Answered::UidMismatch => {
+                    awaiting.list_at = Backoff::RECHECK.after(now, awaiting.lists, &uid.0)
+                }
+                Answered::NamespaceTerminating => awaiting.list_at = now + SILENCE,
             }
         }
     }

@@ -22,7 +22,7 @@ impl Backoff {
     /// Planners that failed over newcomers.
     pub(super) const REPLAN: Self = Self::seconds(5, 60);
     /// A list that shows a pod which should be gone.
-    pub(super) const DOUBT: Self = Self::seconds(5, 60);
+    pub(super) const RECHECK: Self = Self::seconds(5, 60);
 
     const fn seconds(first: u64, longest: u64) -> Self {
         Self {

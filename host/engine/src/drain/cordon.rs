@@ -22,7 +22,7 @@ impl Drain {
     /// Cordons the node, or finds it cordoned. Decided anew for every state of the node that is seen: whoever cordons
     /// first owns the cordon.
     pub(super) fn cordon(&mut self) {
-        let Some(node) = self.world.node() else {
+        let Some(node) = self.cluster.node() else {
             return;
         };
         if !node.unschedulable {
@@ -32,9 +32,9 @@ impl Drain {
         if !self.cordon.is_decided() {
             self.find_cordon();
         }
-        if self.memory.is_all_saved() {
+        if self.checkpoint_state.is_all_saved() {
             let ours = self.cordon.is_ours();
-            self.outbox.tell(Notice::Cordoned { ours });
+            self.outbox.notify(Notice::Cordoned { ours });
             self.enter(Phase::Holding);
         }
     }
@@ -43,7 +43,7 @@ impl Drain {
         // Where our mark is, we made it, before its answer came or although none did, and somebody has lifted it.
         // An answer that comes later is no news then.
         if self.mark().is_some_and(|mark| mark.own_cordon) {
-            self.memory.on_node = true;
+            self.checkpoint_state.on_node = true;
             self.enter(Phase::Holding);
             self.uncordoned_by_others();
             return;
@@ -58,7 +58,7 @@ impl Drain {
             return;
         };
         let checkpoint = self.checkpoint(Phase::Holding, true);
-        let revision = self.memory.revision();
+        let revision = self.checkpoint_state.revision();
         let task = Task::Cordon {
             node,
             checkpoint: checkpoint.clone(),
@@ -78,14 +78,14 @@ impl Drain {
 
     /// What this drain has left on the node.
     fn mark(&self) -> Option<&Checkpoint> {
-        let mark = self.world.node()?.checkpoint.as_ref()?;
+        let mark = self.cluster.node()?.checkpoint.as_ref()?;
         (mark.id == self.request.id).then_some(mark)
     }
 
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
     /// somebody else.
     fn find_cordon(&mut self) {
-        let mark = self.world.node().and_then(|node| node.checkpoint.as_ref());
+        let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
         self.cordon.find(match (ours, of_this_drain) {
@@ -94,9 +94,9 @@ impl Drain {
             (false, _) => Cordon::Foreign,
         });
         if ours && of_this_drain {
-            self.memory.on_node = true;
+            self.checkpoint_state.on_node = true;
         } else {
-            self.memory.change();
+            self.checkpoint_state.change();
         }
     }
 
@@ -109,10 +109,10 @@ impl Drain {
             self.recognize_cordon();
         }
         // Whether it still stands or somebody was quick to lift it: it is not made again.
-        if cordoning && (news || !self.world.is_cordoned()) {
-            self.outbox.tell(Notice::Cordoned { ours: true });
+        if cordoning && (news || !self.cluster.is_cordoned()) {
+            self.outbox.notify(Notice::Cordoned { ours: true });
             self.enter(Phase::Holding);
-            if !self.world.is_cordoned() {
+            if !self.cluster.is_cordoned() {
                 self.uncordoned_by_others();
             }
         }
@@ -123,13 +123,13 @@ impl Drain {
     /// without the cordon, it was made and lifted: the next one is not ours, whatever answer comes.
     pub(super) fn settle_cordon(&mut self) {
         let was_made = self.mark().is_some_and(|mark| mark.own_cordon);
-        if was_made && !self.world.is_cordoned() {
+        if was_made && !self.cluster.is_cordoned() {
             if !self.cordon.is_decided() {
                 self.cordon.lift();
             }
-            self.memory.on_node = true;
+            self.checkpoint_state.on_node = true;
         }
-        let version = self.world.node().map(|node| &node.resource_version);
+        let version = self.cluster.node().map(|node| &node.resource_version);
         if self.cordon.is_outdated_by(version) {
             self.recognize_cordon();
         }
@@ -138,8 +138,8 @@ impl Drain {
     /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
     pub(super) fn recognize_cordon(&mut self) {
         let mark = self.mark().map(|mark| mark.own_cordon);
-        self.memory.on_node |= mark.is_some();
-        if mark == Some(true) && self.world.is_cordoned() {
+        self.checkpoint_state.on_node |= mark.is_some();
+        if mark == Some(true) && self.cluster.is_cordoned() {
             self.cordon.find(Cordon::Ours);
         } else if !self.cordon.is_decided() {
             self.cordon.find(Cordon::Unknown);
@@ -149,7 +149,7 @@ impl Drain {
     /// Somebody lifted the cordon: it is not ours any more, whoever cordons next.
     pub(super) fn uncordoned_by_others(&mut self) {
         self.cordon.lift();
-        self.memory.change();
-        self.outbox.tell(Notice::UncordonedByOthers);
+        self.checkpoint_state.change();
+        self.outbox.notify(Notice::UncordonedByOthers);
     }
 }

@@ -2,18 +2,18 @@
 //! where its predecessor saw twenty go.
 
 use super::Drain;
-use super::roster::WaveRun;
+use super::plan_state::WaveRun;
 use crate::{Counts, Time};
 
 impl Drain {
     /// What would be saved now.
     pub(super) fn counts(&self) -> Counts {
         let is_running = |run: &&WaveRun| run.started.is_some() && !run.ended;
-        let running = self.roster.waves.iter().filter(is_running).count();
+        let running = self.plan_state.waves.iter().filter(is_running).count();
         let running = u32::try_from(running).unwrap_or(u32::MAX);
         Counts {
             at: self.now,
-            leaving: self.roster.leaving(),
+            leaving: self.plan_state.leaving(),
             gone: self.summary.gone,
             waves: self.summary.waves.saturating_sub(running),
             evictions: self.summary.evictions,
@@ -25,7 +25,7 @@ impl Drain {
     }
 
     /// Counts on from what an earlier process saved.
-    pub(super) fn recall_counts(&mut self, counts: Counts) {
+    pub(super) fn restore_counts(&mut self, counts: Counts) {
         self.summary.gone = counts.gone;
         self.summary.waves = counts.waves;
         self.summary.evictions = counts.evictions;
@@ -33,18 +33,18 @@ impl Drain {
         self.summary.hook_steps = counts.hook_steps;
         self.summary.hook_wait = counts.hook_wait;
         self.summary.budget_wait = counts.budget_wait;
-        self.recalled = Some((counts.at, counts.leaving));
+        self.restored_counts = Some((counts.at, counts.leaving));
     }
 
     /// The plan is agreed. Pods that were to leave when the earlier process saved, and are not there any more, have left
     /// after that: no write tells of each single one.
     pub(super) fn count_departed(&mut self) {
-        let Some((at, leaving)) = self.recalled.take() else {
+        let Some((at, leaving)) = self.restored_counts.take() else {
             return;
         };
         let was_there = |created: Time| created <= at;
-        let still = self.roster.targets().filter(|(uid, _)| {
-            let pod = self.world.pod(uid);
+        let still = self.plan_state.targets().filter(|(uid, _)| {
+            let pod = self.cluster.pod(uid);
             pod.is_some_and(|pod| was_there(pod.created))
         });
         let still = u32::try_from(still.count()).unwrap_or(u32::MAX);

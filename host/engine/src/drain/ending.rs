@@ -3,7 +3,7 @@
 use alloc::format;
 
 use super::Drain;
-use super::roster::Standing;
+use super::plan_state::PodState;
 use super::writes::Write;
 use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
@@ -26,10 +26,10 @@ impl Drain {
         self.outcome = Some(self.unless_ended_well(outcome));
         self.stopped = self.now;
         for (_, job) in self.outbox.take_back(|_| true) {
-            self.took_back(job);
+            self.job_taken_back(job);
         }
         self.chain = None;
-        self.put_back();
+        self.begin_rollback();
     }
 
     /// A drain that had ended well, and of which nothing was done again, is not called off any more: its end stands.
@@ -39,9 +39,9 @@ impl Drain {
             Outcome::Cancelled { .. } | Outcome::Lost { .. } | Outcome::DeadlineExceeded { .. }
         );
         if is_from_outside
-            && self.memory.ended_well
+            && self.checkpoint_state.ended_well
             && self.phase == Phase::Planning
-            && !self.memory.node_gone
+            && !self.checkpoint_state.node_gone
         {
             Outcome::Drained
         } else {
@@ -52,34 +52,34 @@ impl Drain {
     /// An earlier process had ended this drain. What ended well is never put back; what did not was put back by then,
     /// unless this process has begun again.
     fn was_over(&self) -> bool {
-        self.memory.ended_well || self.was_put_back()
+        self.checkpoint_state.ended_well || self.was_rolled_back()
     }
 
     /// An earlier process had put back what its hooks did, and nothing was done since. Its cordon may stand all the same.
-    fn was_put_back(&self) -> bool {
+    fn was_rolled_back(&self) -> bool {
         let untouched = self.phase == Phase::Planning;
-        untouched && self.resumed == Some(Phase::Finished) && !self.memory.ended_well
+        untouched && self.resumed == Some(Phase::Finished) && !self.checkpoint_state.ended_well
     }
 
     /// An earlier process had ended this drain and kept the node as it was; now it is to be given back.
-    fn gives_up_what_was_held(&self) -> bool {
-        self.was_put_back() && self.memory.left_held && self.asks_for_the_cordon()
+    fn releases_held_node(&self) -> bool {
+        self.was_rolled_back() && self.checkpoint_state.left_held && self.wants_cordon_lifted()
     }
 
     /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
     /// cordon, which nobody had seen by then: only the node tells.
-    pub(super) fn put_back(&mut self) {
+    pub(super) fn begin_rollback(&mut self) {
         if self.may_succeed_another() {
             self.recognize_cordon();
         }
-        let is_over = self.was_over() && !self.gives_up_what_was_held();
+        let is_over = self.was_over() && !self.releases_held_node();
         if self.request.intent == Intent::Uncordon || is_over || !self.has_changed_anything() {
             return;
         }
         self.enter(Phase::RollingBack);
         if self.has_hooks(HookPhase::OnCancel) && self.resumed != Some(Phase::RollingBack) {
             // Whoever takes this up after a crash must go on putting back, not draining.
-            self.memory.change();
+            self.checkpoint_state.change();
         }
     }
 
@@ -96,9 +96,9 @@ impl Drain {
 
     /// The node has not been seen, and it may bear a cordon that this end lifts.
     fn awaits_node(&self) -> bool {
-        let seen = self.world.node().is_some() || self.memory.node_gone;
+        let seen = self.cluster.node().is_some() || self.checkpoint_state.node_gone;
         let hopes = self.now < self.stopped + NEWS_BOUND;
-        self.may_succeed_another() && !seen && hopes && self.asks_for_the_cordon()
+        self.may_succeed_another() && !seen && hopes && self.wants_cordon_lifted()
     }
 
     pub(super) fn check_deadline(&mut self) {
@@ -111,8 +111,12 @@ impl Drain {
     /// The node or a policy's doings may have to be put back.
     fn has_changed_anything(&self) -> bool {
         let resumed = self.resumed.is_some_and(Phase::is_past_planning);
-        let hooked = !self.hooks.is_empty() || !self.memory.done.is_empty();
-        resumed || hooked || self.memory.on_node || self.outbox.writes() || self.phase.is_past_cordoning()
+        let hooked = !self.hooks.is_empty() || !self.checkpoint_state.done.is_empty();
+        resumed
+            || hooked
+            || self.checkpoint_state.on_node
+            || self.outbox.writes()
+            || self.phase.is_past_cordoning()
     }
 
     /// Lets the cancel hooks put back what policies changed, for a bounded time.
@@ -126,26 +130,26 @@ impl Drain {
                 return;
             }
         }
-        self.wind_up();
+        self.finalize();
     }
 
     /// Writes the last word on the node and finishes.
-    pub(super) fn wind_up(&mut self) {
+    pub(super) fn finalize(&mut self) {
         if self.awaits_node() {
             return;
         }
         let closing = *self.closing.get_or_insert(self.now);
-        if self.memory.node_gone || self.now >= self.writes_end(closing) {
+        if self.checkpoint_state.node_gone || self.now >= self.writes_end(closing) {
             self.finish();
             return;
         }
         if self.outbox.writes() || !self.knows_node() || !self.knows_cordon(closing) {
             return;
         }
-        let is_cordon_ours = self.cordon.is_ours() && self.world.is_cordoned();
+        let is_cordon_ours = self.cordon.is_ours() && self.cluster.is_cordoned();
         if is_cordon_ours && self.lifts_cordon() {
             self.push_uncordon(None);
-        } else if is_cordon_ours && self.memory.on_node {
+        } else if is_cordon_ours && self.checkpoint_state.on_node {
             // The mark stays with the cordon, so that a later uncordon knows it.
             if self.final_written {
                 self.finish();
@@ -161,7 +165,7 @@ impl Drain {
 
     /// What is on the node is known, or nothing of ours is.
     fn knows_node(&self) -> bool {
-        self.world.node().is_some() || self.memory.node_gone || !self.memory.on_node
+        self.cluster.node().is_some() || self.checkpoint_state.node_gone || !self.checkpoint_state.on_node
     }
 
     /// A cordon whose answer was lost may stand all the same: the watch tells soon.
@@ -171,14 +175,14 @@ impl Drain {
 
     /// The outcome asks for our own cordon to be lifted. One that an earlier drain left stays.
     fn lifts_cordon(&self) -> bool {
-        let node = self.world.node().and_then(|node| node.checkpoint.as_ref());
+        let node = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
         let is_marked = node.is_some_and(|mark| mark.own_cordon);
-        let puts_back = self.phase == Phase::RollingBack || self.was_put_back();
-        self.asks_for_the_cordon() && is_marked && !self.cordon.is_inherited() && puts_back
+        let puts_back = self.phase == Phase::RollingBack || self.was_rolled_back();
+        self.wants_cordon_lifted() && is_marked && !self.cordon.is_inherited() && puts_back
     }
 
     /// A drain that ends like this takes its cordon back.
-    fn asks_for_the_cordon(&self) -> bool {
+    fn wants_cordon_lifted(&self) -> bool {
         match &self.outcome {
             None | Some(Outcome::Drained | Outcome::Uncordoned { .. }) => false,
             Some(Outcome::Cancelled { .. }) => true,
@@ -189,18 +193,19 @@ impl Drain {
     /// A failure leaves the cordon.
     pub(super) fn keeps_node(&self) -> bool {
         let configured = !self.request.settings.uncordon_on_failure;
-        self.memory.held.unwrap_or(configured)
+        self.checkpoint_state.held.unwrap_or(configured)
     }
 
     /// The drain ended without being done and its cordon stays: policies are to keep what they changed.
     pub fn held(&self) -> bool {
-        self.phase == Phase::RollingBack && !self.asks_for_the_cordon()
+        self.phase == Phase::RollingBack && !self.wants_cordon_lifted()
     }
 
     /// A checkpoint is on the node that nobody needs any more.
     fn has_mark(&self) -> bool {
-        let left = || self.world.node().is_some_and(|node| node.checkpoint.is_some());
-        self.memory.on_node || (self.phase == Phase::Uncordoning && self.uncordon.is_lifted() && left())
+        let left = || self.cluster.node().is_some_and(|node| node.checkpoint.is_some());
+        self.checkpoint_state.on_node
+            || (self.phase == Phase::Uncordoning && self.uncordon.is_lifted() && left())
     }
 
     fn is_cordoning(&self) -> bool {
@@ -215,24 +220,24 @@ impl Drain {
         let remaining = self.remaining();
         self.summary.remaining = u32::try_from(remaining.len()).unwrap_or(u32::MAX);
         let kept = self
-            .roster
-            .standings
+            .plan_state
+            .pod_states
             .values()
-            .filter(|standing| matches!(standing, Standing::Keeps));
+            .filter(|pod_state| matches!(pod_state, PodState::Keeps));
         self.summary.stayed = self.stayed();
         self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
         self.summary.ended = self.now;
         self.sum_up_waits();
         if let Some(outcome) = self.outcome.clone() {
             let summary = self.summary.clone();
-            self.outbox.tell(Notice::Finished { outcome, summary });
+            self.outbox.notify(Notice::Finished { outcome, summary });
         }
     }
 
     /// The node, or our place on it, is not there any more: nothing can be written.
     pub(super) fn node_lost(&mut self) {
-        let known = self.world.sight.uid().is_some();
-        self.memory.node_gone = true;
+        let known = self.cluster.node_state.uid().is_some();
+        self.checkpoint_state.node_gone = true;
         let node = &self.request.node;
         let outcome = if known {
             Outcome::Lost {

@@ -4,9 +4,9 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 
 use super::Drain;
-use super::allowance::BudgetKey;
+use super::budget_tracker::BudgetKey;
+use super::node_state::NodeNews;
 use super::outbox::Job;
-use super::sight::NodeNews;
 use crate::{
     Answer, Budget, CommandId, Event, EvictAnswer, Intent, Node, Outcome, Phase, PolicyInfo, StepOutcome,
 };
@@ -15,16 +15,16 @@ impl Drain {
     pub(super) fn apply(&mut self, event: Event) {
         match event {
             Event::Node(node) => self.apply_node(node),
-            Event::Pods(pods) => self.world.apply_pods(pods),
-            Event::PodApplied(pod) => self.world.apply_pod(pod),
-            Event::PodDeleted(uid) => self.world.delete_pod(uid),
+            Event::Pods(pods) => self.cluster.apply_pods(pods),
+            Event::PodApplied(pod) => self.cluster.apply_pod(pod),
+            Event::PodDeleted(uid) => self.cluster.delete_pod(uid),
             Event::Budgets(budgets) => self.apply_budgets(budgets),
             Event::BudgetApplied(budget) => {
-                let old = self.world.apply_budget(budget.clone());
+                let old = self.cluster.apply_budget(budget.clone());
                 self.budget_changed(old.as_ref(), &budget);
             }
             Event::BudgetDeleted { namespace, name } => {
-                self.world.delete_budget(&BudgetKey::new(&namespace, &name));
+                self.cluster.delete_budget(&BudgetKey::new(&namespace, &name));
             }
             Event::Answer(id, answer) => self.apply_answer(id, answer),
             Event::Deadline(deadline) => self.request.deadline = deadline,
@@ -36,8 +36,8 @@ impl Drain {
     }
 
     fn apply_node(&mut self, node: Option<Node>) {
-        let first = self.world.node().is_none();
-        let news = self.world.sight.apply(node);
+        let first = self.cluster.node().is_none();
+        let news = self.cluster.node_state.apply(node);
         if first {
             self.select_policies();
             self.find_drained();
@@ -45,7 +45,7 @@ impl Drain {
         match news {
             NodeNews::Old => {}
             // The drain had ended before it knew what it would leave behind.
-            NodeNews::Fresh if first && self.has_ended_unseen() => self.put_back(),
+            NodeNews::Fresh if first && self.has_ended_unseen() => self.begin_rollback(),
             NodeNews::Fresh => self.settle_cordon(),
             NodeNews::Gone => self.node_lost(),
             NodeNews::Uncordoned => {
@@ -58,10 +58,10 @@ impl Drain {
     /// Policies for other nodes have no part in this drain. It is settled once, so that a change of a label does not
     /// take away half a chain, and a policy of which hooks have begun in an earlier process goes on.
     fn select_policies(&mut self) {
-        let Some(node) = self.world.node() else {
+        let Some(node) = self.cluster.node() else {
             return;
         };
-        let hooks = self.hooks.keys().chain(self.memory.done.keys());
+        let hooks = self.hooks.keys().chain(self.checkpoint_state.done.keys());
         let begun: BTreeSet<String> = hooks.map(|key| key.policy.clone()).collect();
         let takes_part = |policy: &PolicyInfo| policy.is_for(node) || begun.contains(&policy.name);
         self.request.policies.retain(takes_part);
@@ -71,12 +71,12 @@ impl Drain {
     /// of it in the mark.
     fn find_drained(&mut self) {
         if self.resumed.is_none()
-            && let Some(mark) = self.world.node().and_then(|node| node.checkpoint.as_ref())
+            && let Some(mark) = self.cluster.node().and_then(|node| node.checkpoint.as_ref())
         {
-            self.memory.to_undo.clone_from(&mark.to_undo);
+            self.checkpoint_state.to_undo.clone_from(&mark.to_undo);
         }
         if self.resumed.is_none() && self.request.intent == Intent::Drain {
-            self.memory.found_drained = self.world.node().is_some_and(Node::is_drained_by_us);
+            self.checkpoint_state.found_drained = self.cluster.node().is_some_and(Node::is_drained_by_us);
         }
     }
 
@@ -87,15 +87,15 @@ impl Drain {
         } else if self.cordon.is_ours() {
             self.cordon.lift();
             if self.phase == Phase::Planning {
-                self.memory.change();
+                self.checkpoint_state.change();
             }
         }
     }
 
     fn apply_budgets(&mut self, budgets: alloc::vec::Vec<Budget>) {
-        let old = self.world.apply_budgets(budgets);
+        let old = self.cluster.apply_budgets(budgets);
         let new: alloc::vec::Vec<_> = self
-            .world
+            .cluster
             .all_budgets()
             .map(|(key, budget)| (key.clone(), budget.clone()))
             .collect();
@@ -127,7 +127,7 @@ impl Drain {
                 self.step_answered(key, outcome, state_version);
             }
             Some(Job::Write(write)) => self.write_answered(write, answer),
-            Some(Job::Remove { uid, charged }) => {
+            Some(Job::Remove { uid, reserved }) => {
                 let answer = match answer {
                     Answer::Evict(answer) => answer,
                     Answer::Unavailable { message } => EvictAnswer::Unreachable { message },
@@ -135,9 +135,9 @@ impl Drain {
                         message: String::from("the answer was not one to an eviction"),
                     },
                 };
-                self.removal_answered(&uid, charged, answer);
+                self.removal_answered(&uid, reserved, answer);
             }
-            Some(Job::List(inquiry)) => self.list_answered(inquiry, answer),
+            Some(Job::List(request)) => self.list_answered(request, answer),
         }
     }
 }

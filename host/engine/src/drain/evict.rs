@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::allowance::Spent;
+use super::budget_tracker::Charged;
 use super::hooks::HookKey;
 use super::outbox::Job;
-use super::roster::{State, Target};
+use super::plan_state::{EvictionTarget, State};
 use crate::{HookPhase, Phase, Pod, Reason, Subject, Task, Uid, Verdict};
 
 impl Drain {
@@ -15,8 +15,13 @@ impl Drain {
         if !self.may_ask() {
             return;
         }
-        for place in 0..self.roster.waves.len() {
-            let Some(run) = self.roster.waves.get(place).filter(|run| run.started.is_some()) else {
+        for place in 0..self.plan_state.waves.len() {
+            let Some(run) = self
+                .plan_state
+                .waves
+                .get(place)
+                .filter(|run| run.started.is_some())
+            else {
                 continue;
             };
             let askable = run.wave.pods.iter().filter_map(|uid| self.askable(uid));
@@ -33,7 +38,7 @@ impl Drain {
                     let counted = self.is_leaving(uid);
                     let room = counted || leaving < limit;
                     let hold = self.ask_or_hold(pod, room);
-                    if let Some(target) = self.roster.target_mut(uid) {
+                    if let Some(target) = self.plan_state.target_mut(uid) {
                         target.hold = hold;
                     }
                     leaving += usize::from(!counted && self.is_leaving(uid));
@@ -44,23 +49,23 @@ impl Drain {
 
     /// Pods may be asked at all: the drain goes on, and no new pod can come to the node meanwhile.
     fn may_ask(&self) -> bool {
-        self.phase == Phase::Evicting && self.outcome.is_none() && !self.paused && self.world.is_cordoned()
+        self.phase == Phase::Evicting && self.outcome.is_none() && !self.paused && self.cluster.is_cordoned()
     }
 
     /// This very pod may be asked, by everything the watch and the plan say.
     fn may_remove(&self, uid: &Uid) -> bool {
         let is_there = |pod: &Pod| !pod.is_mirror() && pod.deletion.is_none();
-        let is_chosen = |target: &Target| target.verdict.leaves();
+        let is_chosen = |target: &EvictionTarget| target.verdict.leaves();
         self.may_ask()
-            && self.world.pod(uid).is_some_and(is_there)
-            && self.roster.target(uid).is_some_and(is_chosen)
+            && self.cluster.pod(uid).is_some_and(is_there)
+            && self.plan_state.target(uid).is_some_and(is_chosen)
             && self.may_be_next(uid)
     }
 
     /// The pod, if it waits to be asked and its time has come.
     fn askable(&self, uid: &Uid) -> Option<&Pod> {
-        let target = self.roster.target(uid)?;
-        let pod = self.world.pod(uid)?;
+        let target = self.plan_state.target(uid)?;
+        let pod = self.cluster.pod(uid)?;
         let ends_by_itself = target.verdict == Verdict::AwaitCompletion && !pod.is_finished();
         let waits = matches!(target.state, State::Waiting) && self.now >= target.not_before;
         (waits && !ends_by_itself && self.may_remove(uid)).then_some(pod)
@@ -69,15 +74,15 @@ impl Drain {
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds
     /// none while others are there: it lets newcomers pass.
     fn is_leaving(&self, uid: &Uid) -> bool {
-        let Some(target) = self.roster.target(uid) else {
+        let Some(target) = self.plan_state.target(uid) else {
             return false;
         };
         let asked = match &target.state {
             State::Waiting => false,
-            State::Asked | State::Watched(_) => true,
+            State::Asked | State::AwaitingDeletion(_) => true,
         };
         asked
-            || self.world.pod(uid).is_some_and(|pod| pod.deletion.is_some())
+            || self.cluster.pod(uid).is_some_and(|pod| pod.deletion.is_some())
             || (self.is_in_hook(uid) && self.may_be_next(uid))
     }
 
@@ -117,7 +122,7 @@ impl Drain {
         }
         let hold = self.budget_holds(pod)?;
         let now = self.now;
-        if let Some(target) = self.roster.target_mut(&pod.id.uid) {
+        if let Some(target) = self.plan_state.target_mut(&pod.id.uid) {
             target.budget_since.get_or_insert(now);
         }
         Some(hold)
@@ -125,7 +130,10 @@ impl Drain {
 
     /// Its hooks may go on: its wave has begun, and it may be asked once they are through.
     fn is_in_turn(&self, uid: &Uid) -> bool {
-        let begun = self.roster.wave_of(uid).is_some_and(|run| run.started.is_some());
+        let begun = self
+            .plan_state
+            .wave_of(uid)
+            .is_some_and(|run| run.started.is_some());
         begun && self.may_remove(uid)
     }
 
@@ -133,31 +141,31 @@ impl Drain {
     fn is_hook_place_missing(&self, uid: &Uid) -> bool {
         let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.is_in_turn(pod));
         let hooks = self.hooks.keys().filter(|key| in_turn(key)).count();
-        hooks >= self.most_in_flight()
+        hooks >= self.max_in_flight()
             && self
                 .hook_reason(HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))
                 .is_some()
     }
 
-    fn most_in_flight(&self) -> usize {
+    fn max_in_flight(&self) -> usize {
         self.request.settings.max_in_flight.max(1)
     }
 
     /// As the settings say, and no more than the API server bears.
     fn most_evictions(&self) -> usize {
-        self.most_in_flight().min(self.eviction_limit.max(1))
+        self.max_in_flight().min(self.eviction_limit.max(1))
     }
 
     fn verdict_on(&self, uid: &Uid) -> Option<Verdict> {
-        self.roster.target(uid).map(|target| target.verdict)
+        self.plan_state.target(uid).map(|target| target.verdict)
     }
 
     fn ask(&mut self, pod: &Pod) {
         let uid = &pod.id.uid;
         let grace_seconds = self.grace_override(pod);
         let deletes = self.verdict_on(uid) == Some(Verdict::Delete);
-        let charged = if deletes { None } else { self.book(pod) };
-        let Some(target) = self.roster.target_mut(uid) else {
+        let reserved = if deletes { None } else { self.reserve(pod) };
+        let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
         target.state = State::Asked;
@@ -174,7 +182,7 @@ impl Drain {
             Task::Evict { pod, grace_seconds }
         };
         self.summary.evictions += 1;
-        self.outbox.push(task, Job::Remove { uid, charged });
+        self.outbox.push(task, Job::Remove { uid, reserved });
     }
 
     /// The grace period to ask for, where it is not the pod's own: the settings' for every pod, the wave's cap for
@@ -183,7 +191,7 @@ impl Drain {
         let settings = self.request.settings.grace_override(pod.grace_seconds);
         let wanted = settings.unwrap_or(pod.grace_seconds);
         let cap = self
-            .roster
+            .plan_state
             .wave_of(&pod.id.uid)
             .and_then(|run| run.wave.max_grace_seconds);
         cap.filter(|cap| *cap < wanted).or(settings)
@@ -200,17 +208,17 @@ impl Drain {
             .outbox
             .take_back(|task| task.removes().is_some_and(|pod| queued.contains(&pod.uid)));
         for (_, job) in taken {
-            self.took_back(job);
+            self.job_taken_back(job);
         }
     }
 
     /// A job that nobody has picked up is as if it had never been given.
-    pub(super) fn took_back(&mut self, job: Job) {
+    pub(super) fn job_taken_back(&mut self, job: Job) {
         match job {
-            Job::Remove { uid, charged } => {
+            Job::Remove { uid, reserved } => {
                 self.summary.evictions = self.summary.evictions.saturating_sub(1);
-                self.settle(charged, Spent::No);
-                if let Some(target) = self.roster.target_mut(&uid) {
+                self.release(reserved, Charged::No);
+                if let Some(target) = self.plan_state.target_mut(&uid) {
                     target.state = State::Waiting;
                     target.evicted = false;
                 }

@@ -32,7 +32,7 @@ pub(super) struct OpenHook {
     /// The revision of its last change.
     pub(super) revision: u64,
     /// What people were told last.
-    pub(super) told: Option<(String, Vec<WaitingOn>)>,
+    pub(super) reported: Option<(String, Vec<WaitingOn>)>,
 }
 
 /// Whether the hooks of a phase and subject are through.
@@ -59,7 +59,7 @@ impl OpenHook {
             due: now,
             in_flight: false,
             revision: 0,
-            told: None,
+            reported: None,
         }
     }
 
@@ -83,8 +83,8 @@ impl Drain {
                 subject: subject.clone(),
                 policy,
             };
-            match self.memory.done.get(&key) {
-                Some(revision) if self.memory.is_saved(*revision) => {}
+            match self.checkpoint_state.done.get(&key) {
+                Some(revision) if self.checkpoint_state.is_saved(*revision) => {}
                 Some(_) => return Gate::Closed { policy: key.policy },
                 None => {
                     let policy = key.policy.clone();
@@ -104,7 +104,7 @@ impl Drain {
                 subject: subject.clone(),
                 policy: policy.clone(),
             };
-            self.memory.done.contains_key(&key)
+            self.checkpoint_state.done.contains_key(&key)
         })
     }
 
@@ -132,11 +132,11 @@ impl Drain {
             .next()
             .is_some_and(|(key, _)| key.subject == first.subject);
         let mut done = self
-            .memory
+            .checkpoint_state
             .done
             .range(&first..)
             .take_while(|(key, _)| key.subject == first.subject);
-        open || done.any(|(_, revision)| !self.memory.is_saved(*revision))
+        open || done.any(|(_, revision)| !self.checkpoint_state.is_saved(*revision))
     }
 
     /// Why something waits that waits for a hook of this phase.
@@ -147,10 +147,10 @@ impl Drain {
                 subject: subject.clone(),
                 policy: (*policy).clone(),
             };
-            self.memory
+            self.checkpoint_state
                 .done
                 .get(&key)
-                .is_none_or(|revision| !self.memory.is_saved(*revision))
+                .is_none_or(|revision| !self.checkpoint_state.is_saved(*revision))
         })?;
         Some(Reason::HookRunning {
             policy: policy.clone(),
@@ -161,7 +161,7 @@ impl Drain {
     /// The hook that the drain waits for, and what that hook waits for.
     pub(super) fn held_up(&self) -> Option<HeldUp> {
         let (key, hook) = self.hooks.iter().next()?;
-        let awaited = match hook.told.as_ref() {
+        let awaited = match hook.reported.as_ref() {
             None => String::new(),
             Some((_, waiting_for)) if !waiting_for.is_empty() => all_of(waiting_for),
             Some((progress, _)) => progress.clone(),
@@ -178,18 +178,18 @@ impl Drain {
     pub(super) fn forget_hooks_of(&mut self, pod: &Uid) {
         let subject = Subject::Pod(pod.clone());
         self.hooks.retain(|key, _| key.subject != subject);
-        self.memory.done.retain(|key, _| key.subject != subject);
+        self.checkpoint_state.done.retain(|key, _| key.subject != subject);
     }
 
     /// An earlier process may have left hooks of pods that have gone since.
     pub(super) fn forget_hooks_of_others(&mut self) {
-        let roster = &self.roster;
+        let plan_state = &self.plan_state;
         let stands = |subject: &Subject| match subject {
-            Subject::Pod(uid) => roster.target(uid).is_some(),
+            Subject::Pod(uid) => plan_state.target(uid).is_some(),
             Subject::Node | Subject::Wave(_) => true,
         };
         self.hooks.retain(|key, _| stands(&key.subject));
-        self.memory.done.retain(|key, _| stands(&key.subject));
+        self.checkpoint_state.done.retain(|key, _| stands(&key.subject));
     }
 
     fn policies_with(&self, phase: HookPhase) -> impl Iterator<Item = &String> {

@@ -38,7 +38,7 @@ impl Drain {
         let hooks = hooks.filter(|(key, _)| (key.phase == HookPhase::OnCancel) == puts_back);
         let since = hooks.map(|(_, hook)| hook.started).min();
         self.hook_wait.holds(self.now, since);
-        let targets = self.roster.targets();
+        let targets = self.plan_state.targets();
         let since = targets.filter_map(|(_, target)| target.budget_since).min();
         let since = since.filter(|_| self.outcome.is_none());
         self.budget_wait.holds(self.now, since);

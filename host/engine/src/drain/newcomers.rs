@@ -9,9 +9,9 @@ use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
+use super::plan_state::{EvictionTarget, PodState};
 use super::planning::Planned;
 use super::returning::{Cordoned, mark_as_staying};
-use super::roster::{Standing, Target};
 use crate::{Decision, Duration, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
 
 /// Newcomers are planned together once none has come for this long.
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Newcomers {
     /// Those that were reported, and whether the cordon was there long before they came.
-    told: BTreeMap<Uid, bool>,
+    reported: BTreeMap<Uid, bool>,
     pub(super) cordoned: Cordoned,
     first: Option<Time>,
     last: Time,
@@ -42,7 +42,7 @@ impl Newcomers {
     }
 
     pub(super) fn forget_all_but(&mut self, there: &BTreeMap<Uid, Pod>) {
-        self.told.retain(|uid, _| there.contains_key(uid));
+        self.reported.retain(|uid, _| there.contains_key(uid));
     }
 
     /// A planner failed; when it is asked again: after so long, or with a wait that grows.
@@ -69,7 +69,7 @@ impl Newcomers {
 
     /// It came when the cordon had been there for long.
     pub(super) fn came_late(&self, uid: &Uid) -> bool {
-        self.told.get(uid).copied().unwrap_or_default()
+        self.reported.get(uid).copied().unwrap_or_default()
     }
 
     /// Why no plan names a pod.
@@ -86,12 +86,12 @@ impl Drain {
     pub(super) fn plan_newcomers(&mut self) {
         // Once more after each plan: some may have come while the planners were thinking.
         loop {
-            self.notice_newcomers();
+            self.find_newcomers();
             let is_due = self.newcomers.due().is_some_and(|due| self.now >= due);
             if self.chain.is_none() && !is_due {
                 return;
             }
-            let Planned::Plan { pods, plan } = self.think() else {
+            let Planned::Plan { pods, plan } = self.run_planners() else {
                 return;
             };
             self.newcomers.planned();
@@ -99,19 +99,19 @@ impl Drain {
         }
     }
 
-    fn notice_newcomers(&mut self) {
-        let known = &self.roster.standings;
+    fn find_newcomers(&mut self) {
+        let known = &self.plan_state.pod_states;
         let mut waits = false;
-        for pod in self.world.pods().values() {
+        for pod in self.cluster.pods().values() {
             if known.contains_key(&pod.id.uid) {
                 continue;
             }
             waits = true;
-            if !self.newcomers.told.contains_key(&pod.id.uid) {
+            if !self.newcomers.reported.contains_key(&pod.id.uid) {
                 let late = self.newcomers.cordoned.is_long_before(pod, self.now);
-                self.newcomers.told.insert(pod.id.uid.clone(), late);
+                self.newcomers.reported.insert(pod.id.uid.clone(), late);
                 self.newcomers.last = self.now;
-                self.outbox.tell(Notice::Newcomer { pod: pod.id.clone() });
+                self.outbox.notify(Notice::Newcomer { pod: pod.id.clone() });
             }
         }
         if waits {
@@ -126,7 +126,7 @@ impl Drain {
         let mut changed = false;
         for pod in pods {
             let uid = &pod.id.uid;
-            if self.roster.standings.contains_key(uid) || self.world.pod(uid).is_none() {
+            if self.plan_state.pod_states.contains_key(uid) || self.cluster.pod(uid).is_none() {
                 continue;
             }
             if let Some(decision) = plan.decision(uid) {
@@ -135,32 +135,32 @@ impl Drain {
             }
         }
         if changed {
-            self.outbox.tell(Notice::Planned(self.roster.plan.clone()));
+            self.outbox.notify(Notice::Planned(self.plan_state.plan.clone()));
         }
     }
 
     fn admit_one(&mut self, pod: &Pod, decision: &Decision, plan: &Plan) {
         let uid = pod.id.uid.clone();
         let mut decision = decision.clone();
-        let standing = match (self.reason_to_stay(pod, &decision), decision.verdict) {
+        let pod_state = match (self.reason_to_stay(pod, &decision), decision.verdict) {
             (Some(reason), _) => {
                 mark_as_staying(&mut decision, &reason);
-                self.memory.count_stay(uid.clone());
-                Standing::Stays(reason)
+                self.checkpoint_state.count_stay(uid.clone());
+                PodState::Stays(reason)
             }
-            (None, Verdict::Keep) => Standing::Keeps,
-            (None, Verdict::Refuse) => Standing::Refused,
+            (None, Verdict::Keep) => PodState::Keeps,
+            (None, Verdict::Refuse) => PodState::Refused,
             (None, verdict) => {
-                let mut target = Target::new(pod, verdict);
+                let mut target = EvictionTarget::new(pod, verdict);
                 if let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid)) {
                     let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
-                    target.wave = Some(self.roster.place(uid.clone(), wave, own_pod));
+                    target.wave = Some(self.plan_state.place(uid.clone(), wave, own_pod));
                 }
-                Standing::Leaves(Box::new(target))
+                PodState::Leaves(Box::new(target))
             }
         };
-        self.roster.plan.decisions.push(decision);
-        self.roster.plan.waves = self.roster.waves.iter().map(|run| run.wave.clone()).collect();
-        self.roster.standings.insert(uid, standing);
+        self.plan_state.plan.decisions.push(decision);
+        self.plan_state.plan.waves = self.plan_state.waves.iter().map(|run| run.wave.clone()).collect();
+        self.plan_state.pod_states.insert(uid, pod_state);
     }
 }

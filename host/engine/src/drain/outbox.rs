@@ -5,9 +5,9 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use super::allowance::BudgetKey;
+use super::budget_tracker::BudgetKey;
 use super::hooks::HookKey;
-use super::verify::Inquiry;
+use super::verify::ListRequest;
 use super::writes::Write;
 use crate::{Command, CommandId, Notice, Task, Uid};
 
@@ -21,9 +21,9 @@ pub(super) enum Job {
     /// A write of the node.
     Write(Write),
     /// An eviction or a deletion, and the budget that pays for it.
-    Remove { uid: Uid, charged: Option<BudgetKey> },
+    Remove { uid: Uid, reserved: Option<BudgetKey> },
     /// A list of pods.
-    List(Inquiry),
+    List(ListRequest),
 }
 
 /// Commands and notices on their way out.
@@ -76,7 +76,7 @@ impl Outbox {
     }
 
     /// Something to tell.
-    pub(super) fn tell(&mut self, notice: Notice) {
+    pub(super) fn notify(&mut self, notice: Notice) {
         self.notices.push_back(notice);
     }
 

@@ -56,7 +56,7 @@ impl Drain {
             self.phase
         );
         self.phase = next;
-        self.outbox.tell(Notice::Phase(next));
+        self.outbox.notify(Notice::Phase(next));
     }
 
     /// Does everything that can be done now. Looks at the state, not at what has just happened: an event that
@@ -67,8 +67,8 @@ impl Drain {
         }
         self.check_deadline();
         self.take_back_removals();
-        self.note_the_cordon();
-        self.see_off();
+        self.note_cordon();
+        self.prune_deleted();
         loop {
             let before = (self.phase, self.outcome.is_some());
             self.run_phase();
@@ -78,7 +78,7 @@ impl Drain {
         }
         self.save();
         self.measure();
-        self.tell_reasons();
+        self.report_reasons();
     }
 
     fn run_phase(&mut self) {
@@ -89,7 +89,7 @@ impl Drain {
         match self.phase {
             Phase::RollingBack => self.roll_back(),
             Phase::Finished => {}
-            _ if self.outcome.is_some() => self.wind_up(),
+            _ if self.outcome.is_some() => self.finalize(),
             Phase::Planning => self.plan_first(),
             Phase::Preparing => self.prepare(),
             Phase::Cordoning => self.cordon(),

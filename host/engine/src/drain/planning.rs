@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::outbox::Job;
+use super::plan_state::{EvictionTarget, PodState};
 use super::returning::{mark_as_staying, stays_again};
-use super::roster::{Standing, Target};
 use super::steps::{LATEST, SOONEST_RETRY};
 use crate::{
     Answer, Blocker, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict,
@@ -48,10 +48,10 @@ impl Drain {
             self.begin_uncordon();
             return;
         }
-        if !self.world.is_complete() || self.now < self.newcomers.retry_at {
+        if !self.cluster.is_complete() || self.now < self.newcomers.retry_at {
             return;
         }
-        let Planned::Plan { pods, plan } = self.think() else {
+        let Planned::Plan { pods, plan } = self.run_planners() else {
             return;
         };
         self.newcomers.planned();
@@ -61,14 +61,14 @@ impl Drain {
             self.stop(Outcome::Blocked { pods: blockers });
             return;
         }
-        self.outbox.tell(Notice::Planned(self.roster.plan.clone()));
+        self.outbox.notify(Notice::Planned(self.plan_state.plan.clone()));
         self.leave_planning();
     }
 
     /// Asks the next planner, or says what the chain has come to.
-    pub(super) fn think(&mut self) -> Planned {
+    pub(super) fn run_planners(&mut self) -> Planned {
         if self.chain.is_none() {
-            let pods: Vec<Pod> = self.world.pods().values().cloned().collect();
+            let pods: Vec<Pod> = self.cluster.pods().values().cloned().collect();
             let draft = draft(&pods, &self.request.settings, self.now);
             let planners = self.request.policies.iter().filter(|policy| policy.planner);
             let policies = planners.map(|policy| policy.name.clone()).rev().collect();
@@ -138,7 +138,7 @@ impl Drain {
         let wait = retry_after.map(|wait| wait.clamp(SOONEST_RETRY, LATEST));
         let trouble = (policy.clone(), message.clone());
         let again = self.newcomers.retry(self.now, wait, trouble, &self.request.id);
-        self.outbox.tell(Notice::PlannerWaiting {
+        self.outbox.notify(Notice::PlannerWaiting {
             policy,
             message,
             again,
@@ -152,42 +152,42 @@ impl Drain {
 
     /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
     fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<Blocker> {
-        let world = &self.world;
+        let cluster = &self.cluster;
         plan.decisions
-            .retain(|decision| world.pod(&decision.pod).is_some());
+            .retain(|decision| cluster.pod(&decision.pod).is_some());
         let mut blockers = Vec::new();
         for decision in &mut plan.decisions {
             let Some(pod) = pods.get(&decision.pod) else {
                 continue;
             };
-            if self.memory.stays.contains(&decision.pod)
+            if self.checkpoint_state.stays.contains(&decision.pod)
                 && let Some(reason) = stays_again(pod, decision)
             {
                 mark_as_staying(decision, &reason);
-                let standing = Standing::Stays(reason);
-                self.roster.standings.insert(decision.pod.clone(), standing);
+                let pod_state = PodState::Stays(reason);
+                self.plan_state.pod_states.insert(decision.pod.clone(), pod_state);
                 continue;
             }
-            let standing = match decision.verdict {
-                Verdict::Keep => Standing::Keeps,
+            let pod_state = match decision.verdict {
+                Verdict::Keep => PodState::Keeps,
                 Verdict::Refuse => {
                     blockers.push(Blocker {
                         pod: pod.id.clone(),
                         reason: decision.reason.clone(),
                         policy: decision.policy.clone(),
                     });
-                    Standing::Refused
+                    PodState::Refused
                 }
-                verdict => Standing::Leaves(Box::new(Target::new(pod, verdict))),
+                verdict => PodState::Leaves(Box::new(EvictionTarget::new(pod, verdict))),
             };
-            self.roster.standings.insert(decision.pod.clone(), standing);
+            self.plan_state.pod_states.insert(decision.pod.clone(), pod_state);
         }
-        let roster = &self.roster;
+        let plan_state = &self.plan_state;
         for wave in &mut plan.waves {
-            wave.pods.retain(|uid| roster.target(uid).is_some());
+            wave.pods.retain(|uid| plan_state.target(uid).is_some());
         }
-        self.roster.begin_waves(&plan.waves);
-        self.roster.plan = plan;
+        self.plan_state.begin_waves(&plan.waves);
+        self.plan_state.plan = plan;
         self.forget_hooks_of_others();
         blockers
     }
@@ -198,13 +198,13 @@ impl Drain {
         match self.resumed {
             None | Some(Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Uncordoning) => {
                 let begun = !self.hooks.is_empty();
-                let skip = self.world.is_cordoned() && !begun;
+                let skip = self.cluster.is_cordoned() && !begun;
                 self.enter(if skip { Phase::Cordoning } else { Phase::Preparing });
             }
             // Hooks that are through are passed by.
             Some(_) => self.enter(Phase::Holding),
         }
-        if self.phase.is_past_cordoning() && !self.world.is_cordoned() {
+        if self.phase.is_past_cordoning() && !self.cluster.is_cordoned() {
             self.uncordoned_by_others();
         }
     }

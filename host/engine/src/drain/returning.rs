@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::roster::{Standing, owner_of};
+use super::plan_state::{PodState, owner_of};
 use crate::filter::HOST_POLICY;
 use crate::{Decision, Duration, LEAST_RACES, Pod, PodRef, Reason, Time, Verdict};
 
@@ -35,9 +35,9 @@ impl Cordoned {
 
 impl Drain {
     /// Remembers since when the node has been cordoned.
-    pub(super) fn note_the_cordon(&mut self) {
+    pub(super) fn note_cordon(&mut self) {
         let cordoned = &mut self.newcomers.cordoned;
-        if self.world.is_cordoned() {
+        if self.cluster.is_cordoned() {
             cordoned.since.get_or_insert(self.now);
         } else {
             cordoned.since = None;
@@ -61,10 +61,10 @@ impl Drain {
     /// eviction: those that left together come back together, and one that another client deleted was not evicted.
     fn returns_too_often(&mut self, pod: &Pod, despite_the_cordon: bool) -> bool {
         let owner = owner_of(pod);
-        let returns = if self.roster.departed.remove(&owner) {
-            self.memory.count_return(owner)
+        let returns = if self.plan_state.departed.remove(&owner) {
+            self.checkpoint_state.count_return(owner)
         } else {
-            self.memory.returns.get(&owner).copied().unwrap_or(0)
+            self.checkpoint_state.returns.get(&owner).copied().unwrap_or(0)
         };
         let allowed = self.request.settings.returning_pod_evictions.max(1);
         let evictions = if despite_the_cordon {
@@ -78,8 +78,8 @@ impl Drain {
     /// Pods that came to the cordoned node and stay, and why.
     pub(super) fn stayed(&self) -> Vec<(PodRef, Reason)> {
         let mut stayed: Vec<(PodRef, Reason)> = Vec::new();
-        for (uid, standing) in &self.roster.standings {
-            if let (Standing::Stays(reason), Some(pod)) = (standing, self.world.pod(uid)) {
+        for (uid, pod_state) in &self.plan_state.pod_states {
+            if let (PodState::Stays(reason), Some(pod)) = (pod_state, self.cluster.pod(uid)) {
                 stayed.push((pod.id.clone(), reason.clone()));
             }
         }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::roster::Standing;
+use super::plan_state::PodState;
 use crate::filter::{HOST_POLICY, skipped, skipped_at};
 use crate::{Duration, Notice, Plan, Pod, Time, Uid, Verdict};
 
@@ -24,15 +24,15 @@ impl Drain {
             return;
         }
         for (uid, reason) in overdue {
-            self.leave_behind(&uid, reason);
+            self.skip_pod(&uid, reason);
         }
-        self.outbox.tell(Notice::Planned(self.remaining_plan()));
+        self.outbox.notify(Notice::Planned(self.remaining_plan()));
     }
 
     /// The plan without what has gone: what is still to be done.
     fn remaining_plan(&self) -> Plan {
-        let mut plan = self.roster.plan.clone();
-        let is_there = |uid: &Uid| self.world.pod(uid).is_some();
+        let mut plan = self.plan_state.plan.clone();
+        let is_there = |uid: &Uid| self.cluster.pod(uid).is_some();
         plan.decisions.retain(|decision| is_there(&decision.pod));
         for wave in &mut plan.waves {
             wave.pods.retain(is_there);
@@ -53,17 +53,17 @@ impl Drain {
 
     /// Pods that are to leave and are there.
     fn awaited(&self) -> impl Iterator<Item = &Pod> {
-        let targets = self.roster.targets();
-        targets.filter_map(|(uid, _)| self.world.pod(uid))
+        let targets = self.plan_state.targets();
+        targets.filter_map(|(uid, _)| self.cluster.pod(uid))
     }
 
-    fn leave_behind(&mut self, uid: &Uid, reason: String) {
+    fn skip_pod(&mut self, uid: &Uid, reason: String) {
         self.forget_hooks_of(uid);
-        self.roster.standings.insert(uid.clone(), Standing::Keeps);
-        for run in &mut self.roster.waves {
+        self.plan_state.pod_states.insert(uid.clone(), PodState::Keeps);
+        for run in &mut self.plan_state.waves {
             run.wave.pods.retain(|other| other != uid);
         }
-        let plan = &mut self.roster.plan;
+        let plan = &mut self.plan_state.plan;
         for wave in &mut plan.waves {
             wave.pods.retain(|other| other != uid);
         }

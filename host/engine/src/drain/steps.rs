@@ -32,7 +32,7 @@ impl Drain {
             .hooks
             .entry(key.clone())
             .or_insert_with(|| OpenHook::begun(self.now));
-        if hook.in_flight || hook.due > self.now || !self.memory.is_saved(hook.revision) {
+        if hook.in_flight || hook.due > self.now || !self.checkpoint_state.is_saved(hook.revision) {
             return;
         }
         hook.in_flight = true;
@@ -55,9 +55,9 @@ impl Drain {
             subject,
             policy,
         } = key.clone();
-        let revision = self.memory.change();
-        self.memory.done.insert(key, revision);
-        self.outbox.tell(Notice::HookDone {
+        let revision = self.checkpoint_state.change();
+        self.checkpoint_state.done.insert(key, revision);
+        self.outbox.notify(Notice::HookDone {
             policy,
             phase,
             subject,
@@ -67,10 +67,10 @@ impl Drain {
     /// Without its hook a drain cannot go on. Putting back is tried once and then given up: it must end.
     fn hook_failed(&mut self, key: HookKey, message: String) {
         if key.phase == HookPhase::OnCancel {
-            self.tell_waiting(key.clone(), message, Vec::new());
+            self.report_waiting(key.clone(), message, Vec::new());
             self.hooks.remove(&key);
-            let revision = self.memory.change();
-            self.memory.done.insert(key, revision);
+            let revision = self.checkpoint_state.change();
+            self.checkpoint_state.done.insert(key, revision);
             return;
         }
         self.hooks.remove(&key);
@@ -81,15 +81,15 @@ impl Drain {
         });
     }
 
-    fn tell_waiting(&mut self, key: HookKey, progress: String, waiting_for: Vec<WaitingOn>) {
+    fn report_waiting(&mut self, key: HookKey, progress: String, waiting_for: Vec<WaitingOn>) {
         let Some(hook) = self.hooks.get_mut(&key) else {
             return;
         };
         let news = (progress, waiting_for);
-        if hook.told.as_ref() == Some(&news) {
+        if hook.reported.as_ref() == Some(&news) {
             return;
         }
-        hook.told = Some(news.clone());
+        hook.reported = Some(news.clone());
         let since = hook.started;
         let HookKey {
             phase,
@@ -97,7 +97,7 @@ impl Drain {
             policy,
         } = key;
         let (progress, waiting_for) = news;
-        self.outbox.tell(Notice::HookWaiting {
+        self.outbox.notify(Notice::HookWaiting {
             policy,
             phase,
             subject,
@@ -129,18 +129,18 @@ impl Drain {
                     hook.state_version = state_version;
                     hook.revision = match key.phase {
                         // It has little time.
-                        HookPhase::OnCancel => self.memory.change(),
-                        _ => self.memory.go_on(),
+                        HookPhase::OnCancel => self.checkpoint_state.change(),
+                        _ => self.checkpoint_state.go_on(),
                     };
                 }
-                self.tell_waiting(key, progress, waiting_for);
+                self.report_waiting(key, progress, waiting_for);
             }
             StepOutcome::Failed {
                 message,
                 retry_after: Some(wait),
             } => {
                 hook.due = self.now + wait;
-                self.tell_waiting(key, message, Vec::new());
+                self.report_waiting(key, message, Vec::new());
             }
             StepOutcome::Failed {
                 message,

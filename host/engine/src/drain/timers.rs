@@ -14,18 +14,18 @@ const TIMERS: &[Timer] = &[
     Drain::cordon_news_end,
     Drain::node_news_end,
     |drain| drain.next(drain.hooks.values().map(|hook| hook.due)),
-    |drain| drain.next(drain.roster.targets().map(|(_, target)| target.not_before)),
+    |drain| drain.next(drain.plan_state.targets().map(|(_, target)| target.not_before)),
     |drain| drain.next([drain.throttle.until]),
     |drain| drain.next([drain.writer.retry_at()]),
     |drain| drain.next([drain.lister.retry_at]),
     |drain| drain.next([drain.newcomers.retry_at]),
     |drain| drain.next(drain.newcomers.due()),
-    |drain| drain.next(drain.memory.save_due()),
+    |drain| drain.next(drain.checkpoint_state.save_due()),
     |drain| drain.next(drain.waves_overdue()),
     |drain| drain.next(drain.lists_due()),
     |drain| drain.next(drain.graces_over()),
     |drain| drain.next(drain.skips_due()),
-    |drain| drain.next(drain.allowances.doubted()),
+    |drain| drain.next(drain.budget_tracker.doubted()),
 ];
 
 impl Drain {

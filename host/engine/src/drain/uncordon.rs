@@ -26,7 +26,7 @@ impl Progress {
 impl Drain {
     /// The node is all that an uncordon needs to know.
     pub(super) fn begin_uncordon(&mut self) {
-        let Some(node) = self.world.node() else {
+        let Some(node) = self.cluster.node() else {
             return;
         };
         let is_marked = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
@@ -48,13 +48,13 @@ impl Drain {
         };
         if self.gate(HookPhase::AfterUncordon, &Subject::Node).is_open() {
             self.outcome = Some(Outcome::Uncordoned { cordon_kept });
-            self.wind_up();
+            self.finalize();
         }
     }
 
     /// Lifts our own cordon; leaves any other.
     fn lift_cordon(&mut self) {
-        let Some(node) = self.world.node() else {
+        let Some(node) = self.cluster.node() else {
             return;
         };
         let is_marked = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);

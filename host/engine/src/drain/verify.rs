@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
-use super::roster::State;
+use super::plan_state::State;
 use crate::{Answer, HookPhase, Notice, Outcome, Phase, Pod, Subject, Task, Time};
 
 /// When the next list may be asked for.
@@ -18,7 +18,7 @@ pub(super) struct Lister {
 
 /// A list that was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inquiry {
+pub(super) struct ListRequest {
     /// What had been heard by then.
     mark: u64,
     /// The round of verifying that it is for.
@@ -35,7 +35,7 @@ impl Drain {
             self.enter(Phase::Evicting);
             return;
         }
-        if !self.world.is_cordoned() {
+        if !self.cluster.is_cordoned() {
             return;
         }
         if !self.verified {
@@ -53,11 +53,11 @@ impl Drain {
             return;
         }
         self.outcome = Some(Outcome::Drained);
-        self.wind_up();
+        self.finalize();
     }
 
     /// Lists when a pod should have been heard of and was not.
-    pub(super) fn list_when_doubtful(&mut self) {
+    pub(super) fn list_when_overdue(&mut self) {
         if self.lists_due().any(|time| time <= self.now) {
             self.list(None);
         }
@@ -65,12 +65,12 @@ impl Drain {
 
     /// When silence about a pod becomes doubtful.
     pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
-        self.roster
+        self.plan_state
             .targets()
             .filter_map(|(uid, target)| match &target.state {
-                State::Watched(watched) => {
-                    let expected = self.world.pod(uid).is_some_and(|pod| watched.expects(pod));
-                    (!expected).then_some(watched.list_at)
+                State::AwaitingDeletion(awaiting) => {
+                    let expected = self.cluster.pod(uid).is_some_and(|pod| awaiting.expects(pod));
+                    (!expected).then_some(awaiting.list_at)
                 }
                 _ => None,
             })
@@ -78,29 +78,29 @@ impl Drain {
 
     fn list(&mut self, round: Option<u32>) {
         if !self.outbox.lists() && self.now >= self.lister.retry_at {
-            let inquiry = Inquiry {
-                mark: self.world.mark(),
+            let request = ListRequest {
+                mark: self.cluster.mark(),
                 round,
                 asked: self.now,
             };
-            self.outbox.push(Task::ListPods, Job::List(inquiry));
+            self.outbox.push(Task::ListPods, Job::List(request));
         }
     }
 
     /// A list was answered.
-    pub(super) fn list_answered(&mut self, inquiry: Inquiry, answer: Answer) {
+    pub(super) fn list_answered(&mut self, request: ListRequest, answer: Answer) {
         match answer {
-            Answer::Pods(pods) => self.listed(pods, inquiry),
+            Answer::Pods(pods) => self.listed(pods, request),
             Answer::Unavailable { message } | Answer::Rejected { message } => self.list_failed(message),
             _ => self.list_failed(String::from("the answer was not a list")),
         }
     }
 
-    fn listed(&mut self, pods: Vec<Pod>, inquiry: Inquiry) {
+    fn listed(&mut self, pods: Vec<Pod>, request: ListRequest) {
         self.lister = Lister::default();
-        self.world.apply_list(pods, inquiry.mark);
-        self.doubt(inquiry.asked);
-        let counts = inquiry.round == Some(self.verify_round) && self.phase == Phase::Verifying;
+        self.cluster.apply_list(pods, request.mark);
+        self.recheck(request.asked);
+        let counts = request.round == Some(self.verify_round) && self.phase == Phase::Verifying;
         self.verified = counts && self.is_node_empty();
     }
 
@@ -108,6 +108,6 @@ impl Drain {
         self.lister.retry_at = Backoff::UNREACHABLE.after(self.now, self.lister.tries, &self.request.id);
         self.lister.tries = self.lister.tries.saturating_add(1);
         let task = String::from(Task::ListPods.name());
-        self.outbox.tell(Notice::Retrying { task, message });
+        self.outbox.notify(Notice::Retrying { task, message });
     }
 }

@@ -4,14 +4,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::roster::{Standing, State, Target, Watched, Why};
+use super::plan_state::{Answered, AwaitingDeletion, EvictionTarget, PodState, State};
 use crate::reason::SLACK;
 use crate::{Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
 
 impl Drain {
     /// Every pod on the node and why it is there.
     pub(super) fn reasons(&self) -> Vec<(PodRef, Reason)> {
-        self.world
+        self.cluster
             .pods()
             .values()
             .map(|pod| (pod.id.clone(), self.reason(pod)))
@@ -19,72 +19,76 @@ impl Drain {
     }
 
     /// Tells people of leaving pods whose reason has changed.
-    pub(super) fn tell_reasons(&mut self) {
+    pub(super) fn report_reasons(&mut self) {
         let quiet = matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished);
         if quiet || self.outcome.is_some() {
             return;
         }
         let mut news = Vec::new();
-        for (uid, pod) in self.world.pods() {
+        for (uid, pod) in self.cluster.pods() {
             let reason = self.reason(pod);
-            let is_known = || self.told.get(uid).is_some_and(|known| reads_like(known, &reason));
+            let is_known = || {
+                self.reported
+                    .get(uid)
+                    .is_some_and(|known| reads_like(known, &reason))
+            };
             if reason != Reason::Kept && !is_known() {
                 news.push((pod.id.clone(), reason));
             }
         }
-        let there = self.world.pods();
-        self.told.retain(|uid, _| there.contains_key(uid));
+        let there = self.cluster.pods();
+        self.reported.retain(|uid, _| there.contains_key(uid));
         for (pod, reason) in news {
-            self.told.insert(pod.uid.clone(), reason.clone());
-            self.outbox.tell(Notice::PodWaits { pod, reason });
+            self.reported.insert(pod.uid.clone(), reason.clone());
+            self.outbox.notify(Notice::PodWaits { pod, reason });
         }
     }
 
     /// When a pod that is ending should have ended.
     pub(super) fn graces_over(&self) -> impl Iterator<Item = Time> {
-        self.world
+        self.cluster
             .pods()
             .values()
             .filter_map(|pod| Some(pod.deletion?.at + SLACK))
     }
 
     fn reason(&self, pod: &Pod) -> Reason {
-        match self.roster.standings.get(&pod.id.uid) {
+        match self.plan_state.pod_states.get(&pod.id.uid) {
             None => self.newcomers.reason(),
-            Some(Standing::Keeps) => Reason::Kept,
-            Some(Standing::Stays(reason)) => reason.clone(),
-            Some(Standing::Refused) => Reason::Refused,
-            Some(Standing::Leaves(target)) => self.target_reason(pod, target),
+            Some(PodState::Keeps) => Reason::Kept,
+            Some(PodState::Stays(reason)) => reason.clone(),
+            Some(PodState::Refused) => Reason::Refused,
+            Some(PodState::Leaves(target)) => self.target_reason(pod, target),
         }
     }
 
-    fn target_reason(&self, pod: &Pod, target: &Target) -> Reason {
+    fn target_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
         if let Some(deletion) = pod.deletion {
             return Reason::ending(pod, deletion, self.now);
         }
         match &target.state {
-            State::Watched(watched) => self.watched_reason(pod, *watched),
+            State::AwaitingDeletion(awaiting) => self.awaiting_reason(pod, *awaiting),
             // A pod that is asked again waits for what it has waited for before.
             State::Asked => target.refusal.clone().unwrap_or(Reason::EvictionRequested),
             State::Waiting => self.waiting_reason(pod, target),
         }
     }
 
-    fn watched_reason(&self, pod: &Pod, watched: Watched) -> Reason {
-        match watched.why {
-            Why::Accepted => {
+    fn awaiting_reason(&self, pod: &Pod, awaiting: AwaitingDeletion) -> Reason {
+        match awaiting.answered {
+            Answered::Accepted => {
                 let grace = self.grace_override(pod).unwrap_or(pod.grace_seconds);
                 Reason::Terminating {
-                    until: watched.since + Duration::from_secs(grace),
+                    until: awaiting.since + Duration::from_secs(grace),
                 }
             }
-            Why::NotFound | Why::Disproved => Reason::UidDisproved,
-            Why::Namespace => Reason::NamespaceTerminating,
+            Answered::NotFound | Answered::UidMismatch => Reason::UidDisproved,
+            Answered::NamespaceTerminating => Reason::NamespaceTerminating,
         }
     }
 
-    fn waiting_reason(&self, pod: &Pod, target: &Target) -> Reason {
-        let wave = self.roster.wave_of(&pod.id.uid);
+    fn waiting_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
+        let wave = self.plan_state.wave_of(&pod.id.uid);
         let not_started = || Reason::WaveNotStarted {
             wave: wave.map_or_else(String::new, |run| run.wave.name.clone()),
         };
@@ -94,7 +98,7 @@ impl Drain {
         if self.phase.is_before_evictions() {
             return not_started();
         }
-        if !self.world.is_cordoned() {
+        if !self.cluster.is_cordoned() {
             return Reason::NodeUncordoned;
         }
         if self.paused {
@@ -134,7 +138,7 @@ impl Drain {
 
     /// The wave is the next one, and its hooks are not through.
     fn wave_hook_reason(&self, wave: &str) -> Option<Reason> {
-        let next = self.roster.waves.iter().find(|run| !run.ended)?;
+        let next = self.plan_state.waves.iter().find(|run| !run.ended)?;
         if next.wave.name != wave {
             return None;
         }

@@ -85,12 +85,15 @@ impl Drain {
         let saves = match self.phase {
             Phase::Planning | Phase::Finished => false,
             // The cordon carries it.
-            Phase::Cordoning => self.world.is_cordoned(),
+            Phase::Cordoning => self.cluster.is_cordoned(),
             _ => self.closing.is_none(),
         };
-        let is_due = self.memory.save_due().is_some_and(|due| due <= self.now);
+        let is_due = self
+            .checkpoint_state
+            .save_due()
+            .is_some_and(|due| due <= self.now);
         if saves && is_due && self.node_to_write().is_some() {
-            self.memory.pace.count(self.now);
+            self.checkpoint_state.save_limiter.count(self.now);
             let phase = if self.phase == Phase::Cordoning {
                 Phase::Holding
             } else {
@@ -104,7 +107,7 @@ impl Drain {
         let Some(node) = self.node_to_write() else {
             return;
         };
-        let revision = self.memory.revision();
+        let revision = self.checkpoint_state.revision();
         let task = Task::Save {
             node,
             checkpoint: checkpoint.clone(),
@@ -123,7 +126,7 @@ impl Drain {
         let Some((node, version)) = self.version_to_write() else {
             return;
         };
-        let revision = self.memory.revision();
+        let revision = self.checkpoint_state.revision();
         let task = Task::Uncordon {
             node,
             checkpoint: keep.clone(),
@@ -149,13 +152,13 @@ impl Drain {
     /// The UID of the node that may be written now: no write is under way, and the last one did not fail a moment ago.
     fn node_to_write(&self) -> Option<Uid> {
         let idle = !self.outbox.writes() && self.now >= self.writer.retry_at;
-        let uid = self.world.sight.uid();
-        uid.filter(|_| idle && !self.memory.node_gone).cloned()
+        let uid = self.cluster.node_state.uid();
+        uid.filter(|_| idle && !self.checkpoint_state.node_gone).cloned()
     }
 
     /// The node and its version, unless a write that was decided on it has failed for that.
     pub(super) fn version_to_write(&self) -> Option<(Uid, String)> {
-        let version = self.world.sight.version()?;
+        let version = self.cluster.node_state.version()?;
         let node = self.node_to_write()?;
         (self.writer.conflicting.as_ref() != Some(version)).then(|| (node, version.clone()))
     }
@@ -189,31 +192,34 @@ impl Drain {
             Write::Cordon {
                 checkpoint, revision, ..
             } => {
-                self.memory.saved(revision);
-                let news = self.world.sight.apply_write(version, true, Some(*checkpoint));
+                self.checkpoint_state.saved(revision);
+                let news = self
+                    .cluster
+                    .node_state
+                    .apply_write(version, true, Some(*checkpoint));
                 self.cordon_written(news);
             }
             Write::Save { checkpoint, revision } => {
-                self.memory.saved(revision);
+                self.checkpoint_state.saved(revision);
                 self.final_written |= checkpoint.phase == Phase::Finished;
-                self.world.sight.apply_save(version, Some(*checkpoint));
+                self.cluster.node_state.apply_save(version, Some(*checkpoint));
             }
             Write::Uncordon {
                 checkpoint, revision, ..
             } => {
                 match checkpoint {
-                    Some(_) => self.memory.saved(revision),
-                    None => self.memory.on_node = false,
+                    Some(_) => self.checkpoint_state.saved(revision),
+                    None => self.checkpoint_state.on_node = false,
                 }
                 self.cordon.lift();
                 self.uncordon = Progress::Lifted { cordon_kept: false };
                 let mark = checkpoint.map(|kept| *kept);
-                self.world.sight.apply_write(version, false, mark);
-                self.outbox.tell(Notice::Uncordoned);
+                self.cluster.node_state.apply_write(version, false, mark);
+                self.outbox.notify(Notice::Uncordoned);
             }
             Write::Forget => {
-                self.memory.on_node = false;
-                self.world.sight.apply_save(version, None);
+                self.checkpoint_state.on_node = false;
+                self.cluster.node_state.apply_save(version, None);
             }
         }
     }
@@ -245,7 +251,7 @@ impl Drain {
     fn write_again(&mut self, write: &Write, message: String) {
         self.writer.retry_at = Backoff::UNREACHABLE.after(self.now, self.writer.tries, &self.request.id);
         self.writer.tries = self.writer.tries.saturating_add(1);
-        self.outbox.tell(Notice::Retrying {
+        self.outbox.notify(Notice::Retrying {
             task: String::from(write.name()),
             message,
         });
@@ -255,11 +261,11 @@ impl Drain {
     fn write_rejected(&mut self, write: &Write, message: String) {
         self.cordon.refuse();
         if self.outcome.is_some() {
-            self.outbox.tell(Notice::Retrying {
+            self.outbox.notify(Notice::Retrying {
                 task: String::from(write.name()),
                 message,
             });
-            self.memory.node_gone = true;
+            self.checkpoint_state.node_gone = true;
         } else {
             self.stop(Outcome::Failed { message });
         }

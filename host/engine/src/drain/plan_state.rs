@@ -10,7 +10,7 @@ use crate::{Notice, Plan, Pod, PodRef, Reason, Time, Uid, Verdict, Wave};
 
 /// What the agreed plan says of a pod.
 #[derive(Debug)]
-pub(super) enum Standing {
+pub(super) enum PodState {
     /// It stays.
     Keeps,
     /// It came to the cordoned node and stays, for this reason: nothing waits for it.
@@ -18,12 +18,12 @@ pub(super) enum Standing {
     /// It may not leave, and the drain cannot be done while it is there.
     Refused,
     /// It is to leave.
-    Leaves(Box<Target>),
+    Leaves(Box<EvictionTarget>),
 }
 
 /// A pod that is to leave.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct EvictionTarget {
     pub(super) pod: PodRef,
     /// Its namespace and controller, under which returns are counted.
     pub(super) owner: String,
@@ -53,13 +53,13 @@ pub(super) enum State {
     /// Asked, and not answered.
     Asked,
     /// Answered so that nothing is left but to wait for the watch.
-    Watched(Watched),
+    AwaitingDeletion(AwaitingDeletion),
 }
 
 /// Why nothing is left but to wait for the watch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watched {
-    pub(super) why: Why,
+pub(super) struct AwaitingDeletion {
+    pub(super) answered: Answered,
     pub(super) since: Time,
     /// When a list is wanted, should the watch be silent.
     pub(super) list_at: Time,
@@ -69,15 +69,15 @@ pub(super) struct Watched {
 
 /// What the API server answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum Answered {
     /// It is ending.
     Accepted,
     /// There is no such pod.
     NotFound,
     /// There is another pod of that name.
-    Disproved,
+    UidMismatch,
     /// Its namespace is being deleted.
-    Namespace,
+    NamespaceTerminating,
 }
 
 /// A wave and how far it has come.
@@ -90,15 +90,15 @@ pub(super) struct WaveRun {
 
 /// The agreed plan and how far it has come.
 #[derive(Debug, Default)]
-pub(super) struct Roster {
+pub(super) struct PlanState {
     pub(super) plan: Plan,
-    pub(super) standings: BTreeMap<Uid, Standing>,
+    pub(super) pod_states: BTreeMap<Uid, PodState>,
     pub(super) waves: Vec<WaveRun>,
     /// Controllers of pods that we have evicted since one of theirs came back.
     pub(super) departed: BTreeSet<String>,
 }
 
-impl Target {
+impl EvictionTarget {
     pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
         Self {
             pod: pod.id.clone(),
@@ -116,42 +116,42 @@ impl Target {
     }
 }
 
-impl Watched {
+impl AwaitingDeletion {
     /// The pod is as the API server's answer lets expect, and may be so for long.
     pub(super) const fn expects(&self, pod: &Pod) -> bool {
-        matches!(self.why, Why::Accepted | Why::Namespace) && pod.deletion.is_some()
+        matches!(self.answered, Answered::Accepted | Answered::NamespaceTerminating) && pod.deletion.is_some()
     }
 }
 
-impl Roster {
-    pub(super) fn target(&self, uid: &Uid) -> Option<&Target> {
-        match self.standings.get(uid) {
-            Some(Standing::Leaves(target)) => Some(target),
+impl PlanState {
+    pub(super) fn target(&self, uid: &Uid) -> Option<&EvictionTarget> {
+        match self.pod_states.get(uid) {
+            Some(PodState::Leaves(target)) => Some(target),
             _ => None,
         }
     }
 
-    pub(super) fn target_mut(&mut self, uid: &Uid) -> Option<&mut Target> {
-        match self.standings.get_mut(uid) {
-            Some(Standing::Leaves(target)) => Some(target),
+    pub(super) fn target_mut(&mut self, uid: &Uid) -> Option<&mut EvictionTarget> {
+        match self.pod_states.get_mut(uid) {
+            Some(PodState::Leaves(target)) => Some(target),
             _ => None,
         }
     }
 
-    pub(super) fn targets(&self) -> impl Iterator<Item = (&Uid, &Target)> {
-        self.standings
+    pub(super) fn targets(&self) -> impl Iterator<Item = (&Uid, &EvictionTarget)> {
+        self.pod_states
             .iter()
-            .filter_map(|(uid, standing)| match standing {
-                Standing::Leaves(target) => Some((uid, &**target)),
+            .filter_map(|(uid, pod_state)| match pod_state {
+                PodState::Leaves(target) => Some((uid, &**target)),
                 _ => None,
             })
     }
 
-    pub(super) fn targets_mut(&mut self) -> impl Iterator<Item = (&Uid, &mut Target)> {
-        self.standings
+    pub(super) fn targets_mut(&mut self) -> impl Iterator<Item = (&Uid, &mut EvictionTarget)> {
+        self.pod_states
             .iter_mut()
-            .filter_map(|(uid, standing)| match standing {
-                Standing::Leaves(target) => Some((uid, &mut **target)),
+            .filter_map(|(uid, pod_state)| match pod_state {
+                PodState::Leaves(target) => Some((uid, &mut **target)),
                 _ => None,
             })
     }
@@ -163,8 +163,8 @@ impl Roster {
 
     /// Nothing waits for it.
     pub(super) fn stays(&self, uid: &Uid) -> bool {
-        let standing = self.standings.get(uid);
-        matches!(standing, Some(Standing::Keeps | Standing::Stays(_)))
+        let pod_state = self.pod_states.get(uid);
+        matches!(pod_state, Some(PodState::Keeps | PodState::Stays(_)))
     }
 
     /// The wave a pod stands in.
@@ -224,26 +224,26 @@ impl Roster {
 impl Drain {
     /// Nothing that is to leave is there, and nothing that has not been decided on.
     pub(super) fn is_node_empty(&self) -> bool {
-        self.world.pods().keys().all(|uid| self.roster.stays(uid))
+        self.cluster.pods().keys().all(|uid| self.plan_state.stays(uid))
     }
 
     /// Every pod that is there and must be gone before the drain is done.
     pub(super) fn remaining(&self) -> Vec<PodRef> {
-        let pods = self.world.pods().values();
-        let left = pods.filter(|pod| match self.roster.standings.get(&pod.id.uid) {
-            Some(Standing::Keeps | Standing::Stays(_)) => false,
-            Some(Standing::Refused | Standing::Leaves(_)) => true,
+        let pods = self.cluster.pods().values();
+        let left = pods.filter(|pod| match self.plan_state.pod_states.get(&pod.id.uid) {
+            Some(PodState::Keeps | PodState::Stays(_)) => false,
+            Some(PodState::Refused | PodState::Leaves(_)) => true,
             None => !pod.is_mirror() && !pod.is_daemon(),
         });
         left.map(|pod| pod.id.clone()).collect()
     }
 
     /// Strikes pods that are gone off the roster.
-    pub(super) fn see_off(&mut self) {
-        let there = self.world.pods();
+    pub(super) fn prune_deleted(&mut self) {
+        let there = self.cluster.pods();
         let gone: Vec<Uid> = self
-            .roster
-            .standings
+            .plan_state
+            .pod_states
             .keys()
             .filter(|uid| !there.contains_key(*uid))
             .cloned()
@@ -251,16 +251,16 @@ impl Drain {
         self.newcomers.forget_all_but(there);
         for uid in gone {
             self.forget_hooks_of(&uid);
-            self.memory.stays.remove(&uid);
-            let Some(Standing::Leaves(target)) = self.roster.standings.remove(&uid) else {
+            self.checkpoint_state.stays.remove(&uid);
+            let Some(PodState::Leaves(target)) = self.plan_state.pod_states.remove(&uid) else {
                 continue;
             };
             if target.evicted {
-                self.roster.departed.insert(target.owner);
+                self.plan_state.departed.insert(target.owner);
             }
             self.summary.gone += 1;
-            let remaining = self.roster.leaving();
-            self.outbox.tell(Notice::PodGone {
+            let remaining = self.plan_state.leaving();
+            self.outbox.notify(Notice::PodGone {
                 pod: target.pod,
                 remaining,
             });

@@ -7,8 +7,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::allowance::BudgetKey;
-use super::sight::Sight;
+use super::budget_tracker::BudgetKey;
+use super::node_state::NodeState;
 use crate::{Budget, Node, Pod, Uid};
 
 /// How many deleted UIDs are remembered.
@@ -16,9 +16,9 @@ const REMEMBERED: usize = 4096;
 
 /// The last known state.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct ClusterState {
     node_name: String,
-    pub(super) sight: Sight,
+    pub(super) node_state: NodeState,
     pods: BTreeMap<Uid, Pod>,
     heard_pods: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
@@ -26,35 +26,35 @@ pub(super) struct World {
     /// Counts what was heard of pods, to order it against lists.
     heard: u64,
     applied: BTreeMap<Uid, u64>,
-    buried: BTreeMap<Uid, u64>,
+    tombstones: BTreeMap<Uid, u64>,
 }
 
-impl World {
+impl ClusterState {
     pub(super) fn new(node_name: String) -> Self {
         Self {
             node_name,
-            sight: Sight::default(),
+            node_state: NodeState::default(),
             pods: BTreeMap::new(),
             heard_pods: false,
             budgets: BTreeMap::new(),
             heard_budgets: false,
             heard: 0,
             applied: BTreeMap::new(),
-            buried: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
         }
     }
 
     /// The node, the pods and the budgets have all been heard of.
     pub(super) fn is_complete(&self) -> bool {
-        self.sight.node().is_some() && self.heard_pods && self.heard_budgets
+        self.node_state.node().is_some() && self.heard_pods && self.heard_budgets
     }
 
     pub(super) fn node(&self) -> Option<&Node> {
-        self.sight.node()
+        self.node_state.node()
     }
 
     pub(super) fn is_cordoned(&self) -> bool {
-        self.sight.is_cordoned()
+        self.node_state.is_cordoned()
     }
 
     pub(super) fn pods(&self) -> &BTreeMap<Uid, Pod> {
@@ -103,11 +103,11 @@ impl World {
             .cloned()
             .collect();
         for uid in missing {
-            self.bury(uid);
+            self.forget_pod(uid);
         }
         for pod in pods {
-            if self.buried.get(&pod.id.uid).is_none_or(|when| *when <= mark) {
-                self.buried.remove(&pod.id.uid);
+            if self.tombstones.get(&pod.id.uid).is_none_or(|when| *when <= mark) {
+                self.tombstones.remove(&pod.id.uid);
                 self.put(pod);
             }
         }
@@ -115,7 +115,7 @@ impl World {
 
     pub(super) fn apply_pod(&mut self, pod: Pod) {
         self.heard += 1;
-        if !self.buried.contains_key(&pod.id.uid) {
+        if !self.tombstones.contains_key(&pod.id.uid) {
             self.applied.insert(pod.id.uid.clone(), self.heard);
             self.put(pod);
         }
@@ -123,7 +123,7 @@ impl World {
 
     pub(super) fn delete_pod(&mut self, uid: Uid) {
         self.heard += 1;
-        self.bury(uid);
+        self.forget_pod(uid);
     }
 
     /// Replaces all budgets and says what the old ones were.
@@ -151,7 +151,7 @@ impl World {
 
     fn put(&mut self, mut pod: Pod) {
         if pod.node != self.node_name {
-            self.bury(pod.id.uid);
+            self.forget_pod(pod.id.uid);
             return;
         }
         if let Some(known) = self.pods.get(&pod.id.uid) {
@@ -164,11 +164,11 @@ impl World {
         } else if let Some(namesake) = self.namesake(&pod) {
             // Two pods cannot have one name at once: the older one is gone, whatever order the news came in.
             if namesake.created > pod.created {
-                self.bury(pod.id.uid);
+                self.forget_pod(pod.id.uid);
                 return;
             }
             let uid = namesake.id.uid.clone();
-            self.bury(uid);
+            self.forget_pod(uid);
         }
         self.pods.insert(pod.id.uid.clone(), pod);
     }
@@ -181,18 +181,18 @@ impl World {
         })
     }
 
-    fn bury(&mut self, uid: Uid) {
+    fn forget_pod(&mut self, uid: Uid) {
         self.pods.remove(&uid);
         self.applied.remove(&uid);
-        self.buried.insert(uid, self.heard);
-        if self.buried.len() > REMEMBERED {
+        self.tombstones.insert(uid, self.heard);
+        if self.tombstones.len() > REMEMBERED {
             let oldest = self
-                .buried
+                .tombstones
                 .iter()
                 .min_by_key(|(_, when)| **when)
                 .map(|(uid, _)| uid.clone());
             if let Some(oldest) = oldest {
-                self.buried.remove(&oldest);
+                self.tombstones.remove(&oldest);
             }
         }
     }

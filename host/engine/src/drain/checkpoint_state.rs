@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::cordon_state::{Cordon, CordonState};
 use super::hooks::{HookKey, OpenHook};
-use super::pace::Pace;
+use super::save_limiter::SaveLimiter;
 use crate::{Checkpoint, HookPhase, Outcome, Phase, SavedHook, Time, Uid};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
@@ -20,7 +20,7 @@ const REMEMBERED_STAYS: usize = 128;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct CheckpointState {
     /// An earlier drain of ours had drained the node when this one found it.
     pub(super) found_drained: bool,
     /// An earlier process had begun to roll back, and whether it was to leave the cordon.
@@ -46,10 +46,10 @@ pub(super) struct Memory {
     urgent: u64,
     saved: u64,
     /// How often the others are saved.
-    pub(super) pace: Pace,
+    pub(super) save_limiter: SaveLimiter,
 }
 
-impl Memory {
+impl CheckpointState {
     /// Something has changed that must be saved; its revision.
     pub(super) fn change(&mut self) -> u64 {
         self.urgent = self.go_on();
@@ -67,7 +67,7 @@ impl Memory {
         if self.is_all_saved() {
             None
         } else if self.is_saved(self.urgent) {
-            Some(self.pace.due())
+            Some(self.save_limiter.due())
         } else {
             Some(Time::default())
         }
@@ -131,12 +131,12 @@ impl Drain {
             started: hook.started,
         });
         let done = self
-            .memory
+            .checkpoint_state
             .done
             .keys()
             .map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
         Checkpoint {
-            node: self.world.sight.uid().cloned(),
+            node: self.cluster.node_state.uid().cloned(),
             id: self.request.id.clone(),
             name: self.request.name.clone(),
             trigger: self.request.trigger.clone(),
@@ -145,15 +145,15 @@ impl Drain {
             deadline: self.request.deadline,
             own_cordon,
             inherited: own_cordon && self.cordon.is_inherited(),
-            drained: self.memory.found_drained,
+            drained: self.checkpoint_state.found_drained,
             cancelled: self.cancelled_by(phase),
             held: self.held_at(phase),
-            to_undo: self.memory.to_undo.clone(),
+            to_undo: self.checkpoint_state.to_undo.clone(),
             hooks: hooks.collect(),
             done: done.collect(),
-            returns: self.memory.returns.clone(),
-            stays: self.memory.stays.clone(),
-            ended_well: self.memory.ended_well || self.ends_well(phase),
+            returns: self.checkpoint_state.returns.clone(),
+            stays: self.checkpoint_state.stays.clone(),
+            ended_well: self.checkpoint_state.ended_well || self.ends_well(phase),
             counts: self.counts(),
         }
     }
@@ -190,7 +190,7 @@ impl Drain {
                 drained: true,
                 ..checkpoint
             },
-            Some(_) if self.memory.ended_well => checkpoint,
+            Some(_) if self.checkpoint_state.ended_well => checkpoint,
             _ => Checkpoint {
                 hooks: Vec::new(),
                 done: Vec::new(),
@@ -212,8 +212,8 @@ impl Drain {
     }
 
     /// Takes up what an earlier process left behind.
-    pub(super) fn recall(&mut self, checkpoint: Checkpoint) {
-        self.world.sight.expect(checkpoint.node);
+    pub(super) fn restore(&mut self, checkpoint: Checkpoint) {
+        self.cluster.node_state.expect(checkpoint.node);
         self.started = checkpoint.started;
         self.summary.started = checkpoint.started;
         self.cordon = CordonState::known(match (checkpoint.own_cordon, checkpoint.inherited) {
@@ -221,20 +221,20 @@ impl Drain {
             (true, false) => Cordon::Ours,
             (false, _) => Cordon::Unknown,
         });
-        self.memory.found_drained = checkpoint.drained;
-        self.memory.to_undo = checkpoint.to_undo;
+        self.checkpoint_state.found_drained = checkpoint.drained;
+        self.checkpoint_state.to_undo = checkpoint.to_undo;
         match checkpoint.phase {
-            Phase::RollingBack => self.memory.held = checkpoint.held,
-            Phase::Finished => self.memory.left_held = checkpoint.held == Some(true),
+            Phase::RollingBack => self.checkpoint_state.held = checkpoint.held,
+            Phase::Finished => self.checkpoint_state.left_held = checkpoint.held == Some(true),
             _ => {}
         }
-        self.memory.on_node = true;
-        self.memory.returns = checkpoint.returns;
-        self.memory.stays = checkpoint.stays;
-        self.memory.ended_well = checkpoint.ended_well;
-        self.recall_counts(checkpoint.counts);
+        self.checkpoint_state.on_node = true;
+        self.checkpoint_state.returns = checkpoint.returns;
+        self.checkpoint_state.stays = checkpoint.stays;
+        self.checkpoint_state.ended_well = checkpoint.ended_well;
+        self.restore_counts(checkpoint.counts);
         for (policy, phase, subject) in checkpoint.done {
-            self.memory.done.insert(
+            self.checkpoint_state.done.insert(
                 HookKey {
                     phase,
                     subject,

@@ -9,12 +9,12 @@ const EACH: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct SaveLimiter {
     /// When the whole burst is free again.
     rested: Time,
 }
 
-impl Pace {
+impl SaveLimiter {
     /// When the next save may be made.
     pub(super) const fn due(&self) -> Time {
         Time::from_millis(
@@ -36,17 +36,17 @@ mod tests {
 
     #[test]
     fn a_burst_and_then_one_a_second() {
-        let mut pace = Pace::default();
+        let mut save_limiter = SaveLimiter::default();
         let now = Time::from_millis(1_000_000);
         for number in 0..BURST {
-            assert!(pace.due() <= now, "number {number}");
-            pace.count(now);
+            assert!(save_limiter.due() <= now, "number {number}");
+            save_limiter.count(now);
         }
         for second in 1..4 {
             let due = now + Duration::from_secs(second);
-            assert_eq!(pace.due(), due);
-            pace.count(due);
+            assert_eq!(save_limiter.due(), due);
+            save_limiter.count(due);
         }
-        assert!(pace.due() <= now + Duration::from_secs(60));
+        assert!(save_limiter.due() <= now + Duration::from_secs(60));
     }
 }

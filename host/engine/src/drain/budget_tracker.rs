@@ -23,7 +23,7 @@ pub(super) struct BudgetKey {
 
 /// What became of an ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spent {
+pub(super) enum Charged {
     /// The API server granted it, or may have.
     Yes,
     /// It was refused, or never sent.
@@ -33,7 +33,7 @@ pub(super) enum Spent {
 }
 
 #[derive(Debug)]
-struct Allowance {
+struct TrackedBudget {
     /// Asks not yet answered.
     in_flight: u32,
     /// Of these, how many the status has counted already.
@@ -52,7 +52,7 @@ struct Allowance {
 
 /// All budgets' allowances.
 #[derive(Debug, Default)]
-pub(super) struct Allowances(BTreeMap<BudgetKey, Allowance>);
+pub(super) struct BudgetTracker(BTreeMap<BudgetKey, TrackedBudget>);
 
 impl BudgetKey {
     pub(super) fn of(budget: &Budget) -> Self {
@@ -67,7 +67,7 @@ impl BudgetKey {
     }
 }
 
-impl Allowance {
+impl TrackedBudget {
     const fn new(now: Time) -> Self {
         Self {
             in_flight: 0,
@@ -89,89 +89,89 @@ impl Allowance {
     }
 }
 
-impl Allowances {
+impl BudgetTracker {
     /// The watch shows another status. A smaller allowance means that evictions were counted, ours first.
     pub(super) fn update(&mut self, old: Option<&Budget>, new: &Budget, now: Time) {
-        let allowance = self
+        let tracked = self
             .0
             .entry(BudgetKey::of(new))
-            .or_insert_with(|| Allowance::new(now));
-        allowance.since = now;
-        allowance.exhausted = false;
-        allowance.disproved = false;
+            .or_insert_with(|| TrackedBudget::new(now));
+        tracked.since = now;
+        tracked.exhausted = false;
+        tracked.disproved = false;
         let fewer = old.map_or(0, |old| {
             old.disruptions_allowed.saturating_sub(new.disruptions_allowed)
         });
         match u32::try_from(fewer) {
             Ok(counted) if counted > 0 => {
-                let first = counted.min(allowance.granted);
-                allowance.granted -= first;
-                allowance.counted = (allowance.counted + counted - first).min(allowance.in_flight);
+                let first = counted.min(tracked.granted);
+                tracked.granted -= first;
+                tracked.counted = (tracked.counted + counted - first).min(tracked.in_flight);
             }
-            _ => allowance.granted = 0,
+            _ => tracked.granted = 0,
         }
     }
 
     /// An ask is on its way.
     fn ask(&mut self, budget: &Budget, now: Time) {
-        let allowance = self
+        let tracked = self
             .0
             .entry(BudgetKey::of(budget))
-            .or_insert_with(|| Allowance::new(now));
-        if allowance.left(budget) <= 0 {
-            allowance.since = now;
-            allowance.probing = true;
+            .or_insert_with(|| TrackedBudget::new(now));
+        if tracked.left(budget) <= 0 {
+            tracked.since = now;
+            tracked.probing = true;
         }
-        allowance.in_flight += 1;
+        tracked.in_flight += 1;
     }
 
     /// An ask is answered, or was taken back.
-    fn settle(&mut self, key: &BudgetKey, spent: Spent, now: Time) {
-        let Some(allowance) = self.0.get_mut(key) else {
+    fn release(&mut self, key: &BudgetKey, charged: Charged, now: Time) {
+        let Some(tracked) = self.0.get_mut(key) else {
             return;
         };
-        match spent {
-            Spent::Yes if allowance.counted > 0 => allowance.counted -= 1,
-            Spent::Yes => {
-                allowance.disproved |= allowance.probing;
-                allowance.granted += 1;
+        match charged {
+            Charged::Yes if tracked.counted > 0 => tracked.counted -= 1,
+            Charged::Yes => {
+                tracked.disproved |= tracked.probing;
+                tracked.granted += 1;
             }
-            Spent::NothingLeft => {
-                allowance.exhausted = true;
-                allowance.disproved = false;
-                allowance.since = now;
+            Charged::NothingLeft => {
+                tracked.exhausted = true;
+                tracked.disproved = false;
+                tracked.since = now;
             }
-            Spent::No => {}
+            Charged::No => {}
         }
-        allowance.in_flight = allowance.in_flight.saturating_sub(1);
-        allowance.counted = allowance.counted.min(allowance.in_flight);
-        allowance.probing &= allowance.in_flight > 0;
+        tracked.in_flight = tracked.in_flight.saturating_sub(1);
+        tracked.counted = tracked.counted.min(tracked.in_flight);
+        tracked.probing &= tracked.in_flight > 0;
     }
 
     /// Whether one more pod may be asked under this budget now.
     fn allows(&mut self, budget: &Budget, now: Time) -> bool {
-        let allowance = self
+        let tracked = self
             .0
             .entry(BudgetKey::of(budget))
-            .or_insert_with(|| Allowance::new(now));
+            .or_insert_with(|| TrackedBudget::new(now));
         !budget.observed
-            || allowance.disproved
-            || allowance.left(budget) > 0
-            || (allowance.in_flight == 0 && now >= allowance.since + BELIEVED)
+            || tracked.disproved
+            || tracked.left(budget) > 0
+            || (tracked.in_flight == 0 && now >= tracked.since + BELIEVED)
     }
 
     /// When budgets are no longer believed.
     pub(super) fn doubted(&self) -> impl Iterator<Item = Time> {
-        self.0.values().map(|allowance| allowance.since + BELIEVED)
+        self.0.values().map(|tracked| tracked.since + BELIEVED)
     }
 }
 
 impl Drain {
     /// Why the pod's budget does not let it go now, as far as the watch tells.
     pub(super) fn budget_holds(&mut self, pod: &Pod) -> Option<Reason> {
-        let key = self.charge(pod)?;
-        let budget = self.world.budget(&key)?;
-        if self.allowances.allows(budget, self.now) {
+        let key = self.governing_budget(pod)?;
+        let budget = self.cluster.budget(&key)?;
+        if self.budget_tracker.allows(budget, self.now) {
             return None;
         }
         let mut message = format!(
@@ -189,22 +189,22 @@ impl Drain {
     }
 
     /// Books the ask of a pod under its budget.
-    pub(super) fn book(&mut self, pod: &Pod) -> Option<BudgetKey> {
-        let key = self.charge(pod)?;
-        self.allowances.ask(self.world.budget(&key)?, self.now);
+    pub(super) fn reserve(&mut self, pod: &Pod) -> Option<BudgetKey> {
+        let key = self.governing_budget(pod)?;
+        self.budget_tracker.ask(self.cluster.budget(&key)?, self.now);
         Some(key)
     }
 
     /// Settles what was booked.
-    pub(super) fn settle(&mut self, charged: Option<BudgetKey>, spent: Spent) {
-        if let Some(key) = charged {
-            self.allowances.settle(&key, spent, self.now);
+    pub(super) fn release(&mut self, reserved: Option<BudgetKey>, charged: Charged) {
+        if let Some(key) = reserved {
+            self.budget_tracker.release(&key, charged, self.now);
         }
     }
 
     /// The budget that pays for the pod's eviction, if one does.
-    fn charge(&self, pod: &Pod) -> Option<BudgetKey> {
-        match Guard::of(pod, self.world.budgets_around(pod)) {
+    fn governing_budget(&self, pod: &Pod) -> Option<BudgetKey> {
+        match Guard::of(pod, self.cluster.budgets_around(pod)) {
             Guard::One(budget) => Some(BudgetKey::of(budget)),
             // Several are the API server's business.
             Guard::None | Guard::Several(..) => None,

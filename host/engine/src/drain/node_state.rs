@@ -6,7 +6,7 @@ use crate::{Checkpoint, Node, Uid};
 
 /// What we know of the node.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
+pub(super) struct NodeState {
     /// The one node that all of this is about.
     uid: Option<Uid>,
     node: Option<Node>,
@@ -30,7 +30,7 @@ pub(super) enum NodeNews {
     Gone,
 }
 
-impl Sight {
+impl NodeState {
     pub(super) fn node(&self) -> Option<&Node> {
         self.node.as_ref()
     }
