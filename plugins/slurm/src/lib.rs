@@ -48,7 +48,7 @@ impl Planner for Slurm {
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read().map_err(first_message)?;
         if settings.way == Way::Operator {
-            operator::stray::refuse(&settings, draft);
+            operator::unmatched::refuse(&settings, draft);
         }
         for pod in draft.leaving() {
             if settings.covers(pod) {
@@ -94,7 +94,7 @@ impl Surroundings for Slurm {
     fn check(node: Option<&Node>) -> Vec<Finding> {
         match Settings::read() {
             Ok(settings) if settings.way == Way::Slurmrestd => {
-                slurmrestd::check::look(&settings.slurmrestd, node)
+                slurmrestd::check::check_all(&settings.slurmrestd, node)
             }
             Ok(_) => Vec::new(),
             Err(problems) => vec![Finding::error("configuration", first_message(problems), "")],

@@ -3,7 +3,7 @@
 //! conditions. It talks to Kubernetes only and needs no Slurm credential.
 
 mod reason;
-pub(crate) mod stray;
+pub(crate) mod unmatched;
 mod worker;
 
 use scupper_sdk::{Call, Grant, Outcome, Phase, Pod, Subject, Timestamp};
@@ -21,16 +21,16 @@ pub(crate) fn wants() -> Grant {
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
     let written = match call.phase {
         // A node without Slurm pods is none of Slurm's business.
-        Phase::BeforeCordon if !workers.is_empty() => reason::give(call, settings),
+        Phase::BeforeCordon if !workers.is_empty() => reason::set(call, settings),
         // The first step only: what somebody does to the annotation while we wait is their decision.
         Phase::BeforeDrain if !workers.is_empty() && call.state.is_empty() => {
-            reason::give_late(call, settings)
+            reason::set_if_missing(call, settings)
         }
         // The reason is that of the drain before, which has the same name as this one where a command asked for both,
         // and the node stays cordoned as that one left it.
         Phase::OnCancel if call.drain.found_drained => Ok(()),
         Phase::OnCancel if !settings.on_failure.undoes(call.drain.held) => Ok(()),
-        Phase::OnCancel => reason::take_back(call),
+        Phase::OnCancel => reason::remove_own(call),
         Phase::BeforeUncordon | Phase::AfterUncordon => reason::clear(call),
         _ => Ok(()),
     };

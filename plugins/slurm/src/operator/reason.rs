@@ -16,7 +16,7 @@ const ANNOTATION: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 const PREFIX: &str = "[S] [Scupper] ";
 
 /// Says why the node is about to be cordoned. What another tool wrote stays.
-pub(crate) fn give(call: &Call, settings: &Settings) -> Result<(), Error> {
+pub(crate) fn set(call: &Call, settings: &Settings) -> Result<(), Error> {
     match call.node.annotation(ANNOTATION) {
         Some(value) if !value.starts_with(PREFIX) => {
             log::info!("keeps the reason that somebody else gave Slurm: {value}");
@@ -27,7 +27,7 @@ pub(crate) fn give(call: &Call, settings: &Settings) -> Result<(), Error> {
 }
 
 /// The same when the node is cordoned already, unless it has any reason.
-pub(crate) fn give_late(call: &Call, settings: &Settings) -> Result<(), Error> {
+pub(crate) fn set_if_missing(call: &Call, settings: &Settings) -> Result<(), Error> {
     if call.node.annotation(ANNOTATION).is_some() {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub(crate) fn give_late(call: &Call, settings: &Settings) -> Result<(), Error> {
 }
 
 /// Removes the reason of this very drain. One of a drain before it stays until the node is uncordoned.
-pub(crate) fn take_back(call: &Call) -> Result<(), Error> {
+pub(crate) fn remove_own(call: &Call) -> Result<(), Error> {
     let head = one_line(&format!("{PREFIX}{}", call.drain.name));
     let with_more = format!("{head}:");
     remove_if(|value| value == head || value.starts_with(&with_more))

@@ -2,12 +2,12 @@
 
 use scupper_sdk::{Finding, Node, count};
 
+use super::messages;
 use super::naming::Naming;
 use super::node::SlurmNode;
 use super::server::{REQUEUES, Server};
 use super::settings::Slurmrestd;
-use super::trouble::Trouble;
-use super::words;
+use super::slurm_error::SlurmError;
 use crate::slurmrestd::ladder::Action;
 
 /// What one entry takes in the lists that grow with the cluster, at most.
@@ -21,11 +21,11 @@ const NODE_NAME: &str = "node name";
 const LIMITS: &str = "response limit";
 
 /// Looks at all that a drain needs of slurmrestd.
-pub(crate) fn look(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
+pub(crate) fn check_all(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
     let mut server = Server::new(settings, None);
     let nodes = match server.nodes() {
         Ok(nodes) => nodes,
-        Err(trouble) => return vec![failed(&trouble)],
+        Err(error) => return vec![failed(&error)],
     };
     let version = server.version.unwrap_or_default();
     let mut findings = vec![
@@ -47,23 +47,23 @@ pub(crate) fn look(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
 }
 
 /// What stands in the way of everything else.
-fn failed(trouble: &Trouble) -> Finding {
-    let (subject, fix) = match trouble {
-        Trouble::Token(_) => (
+fn failed(error: &SlurmError) -> Finding {
+    let (subject, fix) = match error {
+        SlurmError::Token(_) => (
             TOKEN,
             "write a token of an operator to the file of the secret `token`: scontrol token username=slurm lifespan=86400",
         ),
-        Trouble::NotAllowed(_) => (
+        SlurmError::NotAllowed(_) => (
             RIGHTS,
             "sacctmgr modify user where name=NAME set adminlevel=operator",
         ),
-        Trouble::TooOld(_) | Trouble::NoVersion | Trouble::NotServed(_) => ("API version", ""),
-        Trouble::TooLong { .. } => (LIMITS, ""),
-        Trouble::NoController(_) => ("slurmctld", "scontrol ping"),
-        Trouble::NotGranted(_) => ("grants", ""),
+        SlurmError::TooOld(_) | SlurmError::NoVersion | SlurmError::NotServed(_) => ("API version", ""),
+        SlurmError::TooLong { .. } => (LIMITS, ""),
+        SlurmError::NoController(_) => ("slurmctld", "scontrol ping"),
+        SlurmError::NotGranted(_) => ("grants", ""),
         _ => ("slurmrestd", ""),
     };
-    Finding::error(subject, trouble.to_string(), fix)
+    Finding::error(subject, error.to_string(), fix)
 }
 
 /// The node as Slurm has it.
@@ -121,7 +121,7 @@ fn standing(node: &SlurmNode) -> Finding {
 fn right(server: &Server<'_>, node: &SlurmNode) -> Finding {
     match server.may_change(&node.name) {
         Ok(()) => Finding::ok(RIGHTS, "the token's user may change nodes"),
-        Err(trouble) => failed(&trouble),
+        Err(error) => failed(&error),
     }
 }
 
@@ -130,9 +130,9 @@ fn jobs(server: &Server<'_>) -> Finding {
     let listed = match server.states(&[]) {
         Ok(Some(states)) => Ok(listed(states.listed, "job", BYTES_OF_STATE)),
         Ok(None) => server.jobs().map(|jobs| listed(jobs.len(), "job", BYTES_OF_JOB)),
-        Err(trouble) => Err(trouble),
+        Err(error) => Err(error),
     };
-    listed.unwrap_or_else(|trouble| failed(&trouble))
+    listed.unwrap_or_else(|error| failed(&error))
 }
 
 fn listed(number: usize, one: &str, bytes: usize) -> Finding {
@@ -150,7 +150,7 @@ fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
     let Some(first) = settings.ladder.first() else {
         return Vec::new();
     };
-    let length = words::length(first.before);
+    let length = messages::length(first.before);
     let shorter = if settings.scales_ladder {
         "shorten it"
     } else {

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use scupper_sdk::{Call, count, log};
 
+use super::hook_state::HookState;
 use super::job::Job;
 use super::ladder::{self, Action};
-use super::memory::Memory;
 use super::node::SlurmNode;
 use super::search::Found;
 use super::server::Server;
-use super::trouble::Trouble;
-use super::{news, reason};
+use super::slurm_error::SlurmError;
+use super::{node_events, reason};
 use crate::settings::Settings;
 
 /// Jobs that one step signals or cancels.
@@ -36,15 +36,15 @@ pub(crate) struct Climb {
 pub(crate) fn step(
     call: &Call,
     settings: &Settings,
-    memory: &mut Memory,
+    hook_state: &mut HookState,
     server: &Server<'_>,
     nodes: &[SlurmNode],
     found: &Found,
-) -> Result<Climb, Trouble> {
+) -> Result<Climb, SlurmError> {
     let ladder = &settings.slurmrestd.ladder;
     let (Some(rung), Some(due)) = (
-        ladder.get(memory.rungs),
-        ladder::due(ladder, memory.rungs, &call.drain),
+        ladder.get(hook_state.rungs),
+        ladder::due(ladder, hook_state.rungs, &call.drain),
     ) else {
         return Ok(Climb::default());
     };
@@ -73,19 +73,24 @@ pub(crate) fn step(
     };
     let done = match &rung.action {
         Action::Down => down(server, nodes)?,
-        Action::Requeue => each(memory, found, false, |job| requeue(server, job))?,
-        Action::Cancel => each(memory, found, true, |job| {
+        Action::Requeue => each(hook_state, found, false, |job| requeue(server, job))?,
+        Action::Cancel => each(hook_state, found, true, |job| {
             server.cancel(job.id(), None).map(|()| true)
         })?,
         Action::Signal(name) => {
-            let jobs = found.jobs.iter().filter(|job| hears(job)).cloned().collect();
+            let jobs = found
+                .jobs
+                .iter()
+                .filter(|job| can_be_signalled(job))
+                .cloned()
+                .collect();
             let found = Found { jobs, ..*found };
-            each(memory, &found, false, |job| {
+            each(hook_state, &found, false, |job| {
                 server.cancel(job.id(), Some(name)).map(|()| true)
             })?
         }
     };
-    Ok(climbed(call, memory, nodes, &rung.action, &done))
+    Ok(climbed(call, hook_state, nodes, &rung.action, &done))
 }
 
 /// What a rung came to.
@@ -98,7 +103,13 @@ enum Done {
     Cannot,
 }
 
-fn climbed(call: &Call, memory: &mut Memory, nodes: &[SlurmNode], action: &Action, done: &Done) -> Climb {
+fn climbed(
+    call: &Call,
+    hook_state: &mut HookState,
+    nodes: &[SlurmNode],
+    action: &Action,
+    done: &Done,
+) -> Climb {
     let said = match (done, action) {
         (Done::Some, _) => {
             return Climb {
@@ -120,15 +131,15 @@ fn climbed(call: &Call, memory: &mut Memory, nodes: &[SlurmNode], action: &Actio
         Done::All(0) if *action != Action::Down => log::info!("near the deadline: {said}"),
         Done::Cannot => {
             log::warn!("near the deadline: {said}");
-            news::missed(call, nodes, &said);
+            node_events::missed(call, nodes, &said);
         }
         Done::All(_) | Done::Some => {
             log::warn!("near the deadline: {said}");
-            news::climbed(call, nodes, action, &said);
+            node_events::climbed(call, nodes, action, &said);
         }
     }
-    memory.rungs = memory.rungs.saturating_add(1);
-    memory.job = 0;
+    hook_state.rungs = hook_state.rungs.saturating_add(1);
+    hook_state.job = 0;
     Climb {
         said: Some(said),
         next: None,
@@ -138,11 +149,11 @@ fn climbed(call: &Call, memory: &mut Memory, nodes: &[SlurmNode], action: &Actio
 /// Does it to one job after the other, in the order of their numbers, so that a later step knows where to go on. The rung
 /// waits until all jobs of the node are known; where there are more than can be known at once, only if it ends jobs.
 fn each(
-    memory: &mut Memory,
+    hook_state: &mut HookState,
     found: &Found,
     ends_jobs: bool,
-    act: impl Fn(&Job) -> Result<bool, Trouble>,
-) -> Result<Done, Trouble> {
+    act: impl Fn(&Job) -> Result<bool, SlurmError>,
+) -> Result<Done, SlurmError> {
     let mut due: Vec<&Job> = found
         .jobs
         .iter()
@@ -150,12 +161,12 @@ fn each(
         .collect();
     due.sort_by_key(|job| job.id());
     let all = due.len();
-    due.retain(|job| job.id() > memory.job);
+    due.retain(|job| job.id() > hook_state.job);
     for job in due.iter().take(AT_ONCE) {
         if !act(job)? {
             return Ok(Done::Cannot);
         }
-        memory.job = job.id();
+        hook_state.job = job.id();
     }
     let more = found.unseen > 0 && (ends_jobs || !found.full);
     Ok(if more || due.len() > AT_ONCE {
@@ -166,12 +177,12 @@ fn each(
 }
 
 /// One that has not begun to run cannot hear a signal.
-fn hears(job: &Job) -> bool {
+fn can_be_signalled(job: &Job) -> bool {
     job.has("RUNNING") && !job.has("CONFIGURING")
 }
 
 /// One that may not be requeued stays.
-fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, Trouble> {
+fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, SlurmError> {
     match job.requeue {
         Some(false) => Ok(true),
         _ => server.requeue(job.id()),
@@ -179,7 +190,7 @@ fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, Trouble> {
 }
 
 /// It says so in the reason: what we set down we must lift again.
-fn down(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, Trouble> {
+fn down(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, SlurmError> {
     for node in nodes {
         server.set_state(&node.name, "DOWN", Some(&reason::set_down(node)))?;
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use scupper_sdk::{Call, Outcome, Pending, Phase, log};
 
 use super::climb::{self, Climb};
-use super::memory::Memory;
+use super::hook_state::HookState;
 use super::node::{Load, SlurmNode};
 use super::search::{self, Found};
 use super::server::Server;
-use super::trouble::Trouble;
-use super::{news, reason, token, words};
+use super::slurm_error::SlurmError;
+use super::{messages, node_events, reason, token};
 use crate::settings::Settings;
 
 /// How soon after a change it is looked at again.
@@ -30,18 +30,18 @@ pub(crate) enum Aim {
 
 /// One step towards it.
 pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim) -> Outcome {
-    let mut memory = Memory::read(&call.state);
-    let mut server = Server::new(&settings.slurmrestd, memory.version);
+    let mut hook_state = HookState::read(&call.state);
+    let mut server = Server::new(&settings.slurmrestd, hook_state.version);
     // What has begun is seen through: a node that is missing for a moment, or a right that was lost, may come back.
-    let before = memory.clone();
-    memory.refused = None;
-    let outcome = try_step(call, settings, names, aim, &mut memory, &mut server);
-    outcome.unwrap_or_else(|trouble| match trouble {
-        trouble if trouble.is_of_token() => {
-            let version = memory.version;
-            token::outcome(&trouble, call, settings, Memory { version, ..before })
+    let before = hook_state.clone();
+    hook_state.refused = None;
+    let outcome = try_step(call, settings, names, aim, &mut hook_state, &mut server);
+    outcome.unwrap_or_else(|error| match error {
+        error if error.is_of_token() => {
+            let version = hook_state.version;
+            token::outcome(&error, call, settings, HookState { version, ..before })
         }
-        trouble => trouble.outcome(settings.poll, before.drained),
+        error => error.outcome(settings.poll, before.drained),
     })
 }
 
@@ -50,39 +50,39 @@ fn try_step(
     settings: &Settings,
     names: &[String],
     aim: Aim,
-    memory: &mut Memory,
+    hook_state: &mut HookState,
     server: &mut Server<'_>,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, SlurmError> {
     let Some(nodes) = find(server, settings, names)? else {
         return Ok(Outcome::Done);
     };
-    memory.version = server.version;
+    hook_state.version = server.version;
     if nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
-        memory.forget_jobs();
+        hook_state.forget_jobs();
     }
-    if let Some(outcome) = close(call, settings, aim, memory, server, &nodes)? {
+    if let Some(outcome) = take_out_of_service(call, settings, aim, hook_state, server, &nodes)? {
         return Ok(outcome);
     }
-    say_foreign(call, &nodes);
-    let was_drained = memory.drained;
-    memory.drained = nodes.iter().all(SlurmNode::is_draining);
+    log_foreign_drains(call, &nodes);
+    let was_drained = hook_state.drained;
+    hook_state.drained = nodes.iter().all(SlurmNode::is_draining);
     if aim == Aim::Draining {
         // Told by what is seen: the answer to the request may have been lost.
         for node in nodes.iter().filter(|node| reason::is_of_this_drain(call, node)) {
-            news::draining(node, &node.reason);
+            node_events::draining(node, &node.reason);
         }
         return Ok(Outcome::Done);
     }
-    let found = search::jobs(server, memory, &nodes)?;
+    let found = search::jobs(server, hook_state, &nodes)?;
     let free = nodes.iter().all(|node| node.load() == Load::Free);
     if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);
     }
-    if memory.drained && !was_drained {
-        memory.controller = server.counts_since();
+    if hook_state.drained && !was_drained {
+        hook_state.controller = server.counts_since();
     }
-    let climbed = climb::step(call, settings, memory, server, &nodes, &found)?;
-    Ok(wait(settings, memory, &nodes, &found, &climbed))
+    let climbed = climb::step(call, settings, hook_state, server, &nodes, &found)?;
+    Ok(wait(settings, hook_state, &nodes, &found, &climbed))
 }
 
 /// The Slurm nodes of these names. `None`: there are none, and that is right.
@@ -90,7 +90,7 @@ fn find(
     server: &mut Server<'_>,
     settings: &Settings,
     names: &[String],
-) -> Result<Option<Vec<SlurmNode>>, Trouble> {
+) -> Result<Option<Vec<SlurmNode>>, SlurmError> {
     let all = server.nodes()?;
     let mut found = Vec::new();
     for name in names {
@@ -100,7 +100,7 @@ fn find(
                 log::info!("{name} is no node of Slurm; nothing to drain there")
             }
             None => {
-                return Err(Trouble::NoSuchNode(format!(
+                return Err(SlurmError::NoSuchNode(format!(
                     "{name} is not among its {}",
                     all.len()
                 )));
@@ -111,7 +111,7 @@ fn find(
 }
 
 /// Names the drains that are not ours, once: before the cordon, or in the first step after it where that hook was skipped.
-fn say_foreign(call: &Call, nodes: &[SlurmNode]) {
+fn log_foreign_drains(call: &Call, nodes: &[SlurmNode]) {
     // Our own cordon may not be seen yet.
     let skipped = call.node.unschedulable && (!call.node.own_cordon || call.drain.found_drained);
     let first = match call.phase {
@@ -121,20 +121,20 @@ fn say_foreign(call: &Call, nodes: &[SlurmNode]) {
     };
     let is_foreign = |node: &&SlurmNode| node.is_draining() && !reason::names_this_node(call, node);
     for node in nodes.iter().filter(is_foreign).filter(|_| first) {
-        news::found_drained(node);
+        node_events::found_drained(node);
     }
 }
 
 /// Takes the nodes out of service that are in service. `None`: none was, and there is nothing left to do.
-fn close(
+fn take_out_of_service(
     call: &Call,
     settings: &Settings,
     aim: Aim,
-    memory: &mut Memory,
+    hook_state: &mut HookState,
     server: &Server<'_>,
     nodes: &[SlurmNode],
-) -> Result<Option<Outcome>, Trouble> {
-    let open: Vec<&SlurmNode> = nodes.iter().filter(|node| is_open(call, node)).collect();
+) -> Result<Option<Outcome>, SlurmError> {
+    let open: Vec<&SlurmNode> = nodes.iter().filter(|node| needs_drain(call, node)).collect();
     if open.is_empty() {
         return Ok(None);
     }
@@ -143,17 +143,17 @@ fn close(
             pending.waiting_for(&node.name, detail, None)
         })
     };
-    if memory.drained && !is_lost(call, memory, server, &open) {
+    if hook_state.drained && !is_lost(call, hook_state, server, &open) {
         // The operator knows something. To drain it again would be a fight.
         let words = "somebody resumed a node in Slurm; drain it there again, or cancel this drain";
-        let waits = Outcome::pending(words).state(memory.bytes());
+        let waits = Outcome::pending(words).state(hook_state.bytes());
         return Ok(Some(
             each(waits.again_after(settings.poll), "takes jobs again").into(),
         ));
     }
     if open.iter().any(|node| node.would_lose_jobs()) {
         let words = "a node is just starting; a drain now would kill the jobs it starts for";
-        let waits = Outcome::pending(words).state(memory.bytes());
+        let waits = Outcome::pending(words).state(hook_state.bytes());
         return Ok(Some(
             each(waits.again_after(settings.poll), "starts, with jobs").into(),
         ));
@@ -164,28 +164,28 @@ fn close(
         log::info!("Slurm was asked to drain {}", node.name);
         if aim == Aim::Drained {
             // The hook before the cordon has told it, and it has changed since.
-            news::draining(node, &text);
+            node_events::draining(node, &text);
         }
     }
-    let waits = Outcome::pending("Slurm was asked to drain").state(memory.bytes());
+    let waits = Outcome::pending("Slurm was asked to drain").state(hook_state.bytes());
     Ok(Some(each(waits.again_after(SOON), "to take no more jobs").into()))
 }
 
 /// The controller has lost our drain: it died before it had saved it, and came back with what it knew before. Who resumes
 /// a node leaves our reason on it, until a job starts there; then only a controller that was started anew has lost a drain.
-fn is_lost(call: &Call, memory: &mut Memory, server: &Server<'_>, open: &[&SlurmNode]) -> bool {
+fn is_lost(call: &Call, hook_state: &mut HookState, server: &Server<'_>, open: &[&SlurmNode]) -> bool {
     if open.iter().any(|node| reason::names_this_drain(call, node)) {
         return false;
     }
     let since = server.counts_since();
-    let lost = match memory.controller.zip(since) {
+    let lost = match hook_state.controller.zip(since) {
         Some((before, now)) => before != now,
         None => !open.iter().any(|node| reason::names_this_node(call, node)),
     };
     if !lost {
         return false;
     }
-    memory.controller = since;
+    hook_state.controller = since;
     for node in open {
         log::warn!(
             "Slurm's controller was started anew and has lost the drain of {}; draining it again",
@@ -200,7 +200,7 @@ fn is_lost(call: &Call, memory: &mut Memory, server: &Server<'_>, open: &[&Slurm
 /// One of an earlier drain of this node belongs to the cordon, if the cordon stood before this drain: whoever lifts that
 /// lifts this, and a cancel of this drain knows by the earlier reason that it has nothing to undo. Before a cordon of
 /// this drain's own it is a leftover, and this drain's from now on.
-fn is_open(call: &Call, node: &SlurmNode) -> bool {
+fn needs_drain(call: &Call, node: &SlurmNode) -> bool {
     if node.is_draining() {
         return call.phase == Phase::BeforeCordon
             && reason::is_of_this_node(call, node)
@@ -212,7 +212,7 @@ fn is_open(call: &Call, node: &SlurmNode) -> bool {
 /// Not yet: for which jobs and nodes it waits.
 fn wait(
     settings: &Settings,
-    memory: &Memory,
+    hook_state: &HookState,
     nodes: &[SlurmNode],
     found: &Found,
     climbed: &Climb,
@@ -220,19 +220,19 @@ fn wait(
     let jobs = &found.jobs;
     let searches = found.unseen > 0 && !found.full;
     let poll = if searches { SOON } else { settings.poll };
-    let mut progress = words::progress(nodes, found);
+    let mut progress = messages::progress(nodes, found);
     if let Some(said) = &climbed.said {
         progress = format!("{said}; {progress}");
     }
     let mut pending = Outcome::pending(progress)
         .again_after(climbed.next.unwrap_or(poll).min(poll))
-        .state(memory.bytes());
+        .state(hook_state.bytes());
     for job in jobs {
-        pending = pending.waiting_for(words::job_name(job), words::job(job, nodes), job.started());
+        pending = pending.waiting_for(messages::job_name(job), messages::job(job, nodes), job.started());
     }
     for node in nodes {
         let jobs = jobs.iter().any(|job| job.may_run_on(&node.name));
-        if let Some(detail) = words::node(node, jobs) {
+        if let Some(detail) = messages::node(node, jobs) {
             pending = pending.waiting_for(&node.name, detail, None);
         }
     }

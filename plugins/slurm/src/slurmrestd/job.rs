@@ -19,7 +19,7 @@ const NOT_RUNNING: [&str; 10] = [
     "TIMEOUT",
 ];
 /// States and flags of a job that is on its nodes, whatever else is said of it.
-const THERE: [&str; 6] = [
+const ON_NODE: [&str; 6] = [
     "COMPLETING",
     "CONFIGURING",
     "RUNNING",
@@ -117,7 +117,7 @@ impl Job {
 /// A job in this state may be on a node. A state that nobody knows counts: it is not known to have ended.
 pub(crate) fn may_run(state: &[String]) -> bool {
     let has = |word: &&str| state.iter().any(|known| known == word);
-    THERE.iter().any(has) || !NOT_RUNNING.iter().any(has)
+    ON_NODE.iter().any(has) || !NOT_RUNNING.iter().any(has)
 }
 
 /// Zero is how older versions say that a time is not set.

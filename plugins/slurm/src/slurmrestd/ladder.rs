@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_sdk::Drain;
 
-use super::words;
+use super::messages;
 
 /// One rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub(crate) fn misfit(ladder: &[Rung], drain: &Drain) -> Option<String> {
         format!(
             "the ladder begins {} before the deadline, and this drain has {}: give the drain more time, shorten \
              `ladder`, or set `ladder-too-long` to `scale`",
-            words::length(Duration::from_millis(needs)),
-            words::length(Duration::from_millis(has))
+            messages::length(Duration::from_millis(needs)),
+            messages::length(Duration::from_millis(has))
         )
     })
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_would_be_right() {
+    fn the_problem_with_a_wrong_rung_says_what_is_valid() {
         for (text, words) in [
             ("cancel", "`15m signal USR1`"),
             ("5 cancel", "`15m signal USR1`"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_that_is_longer_than_the_drain_keeps_its_gaps_in_proportion() {
+    fn a_scaled_ladder_keeps_its_proportions() {
         let ladder = read("15m signal USR1, 5m signal TERM, 1m cancel").unwrap();
         let rungs = |deadline| [0, 1, 2, 3].map(|rung| due(&ladder, rung, &drain(deadline)));
         assert_eq!(rungs(None), [None; 4]);

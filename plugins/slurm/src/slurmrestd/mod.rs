@@ -4,25 +4,25 @@
 pub(crate) mod check;
 mod climb;
 mod drain;
+mod hook_state;
 mod hostlist;
 pub(crate) mod job;
 mod ladder;
-mod left;
-mod memory;
+mod messages;
 mod naming;
-mod news;
 pub(crate) mod node;
+mod node_events;
 mod numbers;
+mod out_of_service;
 mod reason;
 mod search;
 mod server;
 pub(crate) mod settings;
+pub(crate) mod slurm_error;
 mod states;
 mod token;
-pub(crate) mod trouble;
 mod undrain;
 pub(crate) mod wire;
-mod words;
 
 use scupper_sdk::{Call, Outcome, Phase, Pod, Subject, log};
 

@@ -37,7 +37,7 @@ pub(crate) enum Load {
     Free,
     Busy(&'static str),
     /// Slurm does not hear from it. What ran there may still run.
-    Silent,
+    NotResponding,
     Unknown,
 }
 
@@ -57,7 +57,7 @@ impl SlurmNode {
             return Load::Unknown;
         }
         if self.has("NOT_RESPONDING") {
-            return Load::Silent;
+            return Load::NotResponding;
         }
         Load::Free
     }

@@ -43,7 +43,7 @@ mod tests {
     use super::{is_full, read, write};
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn numbers_survive_writing_and_reading() {
         for numbers in [&[][..], &[7], &[1, 2, 3, 4_000_000_000, u64::MAX]] {
             assert_eq!(read(&write(numbers)), numbers);
         }

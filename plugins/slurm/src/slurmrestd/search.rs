@@ -11,13 +11,13 @@
 
 use std::collections::BTreeMap;
 
+use super::hook_state::HookState;
 use super::job::Job;
-use super::memory::Memory;
 use super::node::{Load, SlurmNode};
 use super::numbers;
 use super::server::Server;
+use super::slurm_error::SlurmError;
 use super::states::States;
-use super::trouble::Trouble;
 
 /// With so many jobs in the cluster the long list fits the limit of a response.
 const FEW: usize = 300;
@@ -37,16 +37,24 @@ pub(super) struct Found {
 }
 
 /// All jobs that may be on one of these nodes, which all drain.
-pub(super) fn jobs(server: &Server<'_>, memory: &mut Memory, nodes: &[SlurmNode]) -> Result<Found, Trouble> {
-    if memory.looked {
-        let ids = [numbers::read(&memory.here), numbers::read(&memory.unplaced)].concat();
+pub(super) fn jobs(
+    server: &Server<'_>,
+    hook_state: &mut HookState,
+    nodes: &[SlurmNode],
+) -> Result<Found, SlurmError> {
+    if hook_state.looked {
+        let ids = [
+            numbers::read(&hook_state.here),
+            numbers::read(&hook_state.unplaced),
+        ]
+        .concat();
         let known = if ids.is_empty() {
             None
         } else {
             server.states(&ids)?
         };
         // What the answer lacks is over and forgotten.
-        let found = known.map(|states| Search::new(server, nodes, &states).go(memory));
+        let found = known.map(|states| Search::new(server, nodes, &states).go(hook_state));
         if let Some(found) = found.transpose()?.filter(|found| !found.jobs.is_empty()) {
             return Ok(found);
         }
@@ -60,15 +68,15 @@ pub(super) fn jobs(server: &Server<'_>, memory: &mut Memory, nodes: &[SlurmNode]
     }
     if states.listed <= FEW || states.has_nameless {
         match all(server, nodes) {
-            Err(Trouble::TooLong { .. }) if !states.has_nameless => {}
+            Err(SlurmError::TooLong { .. }) if !states.has_nameless => {}
             found => return found,
         }
     }
-    Search::new(server, nodes, &states).go(memory)
+    Search::new(server, nodes, &states).go(hook_state)
 }
 
 /// By the long list.
-fn all(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Found, Trouble> {
+fn all(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Found, SlurmError> {
     Ok(Found {
         jobs: on(server.jobs()?, nodes),
         ..Found::default()
@@ -105,26 +113,26 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn go(mut self, memory: &mut Memory) -> Result<Found, Trouble> {
-        for id in numbers::read(&memory.here) {
+    fn go(mut self, hook_state: &mut HookState) -> Result<Found, SlurmError> {
+        for id in numbers::read(&hook_state.here) {
             self.known(id)?;
         }
-        for id in numbers::read(&memory.unplaced) {
+        for id in numbers::read(&hook_state.unplaced) {
             self.ask_again(id)?;
         }
         let states = self.states;
         let after = |seen: u64| states.there.range(seen.saturating_add(1)..);
-        for (id, _) in after(memory.seen) {
+        for (id, _) in after(hook_state.seen) {
             if self.asked >= ASKED || numbers::is_full(&self.here) {
                 break;
             }
             self.ask(*id)?;
-            memory.seen = *id;
+            hook_state.seen = *id;
         }
-        memory.here = numbers::write(&self.here);
-        memory.unplaced = numbers::write(&self.unplaced);
-        let unseen = after(memory.seen).count();
-        memory.looked = unseen == 0;
+        hook_state.here = numbers::write(&self.here);
+        hook_state.unplaced = numbers::write(&self.unplaced);
+        let unseen = after(hook_state.seen).count();
+        hook_state.looked = unseen == 0;
         Ok(Found {
             unseen,
             full: numbers::is_full(&self.here),
@@ -133,18 +141,18 @@ impl<'a> Search<'a> {
     }
 
     /// One that was on the nodes. What is known of it will do where there are many.
-    fn known(&mut self, id: u64) -> Result<(), Trouble> {
+    fn known(&mut self, id: u64) -> Result<(), SlurmError> {
         let Some(state) = self.states.there.get(&id) else {
             return Ok(());
         };
-        let found = if self.asked < KNOWN { self.look(id)? } else { None };
+        let found = if self.asked < KNOWN { self.fetch(id)? } else { None };
         let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
         self.keep(id, found.unwrap_or_else(|| vec![Job::known(id, state, &names)]));
         Ok(())
     }
 
     /// One that came with too many others. As long as a node is in use, where it is makes no difference.
-    fn ask_again(&mut self, id: u64) -> Result<(), Trouble> {
+    fn ask_again(&mut self, id: u64) -> Result<(), SlurmError> {
         if self.states.there.contains_key(&id) && !self.is_free() {
             self.unplaced.push(id);
             return Ok(());
@@ -157,11 +165,11 @@ impl<'a> Search<'a> {
     }
 
     /// One whose nodes are not known.
-    fn ask(&mut self, id: u64) -> Result<(), Trouble> {
+    fn ask(&mut self, id: u64) -> Result<(), SlurmError> {
         let Some(state) = self.states.there.get(&id) else {
             return Ok(());
         };
-        match self.look(id)? {
+        match self.fetch(id)? {
             Some(found) => self.keep(id, found),
             None if *state == ["RUNNING"] && self.is_free() => {}
             None => self.unplaced.push(id),
@@ -170,13 +178,13 @@ impl<'a> Search<'a> {
     }
 
     /// `None`: it comes with more tasks of its array than a response may have.
-    fn look(&mut self, id: u64) -> Result<Option<Vec<Job>>, Trouble> {
+    fn fetch(&mut self, id: u64) -> Result<Option<Vec<Job>>, SlurmError> {
         self.asked = self.asked.saturating_add(1);
         match self.server.job(id) {
             Ok(jobs) => Ok(Some(on(jobs, self.nodes))),
             // The memory has room for some of these.
-            Err(Trouble::TooLong { .. }) if self.unplaced.len() < numbers::UNPLACED => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(SlurmError::TooLong { .. }) if self.unplaced.len() < numbers::UNPLACED => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

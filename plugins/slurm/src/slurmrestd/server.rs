@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::job::Job;
 use super::node::SlurmNode;
 use super::settings::Slurmrestd;
+use super::slurm_error::{List, SlurmError};
 use super::states::{self, States};
-use super::trouble::{List, Trouble};
-use super::wire::{Body, SlurmError};
+use super::wire::{Body, ErrorEntry};
 
 /// The first version that can change a node, and the last one that is known.
 pub(crate) const OLDEST: u32 = 39;
@@ -44,7 +44,7 @@ impl<'a> Server<'a> {
     }
 
     /// All nodes. Finds out the version on the way when it is not known or not served any more: the newest that answers.
-    pub(crate) fn nodes(&mut self) -> Result<Vec<SlurmNode>, Trouble> {
+    pub(crate) fn nodes(&mut self) -> Result<Vec<SlurmNode>, SlurmError> {
         let known = (OLDEST..=NEWEST).rev();
         let tried: Vec<u32> = match self.settings.version {
             Some(version) => vec![version],
@@ -58,14 +58,14 @@ impl<'a> Server<'a> {
             }
         }
         Err(match self.settings.version {
-            Some(version) => Trouble::NotServed(version),
+            Some(version) => SlurmError::NotServed(version),
             None => self.why_none()?,
         })
     }
 
     /// The states of these jobs, or where none is named of all, hidden partitions included. `None`: this Slurm does not
     /// list them.
-    pub(crate) fn states(&self, ids: &[u64]) -> Result<Option<States>, Trouble> {
+    pub(crate) fn states(&self, ids: &[u64]) -> Result<Option<States>, SlurmError> {
         let version = self.version.unwrap_or(OLDEST);
         let ids: Vec<String> = ids.iter().map(|id| format!("job_id={id}")).collect();
         let query = if ids.is_empty() { "" } else { "?" };
@@ -79,7 +79,7 @@ impl<'a> Server<'a> {
     }
 
     /// All jobs.
-    pub(crate) fn jobs(&self) -> Result<Vec<Job>, Trouble> {
+    pub(crate) fn jobs(&self) -> Result<Vec<Job>, SlurmError> {
         let version = self.version.unwrap_or(OLDEST);
         let path = format!("jobs/{}", shown(version));
         let response = self.list(version, &path, List::Jobs)?;
@@ -88,12 +88,12 @@ impl<'a> Server<'a> {
 
     /// The job of this number. With the first of an array or of a heterogeneous job come the others. None: it is over and
     /// forgotten.
-    pub(crate) fn job(&self, id: u64) -> Result<Vec<Job>, Trouble> {
+    pub(crate) fn job(&self, id: u64) -> Result<Vec<Job>, SlurmError> {
         let version = self.version.unwrap_or(OLDEST);
         let response = self.list(version, &format!("job/{id}{}", shown(version)), List::Array)?;
         match read_as(&response, |body: &Body| &body.errors) {
-            Err(Trouble::NoSuchJob) => Ok(Vec::new()),
-            Err(trouble) => Err(trouble),
+            Err(SlurmError::NoSuchJob) => Ok(Vec::new()),
+            Err(error) => Err(error),
             Ok(body) => body.jobs.ok_or_else(|| absent("jobs")),
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Server<'a> {
     }
 
     /// Changes a node's state, with a reason or leaving the reason it has.
-    pub(crate) fn set_state(&self, node: &str, state: &str, reason: Option<&str>) -> Result<(), Trouble> {
+    pub(crate) fn set_state(&self, node: &str, state: &str, reason: Option<&str>) -> Result<(), SlurmError> {
         let mut body = json!({ "state": [state] });
         if let (Some(reason), Some(fields)) = (reason, body.as_object_mut()) {
             fields.insert("reason".to_owned(), Value::from(reason));
@@ -113,7 +113,7 @@ impl<'a> Server<'a> {
         self.update(node, &body)
     }
 
-    fn update(&self, node: &str, body: &Value) -> Result<(), Trouble> {
+    fn update(&self, node: &str, body: &Value) -> Result<(), SlurmError> {
         let path = format!("node/{}", escaped(node));
         let version = self.version.unwrap_or(OLDEST);
         let request = self
@@ -123,7 +123,7 @@ impl<'a> Server<'a> {
     }
 
     /// The token's user may change this node. Nothing is changed: the update has nothing in it.
-    pub(crate) fn may_change(&self, node: &str) -> Result<(), Trouble> {
+    pub(crate) fn may_change(&self, node: &str) -> Result<(), SlurmError> {
         self.update(node, &json!({}))
     }
 
@@ -134,18 +134,18 @@ impl<'a> Server<'a> {
     }
 
     /// Cancels a job, or sends its processes a signal.
-    pub(crate) fn cancel(&self, job: u64, signal: Option<&str>) -> Result<(), Trouble> {
+    pub(crate) fn cancel(&self, job: u64, signal: Option<&str>) -> Result<(), SlurmError> {
         let query = signal.map_or_else(String::new, |signal| format!("?signal=SIG{signal}"));
         let path = format!("job/{job}{query}");
         let response = self
             .request(Method::Delete, self.version.unwrap_or(OLDEST), &path)
             .send()?;
         let status = match read(&response) {
-            Err(Trouble::NoSuchJob) => return Ok(()),
+            Err(SlurmError::NoSuchJob) => return Ok(()),
             body => body?.status,
         };
         match status.into_iter().find(|status| status.error.code != 0) {
-            Some(status) if !NO_JOB.contains(&status.error.code) => Err(Trouble::Refused(format!(
+            Some(status) if !NO_JOB.contains(&status.error.code) => Err(SlurmError::Refused(format!(
                 "job {job}: {} ({})",
                 status.error.message, status.error.code
             ))),
@@ -154,7 +154,7 @@ impl<'a> Server<'a> {
     }
 
     /// Puts a job back into the queue. `false`: this Slurm has no way to.
-    pub(crate) fn requeue(&self, job: u64) -> Result<bool, Trouble> {
+    pub(crate) fn requeue(&self, job: u64) -> Result<bool, SlurmError> {
         let response = self.get(REQUEUES, &format!("job/{job}/requeue"))?;
         // A job that has ended is a 404, too, with an error in it.
         if response.status == 404 {
@@ -166,26 +166,26 @@ impl<'a> Server<'a> {
     }
 
     /// No version that can drain is served: is there one that cannot?
-    fn why_none(&self) -> Result<Trouble, Trouble> {
+    fn why_none(&self) -> Result<SlurmError, SlurmError> {
         for version in TOO_OLD {
             if self.get(version, "ping/")?.status != 404 {
-                return Ok(Trouble::TooOld(version));
+                return Ok(SlurmError::TooOld(version));
             }
         }
-        Ok(Trouble::NoVersion)
+        Ok(SlurmError::NoVersion)
     }
 
-    fn get(&self, version: u32, path: &str) -> Result<Response, Trouble> {
+    fn get(&self, version: u32, path: &str) -> Result<Response, SlurmError> {
         Ok(self.request(Method::Get, version, path).send()?)
     }
 
     /// Asks for a list, which may be longer than a response may be.
-    fn list(&self, version: u32, path: &str, list: List) -> Result<Response, Trouble> {
+    fn list(&self, version: u32, path: &str, list: List) -> Result<Response, SlurmError> {
         self.request(Method::Get, version, path)
             .timeout(LIST_TIMEOUT)
             .send()
             .map_err(|error| match error {
-                Error::TooLarge(told) => Trouble::TooLong { list, told },
+                Error::TooLarge(message) => SlurmError::TooLong { list, message },
                 other => other.into(),
             })
     }
@@ -208,23 +208,23 @@ const fn shown(version: u32) -> &'static str {
 }
 
 /// The body of an answer that tells of no trouble. A 200 can.
-fn read(response: &Response) -> Result<Body, Trouble> {
+fn read(response: &Response) -> Result<Body, SlurmError> {
     read_as(response, |body: &Body| &body.errors)
 }
 
 fn read_as<T: DeserializeOwned>(
     response: &Response,
-    errors: impl Fn(&T) -> &[SlurmError],
-) -> Result<T, Trouble> {
+    errors: impl Fn(&T) -> &[ErrorEntry],
+) -> Result<T, SlurmError> {
     let body = serde_json::from_slice::<T>(&response.body);
     let errors = body.as_ref().map_or(&[][..], |body| errors(body));
     // A long list that cannot be read need not be made a text of.
-    if let Some(trouble) = Trouble::of(response.status, errors, || response.text()) {
-        return Err(trouble);
+    if let Some(error) = SlurmError::of(response.status, errors, || response.text()) {
+        return Err(error);
     }
-    body.map_err(|error| Trouble::Unreadable(error.to_string()))
+    body.map_err(|error| SlurmError::Unreadable(error.to_string()))
 }
 
-fn absent(what: &str) -> Trouble {
-    Trouble::Unreadable(format!("there are no `{what}` in it"))
+fn absent(what: &str) -> SlurmError {
+    SlurmError::Unreadable(format!("there are no `{what}` in it"))
 }

@@ -9,14 +9,14 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::job::may_run;
-use super::wire::{SlurmError, errors, words};
+use super::wire::{ErrorEntry, errors, words};
 
 /// The body of an answer with states. The list is absent where the answer has none, which is not the same as empty.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Body {
     pub(super) jobs: Option<States>,
     #[serde(default, deserialize_with = "errors")]
-    pub(super) errors: Vec<SlurmError>,
+    pub(super) errors: Vec<ErrorEntry>,
 }
 
 /// The states of all jobs.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_counted_and_those_that_may_be_on_a_node_are_kept() {
+    fn all_jobs_are_counted_and_those_that_may_be_on_a_node_are_kept() {
         let body = read(
             r#"[{"job_id":"1","state":["RUNNING"]},{"job_id":"5_0","state":["SUSPENDED"]},
                 {"job_id":"4+1","state":["PENDING","COMPLETING"]},{"job_id":"2_4","state":["PENDING"]},
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_runs_under_no_number_is_told() {
+    fn a_running_job_without_a_number_is_reported() {
         let has_nameless = |jobs: &str| read(jobs).unwrap().jobs.unwrap().has_nameless;
         assert!(has_nameless(
             r#"[{"job_id":"x","state":["RUNNING"]},{"job_id":"1","state":["RUNNING"]}]"#

@@ -2,11 +2,11 @@
 
 use scupper_sdk::{Call, Outcome, Phase, Pod, log};
 
-use super::memory::Memory;
+use super::hook_state::HookState;
 use super::node::SlurmNode;
 use super::server::Server;
-use super::trouble::Trouble;
-use super::{left, news, reason, token};
+use super::slurm_error::SlurmError;
+use super::{node_events, out_of_service, reason, token};
 use crate::settings::Settings;
 
 /// Whose drains are lifted.
@@ -20,15 +20,13 @@ pub(crate) enum Whose {
 
 /// Lifts them. The nodes are found by their reasons: after a drain there may be no pods left to tell their names.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Outcome {
-    try_step(call, settings, workers, whose).unwrap_or_else(|trouble| match trouble {
-        trouble if trouble.is_of_token() => {
-            token::outcome(&trouble, call, settings, Memory::read(&call.state))
-        }
-        trouble => trouble.outcome(settings.poll, true),
+    try_step(call, settings, workers, whose).unwrap_or_else(|error| match error {
+        error if error.is_of_token() => token::outcome(&error, call, settings, HookState::read(&call.state)),
+        error => error.outcome(settings.poll, true),
     })
 }
 
-fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Result<Outcome, Trouble> {
+fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Result<Outcome, SlurmError> {
     let mut server = Server::new(&settings.slurmrestd, None);
     let nodes = server.nodes()?;
     let ours = nodes.iter().filter(|node| match whose {
@@ -38,11 +36,11 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
     for node in ours {
         server.set_state(&node.name, state(node), Some(&reason::after(call, node)))?;
         log::info!("Slurm gives jobs to {} again", node.name);
-        news::undrained(call, node);
+        node_events::undrained(call, node);
     }
     // The hook before the uncordon may have done all this; it is said once.
     if call.phase == Phase::AfterUncordon {
-        left::say(call, settings, workers, &nodes);
+        out_of_service::report(call, settings, workers, &nodes);
     }
     Ok(Outcome::Done)
 }

@@ -15,7 +15,7 @@ pub(crate) struct Body {
     pub(crate) nodes: Option<Vec<SlurmNode>>,
     pub(crate) jobs: Option<Vec<Job>>,
     #[serde(default, deserialize_with = "errors")]
-    pub(crate) errors: Vec<SlurmError>,
+    pub(crate) errors: Vec<ErrorEntry>,
     /// What became of each job that was to be cancelled.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) status: Vec<Cancelled>,
@@ -32,7 +32,7 @@ pub(crate) struct Statistics {
 
 /// One of `errors`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) struct SlurmError {
+pub(crate) struct ErrorEntry {
     #[serde(default, alias = "errno", deserialize_with = "lenient")]
     pub(crate) error_number: i64,
     #[serde(default, deserialize_with = "lenient")]
@@ -67,11 +67,11 @@ where
 }
 
 /// Errors of whatever form: one that cannot be read is one all the same.
-pub(super) fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SlurmError>, D::Error> {
+pub(super) fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ErrorEntry>, D::Error> {
     let one = |value: &Value| {
-        serde_json::from_value(value.clone()).unwrap_or_else(|_not_an_object| SlurmError {
+        serde_json::from_value(value.clone()).unwrap_or_else(|_not_an_object| ErrorEntry {
             error: value.to_string(),
-            ..SlurmError::default()
+            ..ErrorEntry::default()
         })
     };
     Ok(match Value::deserialize(from)? {

@@ -9,13 +9,13 @@ use super::{busy_host, slurmd};
 use crate::Slurm;
 
 #[test]
-fn none_is_right() {
+fn an_empty_configuration_is_valid() {
     let _host = Host::new();
     assert_eq!(Slurm::check_config(), []);
 }
 
 #[test]
-fn a_wrong_value_is_told_with_what_would_be_right() {
+fn the_problem_with_a_wrong_value_says_what_is_valid() {
     for (key, value, words) in [
         ("hold", "nodes", "`slurm-pods`"),
         ("label", "slurmd", "app.kubernetes.io/name=slurmd"),
@@ -42,7 +42,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_together() {
     let host = Host::new();
     host.config("hold", "x");
     host.config("label", "x");
@@ -51,7 +51,7 @@ fn all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn labels_and_namespaces_say_what_a_slurm_pod_is() {
+fn labels_and_namespaces_select_slurm_pods() {
     let worker = slurmd("worker-0", &["Mixed"]).with_label("app.kubernetes.io/component", "worker");
     for (label, namespace, covered) in [
         ("app.kubernetes.io/name=slurmd", "", true),
@@ -78,7 +78,7 @@ fn labels_and_namespaces_say_what_a_slurm_pod_is() {
 }
 
 #[test]
-fn how_often_it_looks_is_for_the_operator_to_say() {
+fn the_poll_interval_is_configurable() {
     let host = busy_host();
     host.config("poll-seconds", "30");
     let outcome = host.step::<Slurm>(Phase::BeforeDrain, Subject::Node);

@@ -7,7 +7,7 @@ use super::slurmd;
 use crate::Slurm;
 
 #[test]
-fn slurm_pods_leave_last_and_all_else_is_as_it_was() {
+fn slurm_pods_leave_last_and_the_rest_of_the_plan_is_unchanged() {
     let host = Host::new();
     host.pods([
         slurmd("worker-0", &[]),
@@ -24,7 +24,7 @@ fn slurm_pods_leave_last_and_all_else_is_as_it_was() {
 }
 
 #[test]
-fn the_driver_goes_after_them() {
+fn the_driver_leaves_after_them() {
     let host = Host::new();
     let mut driver = pod("scupper/driver");
     driver.driver = true;
@@ -41,7 +41,7 @@ fn the_driver_goes_after_them() {
 }
 
 #[test]
-fn a_slurm_pod_that_stays_is_left_alone() {
+fn a_slurm_pod_that_stays_is_not_moved() {
     let host = Host::new();
     host.pods([slurmd("worker-0", &[]).of_daemon_set(), pod("shop/cart")]);
     assert_eq!(host.plan::<Slurm>().unwrap().waves(), ["all: shop/cart"]);
@@ -55,7 +55,7 @@ fn without_slurm_pods_the_draft_is_the_plan() {
 }
 
 #[test]
-fn what_looks_like_a_slurm_pod_and_is_none_by_the_configuration_may_not_leave() {
+fn an_unmatched_slurm_pod_refuses_the_drain() {
     let host = Host::new();
     let other_label = |name: &str| pod(name).with_label("app.kubernetes.io/name", "worker");
     let mut owned = other_label("slurm/owned");
@@ -98,7 +98,7 @@ fn what_looks_like_a_slurm_pod_and_is_none_by_the_configuration_may_not_leave() 
 }
 
 #[test]
-fn a_slurm_pod_of_another_namespace_may_not_leave() {
+fn a_slurm_pod_of_another_namespace_refuses_the_drain() {
     let host = Host::new();
     host.config("namespace", "slinky");
     host.pods([slurmd("worker-0", &["Allocated"]), pod("shop/cart")]);

@@ -1,4 +1,4 @@
 //! The way through slurm-operator.
 
-mod giving_reasons;
+mod reasons;
 mod waiting;

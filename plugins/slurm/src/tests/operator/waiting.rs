@@ -32,7 +32,7 @@ fn said_about(worker: Pod) -> Option<String> {
 }
 
 #[test]
-fn what_the_conditions_say_decides() {
+fn the_conditions_decide() {
     let unknown = Some("unknown: its SlurmNodeState conditions do not say whether it has jobs");
     let idle = Some("no jobs, but Slurm does not drain it yet");
     for (states, said) in [
@@ -80,7 +80,7 @@ fn what_the_conditions_say_decides() {
 }
 
 #[test]
-fn a_condition_that_is_not_true_counts_for_nothing() {
+fn a_condition_that_is_not_true_is_ignored() {
     for status in ["False", "Unknown", "true", ""] {
         let worker = slurmd("worker-0", &["Idle"]).with_condition("SlurmNodeStateDrain", status);
         assert!(said_about(worker).is_some(), "{status}");
@@ -90,14 +90,14 @@ fn a_condition_that_is_not_true_counts_for_nothing() {
 }
 
 #[test]
-fn a_pod_that_is_not_ready_is_asked_about_like_any_other() {
+fn a_pod_that_is_not_ready_counts_like_any_other() {
     let mut worker = slurmd("worker-0", &["Mixed", "Drain"]);
     worker.ready = false;
     assert!(said_about(worker).is_some());
 }
 
 #[test]
-fn it_says_for_whom_it_waits_and_since_when() {
+fn it_reports_what_it_waits_for_and_since_when() {
     let host = Host::new();
     let began = host.now();
     host.pods([
@@ -150,7 +150,7 @@ fn a_pod_put_back_under_the_same_name_is_another_pod() {
 }
 
 #[test]
-fn state_from_nowhere_is_no_harm() {
+fn an_unreadable_state_is_ignored() {
     let host = busy_host();
     let mut call = scupper_sdk::Call {
         phase: Phase::BeforeDrain,
@@ -185,7 +185,7 @@ fn state_from_nowhere_is_no_harm() {
 }
 
 #[test]
-fn what_has_ended_or_is_no_slurm_pod_holds_nothing() {
+fn finished_pods_and_other_pods_are_not_awaited() {
     let mut ended = slurmd("worker-0", &["Allocated"]);
     ended.phase = scupper_sdk::PodPhase::Failed;
     let host = Host::new();
@@ -198,7 +198,7 @@ fn what_has_ended_or_is_no_slurm_pod_holds_nothing() {
 }
 
 #[test]
-fn plain_pods_may_leave_meanwhile_when_the_operator_says_so() {
+fn with_hold_slurm_pods_other_pods_leave_meanwhile() {
     let host = busy_host();
     host.config("hold", "slurm-pods");
     assert_eq!(step(&host), Outcome::Done);
@@ -208,7 +208,7 @@ fn plain_pods_may_leave_meanwhile_when_the_operator_says_so() {
 }
 
 #[test]
-fn then_no_busy_pod_is_asked_to_leave_whatever_wave_it_stands_in() {
+fn no_busy_slurm_pod_is_evicted_in_any_wave() {
     let host = busy_host();
     assert!(
         !Slurm::phases().contains(&Phase::BeforeEvict),
@@ -234,7 +234,7 @@ fn then_no_busy_pod_is_asked_to_leave_whatever_wave_it_stands_in() {
 }
 
 #[test]
-fn the_slurm_pods_are_looked_at_once_more_before_their_wave() {
+fn slurm_pods_are_checked_again_before_their_wave() {
     let host = busy_host();
     let wave = |name: &str| host.step::<Slurm>(Phase::BeforeWave, Subject::Wave(name.to_owned()));
     assert!(matches!(wave("slurm"), Outcome::Pending(_)));

@@ -19,7 +19,7 @@ fn lines(findings: Vec<Finding>) -> Vec<String> {
 }
 
 #[test]
-fn all_is_well_and_nothing_was_changed() {
+fn a_healthy_check_changes_nothing() {
     let fake = Fake::busy();
     fake.host.config("ladder", "15m signal USR1, 1m cancel");
     let before = (fake.state(NODE), fake.reason(NODE));
@@ -52,7 +52,7 @@ fn all_is_well_and_nothing_was_changed() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_to_do() {
+fn each_problem_comes_with_a_fix() {
     for (begins, answer, subject, words, fix) in [
         (
             "GET nodes/",
@@ -115,7 +115,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
 }
 
 #[test]
-fn the_node_is_looked_up_where_one_is_named() {
+fn the_node_is_checked_if_one_is_given() {
     let of = |keys: &[(&str, &str)]| {
         let fake = Fake::new();
         for (key, value) in keys {
@@ -174,7 +174,7 @@ fn a_rung_that_this_slurm_cannot_climb_is_a_warning() {
 }
 
 #[test]
-fn through_slurm_operator_nothing_is_asked() {
+fn through_slurm_operator_there_are_no_checks() {
     let fake = Fake::new();
     fake.host.config("way", "operator");
     fake.host.config("url", "");

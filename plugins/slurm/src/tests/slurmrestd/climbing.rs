@@ -34,7 +34,7 @@ fn proof() -> String {
 }
 
 #[test]
-fn without_a_ladder_nothing_is_done_to_jobs() {
+fn without_a_ladder_jobs_are_not_touched() {
     let fake = climber("");
     fake.host.advance(29 * MINUTE);
     fake.waits();
@@ -53,7 +53,7 @@ fn without_a_deadline_no_rung_is_due() {
 }
 
 #[test]
-fn each_rung_is_climbed_once_and_in_its_time() {
+fn each_rung_is_climbed_once_at_its_time() {
     let fake = climber("15m signal USR1, 5m signal TERM, 1m cancel");
     fake.host.advance(14 * MINUTE);
     fake.waits();
@@ -80,15 +80,15 @@ fn each_rung_is_climbed_once_and_in_its_time() {
     fake.waits();
     assert_eq!(changes(&fake), [proof(), "DELETE job/4711".to_owned()]);
     // Cancelled is not gone.
-    assert!(matches!(fake.settle(), Outcome::Pending(_)));
+    assert!(matches!(fake.run_until_stable(), Outcome::Pending(_)));
     assert_eq!(changes(&fake), NOTHING);
     fake.job(4711, &["CANCELLED"], NODE);
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]
-fn a_ladder_that_is_longer_than_the_drain_refuses_it_before_anything_changes() {
+fn a_drain_shorter_than_the_ladder_is_refused_before_any_change() {
     let short = |keys: &[(&str, &str)]| {
         let fake = Fake::busy();
         fake.host
@@ -126,7 +126,7 @@ fn a_ladder_that_is_longer_than_the_drain_refuses_it_before_anything_changes() {
 }
 
 #[test]
-fn it_is_back_in_time_for_the_next_rung() {
+fn it_polls_in_time_for_the_next_rung() {
     let fake = climber("15m cancel");
     fake.host.advance(15 * MINUTE - Duration::from_secs(2));
     let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
@@ -136,7 +136,7 @@ fn it_is_back_in_time_for_the_next_rung() {
 }
 
 #[test]
-fn rungs_that_were_missed_follow_one_by_one() {
+fn missed_rungs_follow_one_by_one() {
     let fake = climber("15m signal USR1, 5m cancel");
     fake.host.advance(29 * MINUTE);
     fake.waits();
@@ -149,7 +149,7 @@ fn rungs_that_were_missed_follow_one_by_one() {
 }
 
 #[test]
-fn many_jobs_are_told_in_several_steps() {
+fn many_jobs_are_signalled_in_several_steps() {
     let fake = climber("5m signal USR1");
     for id in 1..=20 {
         fake.job(id, &["RUNNING"], NODE);
@@ -175,7 +175,7 @@ fn many_jobs_are_told_in_several_steps() {
 }
 
 #[test]
-fn who_cannot_hear_a_signal_is_sent_none() {
+fn a_job_that_cannot_be_signalled_is_skipped() {
     let fake = climber("5m signal USR1");
     fake.job(1, &["SUSPENDED"], NODE);
     fake.job(2, &["COMPLETED", "COMPLETING"], NODE);
@@ -190,7 +190,7 @@ fn who_cannot_hear_a_signal_is_sent_none() {
 }
 
 #[test]
-fn a_requeue_needs_a_slurm_that_can() {
+fn a_requeue_needs_a_slurm_that_supports_it() {
     let fake = climber("5m requeue");
     fake.host.advance(25 * MINUTE);
     assert!(
@@ -227,7 +227,7 @@ fn a_requeue_needs_a_slurm_that_can() {
 }
 
 #[test]
-fn a_node_that_the_ladder_set_down_is_resumed_and_no_other() {
+fn only_a_node_that_the_ladder_set_down_is_resumed() {
     const DOWN: &str = "scupper: node=node-1 drain=uid-of-maintenance down: maintenance";
     let fake = climber("5m down");
     fake.host.advance(25 * MINUTE);
@@ -240,7 +240,7 @@ fn a_node_that_the_ladder_set_down_is_resumed_and_no_other() {
         (fake.state(NODE), fake.reason(NODE).as_str()),
         (vec!["DOWN".to_owned(), "DRAIN".to_owned()], DOWN)
     );
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(
         (changes(&fake), fake.state(NODE)),
@@ -269,7 +269,7 @@ fn a_node_that_the_ladder_set_down_is_resumed_and_no_other() {
 }
 
 #[test]
-fn the_rungs_after_a_node_was_set_down_keep_that_in_mind() {
+fn later_rungs_keep_the_mark_of_a_node_set_down() {
     let fake = climber("5m down, 1m cancel");
     fake.host.advance(29 * MINUTE);
     fake.waits();
@@ -282,7 +282,7 @@ fn the_rungs_after_a_node_was_set_down_keep_that_in_mind() {
 }
 
 #[test]
-fn an_answer_that_was_lost_is_asked_for_again() {
+fn a_request_with_a_lost_response_is_repeated() {
     let fake = climber("5m signal USR1");
     fake.host.advance(25 * MINUTE);
     fake.fault("DELETE", true, || Ok(error(504, 5004, "Socket timed out")));
@@ -296,7 +296,7 @@ fn an_answer_that_was_lost_is_asked_for_again() {
 }
 
 #[test]
-fn a_job_that_slurm_will_not_touch_yet_is_tried_again() {
+fn a_job_that_slurm_cannot_alter_yet_is_retried() {
     let fake = climber("5m cancel");
     fake.host.advance(25 * MINUTE);
     let later = json!({"status": [{"error": {"code": 2020, "message": "Job can not be altered now"}}]});

@@ -7,7 +7,7 @@ use crate::Slurm;
 use crate::tests::slurmd;
 
 #[test]
-fn the_url_is_all_it_needs() {
+fn only_the_url_is_required() {
     let fake = Fake::new();
     assert_eq!(Slurm::check_config(), []);
     fake.host.config("url", "");
@@ -15,7 +15,7 @@ fn the_url_is_all_it_needs() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_what_would_be_right() {
+fn the_problem_with_a_wrong_value_says_what_is_valid() {
     for (key, value, words) in [
         ("way", "rest", "`slurmrestd`"),
         ("url", "slurm.example.com:6820", "https://"),
@@ -52,7 +52,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn a_key_of_this_way_means_nothing_to_the_other() {
+fn a_key_of_slurmrestd_is_a_problem_with_operator() {
     let fake = Fake::new();
     fake.host.config("way", "operator");
     let problems = Slurm::check_config();
@@ -60,7 +60,7 @@ fn a_key_of_this_way_means_nothing_to_the_other() {
 }
 
 #[test]
-fn it_asks_for_no_more_than_its_configuration_needs() {
+fn it_wants_only_the_grants_that_its_configuration_needs() {
     let fake = Fake::new();
     let wants = || -> Vec<String> {
         let wants = Slurm::describe().wants.into_iter();
@@ -104,13 +104,13 @@ fn drained(keys: &[(&str, &str)]) -> Vec<&'static str> {
     for (key, value) in keys {
         fake.host.config(key, value);
     }
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     let is_drained = |name: &&str| fake.state(name).contains(&"DRAIN".to_owned());
     names.into_iter().filter(is_drained).collect()
 }
 
 #[test]
-fn the_name_in_slurm_is_for_the_operator_to_say() {
+fn the_name_in_slurm_is_configurable() {
     assert_eq!(drained(&[]), ["node-1.example.com"]);
     assert_eq!(drained(&[("slurm-node", "short-name")]), ["node-1"]);
     assert_eq!(drained(&[("slurm-node", "label:example.com/slurm")]), ["gpu-07"]);
@@ -124,7 +124,7 @@ fn the_name_in_slurm_is_for_the_operator_to_say() {
 }
 
 #[test]
-fn a_node_that_is_not_in_slurm_is_refused_before_anything_changes() {
+fn a_node_that_is_not_in_slurm_is_refused_before_any_change() {
     for (key, value, words) in [
         ("slurm-node", "label:nope", "it has no label nope"),
         ("slurm-node-table", "node-1=gpu-99", "gpu-99 is not among its 2"),
@@ -141,8 +141,8 @@ fn a_node_that_is_not_in_slurm_is_refused_before_anything_changes() {
 }
 
 #[test]
-fn who_asks_is_told_when_the_operator_says_so() {
+fn the_configured_user_is_sent() {
     let fake = Fake::new();
     fake.host.config("user", "slurm");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }

@@ -9,7 +9,7 @@ use crate::Slurm;
 use crate::tests::slurmd;
 
 #[test]
-fn a_drain_from_the_first_look_to_the_last_job() {
+fn a_drain_from_start_to_end() {
     let fake = Fake::busy();
     assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Pending(_)));
     assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
@@ -48,10 +48,13 @@ fn a_drain_from_the_first_look_to_the_last_job() {
 
     fake.job(4711, &["COMPLETED", "COMPLETING"], NODE);
     fake.node(NODE, &["IDLE", "DRAIN", "COMPLETING"], OURS);
-    assert!(matches!(fake.settle(), Outcome::Pending(_)), "its epilog runs");
+    assert!(
+        matches!(fake.run_until_stable(), Outcome::Pending(_)),
+        "its epilog runs"
+    );
     fake.job(4711, &["COMPLETED"], NODE);
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn several_jobs_have_an_earliest_and_a_latest_end() {
 }
 
 #[test]
-fn a_new_process_goes_on_where_the_old_one_was() {
+fn a_new_process_continues_the_drain() {
     let fake = Fake::busy();
     fake.waits();
     let named = fake.host.now();
@@ -85,7 +88,7 @@ fn a_new_process_goes_on_where_the_old_one_was() {
 }
 
 #[test]
-fn what_an_earlier_drain_left_is_taken_over_where_its_cordon_is_gone() {
+fn a_leftover_drain_without_a_cordon_is_replaced() {
     let fake = Fake::new();
     fake.node(
         NODE,
@@ -94,12 +97,12 @@ fn what_an_earlier_drain_left_is_taken_over_where_its_cordon_is_gone() {
     );
     assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Pending(_)));
     assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.reason(NODE), OURS);
 }
 
 #[test]
-fn who_resumes_the_node_meanwhile_is_not_fought() {
+fn a_node_resumed_meanwhile_is_not_drained_again() {
     let fake = Fake::busy();
     fake.waits();
     fake.node(NODE, &["MIXED"], OURS);
@@ -112,10 +115,13 @@ fn who_resumes_the_node_meanwhile_is_not_fought() {
     );
     fake.no_jobs();
     fake.node(NODE, &["IDLE"], OURS);
-    assert!(matches!(fake.settle(), Outcome::Pending(_)), "it takes jobs");
+    assert!(
+        matches!(fake.run_until_stable(), Outcome::Pending(_)),
+        "it takes jobs"
+    );
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
     fake.node(NODE, &["IDLE", "DRAIN"], "theirs");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]
@@ -135,7 +141,7 @@ fn a_node_that_starts_for_a_job_is_not_drained_yet() {
 fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
     let fake = Fake::new();
     fake.node(NODE, &["DOWN"], "bad disk");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     let reason = format!("{OURS}; was down: bad disk");
     assert_eq!(
         (fake.state(NODE), fake.reason(NODE)),
@@ -149,7 +155,7 @@ fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
     // One that is failing does not come back by itself.
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "FAIL"], "bad disk");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(
         (fake.state(NODE), fake.reason(NODE).as_str()),
         (vec!["IDLE".to_owned(), "FAIL".to_owned()], "bad disk")
@@ -165,7 +171,7 @@ fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
 }
 
 #[test]
-fn a_silent_node_gets_back_the_reason_with_which_it_returns_by_itself() {
+fn a_node_that_does_not_respond_gets_back_the_reason_with_which_it_returns() {
     for reason in [
         format!("{OURS}; was down: Not responding"),
         format!("{OURS} : Not responding"),
@@ -195,7 +201,7 @@ fn a_silent_node_gets_back_the_reason_with_which_it_returns_by_itself() {
 }
 
 #[test]
-fn a_drain_that_the_controller_lost_is_made_again() {
+fn a_drain_that_the_controller_lost_is_repeated() {
     for before in ["", "bad disk"] {
         let fake = Fake::busy();
         fake.waits();
@@ -223,11 +229,11 @@ fn a_job_that_starts_on_a_resumed_node_clears_the_reason_and_the_node_is_not_dra
 }
 
 #[test]
-fn plain_pods_may_leave_meanwhile_when_the_operator_says_so() {
+fn with_hold_slurm_pods_other_pods_leave_meanwhile() {
     let fake = Fake::busy();
     fake.host.config("hold", "slurm-pods");
     fake.host.pods([slurmd("worker-0", &[])]);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert!(fake.state(NODE).contains(&"DRAIN".to_owned()));
     let wave = |name: &str| {
         fake.host
@@ -247,7 +253,7 @@ fn plain_pods_may_leave_meanwhile_when_the_operator_says_so() {
 }
 
 #[test]
-fn where_each_pod_is_a_slurm_node_its_own_one_counts() {
+fn a_pod_with_its_own_slurm_node_waits_for_that_node() {
     let fake = Fake::new();
     fake.host.config("slurm-node", "pods");
     fake.host.config("hold", "slurm-pods");
@@ -264,7 +270,7 @@ fn where_each_pod_is_a_slurm_node_its_own_one_counts() {
 }
 
 #[test]
-fn the_version_is_found_out_once() {
+fn the_version_is_detected_once() {
     let fake = Fake::busy();
     fake.waits();
     fake.requests();
@@ -289,7 +295,7 @@ fn the_version_is_found_out_once() {
 }
 
 #[test]
-fn the_operator_can_name_the_version() {
+fn the_version_is_configurable() {
     let fake = Fake::busy();
     fake.host.config("api-version", "v0.0.41");
     fake.waits();
@@ -305,7 +311,7 @@ fn the_operator_can_name_the_version() {
 }
 
 #[test]
-fn a_server_that_is_none_is_named() {
+fn a_server_that_is_not_slurmrestd_is_reported() {
     let fake = Fake::new();
     fake.serves(&[]);
     fake.fails(Phase::BeforeCordon, true, "no version from v0.0.39 to v0.0.44");
@@ -327,9 +333,9 @@ fn a_server_that_is_none_is_named() {
 }
 
 #[test]
-fn more_of_the_reason_is_the_operators() {
+fn the_configured_reason_is_appended() {
     let fake = Fake::new();
     fake.host.config("reason", "ask\nops");
-    fake.settle();
+    fake.run_until_stable();
     assert_eq!(fake.reason(NODE), format!("{OURS}: ask ops"));
 }

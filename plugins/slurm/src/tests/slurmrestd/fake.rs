@@ -157,7 +157,7 @@ impl Fake {
 
     /// Takes steps of `before-drain` until one has nothing left to ask for.
     #[track_caller]
-    pub(super) fn settle(&self) -> Outcome {
+    pub(super) fn run_until_stable(&self) -> Outcome {
         for _ in 0..20 {
             match self.step(Phase::BeforeDrain) {
                 Outcome::Pending(pending) if pending.again_after < 1_000 => {}
@@ -170,7 +170,7 @@ impl Fake {
     /// It waits, and says so.
     #[track_caller]
     pub(super) fn waits(&self) -> Pending {
-        match self.settle() {
+        match self.run_until_stable() {
             Outcome::Pending(pending) => pending,
             other => panic!("{other:?}"),
         }

@@ -31,9 +31,9 @@ fn asked(fake: &Fake) -> usize {
 }
 
 #[test]
-fn an_idle_node_is_drained_whatever_waits_and_the_long_list_is_not_asked_for() {
+fn an_idle_node_is_drained_without_the_long_list_of_jobs() {
     let fake = crowd(0..0);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(
         fake.requests(),
         ["GET nodes/", "GET nodes/", "GET nodes/", "GET jobs/state/"]
@@ -41,7 +41,7 @@ fn an_idle_node_is_drained_whatever_waits_and_the_long_list_is_not_asked_for() {
 }
 
 #[test]
-fn each_running_job_of_the_cluster_is_asked_for_once() {
+fn each_running_job_of_the_cluster_is_fetched_once() {
     let fake = crowd(1000..1100);
     fake.node(NODE, &["MIXED", "DRAIN"], OURS);
     fake.job(1050, &["RUNNING"], NODE);
@@ -77,7 +77,7 @@ fn each_running_job_of_the_cluster_is_asked_for_once() {
     }
     fake.job(1050, &["COMPLETED"], NODE);
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(asked(&fake), 1, "the one that has begun since");
 }
 
@@ -88,7 +88,7 @@ fn a_suspended_job_on_an_idle_node_is_found_among_many() {
     let waits = fake.waits();
     assert_eq!(waits.waiting_for[0].detail, "train of alice: suspended");
     fake.job(1199, &["PENDING"], "");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn a_requeued_job_that_runs_elsewhere_is_forgotten() {
     fake.waits();
     fake.job(7, &["RUNNING"], "node-2");
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]
-fn what_took_jobs_meanwhile_is_looked_through_again() {
+fn after_a_resume_the_jobs_are_searched_again() {
     let fake = crowd(0..0);
     fake.node(NODE, &["MIXED", "DRAIN"], OURS);
     fake.job(7, &["PENDING"], "");
@@ -119,7 +119,7 @@ fn what_took_jobs_meanwhile_is_looked_through_again() {
 }
 
 #[test]
-fn a_list_that_is_too_long_says_what_to_set_and_proves_nothing() {
+fn a_list_that_is_too_long_names_the_limit_and_proves_nothing() {
     for (begins, words) in [
         (
             "GET nodes/",
@@ -136,7 +136,7 @@ fn a_list_that_is_too_long_says_what_to_set_and_proves_nothing() {
             Err(Error::TooLarge("limits: {response: 16Mi}".to_owned()))
         });
         fake.fails(Phase::BeforeDrain, false, words);
-        assert_eq!(fake.settle(), Outcome::Done, "{begins}");
+        assert_eq!(fake.run_until_stable(), Outcome::Done, "{begins}");
     }
     // A long list of few jobs: they are asked for one by one.
     let fake = Fake::busy();
@@ -146,7 +146,7 @@ fn a_list_that_is_too_long_says_what_to_set_and_proves_nothing() {
 }
 
 #[test]
-fn more_jobs_than_a_hook_remembers_are_waited_for_one_after_the_other() {
+fn more_jobs_than_the_state_holds_are_awaited_in_turn() {
     let fake = crowd(0..0);
     fake.node(NODE, &["ALLOCATED", "DRAIN"], OURS);
     let jobs: Vec<u64> = (0..400).map(|job| 1_000_000 + 1000 * job).collect();
@@ -181,11 +181,11 @@ fn more_jobs_than_a_hook_remembers_are_waited_for_one_after_the_other() {
         "the last one was not forgotten"
     );
     fake.no_jobs();
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]
-fn a_rung_is_climbed_for_all_jobs_of_the_node_however_many_there_are_elsewhere() {
+fn a_rung_is_climbed_for_all_jobs_of_the_node_among_many_others() {
     let fake = crowd(1000..1100);
     fake.node(NODE, &["MIXED", "DRAIN"], OURS);
     fake.host.config("ladder", "5m signal USR1, 1m cancel");
@@ -224,10 +224,10 @@ fn too_many_tasks(fake: &Fake, request: &'static str) {
 }
 
 #[test]
-fn a_long_array_that_runs_elsewhere_holds_no_free_node_up() {
+fn a_long_array_elsewhere_does_not_hold_a_free_node() {
     let fake = crowd(1000..1001);
     too_many_tasks(&fake, "GET job/1000?");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     // Suspended it may be anywhere: a suspended job leaves its node free.
     let fake = crowd(1000..1000);
     fake.job(1000, &["SUSPENDED"], "node-2");
@@ -240,11 +240,11 @@ fn a_long_array_that_runs_elsewhere_holds_no_free_node_up() {
             "suspended, and Slurm does not say on which nodes"
         );
     }
-    assert_eq!(fake.settle(), Outcome::Done, "it comes alone now");
+    assert_eq!(fake.run_until_stable(), Outcome::Done, "it comes alone now");
 }
 
 #[test]
-fn a_long_array_is_asked_for_once_while_the_node_is_in_use_and_no_rung_touches_it() {
+fn a_long_array_is_fetched_once_while_the_node_is_in_use_and_not_touched_by_rungs() {
     let fake = crowd(1000..1001);
     fake.node(NODE, &["MIXED", "DRAIN"], OURS);
     fake.job(7, &["RUNNING"], NODE);
@@ -274,5 +274,5 @@ fn a_long_array_is_asked_for_once_while_the_node_is_in_use_and_no_rung_touches_i
     );
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
     too_many_tasks(&fake, "GET job/1000?");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }

@@ -18,18 +18,21 @@ fn naive_01_the_drain_flag_is_not_the_end_of_the_drain() {
     ] {
         let fake = Fake::new();
         fake.node(NODE, state, OURS);
-        assert!(matches!(fake.settle(), Outcome::Pending(_)), "{state:?}");
+        assert!(
+            matches!(fake.run_until_stable(), Outcome::Pending(_)),
+            "{state:?}"
+        );
     }
 }
 
 #[test]
-fn naive_02_no_answer_no_list_and_an_empty_one_are_not_idle() {
+fn naive_02_a_missing_response_or_list_is_not_idle() {
     let drained = || {
         let fake = Fake::new();
         fake.node(NODE, &["IDLE", "DRAIN"], OURS);
         fake
     };
-    assert_eq!(drained().settle(), Outcome::Done);
+    assert_eq!(drained().run_until_stable(), Outcome::Done);
     for body in [
         json!({}),
         json!({"nodes": null}),
@@ -73,7 +76,7 @@ fn naive_03_the_name_in_kubernetes_need_not_be_the_name_in_slurm() {
     let fake = Fake::new();
     fake.host.config("slurm-node-table", "node-1=gpu-07");
     fake.node("gpu-07", &["IDLE"], "");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!((fake.state("gpu-07").len(), fake.state(NODE).len()), (2, 1));
 }
 
@@ -86,7 +89,7 @@ fn naive_04_a_state_is_many_words_in_any_order_and_case() {
     ] {
         let fake = Fake::new();
         fake.node(NODE, state, OURS);
-        assert_eq!(fake.settle(), Outcome::Done, "{state:?}");
+        assert_eq!(fake.run_until_stable(), Outcome::Done, "{state:?}");
     }
 }
 
@@ -103,7 +106,7 @@ fn naive_05_nodes_of_a_job_are_an_expression() {
         let fake = Fake::new();
         fake.node(NODE, &["IDLE", "DRAIN"], OURS);
         fake.job(1, &["RUNNING"], nodes);
-        assert_eq!(fake.settle() != Outcome::Done, is_here, "{nodes}");
+        assert_eq!(fake.run_until_stable() != Outcome::Done, is_here, "{nodes}");
     }
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
@@ -116,7 +119,7 @@ fn naive_05_nodes_of_a_job_are_an_expression() {
 }
 
 #[test]
-fn naive_06_jobs_that_end_sleep_or_begin_count() {
+fn naive_06_completing_suspended_and_configuring_jobs_count() {
     for (state, words) in [
         (
             &["COMPLETED", "COMPLETING"][..],
@@ -133,7 +136,7 @@ fn naive_06_jobs_that_end_sleep_or_begin_count() {
 }
 
 #[test]
-fn naive_07_a_server_that_cannot_drain_is_named_and_not_asked_to() {
+fn naive_07_a_server_that_cannot_drain_is_reported_without_a_request() {
     let fake = Fake::new();
     fake.serves(&[36, 37, 38]);
     fake.fails(
@@ -148,7 +151,7 @@ fn naive_07_a_server_that_cannot_drain_is_named_and_not_asked_to() {
 #[test]
 fn naive_08_a_drain_has_a_reason() {
     let fake = Fake::new();
-    fake.settle();
+    fake.run_until_stable();
     assert_eq!(fake.reason(NODE), OURS);
     let posts: Vec<_> = fake
         .requests()
@@ -167,12 +170,12 @@ fn naive_09_undrain_revives_no_node() {
 }
 
 #[test]
-fn naive_10_an_admins_drain_outlives_a_cancel() {
+fn naive_10_an_operators_drain_survives_a_cancel() {
     let fake = Fake::busy();
     fake.waits();
     // Taken over by a person after we had drained it.
     fake.node(NODE, &["MIXED", "DRAIN"], "bad disk");
-    assert!(matches!(fake.settle(), Outcome::Pending(_)));
+    assert!(matches!(fake.run_until_stable(), Outcome::Pending(_)));
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(
         (fake.state(NODE), fake.reason(NODE).as_str()),
@@ -195,29 +198,32 @@ fn naive_12_cancelled_is_not_gone() {
     fake.host.config("ladder", "5m cancel");
     fake.host.config("ladder-too-long", "scale");
     fake.host.deadline_in(Duration::from_secs(200));
-    assert!(matches!(fake.settle(), Outcome::Pending(_)));
+    assert!(matches!(fake.run_until_stable(), Outcome::Pending(_)));
     assert!(fake.requests().contains(&"DELETE job/4711".to_owned()));
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-    assert!(matches!(fake.settle(), Outcome::Pending(_)), "it is completing");
+    assert!(
+        matches!(fake.run_until_stable(), Outcome::Pending(_)),
+        "it is completing"
+    );
 }
 
 #[test]
-fn naive_13_a_pod_that_was_put_back_is_another_one() {
+fn naive_13_a_recreated_pod_is_another_pod() {
     let fake = Fake::new();
     fake.host.config("slurm-node", "pods");
     fake.host.pods([slurmd("worker-0", &[])]);
     fake.node("worker-0", &["IDLE"], "");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     // The same name, and in Slurm the same node: it is drained already, and not once more.
     fake.host
         .pods([slurmd("worker-0", &[]).replaced_at(fake.host.now())]);
     fake.requests();
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
 }
 
 #[test]
-fn naive_21_the_token_is_a_name_and_a_bad_one_may_become_good() {
+fn naive_21_the_token_is_sent_by_name_and_a_bad_one_may_become_valid() {
     for (status, number, text) in [
         (511, 1007, "Protocol authentication error"),
         (401, 0, "Authentication failure"),

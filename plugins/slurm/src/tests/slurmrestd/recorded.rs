@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::slurmrestd::job::Job;
 use crate::slurmrestd::node::{Load, SlurmNode};
-use crate::slurmrestd::trouble::Trouble;
+use crate::slurmrestd::slurm_error::SlurmError;
 use crate::slurmrestd::wire::Body;
 
 const NODE: &str = "slurm-worker-0";
@@ -33,7 +33,7 @@ fn job(fields: serde_json::Value) -> Job {
 }
 
 #[test]
-fn every_version_tells_the_same() {
+fn every_version_is_read_alike() {
     for (version, nodes, jobs) in [recorded!("v0.0.40"), recorded!("v0.0.41"), recorded!("v0.0.42")] {
         let nodes = nodes.nodes.unwrap();
         assert_eq!(nodes.len(), 2, "{version}");
@@ -83,7 +83,7 @@ fn the_old_form_is_read_as_well() {
 }
 
 #[test]
-fn forms_that_could_not_be_tried_are_read_as_they_are_said_to_be() {
+fn untested_versions_are_read_as_documented() {
     // v0.0.39: the state of a job is a lone word, times are plain numbers.
     let oldest =
         job(json!({"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-3]", "end_time": 1_800_000_000}));
@@ -98,7 +98,7 @@ fn forms_that_could_not_be_tried_are_read_as_they_are_said_to_be() {
 }
 
 #[test]
-fn what_has_another_form_is_unknown_and_never_free() {
+fn unexpected_forms_are_unknown_and_never_free() {
     for state in [json!(null), json!(3), json!({}), json!([]), json!([1]), json!("")] {
         let odd = node(json!({"name": "n", "state": state}));
         assert_eq!(odd.load(), Load::Unknown, "{state}");
@@ -125,7 +125,7 @@ fn what_has_another_form_is_unknown_and_never_free() {
 fn errors_of_every_form_are_errors() {
     let told = |status, body: serde_json::Value| {
         let read: Body = serde_json::from_value(body).unwrap();
-        Trouble::of(status, &read.errors, String::new)
+        SlurmError::of(status, &read.errors, String::new)
     };
     assert_eq!(told(200, json!({"errors": []})), None);
     assert_eq!(told(200, json!({"errors": null})), None);
@@ -136,7 +136,7 @@ fn errors_of_every_form_are_errors() {
     );
     assert_eq!(
         old,
-        Some(Trouble::NoSuchNode(
+        Some(SlurmError::NoSuchNode(
             "Invalid node name specified (2018)".to_owned()
         ))
     );

@@ -17,7 +17,7 @@ fn refuse(fake: &Fake, begins: &'static str) {
 }
 
 #[test]
-fn one_that_was_never_good_ends_the_drain_before_anything_changes() {
+fn a_token_that_was_never_valid_ends_the_drain_before_any_change() {
     for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
         let fake = Fake::busy();
         refuse(&fake, "GET nodes/");
@@ -36,7 +36,7 @@ fn one_that_was_never_good_ends_the_drain_before_anything_changes() {
 }
 
 #[test]
-fn one_that_went_bad_is_waited_for_as_long_as_the_operator_says() {
+fn a_token_that_expired_is_awaited_for_token_timeout() {
     for (timeout, words) in [(None, "within 5m"), (Some("90s"), "within 90s")] {
         let fake = Fake::busy();
         if let Some(timeout) = timeout {
@@ -68,7 +68,7 @@ fn one_that_went_bad_is_waited_for_as_long_as_the_operator_says() {
 }
 
 #[test]
-fn a_right_that_was_lost_is_waited_for_and_one_that_was_never_there_is_not() {
+fn a_lost_permission_is_awaited_and_a_missing_one_is_not() {
     let fake = Fake::busy();
     fake.host.config("ladder", "5m cancel");
     fake.host.deadline_in(Duration::from_secs(360));
@@ -88,7 +88,7 @@ fn a_right_that_was_lost_is_waited_for_and_one_that_was_never_there_is_not() {
 }
 
 #[test]
-fn behind_our_own_cordon_the_token_has_been_good() {
+fn under_our_own_cordon_the_token_was_valid_before() {
     let fake = Fake::busy();
     fake.host.cordon(true);
     refuse(&fake, "GET nodes/");
@@ -96,7 +96,7 @@ fn behind_our_own_cordon_the_token_has_been_good() {
 }
 
 #[test]
-fn an_undo_does_not_wait_for_a_token_and_an_uncordon_does() {
+fn a_cancel_does_not_wait_for_a_token_and_an_uncordon_does() {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
     refuse(&fake, "GET nodes/");

@@ -11,11 +11,11 @@ use super::fake::{Fake, NODE, OURS, error, ok};
 fn is_drained(state: &[&str]) -> bool {
     let fake = Fake::new();
     fake.node(NODE, state, OURS);
-    fake.settle() == Outcome::Done
+    fake.run_until_stable() == Outcome::Done
 }
 
 #[test]
-fn trap_01_the_view_of_a_single_node_is_stale_and_never_asked_for() {
+fn trap_01_the_stale_view_of_a_single_node_is_never_used() {
     let fake = Fake::busy();
     fake.step(Phase::BeforeCordon);
     fake.waits();
@@ -58,19 +58,19 @@ fn trap_02_idle_and_drain_does_not_mean_that_no_job_is_there() {
         let fake = Fake::new();
         fake.node(NODE, &["IDLE", "DRAIN"], OURS);
         fake.job(1, state, NODE);
-        assert_eq!(fake.settle(), Outcome::Done, "{state:?}");
+        assert_eq!(fake.run_until_stable(), Outcome::Done, "{state:?}");
     }
 }
 
 #[test]
-fn trap_03_a_silent_node_proves_nothing() {
+fn trap_03_a_node_that_does_not_respond_proves_nothing() {
     assert!(!is_drained(&["DOWN", "DRAIN", "NOT_RESPONDING"]));
     assert!(!is_drained(&["IDLE", "DRAIN", "NOT_RESPONDING"]));
     assert!(is_drained(&["DOWN", "DRAIN"]));
 }
 
 #[test]
-fn trap_04_resume_is_never_sent_without_a_look() {
+fn trap_04_resume_is_never_sent_without_a_check() {
     // Not drained any more: nothing is sent at all.
     let fake = Fake::busy();
     fake.node(NODE, &["MIXED"], OURS);
@@ -78,7 +78,7 @@ fn trap_04_resume_is_never_sent_without_a_look() {
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
     // Somebody was quicker: the refusal is settled by the next look.
     let fake = Fake::new();
-    fake.settle();
+    fake.run_until_stable();
     fake.fault("POST", true, || {
         Ok(error(500, 2028, "Invalid node state specified"))
     });
@@ -100,7 +100,7 @@ fn trap_05_a_reason_outlives_its_drain_and_grows() {
 
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], &format!("{OURS} : Not responding"));
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert!(
         fake.requests().iter().all(|line| line.starts_with("GET ")),
         "it is ours as it is"
@@ -111,7 +111,7 @@ fn trap_05_a_reason_outlives_its_drain_and_grows() {
     // A foreign one on a node in service says nothing: it is left over.
     let fake = Fake::new();
     fake.node(NODE, &["IDLE"], "bad disk");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.reason(NODE), OURS);
 }
 
@@ -123,7 +123,7 @@ fn trap_06_a_drain_replaces_the_reason_so_a_foreign_one_is_not_drained_again() {
     assert_eq!(fake.reason(NODE), "bad disk");
     fake.no_jobs();
     fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     for phase in [Phase::OnCancel, Phase::BeforeUncordon, Phase::AfterUncordon] {
         assert_eq!(fake.step(phase), Outcome::Done);
     }
@@ -134,7 +134,7 @@ fn trap_06_a_drain_replaces_the_reason_so_a_foreign_one_is_not_drained_again() {
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
     // The call that undrains replaces ours: a later drain without a reason must not inherit it.
     let fake = Fake::new();
-    fake.settle();
+    fake.run_until_stable();
     fake.step(Phase::OnCancel);
     let undrain = "POST node/node-1 UNDRAIN undrained by scupper: maintenance";
     assert!(fake.requests().contains(&undrain.to_owned()));
@@ -146,7 +146,7 @@ fn trap_06_a_drain_replaces_the_reason_so_a_foreign_one_is_not_drained_again() {
 }
 
 #[test]
-fn trap_07_no_answer_means_look_again_then_repeat() {
+fn trap_07_a_lost_response_means_check_then_repeat() {
     for answer in [
         || Ok(error(504, 5004, "Socket timed out on send/recv operation")),
         || Err(http::Error::Timeout("20 s".to_owned())),
@@ -157,7 +157,7 @@ fn trap_07_no_answer_means_look_again_then_repeat() {
             fake.fault("POST", has_effect, answer);
             fake.fails(Phase::BeforeDrain, false, "Slurm is asked again");
             fake.requests();
-            assert_eq!(fake.settle(), Outcome::Done);
+            assert_eq!(fake.run_until_stable(), Outcome::Done);
             let posts = fake
                 .requests()
                 .iter()
@@ -169,7 +169,7 @@ fn trap_07_no_answer_means_look_again_then_repeat() {
 }
 
 #[test]
-fn trap_08_slow_refusals_are_waited_for() {
+fn trap_08_slow_refusals_are_awaited() {
     let fake = Fake::busy();
     fake.waits();
     assert!(
@@ -191,7 +191,7 @@ fn trap_08_slow_refusals_are_waited_for() {
 }
 
 #[test]
-fn trap_09_ping_is_not_believed() {
+fn trap_09_ping_is_not_trusted() {
     let fake = Fake::busy();
     fake.waits();
     fake.step(Phase::OnCancel);
@@ -199,7 +199,7 @@ fn trap_09_ping_is_not_believed() {
 }
 
 #[test]
-fn trap_10_nobody_is_cancelled_by_a_token_without_the_right() {
+fn trap_10_a_token_without_permission_cancels_no_job() {
     let due = |fake: &Fake| {
         fake.host.config("ladder", "10m signal USR1, 5m cancel");
         fake.host.config("ladder-too-long", "scale");
@@ -245,7 +245,7 @@ fn trap_11_a_200_is_no_proof() {
         fake.step(Phase::BeforeDrain);
         let outcome = fake.step(Phase::BeforeDrain);
         assert_ne!(outcome, Outcome::Done, "{begins}");
-        assert_eq!(fake.settle(), Outcome::Done);
+        assert_eq!(fake.run_until_stable(), Outcome::Done);
     }
 }
 
@@ -280,7 +280,7 @@ fn trap_12_every_body_is_plain_json_and_no_other_has_a_type() {
 }
 
 #[test]
-fn trap_13_nothing_is_asked_for_since_a_time() {
+fn trap_13_no_request_uses_update_time() {
     let fake = Fake::busy();
     fake.waits();
     fake.waits();
@@ -290,12 +290,12 @@ fn trap_13_nothing_is_asked_for_since_a_time() {
 }
 
 #[test]
-fn trap_14_a_job_that_waits_for_the_node_is_not_waited_for() {
+fn trap_14_a_job_that_waits_for_the_node_is_not_awaited() {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
     fake.raw_job(json!({"job_id": 1, "job_state": ["PENDING"], "nodes": "", "required_nodes": NODE, "state_reason": "ReqNodeNotAvail"}));
     fake.raw_job(json!({"job_id": 2, "job_state": ["PENDING"], "nodes": "", "state_reason": "BeginTime"}));
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
 }
 
 #[test]

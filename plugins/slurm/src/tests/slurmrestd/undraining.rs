@@ -19,7 +19,7 @@ fn cancel_undrains_what_this_drain_drained() {
 }
 
 #[test]
-fn cancel_leaves_what_is_not_this_drains() {
+fn cancel_does_not_undrain_other_drains() {
     for reason in [
         "bad disk",
         "",
@@ -37,9 +37,9 @@ fn cancel_leaves_what_is_not_this_drains() {
 }
 
 #[test]
-fn uncordon_undrains_whatever_drain_of_ours_it_was() {
+fn uncordon_undrains_any_drain_of_ours() {
     let fake = Fake::new();
-    fake.settle();
+    fake.run_until_stable();
     fake.node("node-2", &["IDLE", "DRAIN"], "bad disk");
     fake.host.drain_named("maintenance-complete");
     fake.host.cordon(true);
@@ -57,9 +57,9 @@ fn uncordon_undrains_whatever_drain_of_ours_it_was() {
 }
 
 #[test]
-fn where_the_cordon_is_not_ours_it_is_undrained_before() {
+fn under_a_foreign_cordon_it_is_undrained_before_the_uncordon() {
     let fake = Fake::new();
-    fake.settle();
+    fake.run_until_stable();
     fake.host.cordon(false);
     assert_eq!(fake.step(Phase::BeforeUncordon), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE"]);
@@ -75,27 +75,27 @@ fn slurm_nodes_are_found_again_when_their_pods_are_gone() {
 }
 
 #[test]
-fn a_very_long_name_is_known_again() {
+fn a_very_long_name_is_recognized() {
     let fake = Fake::new();
     let long = "n".repeat(253);
     fake.host.node_named(&long);
     fake.node(&long, &["IDLE"], "");
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.reason(&long).chars().count(), 256);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(&long), ["IDLE"]);
     let fake = Fake::new();
     fake.host.drain_named(&"d".repeat(253));
-    fake.settle();
+    fake.run_until_stable();
     assert_eq!(fake.reason(NODE).chars().count(), 256);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE"]);
 }
 
 #[test]
-fn when_slurm_is_away_it_is_tried_again() {
+fn an_outage_of_slurm_is_retried() {
     let fake = Fake::new();
-    fake.settle();
+    fake.run_until_stable();
     for begins in ["GET nodes/", "POST "] {
         for number in [1800, 5004] {
             fake.fault(begins, false, move || Ok(error(502, number, "away")));
@@ -108,13 +108,13 @@ fn when_slurm_is_away_it_is_tried_again() {
 }
 
 #[test]
-fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_it_drained() {
+fn cancelling_a_second_drain_keeps_the_node_drained() {
     let first = "scupper: node=node-1 drain=uid-of-first: first";
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], first);
     fake.host.drain_named("second");
     fake.host.found_drained();
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.reason(NODE), first, "the mark stays the first one's");
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
@@ -125,19 +125,19 @@ fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_it_drained() {
 }
 
 #[test]
-fn what_somebody_resumed_since_is_drained_again_and_undrained_by_a_cancel() {
+fn a_node_resumed_since_is_drained_again_and_undrained_by_a_cancel() {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE"], "");
     fake.host.drain_named("second");
     fake.host.found_drained();
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"]);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE"]);
 }
 
 #[test]
-fn under_the_cordon_of_an_earlier_drain_its_mark_stays_and_the_ladder_is_climbed_all_the_same() {
+fn under_the_cordon_of_an_earlier_drain_its_mark_stays_and_the_ladder_is_climbed() {
     let first = "scupper: node=node-1 drain=uid-of-first: first";
     let fake = Fake::busy();
     fake.node(NODE, &["MIXED", "DRAIN"], first);
@@ -151,7 +151,7 @@ fn under_the_cordon_of_an_earlier_drain_its_mark_stays_and_the_ladder_is_climbed
     assert!(fake.waits().progress.starts_with("SIGUSR1 sent to "));
     assert_eq!(fake.reason(NODE), first);
     fake.host.advance(Duration::from_secs(30));
-    fake.settle();
+    fake.run_until_stable();
     let down = "scupper: node=node-1 drain=uid-of-first down: first";
     assert_eq!(fake.reason(NODE), down);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
@@ -165,7 +165,7 @@ fn under_the_cordon_of_an_earlier_drain_its_mark_stays_and_the_ladder_is_climbed
 }
 
 #[test]
-fn the_drain_in_slurm_follows_the_cordon_unless_the_operator_says_otherwise() {
+fn the_drain_in_slurm_follows_the_cordon_unless_configured_otherwise() {
     for (choice, held, drained) in [
         ("", true, true),
         ("follow", true, true),
@@ -177,7 +177,7 @@ fn the_drain_in_slurm_follows_the_cordon_unless_the_operator_says_otherwise() {
         if !choice.is_empty() {
             fake.host.config("on-failure", choice);
         }
-        fake.settle();
+        fake.run_until_stable();
         if held {
             fake.host.held();
         }

@@ -17,7 +17,7 @@ fn server(version: u32) -> Fake {
 }
 
 #[test]
-fn each_drains_waits_for_the_job_and_gives_the_node_back() {
+fn each_version_drains_waits_and_undrains() {
     for version in VERSIONS {
         let fake = server(version);
         let waits = fake.waits();
@@ -34,17 +34,20 @@ fn each_drains_waits_for_the_job_and_gives_the_node_back() {
         // A job that is over while its epilog runs, which v0.0.39 tells of the node alone.
         fake.job(4711, &["COMPLETED", "COMPLETING"], NODE);
         fake.node(NODE, &["IDLE", "DRAIN", "COMPLETING"], OURS);
-        assert!(matches!(fake.settle(), Outcome::Pending(_)), "{version}");
+        assert!(
+            matches!(fake.run_until_stable(), Outcome::Pending(_)),
+            "{version}"
+        );
         fake.job(4711, &["COMPLETED"], NODE);
         fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-        assert_eq!(fake.settle(), Outcome::Done, "{version}");
+        assert_eq!(fake.run_until_stable(), Outcome::Done, "{version}");
         assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done, "{version}");
         assert_eq!(fake.state(NODE), ["IDLE"], "{version}");
     }
 }
 
 #[test]
-fn each_climbs_the_ladder_and_only_what_can_requeues() {
+fn each_version_climbs_the_ladder_and_requeues_if_supported() {
     for version in VERSIONS {
         // v0.0.45 can, and is found beside the two before it.
         for requeues in [false, true] {
@@ -85,7 +88,7 @@ fn each_climbs_the_ladder_and_only_what_can_requeues() {
 }
 
 #[test]
-fn a_requeue_that_slurm_refuses_is_asked_for_again_and_jobs_that_were_requeued_are_not() {
+fn a_refused_requeue_is_retried_and_requeued_jobs_are_not_awaited() {
     let fake = server(44);
     fake.serves(&[43, 44, 45]);
     fake.job(4712, &["RUNNING"], NODE);
@@ -112,13 +115,13 @@ fn a_requeue_that_slurm_refuses_is_asked_for_again_and_jobs_that_were_requeued_a
 }
 
 #[test]
-fn a_job_that_was_put_back_is_no_job_of_the_node_any_more() {
+fn a_requeued_job_no_longer_holds_the_node() {
     for state in [&["PENDING"][..], &["PENDING", "COMPLETING"]] {
         let fake = server(44);
         fake.waits();
         fake.job(4711, state, if state.len() == 1 { "" } else { NODE });
         fake.node(NODE, &["IDLE", "DRAIN"], OURS);
-        let done = fake.settle() == Outcome::Done;
+        let done = fake.run_until_stable() == Outcome::Done;
         assert_eq!(done, state.len() == 1, "{state:?}");
     }
 }

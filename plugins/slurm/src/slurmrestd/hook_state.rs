@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The state of a hook. One that cannot be read is as if there were none: all of it is found out again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct Memory {
+pub(crate) struct HookState {
     /// The version that slurmrestd serves.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct Memory {
     pub(crate) looked: bool,
 }
 
-impl Memory {
+impl HookState {
     pub(crate) fn read(state: &[u8]) -> Self {
         serde_json::from_slice(state).unwrap_or_default()
     }

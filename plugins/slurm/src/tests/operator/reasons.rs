@@ -17,7 +17,7 @@ fn reason(host: &Host) -> Option<String> {
 }
 
 #[test]
-fn the_reason_is_there_before_the_cordon() {
+fn the_reason_is_set_before_the_cordon() {
     let host = busy_host();
     assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
     assert_eq!(reason(&host).as_deref(), Some(OURS));
@@ -53,7 +53,7 @@ fn the_reason_is_one_line_of_at_most_256_characters() {
 }
 
 #[test]
-fn what_somebody_else_wrote_stays_and_is_told() {
+fn a_foreign_reason_is_kept_and_logged() {
     let host = busy_host();
     host.annotate_node(REASON, THEIRS);
     for phase in [
@@ -75,7 +75,7 @@ fn what_somebody_else_wrote_stays_and_is_told() {
 }
 
 #[test]
-fn on_a_node_that_is_cordoned_already_it_comes_late_and_that_is_told() {
+fn on_a_cordoned_node_the_reason_is_late_and_that_is_logged() {
     let host = busy_host();
     host.cordon(false);
     assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
@@ -93,7 +93,7 @@ fn on_a_node_that_is_cordoned_already_it_comes_late_and_that_is_told() {
 }
 
 #[test]
-fn while_it_waits_it_does_not_fight_for_the_annotation() {
+fn while_waiting_the_annotation_is_not_set_again() {
     let host = busy_host();
     step(&host, Phase::BeforeCordon);
     host.cordon(true);
@@ -104,7 +104,7 @@ fn while_it_waits_it_does_not_fight_for_the_annotation() {
 }
 
 #[test]
-fn a_reason_left_over_from_a_drain_before_gives_way() {
+fn a_leftover_reason_of_an_earlier_drain_is_replaced() {
     let host = busy_host();
     host.annotate_node(REASON, "[S] [Scupper] last-week");
     step(&host, Phase::BeforeCordon);
@@ -132,7 +132,7 @@ fn cancel_removes_the_reason_of_this_drain_only() {
 }
 
 #[test]
-fn a_drain_with_a_very_long_name_knows_its_reason_again() {
+fn a_drain_with_a_very_long_name_recognizes_its_reason() {
     let host = busy_host();
     host.drain_named(&"n".repeat(253));
     step(&host, Phase::BeforeCordon);
@@ -142,7 +142,7 @@ fn a_drain_with_a_very_long_name_knows_its_reason_again() {
 }
 
 #[test]
-fn uncordon_removes_the_reason_though_it_has_another_name() {
+fn uncordon_removes_the_reason_of_any_drain() {
     let host = busy_host();
     step(&host, Phase::BeforeCordon);
     host.cordon(true);
@@ -156,7 +156,7 @@ fn uncordon_removes_the_reason_though_it_has_another_name() {
 }
 
 #[test]
-fn where_the_cordon_is_not_ours_the_reason_goes_before_it() {
+fn under_a_foreign_cordon_the_reason_is_removed_before_the_uncordon() {
     let host = busy_host();
     host.cordon(false);
     step(&host, Phase::BeforeDrain);
@@ -165,7 +165,7 @@ fn where_the_cordon_is_not_ours_the_reason_goes_before_it() {
 }
 
 #[test]
-fn when_the_api_server_is_away_the_step_is_tried_again() {
+fn an_outage_of_the_api_server_is_retried() {
     let host = busy_host();
     host.outage(Some("connection refused"));
     let Outcome::Failed(failure) = step(&host, Phase::BeforeCordon) else {
@@ -181,7 +181,7 @@ fn when_the_api_server_is_away_the_step_is_tried_again() {
 }
 
 #[test]
-fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_the_reason() {
+fn cancelling_a_second_drain_keeps_the_reason() {
     let host = busy_host();
     step(&host, Phase::BeforeCordon);
     host.cordon(true);
@@ -197,7 +197,7 @@ fn a_second_drain_of_a_drained_node_that_is_cancelled_leaves_the_reason() {
 }
 
 #[test]
-fn the_reason_follows_the_cordon_unless_the_operator_says_otherwise() {
+fn the_reason_follows_the_cordon_unless_configured_otherwise() {
     for (choice, held, stays) in [
         ("follow", true, true),
         ("follow", false, false),

@@ -75,7 +75,7 @@ pub(crate) fn job(job: &Job, nodes: &[SlurmNode]) -> String {
 pub(crate) fn node(node: &SlurmNode, has_jobs: bool) -> Option<String> {
     match node.load() {
         Load::Free => None,
-        Load::Silent => Some("does not respond: what ran there may still run".to_owned()),
+        Load::NotResponding => Some("does not respond: what ran there may still run".to_owned()),
         Load::Unknown => Some(format!("its state is not known: {}", node.state())),
         Load::Busy(_) if has_jobs => None,
         Load::Busy(word) => Some(format!("{}, though no job is listed", word.to_lowercase())),
@@ -124,7 +124,7 @@ mod tests {
     use super::moment;
 
     #[test]
-    fn moments_are_those_of_the_calendar() {
+    fn times_follow_the_calendar() {
         for (seconds, text) in [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_399, "2000-02-28 23:59 UTC"),

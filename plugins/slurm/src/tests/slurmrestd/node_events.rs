@@ -14,7 +14,7 @@ fn draining() -> String {
 }
 
 #[test]
-fn draining_and_undraining_are_told_once_each() {
+fn draining_and_undraining_emit_one_event_each() {
     let fake = Fake::busy();
     assert!(matches!(fake.step(Phase::BeforeCordon), Outcome::Pending(_)));
     assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
@@ -35,7 +35,7 @@ fn draining_and_undraining_are_told_once_each() {
 }
 
 #[test]
-fn draining_is_told_where_the_answer_to_the_request_was_lost() {
+fn draining_is_reported_even_if_the_response_was_lost() {
     let fake = Fake::busy();
     fake.fault("POST node/", true, || {
         Err(Error::Timeout("no answer within 20 s".to_owned()))
@@ -49,11 +49,11 @@ fn draining_is_told_where_the_answer_to_the_request_was_lost() {
 }
 
 #[test]
-fn a_foreign_drain_is_named_and_is_otherwise_no_news() {
+fn a_foreign_drain_emits_one_event() {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
     assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
-    assert_eq!(fake.settle(), Outcome::Done);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     let found = "Normal SlurmNodeFoundDrained of node-1: node-1 is drained in Slurm already, reason given: bad disk; \
                  the drain leaves it so, and so does the uncordon";
@@ -61,7 +61,7 @@ fn a_foreign_drain_is_named_and_is_otherwise_no_news() {
 }
 
 #[test]
-fn each_rung_of_the_ladder_is_told_once() {
+fn each_rung_emits_one_event() {
     let fake = Fake::busy();
     fake.host
         .config("ladder", "15m signal USR1, 10m requeue, 5m cancel, 2m down");
@@ -72,7 +72,7 @@ fn each_rung_of_the_ladder_is_told_once() {
         for _ in 0..3 {
             // A real one would be gone by now.
             fake.job(4711, &["RUNNING"], NODE);
-            fake.settle();
+            fake.run_until_stable();
         }
     }
     let told: Vec<String> = fake.host.events().into_iter().skip(1).collect();
@@ -91,7 +91,7 @@ fn each_rung_of_the_ladder_is_told_once() {
 }
 
 #[test]
-fn a_rung_that_met_no_job_and_a_drain_without_a_ladder_are_not_told() {
+fn a_rung_without_jobs_emits_no_event() {
     let fake = Fake::new();
     fake.node(NODE, &["MIXED"], "");
     fake.host.config("ladder", "5m cancel");
@@ -103,7 +103,7 @@ fn a_rung_that_met_no_job_and_a_drain_without_a_ladder_are_not_told() {
 }
 
 #[test]
-fn a_drain_goes_on_where_no_event_can_be_emitted() {
+fn a_drain_continues_if_no_event_can_be_emitted() {
     let fake = Fake::busy();
     fake.host.outage(Some("the API server does not answer"));
     fake.waits();
@@ -112,7 +112,7 @@ fn a_drain_goes_on_where_no_event_can_be_emitted() {
 }
 
 #[test]
-fn what_stays_out_of_service_is_named_once_by_the_drain_and_once_by_the_uncordon() {
+fn drain_and_uncordon_each_report_once_that_the_node_stays_out_of_service() {
     for (state, reason, words) in [
         (
             &["IDLE", "DRAIN"][..],
@@ -131,7 +131,7 @@ fn what_stays_out_of_service_is_named_once_by_the_drain_and_once_by_the_uncordon
         fake.node(NODE, state, reason);
         while fake.step(Phase::BeforeCordon) != Outcome::Done {}
         fake.host.cordon(true);
-        fake.settle();
+        fake.run_until_stable();
         fake.host.cordon(false);
         fake.host.drain_named("maintenance-complete");
         fake.step(Phase::BeforeUncordon);
@@ -147,7 +147,7 @@ fn what_stays_out_of_service_is_named_once_by_the_drain_and_once_by_the_uncordon
 }
 
 #[test]
-fn a_node_that_comes_back_whole_is_not_named() {
+fn a_node_back_in_service_is_not_reported() {
     for state in [&["IDLE", "DRAIN"][..], &["IDLE"]] {
         let fake = Fake::new();
         fake.node(NODE, state, OURS);

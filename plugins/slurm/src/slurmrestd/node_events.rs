@@ -9,12 +9,12 @@ use super::node::SlurmNode;
 
 pub(super) fn draining(node: &SlurmNode, reason: &str) {
     let note = format!("Slurm gives no more jobs to {}: {reason}", node.name);
-    said("SlurmNodeDraining", events::emit_for_node, &note);
+    emit_or_log("SlurmNodeDraining", events::emit_for_node, &note);
 }
 
 pub(super) fn undrained(call: &Call, node: &SlurmNode) {
     let note = format!("Slurm gives jobs to {} again: {}", node.name, call.drain.name);
-    said("SlurmNodeUndrained", events::emit_for_node, &note);
+    emit_or_log("SlurmNodeUndrained", events::emit_for_node, &note);
 }
 
 /// Somebody else had drained it before this drain began. The drain leaves it so.
@@ -24,7 +24,7 @@ pub(super) fn found_drained(node: &SlurmNode) {
         node.name,
         given(node, &node.reason)
     );
-    said("SlurmNodeFoundDrained", events::emit_for_node, &note);
+    emit_or_log("SlurmNodeFoundDrained", events::emit_for_node, &note);
 }
 
 /// The uncordon is over, and Slurm still gives the node no jobs.
@@ -35,7 +35,7 @@ pub(super) fn stays_out(node: &SlurmNode, state: &str, reason: &str) {
         given(node, reason),
         node.name
     );
-    said("SlurmNodeStaysOut", events::warn_for_node, &note);
+    emit_or_log("SlurmNodeStaysOut", events::warn_for_node, &note);
 }
 
 fn given(node: &SlurmNode, reason: &str) -> String {
@@ -73,10 +73,10 @@ fn warn(call: &Call, nodes: &[SlurmNode], reason: &str, words: &str) {
         call.drain.name,
         names.join(", ")
     );
-    said(reason, events::warn_for_node, &note);
+    emit_or_log(reason, events::warn_for_node, &note);
 }
 
-fn said(reason: &str, emit: fn(&str, &str) -> Result<(), events::Error>, note: &str) {
+fn emit_or_log(reason: &str, emit: fn(&str, &str) -> Result<(), events::Error>, note: &str) {
     if let Err(error) = emit(reason, &events::note(note)) {
         log::warn!("no Event {reason}: {error}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use scupper_sdk::{Failure, Outcome, http};
 
 use super::server::{NEWEST, OLDEST};
-use super::wire::SlurmError;
+use super::wire::ErrorEntry;
 
 /// The caller has no right to do it.
 const NOT_ALLOWED: [i64; 2] = [2010, 2002];
@@ -16,7 +16,7 @@ const BAD_TOKEN: i64 = 1007;
 
 /// Why Slurm did not say or do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SlurmError {
     /// It serves no version of its API that can drain, but this one.
     TooOld(u32),
     /// It serves none that is known here.
@@ -42,7 +42,7 @@ pub(crate) enum Trouble {
     /// It knows no such job, or none any more.
     NoSuchJob,
     /// A list of it is longer than a response may be.
-    TooLong { list: List, told: String },
+    TooLong { list: List, message: String },
     /// It answered something that makes no sense.
     Unreadable(String),
 }
@@ -71,23 +71,23 @@ impl List {
     }
 }
 
-impl Trouble {
+impl SlurmError {
     /// The trouble that an answer with this status tells of; `None`: it tells of none.
-    pub(crate) fn of(status: u16, errors: &[SlurmError], text: impl FnOnce() -> String) -> Option<Self> {
+    pub(crate) fn of(status: u16, errors: &[ErrorEntry], text: impl FnOnce() -> String) -> Option<Self> {
         let first = errors.first();
         if matches!(status, 200..=299) && first.is_none() {
             return None;
         }
         let number = first.map_or(0, |error| error.error_number);
-        let told = first.map_or_else(|| line(&text()), said);
+        let message = first.map_or_else(|| line(&text()), describe);
         Some(match (status, number) {
-            (401, _) | (511, _) | (_, BAD_TOKEN) => Self::Token(told),
-            (_, number) if NOT_ALLOWED.contains(&number) => Self::NotAllowed(told),
+            (401, _) | (511, _) | (_, BAD_TOKEN) => Self::Token(message),
+            (_, number) if NOT_ALLOWED.contains(&number) => Self::NotAllowed(message),
             (_, NO_SUCH_JOB) => Self::NoSuchJob,
-            (_, NO_SUCH_NODE) => Self::NoSuchNode(told),
-            (502, _) => Self::NoController(told),
-            (504, _) => Self::Unsure(told),
-            _ => Self::Refused(format!("{status}: {told}")),
+            (_, NO_SUCH_NODE) => Self::NoSuchNode(message),
+            (502, _) => Self::NoController(message),
+            (504, _) => Self::Unsure(message),
+            _ => Self::Refused(format!("{status}: {message}")),
         })
     }
 
@@ -120,7 +120,7 @@ impl Trouble {
     }
 }
 
-impl From<http::Error> for Trouble {
+impl From<http::Error> for SlurmError {
     fn from(error: http::Error) -> Self {
         let text = error.to_string();
         match error {
@@ -133,7 +133,7 @@ impl From<http::Error> for Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for SlurmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooOld(newest) => write!(
@@ -149,24 +149,26 @@ impl fmt::Display for Trouble {
                 f,
                 "slurmrestd does not serve v0.0.{version}, which `api-version` names; without it the newest is found"
             ),
-            Self::Token(told) => write!(f, "Slurm does not take the token: {told}"),
-            Self::NotAllowed(told) => write!(
+            Self::Token(message) => write!(f, "Slurm does not take the token: {message}"),
+            Self::NotAllowed(message) => write!(
                 f,
-                "the token's user may not change nodes, only Slurm's operators may: {told}"
+                "the token's user may not change nodes, only Slurm's operators may: {message}"
             ),
-            Self::NoSuchNode(told) => write!(f, "no such node in Slurm: {told}"),
-            Self::NoController(told) => write!(f, "Slurm's controller cannot be reached: {told}"),
-            Self::Unsure(told) => write!(f, "{told}; Slurm is asked again"),
-            Self::NotSent(told) | Self::NotGranted(told) => f.write_str(told),
-            Self::Refused(told) => write!(f, "Slurm refuses: {told}"),
+            Self::NoSuchNode(message) => write!(f, "no such node in Slurm: {message}"),
+            Self::NoController(message) => write!(f, "Slurm's controller cannot be reached: {message}"),
+            Self::Unsure(message) => write!(f, "{message}; Slurm is asked again"),
+            Self::NotSent(message) | Self::NotGranted(message) => f.write_str(message),
+            Self::Refused(message) => write!(f, "Slurm refuses: {message}"),
             Self::NoSuchJob => f.write_str("no such job in Slurm"),
-            Self::TooLong { list, told } => write!(f, "slurmrestd can only list {}: {told}", list.words()),
-            Self::Unreadable(told) => write!(f, "the answer of slurmrestd cannot be read: {told}"),
+            Self::TooLong { list, message } => {
+                write!(f, "slurmrestd can only list {}: {message}", list.words())
+            }
+            Self::Unreadable(message) => write!(f, "the answer of slurmrestd cannot be read: {message}"),
         }
     }
 }
 
-fn said(error: &SlurmError) -> String {
+fn describe(error: &ErrorEntry) -> String {
     let parts = [&error.error, &error.description];
     let parts: Vec<_> = parts
         .into_iter()

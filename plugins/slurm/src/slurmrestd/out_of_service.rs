@@ -3,11 +3,11 @@
 use scupper_sdk::{Call, Pod};
 
 use super::node::SlurmNode;
-use super::{names, news, reason};
+use super::{names, node_events, reason};
 use crate::settings::Settings;
 
 /// `all` is what Slurm says after the last change, or what it will say once the changes count.
-pub(super) fn say(call: &Call, settings: &Settings, workers: &[&Pod], all: &[SlurmNode]) {
+pub(super) fn report(call: &Call, settings: &Settings, workers: &[&Pod], all: &[SlurmNode]) {
     // Where the names come from the pods, there may be none any more; then nothing is known of foreign drains.
     let Ok(names) = names(call, settings, workers) else {
         return;
@@ -27,7 +27,7 @@ pub(super) fn say(call: &Call, settings: &Settings, workers: &[&Pod], all: &[Slu
             } else {
                 node.reason.clone()
             };
-            news::stays_out(node, &state, &reason);
+            node_events::stays_out(node, &state, &reason);
         }
     }
 }
