@@ -1,5 +1,5 @@
-//! Waves by pod priority, as the kubelet's graceful node shutdown has them: the least important pods leave first, and
-//! each group of priorities can have a time of its own.
+//! Sorts pods into waves by priority, like the kubelet's graceful node shutdown: the least important pods leave first, and
+//! each group of priorities can have its own time.
 //!
 //! This is a policy to copy: a planner in about a hundred lines, with its configuration and its tests.
 
@@ -7,8 +7,8 @@ use std::{fmt::Display, time::Duration};
 
 use scupper_sdk::{Description, Draft, Drain, Node, Planner, Pod, Policy, Problem, config, description};
 
-/// Ordinary pods, important ones, and those of the system classes, which begin at 2000000000. Nobody is hurried unless
-/// the operator says so: a time that is too short costs somebody their work.
+/// Ordinary pods, important ones, and those of the system classes, which begin at 2000000000. There are no times by default,
+/// because a time that is too short costs work.
 const DEFAULT_GROUPS: &str = "0,1000,2000000000";
 const EXAMPLE: &str = "0=5m,1000=90s,2000000000=30s";
 
@@ -23,7 +23,7 @@ impl Policy for Priority {
     }
 
     fn check_config() -> Vec<Problem> {
-        // A misspelt key would be a setting that silently does nothing.
+        // Without this check a misspelt key would be silently ignored.
         let mut problems = config::unknown_keys(&["groups"]);
         problems.extend(groups().err());
         problems
@@ -32,18 +32,18 @@ impl Policy for Priority {
 
 impl Planner for Priority {
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
-        // Checked when the policy was loaded; a policy still never panics on what it is given.
+        // Already checked when the policy was loaded; a policy still never panics on its input.
         let groups = groups()?;
-        // A wave begins when the one before has ended, so lowest first is the order of the waves.
+        // A wave begins when the previous one has ended, so the lowest group is the first wave.
         for group in &groups {
-            // Only those that leave anyway: who leaves is for other policies to say, this one only sorts.
+            // Only pods that leave anyway: other policies decide which pods leave.
             for pod in draft.leaving() {
                 if group.priority == priority_group(&groups, pod) {
                     draft.move_to_wave(pod, &group.wave);
                 }
             }
-            // When the time is over, the next wave begins even if a pod of this one is still ending. Nor does a pod
-            // get a longer grace period than its group has time; a shorter one stays as it is.
+            // After this time the next wave begins, even if a pod of this one is still terminating. The time also caps
+            // the grace period of each pod.
             if let Some(budget) = group.budget {
                 let wave = draft.wave(&group.wave);
                 wave.timeout(budget).max_grace_period_seconds(budget.as_secs());
@@ -56,13 +56,13 @@ impl Planner for Priority {
 /// Pods from this priority on, up to where the next group begins.
 struct Group {
     priority: i32,
-    /// None: as long as it takes.
+    /// `None`: no time limit.
     budget: Option<Duration>,
     wave: String,
 }
 
-/// The lower end of the group that a pod falls in: the highest that is not above its priority. Pods below the lowest
-/// group go with it, so that none is left out.
+/// The lower end of a pod's group: the highest that is not above its priority. Pods below the lowest group belong to it, so
+/// that every pod has a group.
 fn priority_group(groups: &[Group], pod: &Pod) -> i32 {
     let reached = groups.iter().rev().find(|group| group.priority <= pod.priority);
     reached
@@ -70,7 +70,7 @@ fn priority_group(groups: &[Group], pod: &Pod) -> i32 {
         .map_or(0, |group| group.priority)
 }
 
-/// What the operator configured, or the default: groups with commas between them.
+/// The configured groups, or the default.
 fn groups() -> Result<Vec<Group>, Problem> {
     let text = config::get("groups").unwrap_or_else(|| DEFAULT_GROUPS.to_owned());
     let groups: Vec<Group> = text.split(',').map(group).collect::<Result<_, _>>()?;
@@ -87,8 +87,8 @@ fn group(text: &str) -> Result<Group, Problem> {
         Some((priority, time)) => (priority.trim(), Some(time.trim())),
         None => (text.trim(), None),
     };
-    let budget =
-        time.map(|time| duration(time).ok_or_else(|| problem("write a time like 90s, 5m or 1h", time)));
+    let budget = time
+        .map(|time| duration(time).ok_or_else(|| problem("must have a time such as 90s, 5m or 1h", time)));
     let priority: i32 = priority.parse().map_err(|error| problem(error, priority))?;
     let wave = format!("priority {priority} and above");
     Ok(Group {
@@ -98,7 +98,7 @@ fn group(text: &str) -> Result<Group, Problem> {
     })
 }
 
-/// `90s`, `5m` or `1h`, and more than nothing.
+/// `90s`, `5m` or `1h`; not zero.
 fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {

@@ -1,4 +1,4 @@
-//! What the policy promises, tried without wasm and without a cluster.
+//! Tests the policy without wasm and without a cluster.
 
 use scupper_sdk::{
     Policy, Verdict,
@@ -27,7 +27,7 @@ fn the_least_important_leave_first() {
 }
 
 #[test]
-fn each_wave_has_the_time_of_its_group_and_no_pod_a_longer_grace() {
+fn each_wave_has_the_time_of_its_group_which_caps_grace_periods() {
     let host = Host::new();
     host.config("groups", "0=60s, 1000=1h");
     host.pods([pod("shop/cart"), pod("shop/db").with_priority(1_000)]);
@@ -46,7 +46,7 @@ fn each_wave_has_the_time_of_its_group_and_no_pod_a_longer_grace() {
 }
 
 #[test]
-fn nobody_is_hurried_unless_the_operator_says_so() {
+fn waves_have_no_times_by_default() {
     let host = Host::new();
     host.pods([pod("shop/cart").with_grace_period_seconds(7_200)]);
     for groups in [None, Some("0,1000=90s")] {
@@ -60,7 +60,7 @@ fn nobody_is_hurried_unless_the_operator_says_so() {
 }
 
 #[test]
-fn a_group_without_pods_makes_no_wave() {
+fn a_group_without_pods_has_no_wave() {
     let host = Host::new();
     host.pods([pod("shop/cart")]);
     assert_eq!(
@@ -70,7 +70,7 @@ fn a_group_without_pods_makes_no_wave() {
 }
 
 #[test]
-fn pods_below_the_lowest_group_go_with_it() {
+fn pods_below_the_lowest_group_belong_to_it() {
     let host = Host::new();
     host.config("groups", "100=60s,1000=30s");
     host.pods([pod("shop/cart"), pod("shop/db").with_priority(1_000)]);
@@ -85,7 +85,7 @@ fn pods_below_the_lowest_group_go_with_it() {
 }
 
 #[test]
-fn who_leaves_is_not_its_business() {
+fn it_does_not_change_which_pods_leave() {
     let host = Host::new();
     host.pods([
         pod("shop/cart"),
@@ -99,20 +99,20 @@ fn who_leaves_is_not_its_business() {
 }
 
 #[test]
-fn a_wrong_configuration_is_told_with_an_example() {
+fn the_problem_with_a_wrong_configuration_has_an_example() {
     for (text, words) in [
         ("low", "`low`: invalid digit found in string; an example is 0=5m"),
         ("low=5m", "`low`: invalid digit found in string"),
-        ("0=", "``: write a time like"),
-        ("0=5", "`5`: write a time like 90s, 5m or 1h"),
-        ("0=0s", "`0s`: write a time like"),
-        ("0=5\u{e9}", "write a time like"),
+        ("0=", "``: must have a time such as"),
+        ("0=5", "`5`: must have a time such as 90s, 5m or 1h"),
+        ("0=0s", "`0s`: must have a time such as"),
+        ("0=5\u{e9}", "must have a time such as"),
         ("", "cannot parse integer from empty string"),
         ("0,", "cannot parse integer from empty string"),
         ("2147483648", "number too large"),
         ("1000=5m,0=5m", "the priorities must ascend"),
         ("0=5m,0=6m", "the priorities must ascend"),
-        ("0=99999999999999999h", "write a time like"),
+        ("0=99999999999999999h", "must have a time such as"),
     ] {
         let host = Host::new();
         host.config("groups", text);
@@ -136,7 +136,7 @@ fn a_wrong_configuration_is_told_with_an_example() {
 }
 
 #[test]
-fn a_misspelt_key_is_told() {
+fn a_misspelt_key_is_a_problem() {
     let host = Host::new();
     host.config("group", "0=5m");
     let problems = Priority::check_config();
@@ -147,7 +147,7 @@ fn a_misspelt_key_is_told() {
 }
 
 #[test]
-fn the_default_is_right() {
+fn the_default_is_valid() {
     let _host = Host::new();
     assert_eq!(Priority::check_config(), []);
 }

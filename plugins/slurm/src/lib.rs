@@ -1,7 +1,7 @@
-//! Drains a node through Slurm: a `slurmd` that ends takes its jobs with it, so Slurm gives the node no more jobs first,
-//! and what runs `slurmd` leaves when the last one has ended.
+//! Drains a node in Slurm first. A `slurmd` that ends kills its jobs, so Slurm stops giving the node jobs, and the pods of
+//! `slurmd` leave when the last job has ended.
 //!
-//! There are two ways to ask Slurm: slurm-operator's annotations and conditions, or slurmrestd.
+//! There are two ways to control Slurm: slurm-operator's annotations and conditions, or slurmrestd.
 
 mod operator;
 mod reason;
@@ -43,8 +43,8 @@ impl Policy for Slurm {
 }
 
 impl Planner for Slurm {
-    /// Slurm pods leave last, all else is as the policies before have it: what jobs may lean on (a sidecar service,
-    /// storage) does not leave before them. What looks like a Slurm pod and is none by the configuration may not leave.
+    /// Slurm pods leave last, so that the services and storage that jobs may need do not leave before them. A pod that looks
+    /// like a Slurm pod but is not selected refuses the drain.
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read().map_err(first_message)?;
         if settings.way == Way::Operator {
@@ -69,7 +69,7 @@ impl Hooks for Slurm {
             Phase::BeforeUncordon,
             Phase::AfterUncordon,
         ];
-        // When the jobs are over before any pod leaves, a look at each pod would cost much and find nothing.
+        // If the jobs end before any pod leaves, a check for each pod would be expensive and useless.
         if Settings::read().is_ok_and(|settings| settings.hold == Hold::SlurmPods) {
             phases.push(Phase::BeforeEvict);
         }
@@ -90,7 +90,7 @@ impl Hooks for Slurm {
 }
 
 impl Surroundings for Slurm {
-    /// Through slurm-operator there is nothing to ask that a policy could reach.
+    /// With slurm-operator there is nothing that a policy could check.
     fn check(node: Option<&Node>) -> Vec<Finding> {
         match Settings::read() {
             Ok(settings) if settings.way == Way::Slurmrestd => {

@@ -1,9 +1,9 @@
-//! What a reason in Slurm may look like, whichever way it goes there.
+//! The format of a reason in Slurm, for both ways.
 
-/// So much of a reason slurm-operator passes on, and every tool shows.
+/// slurm-operator's limit for a reason, which every tool shows in full.
 pub(crate) const CHARACTERS: usize = 256;
 
-/// The text as a reason: one line, not too long.
+/// Turns a text into a reason: one line of limited length.
 pub(crate) fn one_line(text: &str) -> String {
     let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let text: String = printable.take(CHARACTERS).collect();

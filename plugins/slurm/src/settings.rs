@@ -17,23 +17,23 @@ const KEYS: [&str; 8] = [
     "way",
 ];
 
-/// How the operator configured the policy.
+/// The policy's configuration.
 pub(crate) struct Settings {
     pub(crate) way: Way,
-    /// What that way needs besides; of the other way nothing is meant by it.
+    /// The settings of `way: slurmrestd`; unused with `operator`.
     pub(crate) slurmrestd: Slurmrestd,
     pub(crate) hold: Hold,
     pub(crate) unmatched: Unmatched,
     pub(crate) on_failure: OnFailure,
     pub(crate) poll: Duration,
-    /// What Slurm is told besides the name of the drain.
+    /// A text for Slurm after the name of the drain.
     pub(crate) reason: Option<String>,
     labels: Vec<(String, String)>,
     /// Empty: any.
     namespaces: Vec<String>,
 }
 
-/// How Slurm is asked.
+/// How to control Slurm.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Through slurm-operator.
@@ -42,26 +42,26 @@ pub(crate) enum Way {
     Slurmrestd,
 }
 
-/// What waits for the jobs.
+/// Which pods wait for the jobs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// The whole node: no pod leaves before the jobs are over, as any of them may serve a job.
+    /// All pods of the node, as any of them may serve a job.
     Node,
-    /// The Slurm pods alone: all others leave while the jobs end.
+    /// Only the Slurm pods: the others leave while the jobs end.
     SlurmPods,
 }
 
-/// What becomes of pods that look like slurm-operator's workers and that `label` and `namespace` do not select.
+/// What to do with pods that look like slurm-operator's workers but that `label` and `namespace` do not select.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unmatched {
-    /// The drain is refused.
+    /// Refuse the drain.
     Refuse,
-    /// They are pods like any other.
+    /// Treat them like other pods.
     Ignore,
 }
 
 impl Settings {
-    /// Reads the configuration, or says everything that is wrong with it.
+    /// Reads the configuration, or returns everything that is wrong with it.
     pub(crate) fn read() -> Result<Self, Vec<Problem>> {
         let mut problems = config::unknown_keys(&[&KEYS[..], &SLURMRESTD].concat());
         let way = way();
@@ -116,7 +116,7 @@ impl Settings {
         }
     }
 
-    /// It is a Slurm pod that has not ended. What has ended runs no job.
+    /// Whether it is a Slurm pod that has not ended. A pod that has ended runs no jobs.
     pub(crate) fn covers(&self, pod: &Pod) -> bool {
         !pod.is_finished()
             && (self.namespaces.is_empty() || self.namespaces.contains(&pod.namespace))
@@ -126,7 +126,7 @@ impl Settings {
                 .all(|(key, value)| pod.label(key) == Some(value))
     }
 
-    /// Why a pod that runs is no Slurm pod by this configuration.
+    /// Why the configuration does not select a running pod.
     pub(crate) fn misfit(&self, pod: &Pod) -> String {
         let missing = self
             .labels
@@ -145,17 +145,17 @@ fn way() -> Result<Way, Problem> {
         Some("slurmrestd") => Ok(Way::Slurmrestd),
         Some(other) => Err(Problem::new(
             "way",
-            format!("`{other}`: write `operator` or `slurmrestd`"),
+            format!("`{other}`: must be `operator` or `slurmrestd`"),
         )),
     }
 }
 
-/// A setting of a way that is not taken would do nothing.
+/// The keys that are set although their way is not used.
 fn other_ways_keys() -> impl Iterator<Item = Problem> {
     let keys = config::keys()
         .into_iter()
         .filter(|key| SLURMRESTD.contains(&key.as_str()));
-    keys.map(|key| Problem::new(key, "this is for `way` `slurmrestd` alone"))
+    keys.map(|key| Problem::new(key, "only for `way: slurmrestd`"))
 }
 
 fn hold() -> Result<Hold, Problem> {
@@ -163,8 +163,9 @@ fn hold() -> Result<Hold, Problem> {
         None | Some("node") => Ok(Hold::Node),
         Some("slurm-pods") => Ok(Hold::SlurmPods),
         Some(other) => {
-            let message =
-                format!("`{other}`: write `node` to hold every pod until the jobs are over, or `slurm-pods`");
+            let message = format!(
+                "`{other}`: must be `node`, which holds every pod until the jobs have ended, or `slurm-pods`"
+            );
             Err(Problem::new("hold", message))
         }
     }
@@ -177,7 +178,7 @@ fn unmatched() -> Result<Unmatched, Problem> {
         Some("ignore") => Ok(Unmatched::Ignore),
         Some(other) => Err(Problem::new(
             KEY,
-            format!("`{other}`: write `refuse` or `ignore`"),
+            format!("`{other}`: must be `refuse` or `ignore`"),
         )),
     }
 }
@@ -190,7 +191,7 @@ fn on_failure() -> Result<OnFailure, Problem> {
         Some("keep") => Ok(OnFailure::Keep),
         Some(other) => Err(Problem::new(
             KEY,
-            format!("`{other}`: write `follow`, `undo` or `keep`"),
+            format!("`{other}`: must be `follow`, `undo` or `keep`"),
         )),
     }
 }
@@ -202,7 +203,7 @@ fn poll() -> Result<Duration, Problem> {
     } else {
         Err(Problem::new(
             "poll-seconds",
-            format!("`{seconds}`: write a number from 1 to 300"),
+            format!("`{seconds}`: must be a number from 1 to 300"),
         ))
     }
 }
@@ -218,11 +219,11 @@ fn labels() -> Result<Vec<(String, String)>, Problem> {
                 .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
         })
         .collect();
-    // No label at all would make every pod on the node a Slurm pod.
+    // Without any label every pod on the node would be a Slurm pod.
     labels.filter(|labels| !labels.is_empty()).ok_or_else(|| {
         Problem::new(
             "label",
-            format!("`{text}`: write labels like app.kubernetes.io/name=slurmd"),
+            format!("`{text}`: must be labels such as app.kubernetes.io/name=slurmd"),
         )
     })
 }

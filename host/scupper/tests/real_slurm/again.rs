@@ -117,7 +117,7 @@ async fn in_driver_mode_what_stays_drained_is_named() {
     let name = format!("NodeName={NODE}");
     testbed.client(&["scontrol", "update", &name, "State=DRAIN", "Reason=ticket 7"]);
     assert_eq!(rig.drain("drain").await, "Succeeded", "{}", rig.told());
-    let found = "slurm-worker-0 is drained in Slurm already, reason given by root: ticket 7";
+    let found = "slurm-worker-0 was already drained in Slurm, reason given by root: ticket 7";
     assert_eq!(rig.told().matches(found).count(), 1, "{}", rig.told());
     assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.told());
     let stays =

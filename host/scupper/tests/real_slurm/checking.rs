@@ -23,11 +23,11 @@ async fn a_check_finds_what_a_drain_would_and_changes_nothing() {
     let rig = Rig::load(&testbed, &[("ladder", "15m requeue, 1m cancel")]).await;
     let found = rig.check().await;
     for line in [
-        "ok token: Slurm takes it",
+        "ok token: Slurm accepts it",
         "ok API version: slurmrestd serves v0.0.42",
         "ok node name: slurm-worker-0 is idle in Slurm",
         "ok rights: the token's user may change nodes",
-        "ok ladder: it begins 15m before the deadline; drains with less time are refused",
+        "ok ladder: begins 15m before the deadline; drains with less time are refused",
         "warning ladder: this slurmrestd has no v0.0.45, so it cannot requeue a job",
     ] {
         assert!(found.iter().any(|known| known == line), "{line}: {found:#?}");
@@ -42,7 +42,7 @@ async fn a_check_finds_what_a_drain_would_and_changes_nothing() {
         ),
         (
             "no.token.at-all".to_owned(),
-            "error token: Slurm does not take the token",
+            "error token: Slurm rejects the token",
         ),
     ] {
         std::fs::write(&token, bad).unwrap();

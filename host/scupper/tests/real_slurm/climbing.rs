@@ -73,7 +73,7 @@ async fn a_node_set_down_by_the_ladder_is_given_back_whole() {
     assert!(
         waits
             .progress
-            .starts_with("this Slurm has no way to requeue a job; 1 job"),
+            .starts_with("this Slurm cannot requeue a job; 1 job"),
         "{waits:?}"
     );
     assert_eq!(testbed.job(job), "RUNNING");

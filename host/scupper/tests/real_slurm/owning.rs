@@ -117,7 +117,7 @@ async fn who_resumes_the_node_meanwhile_is_not_fought() {
     let name = format!("NodeName={NODE}");
     testbed.client(&["scontrol", "update", &name, "State=RESUME"]);
     let waits = rig.waits().await;
-    assert!(waits.progress.starts_with("somebody resumed"), "{waits:?}");
+    assert!(waits.progress.starts_with("someone resumed"), "{waits:?}");
     assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
 }
 
@@ -135,7 +135,7 @@ async fn a_job_that_starts_on_a_resumed_node_clears_the_reason_and_the_node_is_n
     testbed.submit(300, &[]);
     assert_eq!(testbed.node(), "mixed none");
     let waits = rig.waits().await;
-    assert!(waits.progress.starts_with("somebody resumed"), "{waits:?}");
+    assert!(waits.progress.starts_with("someone resumed"), "{waits:?}");
     assert_eq!(testbed.node(), "mixed none");
 }
 

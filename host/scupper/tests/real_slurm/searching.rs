@@ -90,7 +90,7 @@ async fn no_token_is_found_wherever_one_looks() {
     std::fs::write(&file, &wrong).unwrap();
     node.apply(pod("cart-2"));
     node.begin("drain-2");
-    node.tells("Slurm does not take the token").await;
+    node.tells("Slurm rejects the token").await;
     assert_eq!(node.ends("drain-2").await, "Failed", "{}", node.told());
     let second = testbed.token("slurm", 601);
     std::fs::write(&file, &second).unwrap();
@@ -142,7 +142,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     node.tells("slurm before-drain, running").await;
     std::fs::write(&file, "no.token.at-all").unwrap();
     let begun = Instant::now();
-    node.tells("waits for a better one until").await;
+    node.tells("waiting for a valid token until").await;
     assert_eq!(node.ends("drain-1").await, "Failed", "{}", node.told());
     // The drain has three minutes, and an undo fifteen seconds.
     assert!(
@@ -153,7 +153,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     );
     let told = node.told();
     for words in [
-        "no better one came within 5s (`token-timeout`)",
+        "no valid token within 5s (`token-timeout`)",
         "anything that this drain changed in Slurm stays until the node is uncordoned",
     ] {
         assert!(told.contains(words), "{words}: {told}");
@@ -189,7 +189,7 @@ async fn in_the_driver_a_bad_token_fails_the_event_at_once_and_nothing_is_change
         node.told()
     );
     let told = node.told();
-    assert!(told.contains("Slurm does not take the token"), "{told}");
+    assert!(told.contains("Slurm rejects the token"), "{told}");
     assert!(
         !node.is_cordoned() && !told.contains("the node is cordoned"),
         "{told}"

@@ -1,6 +1,6 @@
-//! The way through slurm-operator: it drains the Slurm node of each `slurmd` pod whose Kubernetes node is cordoned, and
-//! mirrors what Slurm says into the pod's conditions. This way gives it a reason to pass on and waits for the
-//! conditions. It talks to Kubernetes only and needs no Slurm credential.
+//! `way: operator`. slurm-operator drains the Slurm node of each `slurmd` pod whose Kubernetes node is cordoned, and copies
+//! Slurm's states into the pod's conditions. The policy sets the reason for slurm-operator and waits for the conditions. It
+//! uses only Kubernetes and needs no Slurm credential.
 
 mod reason;
 pub(crate) mod unmatched;
@@ -12,7 +12,7 @@ use crate::WAVE;
 use crate::settings::{Hold, Settings};
 use worker::State;
 
-/// What this way asks the operator for.
+/// The wanted grant.
 pub(crate) fn wants() -> Grant {
     Grant::node_annotations("nodeset.slinky.slurm.net/")
 }
@@ -20,14 +20,13 @@ pub(crate) fn wants() -> Grant {
 /// One step of a hook.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
     let written = match call.phase {
-        // A node without Slurm pods is none of Slurm's business.
+        // A node without Slurm pods does not concern Slurm.
         Phase::BeforeCordon if !workers.is_empty() => reason::set(call, settings),
-        // The first step only: what somebody does to the annotation while we wait is their decision.
+        // Only in the first step: later changes of the annotation are someone's decision.
         Phase::BeforeDrain if !workers.is_empty() && call.state.is_empty() => {
             reason::set_if_missing(call, settings)
         }
-        // The reason is that of the drain before, which has the same name as this one where a command asked for both,
-        // and the node stays cordoned as that one left it.
+        // The reason belongs to the earlier drain, which may have the same name; the node stays cordoned.
         Phase::OnCancel if call.drain.found_drained => Ok(()),
         Phase::OnCancel if !settings.on_failure.undoes(call.drain.held) => Ok(()),
         Phase::OnCancel => reason::remove_own(call),
@@ -40,7 +39,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
     match (call.phase, &call.subject) {
         (Phase::BeforeDrain, _) if settings.hold == Hold::Node => wait(call, settings, workers),
         (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => wait(call, settings, workers),
-        // The last look, whatever waves a policy after this one made, and however long a budget held the pod up.
+        // A last check, because a later policy may have made other waves, and a budget may have delayed the pod.
         (Phase::BeforeEvict, Subject::Pod(uid)) => {
             let worker = workers.iter().copied().find(|pod| pod.uid == *uid);
             wait(call, settings, &Vec::from_iter(worker))
@@ -66,14 +65,14 @@ fn wait(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
         .again_after(settings.poll)
         .state(began.to_le_bytes());
     let waiting = waiting.into_iter().fold(pending, |pending, (pod, state)| {
-        // A pod that was put back in the meantime has not been waited for any longer than it exists.
+        // A pod that was recreated meanwhile has been awaited only since its creation.
         let since = began.max(pod.creation_timestamp);
         pending.waiting_for(pod.full_name(), state.to_string(), Some(since))
     });
     waiting.into()
 }
 
-/// When this hook began to wait: kept in its state.
+/// When this hook began to wait, from its state.
 fn began(call: &Call) -> Timestamp {
     call.state
         .as_slice()

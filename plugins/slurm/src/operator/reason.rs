@@ -1,6 +1,6 @@
 //! The reason that slurm-operator passes on to Slurm, in an annotation of the node.
 //!
-//! Slurm keeps the first reason that it gets, so the annotation must be there before the cordon.
+//! Slurm keeps the first reason that it gets, so the annotation must be set before the cordon.
 
 use scupper_sdk::{
     Call, Phase,
@@ -12,43 +12,43 @@ use crate::reason::one_line;
 use crate::settings::Settings;
 
 const ANNOTATION: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
-/// By this a person, a monitor and this policy know who wrote the reason.
+/// Shows people, monitors and this policy who wrote the reason.
 const PREFIX: &str = "[S] [Scupper] ";
 
-/// Says why the node is about to be cordoned. What another tool wrote stays.
+/// Sets the reason of the coming cordon. A reason of another tool stays.
 pub(crate) fn set(call: &Call, settings: &Settings) -> Result<(), Error> {
     match call.node.annotation(ANNOTATION) {
         Some(value) if !value.starts_with(PREFIX) => {
-            log::info!("keeps the reason that somebody else gave Slurm: {value}");
+            log::info!("keeping the reason that someone else gave Slurm: {value}");
             Ok(())
         }
         _ => cluster::annotate_node(ANNOTATION, &text(call, settings)),
     }
 }
 
-/// The same when the node is cordoned already, unless it has any reason.
+/// Sets the reason on a node that is already cordoned, unless it has one.
 pub(crate) fn set_if_missing(call: &Call, settings: &Settings) -> Result<(), Error> {
     if call.node.annotation(ANNOTATION).is_some() {
         return Ok(());
     }
     if !call.node.own_cordon {
         log::warn!(
-            "the node was cordoned before it had a reason; Slurm may show another one, it keeps the first"
+            "the node was cordoned before the reason was set; Slurm keeps the first reason and may show another one"
         );
     }
     cluster::annotate_node(ANNOTATION, &text(call, settings))
 }
 
-/// Removes the reason of this very drain. One of a drain before it stays until the node is uncordoned.
+/// Removes the reason of this drain. That of an earlier drain stays until the uncordon.
 pub(crate) fn remove_own(call: &Call) -> Result<(), Error> {
     let head = one_line(&format!("{PREFIX}{}", call.drain.name));
     let with_more = format!("{head}:");
     remove_if(|value| value == head || value.starts_with(&with_more))
 }
 
-/// Removes the reason when maintenance is over, whichever drain of ours gave it: the uncordon has another name than
-/// the drain had. It stays until the node takes pods again, lest the operator puts another in its place; where the
-/// cordon is not ours to lift, that moment is not ours to see.
+/// Removes the reason of any drain of ours after the maintenance: the uncordon has another name than the drain had. Until
+/// the node is schedulable the reason stays, else slurm-operator would set its own; under a foreign cordon we do not see
+/// that moment.
 pub(crate) fn clear(call: &Call) -> Result<(), Error> {
     if call.phase == Phase::BeforeUncordon && call.node.own_cordon {
         return Ok(());
@@ -56,7 +56,7 @@ pub(crate) fn clear(call: &Call) -> Result<(), Error> {
     remove_if(|value| value.starts_with(PREFIX))
 }
 
-/// Looks at the node as it is now: what was written a moment ago may not have come back through the watch.
+/// Reads the node from the API server, because the watch may not show the latest write yet.
 fn remove_if(ours: impl Fn(&str) -> bool) -> Result<(), Error> {
     match cluster::get_node()?.annotation(ANNOTATION) {
         Some(value) if ours(value) => cluster::remove_node_annotation(ANNOTATION),

@@ -1,20 +1,20 @@
-//! Pods that look like workers of slurm-operator and that the configuration does not name: a label or a namespace that
-//! does not fit would let their jobs die with them.
+//! Pods that look like workers of slurm-operator but are not selected by the configuration. With a wrong label or namespace
+//! their jobs would be killed with them.
 
 use scupper_sdk::{Draft, Pod};
 
 use crate::settings::{Settings, Unmatched};
 
-/// Labels that slurm-operator gives its workers begin so.
+/// The prefix of slurm-operator's labels on its workers.
 const WORKER_LABEL: &str = "nodeset.slinky.slurm.net/";
-/// So do the conditions in which it mirrors what Slurm says of them.
+/// The prefix of the conditions with their states in Slurm.
 const WORKER_CONDITION: &str = "SlurmNodeState";
-/// What owns them.
+/// The owner of workers.
 const OWNER: (&str, &str) = ("slinky.slurm.net/", "NodeSet");
-/// The label of every slurmd that its chart and others run.
+/// The label of `slurmd` pods of its chart and others.
 const NAME: (&str, &str) = ("app.kubernetes.io/name", "slurmd");
 
-/// Refuses to let those leave that the plan so far lets leave, each by its name, unless the operator says otherwise.
+/// Refuses the drain if such a pod would leave, unless configured otherwise.
 pub(crate) fn refuse(settings: &Settings, draft: &mut Draft<'_>) {
     if settings.unmatched == Unmatched::Ignore {
         return;
@@ -29,7 +29,7 @@ pub(crate) fn refuse(settings: &Settings, draft: &mut Draft<'_>) {
     }
 }
 
-/// By what it is known as a worker.
+/// Why the pod looks like a worker.
 fn sign(pod: &Pod) -> Option<String> {
     let owned = pod
         .controller
@@ -52,11 +52,11 @@ fn sign(pod: &Pod) -> Option<String> {
     (pod.label(NAME.0) == Some(NAME.1)).then(|| format!("label {}={}", NAME.0, NAME.1))
 }
 
-/// What does not fit, and what to do; at most 256 bytes are shown.
+/// What does not match, and what to do, in at most 256 bytes.
 fn reason(settings: &Settings, pod: &Pod, sign: &str) -> String {
     let misfit = settings.misfit(pod);
     format!(
-        "looks like a Slurm worker ({sign}), but {misfit}: its jobs would end with it; correct the configuration, or set \
+        "looks like a Slurm worker ({sign}), but {misfit}: its jobs would be killed; correct the configuration, or set \
          `unmatched-slurm-pods` to `ignore`"
     )
 }

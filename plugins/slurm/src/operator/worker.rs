@@ -1,29 +1,28 @@
-//! What a pod's conditions say about its Slurm node.
+//! The state of a pod's Slurm node, from the pod's conditions.
 //!
-//! slurm-operator sets a condition `SlurmNodeState<Name>` for each state and flag that holds, and removes it when it
-//! no longer does. When the operator does not know the node, or cannot ask, it removes all of them. So a missing
-//! condition never means idle.
+//! slurm-operator sets a condition `SlurmNodeState<Name>` for each current state and flag, and removes all conditions when it
+//! does not know the node or cannot reach Slurm. So a missing condition never means idle.
 
 use std::fmt;
 
 use scupper_sdk::{Condition, Pod};
 
-/// Whether the Slurm node may lose its pod.
+/// Whether the pod of the Slurm node may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It takes no jobs and has none.
+    /// It gets no jobs and has none.
     Drained,
-    /// It has jobs; the word is Slurm's.
+    /// It has jobs; `with` is Slurm's word.
     Busy { with: &'static str, draining: bool },
-    /// It has no jobs, and would still take some.
+    /// It has no jobs, but may get some.
     NotDraining,
     /// The conditions do not say.
     Unknown,
 }
 
-/// Base states in which a node runs no job. A node that is down has lost its jobs already.
+/// Base states without running jobs. A node that is down has already lost its jobs.
 const FREE: [&str; 4] = ["Idle", "Down", "Error", "Future"];
-/// States and flags of a node with jobs: on all of its processors, on some, or just ending.
+/// States and flags of a node with jobs: on all its processors, on some, or completing.
 const BUSY: [(&str, &str); 3] = [
     ("Allocated", "allocated"),
     ("Mixed", "mixed"),
@@ -37,12 +36,12 @@ impl State {
             pod.condition(&format!("SlurmNodeState{name}"))
                 .is_some_and(Condition::is_true)
         };
-        // A node that is being undrained still has the flag, and takes jobs at the next moment.
+        // A node that is being undrained still has the flag, and gets jobs in a moment.
         let draining = has("Drain") && !has("Undrain");
         if let Some((_, with)) = BUSY.into_iter().find(|(name, _)| has(name)) {
             return Self::Busy { with, draining };
         }
-        // The drain flag alone says nothing: there must be a base state, and one without jobs.
+        // The drain flag alone proves nothing: there must also be a base state without jobs.
         if has("Unknown") || !FREE.into_iter().any(has) {
             return Self::Unknown;
         }
@@ -62,10 +61,10 @@ impl fmt::Display for State {
             Self::Busy {
                 with,
                 draining: false,
-            } => write!(f, "{with}: jobs still run, and Slurm does not drain it yet"),
-            Self::NotDraining => f.write_str("no jobs, but Slurm does not drain it yet"),
+            } => write!(f, "{with}: jobs still run, and Slurm does not drain the node yet"),
+            Self::NotDraining => f.write_str("no jobs, but Slurm does not drain the node yet"),
             Self::Unknown => {
-                f.write_str("unknown: its SlurmNodeState conditions do not say whether it has jobs")
+                f.write_str("unknown: the SlurmNodeState conditions do not say whether the node has jobs")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a drain could succeed, for `scupper doctor` and for the driver when it loads the policy. Nothing is changed.
+//! Checks whether drains can succeed, for `scupper doctor` and when the driver loads the policy. Changes nothing.
 
 use scupper_sdk::{Finding, Node, count};
 
@@ -10,7 +10,7 @@ use super::settings::Slurmrestd;
 use super::slurm_error::SlurmError;
 use crate::slurmrestd::ladder::Action;
 
-/// What one entry takes in the lists that grow with the cluster, at most.
+/// The most bytes of one entry in the lists that grow with the cluster.
 const BYTES_OF_NODE: usize = 3_000;
 const BYTES_OF_STATE: usize = 90;
 const BYTES_OF_JOB: usize = 9_000;
@@ -20,7 +20,7 @@ const RIGHTS: &str = "rights";
 const NODE_NAME: &str = "node name";
 const LIMITS: &str = "response limit";
 
-/// Looks at all that a drain needs of slurmrestd.
+/// Checks everything that a drain needs from slurmrestd.
 pub(crate) fn check_all(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
     let mut server = Server::new(settings, None);
     let nodes = match server.nodes() {
@@ -29,12 +29,12 @@ pub(crate) fn check_all(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Findi
     };
     let version = server.version.unwrap_or_default();
     let mut findings = vec![
-        Finding::ok(TOKEN, "Slurm takes it"),
+        Finding::ok(TOKEN, "Slurm accepts it"),
         Finding::ok("API version", format!("slurmrestd serves v0.0.{version}")),
         listed(nodes.len(), "node", BYTES_OF_NODE),
     ];
     let found = node.map(|node| in_slurm(settings, node, &nodes, &mut findings));
-    // Any node shows the right.
+    // Any node shows the permission.
     findings.extend(
         found
             .flatten()
@@ -46,7 +46,7 @@ pub(crate) fn check_all(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Findi
     findings
 }
 
-/// What stands in the way of everything else.
+/// The finding for an error that ends the checks.
 fn failed(error: &SlurmError) -> Finding {
     let (subject, fix) = match error {
         SlurmError::Token(_) => (
@@ -66,7 +66,7 @@ fn failed(error: &SlurmError) -> Finding {
     Finding::error(subject, error.to_string(), fix)
 }
 
-/// The node as Slurm has it.
+/// The node in Slurm.
 fn in_slurm<'a>(
     settings: &Slurmrestd,
     node: &Node,
@@ -76,7 +76,7 @@ fn in_slurm<'a>(
     if settings.naming == Naming::Pods {
         findings.push(Finding::ok(
             NODE_NAME,
-            "each Slurm pod has its own; a drain finds it",
+            "each Slurm pod has its own Slurm node; a drain finds it",
         ));
         return None;
     }
@@ -93,7 +93,7 @@ fn in_slurm<'a>(
         Err(missing) => missing.clone(),
     };
     findings.push(if settings.ignores_unknown {
-        let message = format!("{missing}: it is drained without Slurm, as `not-in-slurm` says");
+        let message = format!("{missing}: drained without Slurm, as configured by `not-in-slurm`");
         Finding::warning(NODE_NAME, message, "")
     } else {
         let fix = "set `slurm-node` or `slurm-node-table`, or `not-in-slurm` to `ignore`";
@@ -109,7 +109,7 @@ fn standing(node: &SlurmNode) -> Finding {
     };
     if node.is_draining() || node.is_out_of_service() {
         let fix = format!(
-            "if that is over: scontrol update NodeName={} State=RESUME",
+            "if this is resolved: scontrol update NodeName={} State=RESUME",
             node.name
         );
         return Finding::warning(NODE_NAME, message, fix);
@@ -117,7 +117,7 @@ fn standing(node: &SlurmNode) -> Finding {
     Finding::ok(NODE_NAME, message)
 }
 
-/// An update that updates nothing is refused where an update would be.
+/// Sends an empty update, which Slurm refuses exactly if it would refuse an update.
 fn right(server: &Server<'_>, node: &SlurmNode) -> Finding {
     match server.may_change(&node.name) {
         Ok(()) => Finding::ok(RIGHTS, "the token's user may change nodes"),
@@ -125,7 +125,7 @@ fn right(server: &Server<'_>, node: &SlurmNode) -> Finding {
     }
 }
 
-/// The lists of jobs that a drain asks for.
+/// The lists of jobs that a drain needs.
 fn jobs(server: &Server<'_>) -> Finding {
     let listed = match server.states(&[]) {
         Ok(Some(states)) => Ok(listed(states.listed, "job", BYTES_OF_STATE)),
@@ -144,7 +144,7 @@ fn listed(number: usize, one: &str, bytes: usize) -> Finding {
     Finding::ok(LIMITS, message)
 }
 
-/// Rungs that this Slurm cannot climb, and drains that are too short.
+/// Rungs that this Slurm does not support, and drains that are too short.
 fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
     const LADDER: &str = "ladder";
     let Some(first) = settings.ladder.first() else {
@@ -158,7 +158,7 @@ fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
     };
     let mut findings = vec![Finding::ok(
         LADDER,
-        format!("it begins {length} before the deadline; drains with less time {shorter}"),
+        format!("begins {length} before the deadline; drains with less time {shorter}"),
     )];
     let requeues = settings.ladder.iter().any(|rung| rung.action == Action::Requeue);
     if requeues && !server.serves(REQUEUES) {
@@ -166,7 +166,7 @@ fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
         findings.push(Finding::warning(
             LADDER,
             message,
-            "take `requeue` out of `ladder`",
+            "remove `requeue` from `ladder`",
         ));
     }
     findings

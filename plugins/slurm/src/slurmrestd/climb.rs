@@ -1,8 +1,8 @@
-//! Climbing the deadline ladder.
+//! Climbs the deadline ladder.
 //!
-//! A controller can hang for good when somebody cancels another user's job without the right to. So before each rung
-//! the token shows that it has the right, by draining the node once more for the reason that it is drained for; and on
-//! a node that somebody else drains no rung is climbed.
+//! slurmctld can hang for good when a user without permission cancels another user's job. So before each rung the policy
+//! proves its permission by repeating the drain with the same reason; on a node that someone else has drained it climbs no
+//! rung.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use super::slurm_error::SlurmError;
 use super::{node_events, reason};
 use crate::settings::Settings;
 
-/// Jobs that one step signals or cancels.
+/// The most jobs that one step signals or cancels.
 const AT_ONCE: usize = 8;
-/// How soon the next of them follow.
+/// The delay before the next of them.
 const NEXT: Duration = Duration::from_millis(250);
 
-/// What became of it.
+/// The result of climbing.
 #[derive(Debug, Default)]
 pub(crate) struct Climb {
     /// For people.
     pub(crate) said: Option<String>,
-    /// The next step is wanted this soon.
+    /// The delay before the next step.
     pub(crate) next: Option<Duration>,
 }
 
-/// Climbs the rung that is due, if one is.
+/// Climbs the next rung if it is due.
 pub(crate) fn step(
     call: &Call,
     settings: &Settings,
@@ -56,7 +56,7 @@ pub(crate) fn step(
         });
     }
     if !nodes.iter().all(|node| reason::is_of_this_node(call, node)) {
-        let said = "the ladder is not climbed, as somebody else drains the node".to_owned();
+        let said = "the ladder is not climbed because someone else has drained the node".to_owned();
         return Ok(Climb {
             said: Some(said),
             next: None,
@@ -65,7 +65,7 @@ pub(crate) fn step(
     for node in nodes {
         server.set_state(&node.name, "DRAIN", Some(&node.reason))?;
     }
-    // A job that may be anywhere is not ours to end.
+    // A job that may be on any node must not be ended.
     let here = |job: &&Job| nodes.iter().any(|node| job.is_on(&node.name));
     let found = &Found {
         jobs: found.jobs.iter().filter(here).cloned().collect(),
@@ -93,13 +93,13 @@ pub(crate) fn step(
     Ok(climbed(call, hook_state, nodes, &rung.action, &done))
 }
 
-/// What a rung came to.
+/// The result of a rung.
 enum Done {
-    /// It is climbed, for so many jobs.
+    /// The rung is climbed, for this many jobs.
     All(usize),
     /// More jobs follow.
     Some,
-    /// Slurm cannot do it.
+    /// Slurm does not support it.
     Cannot,
 }
 
@@ -117,17 +117,17 @@ fn climbed(
                 next: Some(NEXT),
             };
         }
-        (Done::Cannot, _) => "this Slurm has no way to requeue a job".to_owned(),
+        (Done::Cannot, _) => "this Slurm cannot requeue a job".to_owned(),
         (Done::All(_), Action::Down) => "the node was set down".to_owned(),
         (Done::All(0), Action::Signal(name)) => format!("no job to send SIG{name} to"),
-        (Done::All(0), Action::Requeue) => "no job to put back into the queue".to_owned(),
+        (Done::All(0), Action::Requeue) => "no job to requeue".to_owned(),
         (Done::All(0), Action::Cancel) => "no job to cancel".to_owned(),
         (Done::All(jobs), Action::Signal(name)) => format!("SIG{name} sent to {}", count(*jobs, "job")),
-        (Done::All(jobs), Action::Requeue) => format!("{} put back into the queue", count(*jobs, "job")),
+        (Done::All(jobs), Action::Requeue) => format!("{} requeued", count(*jobs, "job")),
         (Done::All(jobs), Action::Cancel) => format!("{} cancelled", count(*jobs, "job")),
     };
     match done {
-        // Nobody has lost anything.
+        // No job was affected.
         Done::All(0) if *action != Action::Down => log::info!("near the deadline: {said}"),
         Done::Cannot => {
             log::warn!("near the deadline: {said}");
@@ -146,8 +146,8 @@ fn climbed(
     }
 }
 
-/// Does it to one job after the other, in the order of their numbers, so that a later step knows where to go on. The rung
-/// waits until all jobs of the node are known; where there are more than can be known at once, only if it ends jobs.
+/// Handles the jobs in the order of their numbers, so that a later step can continue. The rung waits until all jobs of the
+/// node are known; if they are more than the state can hold, it waits only if it ends jobs.
 fn each(
     hook_state: &mut HookState,
     found: &Found,
@@ -176,12 +176,12 @@ fn each(
     })
 }
 
-/// One that has not begun to run cannot hear a signal.
+/// A job that has not begun to run cannot receive a signal.
 fn can_be_signalled(job: &Job) -> bool {
     job.has("RUNNING") && !job.has("CONFIGURING")
 }
 
-/// One that may not be requeued stays.
+/// A job that must not be requeued stays.
 fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, SlurmError> {
     match job.requeue {
         Some(false) => Ok(true),
@@ -189,7 +189,7 @@ fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, SlurmError> {
     }
 }
 
-/// It says so in the reason: what we set down we must lift again.
+/// Marks this in the reason, because a node that we set down must be resumed by us.
 fn down(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, SlurmError> {
     for node in nodes {
         server.set_state(&node.name, "DOWN", Some(&reason::set_down(node)))?;

@@ -1,7 +1,7 @@
-//! Draining in Slurm: taking the nodes out of service, and waiting until no job is left on them.
+//! Drains nodes in Slurm and waits until they have no jobs.
 //!
-//! Each step looks first and acts on what it sees, so it can be done twice, and a request whose answer was lost is
-//! settled by the next look.
+//! Each step reads the state first and acts on it. So a step can be repeated, and after a lost response the next step sees
+//! the effect.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ use super::slurm_error::SlurmError;
 use super::{messages, node_events, reason, token};
 use crate::settings::Settings;
 
-/// How soon after a change it is looked at again.
+/// The delay before the check after a change.
 const SOON: Duration = Duration::from_millis(250);
 
-/// What a hook is to reach.
+/// The goal of a hook.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// The nodes take no more jobs.
+    /// The nodes get no more jobs.
     Draining,
-    /// And have none left.
+    /// The nodes also have no jobs.
     Drained,
 }
 
-/// One step towards it.
+/// One step towards the goal.
 pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim) -> Outcome {
     let mut hook_state = HookState::read(&call.state);
     let mut server = Server::new(&settings.slurmrestd, hook_state.version);
-    // What has begun is seen through: a node that is missing for a moment, or a right that was lost, may come back.
+    // A drain that has begun continues: a missing node or a lost permission may come back.
     let before = hook_state.clone();
     hook_state.refused = None;
     let outcome = try_step(call, settings, names, aim, &mut hook_state, &mut server);
@@ -67,7 +67,7 @@ fn try_step(
     let was_drained = hook_state.drained;
     hook_state.drained = nodes.iter().all(SlurmNode::is_draining);
     if aim == Aim::Draining {
-        // Told by what is seen: the answer to the request may have been lost.
+        // Reported from the node's reason, because the response to the request may have been lost.
         for node in nodes.iter().filter(|node| reason::is_of_this_drain(call, node)) {
             node_events::draining(node, &node.reason);
         }
@@ -85,7 +85,7 @@ fn try_step(
     Ok(wait(settings, hook_state, &nodes, &found, &climbed))
 }
 
-/// The Slurm nodes of these names. `None`: there are none, and that is right.
+/// The Slurm nodes with these names. `None`: Slurm has none, and the configuration allows it.
 fn find(
     server: &mut Server<'_>,
     settings: &Settings,
@@ -97,11 +97,11 @@ fn find(
         match all.iter().find(|node| node.name == *name) {
             Some(node) => found.push(node.clone()),
             None if settings.slurmrestd.ignores_unknown => {
-                log::info!("{name} is no node of Slurm; nothing to drain there")
+                log::info!("{name} is not a Slurm node; nothing to drain there")
             }
             None => {
                 return Err(SlurmError::NoSuchNode(format!(
-                    "{name} is not among its {}",
+                    "{name} is not among its {} nodes",
                     all.len()
                 )));
             }
@@ -110,9 +110,9 @@ fn find(
     Ok(Some(found).filter(|found| !found.is_empty()))
 }
 
-/// Names the drains that are not ours, once: before the cordon, or in the first step after it where that hook was skipped.
+/// Reports foreign drains once: before the cordon, or in the first step after it if that hook was skipped.
 fn log_foreign_drains(call: &Call, nodes: &[SlurmNode]) {
-    // Our own cordon may not be seen yet.
+    // Our own cordon may not be visible yet.
     let skipped = call.node.unschedulable && (!call.node.own_cordon || call.drain.found_drained);
     let first = match call.phase {
         Phase::BeforeCordon => true,
@@ -125,7 +125,7 @@ fn log_foreign_drains(call: &Call, nodes: &[SlurmNode]) {
     }
 }
 
-/// Takes the nodes out of service that are in service. `None`: none was, and there is nothing left to do.
+/// Drains the nodes that are in service. `None`: there were none.
 fn take_out_of_service(
     call: &Call,
     settings: &Settings,
@@ -144,35 +144,35 @@ fn take_out_of_service(
         })
     };
     if hook_state.drained && !is_lost(call, hook_state, server, &open) {
-        // The operator knows something. To drain it again would be a fight.
-        let words = "somebody resumed a node in Slurm; drain it there again, or cancel this drain";
+        // The operator has a reason; draining the node again would work against it.
+        let words = "someone resumed a node in Slurm; drain it there again, or cancel this drain";
         let waits = Outcome::pending(words).state(hook_state.bytes());
         return Ok(Some(
-            each(waits.again_after(settings.poll), "takes jobs again").into(),
+            each(waits.again_after(settings.poll), "gets jobs again").into(),
         ));
     }
     if open.iter().any(|node| node.would_lose_jobs()) {
-        let words = "a node is just starting; a drain now would kill the jobs it starts for";
+        let words = "a node is powering up; a drain now would kill the jobs that it starts for";
         let waits = Outcome::pending(words).state(hook_state.bytes());
         return Ok(Some(
-            each(waits.again_after(settings.poll), "starts, with jobs").into(),
+            each(waits.again_after(settings.poll), "powering up for jobs").into(),
         ));
     }
     for node in &open {
         let text = reason::text(call, settings.reason.as_deref(), node);
         server.set_state(&node.name, "DRAIN", Some(&text))?;
-        log::info!("Slurm was asked to drain {}", node.name);
+        log::info!("requested the drain of {} in Slurm", node.name);
         if aim == Aim::Drained {
-            // The hook before the cordon has told it, and it has changed since.
+            // The hook before the cordon has already reported it; this is a repeated drain.
             node_events::draining(node, &text);
         }
     }
-    let waits = Outcome::pending("Slurm was asked to drain").state(hook_state.bytes());
-    Ok(Some(each(waits.again_after(SOON), "to take no more jobs").into()))
+    let waits = Outcome::pending("requested the drain in Slurm").state(hook_state.bytes());
+    Ok(Some(each(waits.again_after(SOON), "draining in Slurm").into()))
 }
 
-/// The controller has lost our drain: it died before it had saved it, and came back with what it knew before. Who resumes
-/// a node leaves our reason on it, until a job starts there; then only a controller that was started anew has lost a drain.
+/// Whether slurmctld lost our drain because it died before saving it. A node that someone resumed keeps our reason until a
+/// job starts there; without the reason, only a restart of slurmctld explains the lost drain.
 fn is_lost(call: &Call, hook_state: &mut HookState, server: &Server<'_>, open: &[&SlurmNode]) -> bool {
     if open.iter().any(|node| reason::names_this_drain(call, node)) {
         return false;
@@ -188,18 +188,18 @@ fn is_lost(call: &Call, hook_state: &mut HookState, server: &Server<'_>, open: &
     hook_state.controller = since;
     for node in open {
         log::warn!(
-            "Slurm's controller was started anew and has lost the drain of {}; draining it again",
+            "slurmctld restarted and lost the drain of {}; draining it again",
             node.name
         );
     }
     true
 }
 
-/// It is to be drained by us. A drain that is not of this node stays as it is, and so does its reason.
+/// Whether we must drain the node. A foreign drain stays as it is, with its reason.
 ///
-/// One of an earlier drain of this node belongs to the cordon, if the cordon stood before this drain: whoever lifts that
-/// lifts this, and a cancel of this drain knows by the earlier reason that it has nothing to undo. Before a cordon of
-/// this drain's own it is a leftover, and this drain's from now on.
+/// A drain with the reason of an earlier drain of this Kubernetes node belongs to the cordon, if that is older than this
+/// drain: it ends with the cordon, and a cancel of this drain does not undo it. Before a cordon of this drain's own it is a
+/// leftover, which this drain replaces.
 fn needs_drain(call: &Call, node: &SlurmNode) -> bool {
     if node.is_draining() {
         return call.phase == Phase::BeforeCordon
@@ -209,7 +209,7 @@ fn needs_drain(call: &Call, node: &SlurmNode) -> bool {
     !node.is_failing()
 }
 
-/// Not yet: for which jobs and nodes it waits.
+/// Pending, with the jobs and nodes that the drain waits for.
 fn wait(
     settings: &Settings,
     hook_state: &HookState,

@@ -1,39 +1,39 @@
-//! What a hook remembers from one step to the next: few bytes, and nothing that Slurm itself can tell.
+//! The state that a hook saves between steps: few bytes, and only what Slurm does not record.
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a hook. One that cannot be read is as if there were none: all of it is found out again.
+/// The state of a hook. An unreadable one counts as empty, and everything is found out again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct HookState {
     /// The version that slurmrestd serves.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<u32>,
-    /// All Slurm nodes were seen draining: from then on one that is not was resumed by somebody.
+    /// All Slurm nodes were seen draining: a node that no longer drains was resumed by someone.
     #[serde(rename = "d", default)]
     pub(crate) drained: bool,
-    /// When Slurm's controller began to count, as it said when the nodes were seen draining: another time means that it
-    /// was started anew (or is at a new day).
+    /// The start of slurmctld's statistics when the nodes were seen draining. Another time means that slurmctld restarted (or
+    /// that a new day began).
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) controller: Option<u64>,
-    /// So many rungs of the ladder are climbed.
+    /// The number of climbed rungs.
     #[serde(rename = "r", default)]
     pub(crate) rungs: usize,
-    /// The next rung is climbed for jobs up to this one.
+    /// The next rung is done for jobs up to this one.
     #[serde(rename = "j", default)]
     pub(crate) job: u64,
-    /// Since when Slurm does not take the token, in milliseconds.
+    /// Since when Slurm has rejected the token, in milliseconds.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<u64>,
-    /// Where there are many jobs: those of the nodes (`numbers`), and the number up to which each running job of the
-    /// cluster was looked at.
+    /// If there are many jobs: those of the nodes (`numbers`), and the number up to which the cluster's running jobs were
+    /// checked.
     #[serde(rename = "h", default, skip_serializing_if = "String::is_empty")]
     pub(crate) here: String,
     #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
     pub(crate) seen: u64,
-    /// Those of which nobody knows whether they are on the nodes.
+    /// The jobs that may or may not be on the nodes.
     #[serde(rename = "u", default, skip_serializing_if = "String::is_empty")]
     pub(crate) unplaced: String,
-    /// Every running job of the cluster was looked at.
+    /// Every running job of the cluster was checked.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
     pub(crate) looked: bool,
 }
@@ -43,7 +43,7 @@ impl HookState {
         serde_json::from_slice(state).unwrap_or_default()
     }
 
-    /// The nodes took jobs again: which, is to be found out anew.
+    /// Restarts the search for jobs, because the nodes may have got new ones.
     pub(crate) fn forget_jobs(&mut self) {
         self.here.clear();
         self.unplaced.clear();

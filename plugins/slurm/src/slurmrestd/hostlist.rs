@@ -1,8 +1,8 @@
-//! Hostlist expressions, as Slurm names the nodes of a job: `login1,gpu[01-16,20]n[0-3]`.
+//! Hostlist expressions, with which Slurm names the nodes of a job: `login1,gpu[01-16,20]n[0-3]`.
 //!
 //! A list is never expanded: `n[0-999999999]` costs no more than `n1`.
 
-/// Whether a host is in the list. `None`: the expression cannot be read, so nobody knows.
+/// Whether a host is in the list. `None`: the expression cannot be read.
 pub(crate) fn contains(list: &str, host: &str) -> Option<bool> {
     let mut found = false;
     for name in split(list, ',')? {
@@ -32,9 +32,9 @@ fn split(text: &str, at: char) -> Option<Vec<&str>> {
     whole.then(|| parts.into_iter().map(str::trim).collect())
 }
 
-/// Whether one name of the list, which may stand for many hosts, stands for this one.
+/// Whether one entry of the list, which may name many hosts, includes this one.
 fn matches(name: &str, host: &str) -> Option<bool> {
-    // Where in the host the rest of the name may begin. Two brackets in a row can share digits in many ways.
+    // The offsets in the host at which the rest of the entry may begin: adjacent brackets can split digits in many ways.
     let mut places = vec![0];
     let mut rest = name;
     while !rest.is_empty() {
@@ -103,7 +103,7 @@ impl Range {
     }
 
     fn contains(&self, digits: &str) -> bool {
-        // One that is longer than the width has no zeros before it.
+        // A number longer than the width has no leading zeros.
         let is_padded = digits.len() == self.width || (digits.len() > self.width && !digits.starts_with('0'));
         let number = digits.parse();
         is_padded && number.is_ok_and(|number| (self.first..=self.last).contains(&number))
@@ -114,7 +114,7 @@ impl Range {
 mod tests {
     use super::contains;
 
-    /// The host is in the list, or not.
+    /// Checks hosts inside and outside of the list.
     #[track_caller]
     fn check(list: &str, inside: &[&str], outside: &[&str]) {
         for host in inside {
@@ -171,7 +171,7 @@ mod tests {
             &["rack0n01-ib", "rack3n16-ib"],
             &["rack4n01-ib", "rack0n1-ib"],
         );
-        // The same digits can be shared out in more than one way.
+        // The same digits can be split in more than one way.
         check(
             "n[1-11][0-5]",
             &["n10", "n15", "n110", "n115"],
@@ -205,7 +205,7 @@ mod tests {
         ] {
             assert_eq!(contains(list, "n1"), None, "{list:?}");
         }
-        // Bounds beyond 64 bits are of no cluster.
+        // No cluster needs bounds beyond 64 bits.
         assert_eq!(contains("n[0-99999999999999999999]", "n1"), None);
     }
 

@@ -1,11 +1,11 @@
-//! A job as `GET /jobs/` tells of it, and whether it may still run on a node.
+//! A job as in `GET /jobs/`, and whether it may still run on a node.
 
 use serde::Deserialize;
 
 use super::hostlist;
 use super::wire::{lenient, number, words};
 
-/// Base states of a job that has ended, or has not begun.
+/// Base states of a job that has ended or not begun.
 const NOT_RUNNING: [&str; 10] = [
     "BOOT_FAIL",
     "CANCELLED",
@@ -18,7 +18,7 @@ const NOT_RUNNING: [&str; 10] = [
     "PREEMPTED",
     "TIMEOUT",
 ];
-/// States and flags of a job that is on its nodes, whatever else is said of it.
+/// States and flags of a job that is on its nodes, in any combination.
 const ON_NODE: [&str; 6] = [
     "COMPLETING",
     "CONFIGURING",
@@ -28,7 +28,7 @@ const ON_NODE: [&str; 6] = [
     "SUSPENDED",
 ];
 
-/// What matters of a job.
+/// The fields of a job that a drain needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Job {
     #[serde(default, rename = "job_id", deserialize_with = "number")]
@@ -42,18 +42,18 @@ pub(crate) struct Job {
     pub(crate) name: String,
     #[serde(default, rename = "user_name", deserialize_with = "lenient")]
     pub(crate) user: String,
-    /// In seconds, like all times of Slurm.
+    /// In seconds, like all times in Slurm.
     #[serde(default, rename = "start_time", deserialize_with = "number")]
     start: Option<u64>,
     #[serde(default, rename = "end_time", deserialize_with = "number")]
     end: Option<u64>,
-    /// Absent: it was not said.
+    /// Absent if Slurm does not say.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) requeue: Option<bool>,
 }
 
 impl Job {
-    /// Its number; nothing that is sent names a job without one.
+    /// Its number; 0 for a job without one, to which nothing is sent.
     pub(crate) fn id(&self) -> u64 {
         self.id.unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Job {
         self.state.iter().any(|known| known == word)
     }
 
-    /// A job of which only its state is known, and on which nodes it was seen before; on none: it may be anywhere.
+    /// A job with only its state and the nodes on which it was seen before; without nodes it may be anywhere.
     pub(crate) fn known(id: u64, state: &[String], nodes: &[&str]) -> Self {
         Self {
             id: Some(id),
@@ -72,17 +72,17 @@ impl Job {
         }
     }
 
-    /// It may be on this node. Where its list of nodes is missing or cannot be read, it may be anywhere.
+    /// Whether it may be on this node. If its list of nodes is missing or cannot be read, it may be anywhere.
     pub(crate) fn may_run_on(&self, node: &str) -> bool {
         may_run(&self.state) && hostlist::contains(&self.nodes, node).unwrap_or(true)
     }
 
-    /// It is on this node: what may be anywhere is not, and nothing is done to it.
+    /// Whether it is certainly on this node. Only such jobs are signalled or ended.
     pub(crate) fn is_on(&self, node: &str) -> bool {
         may_run(&self.state) && hostlist::contains(&self.nodes, node) == Some(true)
     }
 
-    /// It is ending already: its processes have been told, or are gone and its epilog runs.
+    /// Whether it is already ending: its processes were signalled, or are gone and its epilog runs.
     pub(crate) fn is_completing(&self) -> bool {
         self.has("COMPLETING")
     }
@@ -92,12 +92,12 @@ impl Job {
         milliseconds(self.start)
     }
 
-    /// When its time limit ends it at the latest, in milliseconds. `None`: nobody knows.
+    /// When its time limit ends it at the latest, in milliseconds. `None`: unknown.
     pub(crate) fn ends(&self) -> Option<u64> {
         milliseconds(self.end).filter(|_| self.has("RUNNING"))
     }
 
-    /// Its state in words.
+    /// Its state as text.
     pub(crate) fn state(&self) -> String {
         let known = !self.state.is_empty();
         let words: Vec<_> = self.state.iter().map(|word| word.to_lowercase()).collect();
@@ -108,19 +108,19 @@ impl Job {
         }
     }
 
-    /// Its list of nodes can be read.
+    /// Whether its list of nodes can be read.
     pub(crate) fn is_placed(&self, node: &str) -> bool {
         hostlist::contains(&self.nodes, node).is_some()
     }
 }
 
-/// A job in this state may be on a node. A state that nobody knows counts: it is not known to have ended.
+/// Whether a job in this state may be on a node. An unknown state counts, because the job may not have ended.
 pub(crate) fn may_run(state: &[String]) -> bool {
     let has = |word: &&str| state.iter().any(|known| known == word);
     ON_NODE.iter().any(has) || !NOT_RUNNING.iter().any(has)
 }
 
-/// Zero is how older versions say that a time is not set.
+/// Older versions use zero for a time that is not set.
 fn milliseconds(seconds: Option<u64>) -> Option<u64> {
     seconds
         .filter(|seconds| *seconds > 0)

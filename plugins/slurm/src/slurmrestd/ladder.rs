@@ -1,6 +1,4 @@
-//! The deadline ladder: what may be done to jobs that still run shortly before the drain's deadline, rung by rung.
-//!
-//! No rung is there unless the operator put it there.
+//! The deadline ladder: actions on jobs that still run shortly before the drain's deadline, one per rung. Empty by default.
 
 use std::time::Duration;
 
@@ -11,25 +9,25 @@ use super::messages;
 /// One rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rung {
-    /// So long before the deadline.
+    /// How long before the deadline.
     pub(crate) before: Duration,
     pub(crate) action: Action,
 }
 
-/// What is done to the jobs.
+/// What to do to the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// They are sent a signal.
+    /// Send them a signal.
     Signal(String),
-    /// They are put back into the queue, where Slurm has a way to (26.05).
+    /// Requeue them, if Slurm supports it (26.05).
     Requeue,
-    /// The node is set down: jobs that may be requeued are, all others die.
+    /// Set the node down: Slurm requeues the jobs that allow it and kills the others.
     Down,
-    /// They are cancelled.
+    /// Cancel them.
     Cancel,
 }
 
-/// Signals a job can be sent. One that ends it is no signal but a cancel.
+/// The allowed signals. To end a job, use `cancel`.
 const SIGNALS: [&str; 8] = ["USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "ALRM", "CONT"];
 
 /// Reads `15m signal USR1, 5m signal TERM, 2m requeue, 1m cancel`.
@@ -47,8 +45,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Rung>, String> {
     }
 }
 
-/// When a rung is due, in milliseconds. A ladder that is longer than the drain is shortened to it, the gaps between its
-/// rungs in proportion. `None`: there is no such rung, or no deadline.
+/// When a rung is due, in milliseconds. A ladder longer than the drain is scaled down in proportion. `None`: no such rung, or
+/// no deadline.
 pub(crate) fn due(ladder: &[Rung], rung: usize, drain: &Drain) -> Option<u64> {
     let (deadline, before) = (drain.deadline?, milliseconds(ladder.get(rung)?.before));
     let (drain, whole) = (deadline.saturating_sub(drain.started), length(ladder));
@@ -61,7 +59,7 @@ pub(crate) fn due(ladder: &[Rung], rung: usize, drain: &Drain) -> Option<u64> {
     Some(deadline.saturating_sub(before))
 }
 
-/// Why this drain is too short for the ladder; `None`: it is not.
+/// Why this drain is too short for the ladder; `None` if it is not.
 pub(crate) fn misfit(ladder: &[Rung], drain: &Drain) -> Option<String> {
     let (has, needs) = (drain.deadline?.saturating_sub(drain.started), length(ladder));
     (needs > has).then(|| {
@@ -74,7 +72,7 @@ pub(crate) fn misfit(ladder: &[Rung], drain: &Drain) -> Option<String> {
     })
 }
 
-/// The first rung is the longest before the deadline.
+/// The time from the first rung to the deadline.
 fn length(ladder: &[Rung]) -> u64 {
     ladder.first().map_or(0, |rung| milliseconds(rung.before))
 }
@@ -84,7 +82,7 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 impl Action {
-    /// It needs the method DELETE.
+    /// Whether it needs the method DELETE.
     pub(crate) const fn deletes(&self) -> bool {
         matches!(self, Self::Signal(_) | Self::Cancel)
     }
@@ -94,7 +92,7 @@ fn rung(text: &str) -> Result<Rung, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let wrong = || {
         format!(
-            "`{text}`: write a time before the deadline and what to do then, such as `15m signal USR1` or `1m cancel`"
+            "`{text}`: must be a time before the deadline and an action, such as `15m signal USR1` or `1m cancel`"
         )
     };
     let (time, action) = words.split_first().ok_or_else(wrong)?;
@@ -105,7 +103,7 @@ fn rung(text: &str) -> Result<Rung, String> {
             let known = SIGNALS.contains(&name);
             known.then(|| Action::Signal(name.to_owned())).ok_or_else(|| {
                 format!(
-                    "`{name}`: there are {}; to end jobs write `cancel`",
+                    "`{name}`: must be one of {}; to end jobs use `cancel`",
                     SIGNALS.join(", ")
                 )
             })?
@@ -115,7 +113,7 @@ fn rung(text: &str) -> Result<Rung, String> {
         ["cancel"] => Action::Cancel,
         _ => {
             return Err(format!(
-                "`{text}`: there are `signal NAME`, `requeue`, `down` and `cancel`"
+                "`{text}`: the actions are `signal NAME`, `requeue`, `down` and `cancel`"
             ));
         }
     };
@@ -171,8 +169,8 @@ mod tests {
             ("ö cancel", "`15m signal USR1`"),
             ("5m kill", "`down` and `cancel`"),
             ("5m signal", "`signal NAME`"),
-            ("5m signal KILL", "write `cancel`"),
-            ("5m signal USR1&x=1", "write `cancel`"),
+            ("5m signal KILL", "use `cancel`"),
+            ("5m signal USR1&x=1", "use `cancel`"),
             ("1m signal TERM, 5m cancel", "must come before"),
             ("5m signal TERM, 5m cancel", "must come before"),
         ] {
@@ -200,7 +198,7 @@ mod tests {
         let ladder = read("15m signal USR1, 5m signal TERM, 1m cancel").unwrap();
         let rungs = |deadline| [0, 1, 2, 3].map(|rung| due(&ladder, rung, &drain(deadline)));
         assert_eq!(rungs(None), [None; 4]);
-        // Half an hour: as it is written.
+        // Half an hour: as configured.
         assert_eq!(
             rungs(Some(2_800_000)),
             [Some(1_900_000), Some(2_500_000), Some(2_740_000), None]

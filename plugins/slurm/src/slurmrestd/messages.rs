@@ -1,4 +1,4 @@
-//! What people are told while it waits.
+//! Messages about a drain that waits.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::job::Job;
 use super::node::{Load, SlurmNode};
 use super::search::Found;
 
-/// Characters of a job's name that are shown.
+/// The most characters of a job's name to show.
 const NAME: usize = 60;
 
-/// How many jobs there are, and when they end.
+/// The number of jobs, and when they end.
 pub(crate) fn progress(nodes: &[SlurmNode], found: &Found) -> String {
     let known = known(nodes, &found.jobs);
     let unseen = count(found.unseen, "other job");
@@ -50,7 +50,7 @@ pub(crate) fn job_name(job: &Job) -> String {
     }
 }
 
-/// Whose it is, how it stands, and when it ends.
+/// The job's name, user, state and end.
 pub(crate) fn job(job: &Job, nodes: &[SlurmNode]) -> String {
     let of = if job.user.is_empty() {
         String::new()
@@ -71,18 +71,18 @@ pub(crate) fn job(job: &Job, nodes: &[SlurmNode]) -> String {
     text
 }
 
-/// What is awaited of a node that has no jobs to tell of.
+/// What the drain waits for on a node without known jobs.
 pub(crate) fn node(node: &SlurmNode, has_jobs: bool) -> Option<String> {
     match node.load() {
         Load::Free => None,
-        Load::NotResponding => Some("does not respond: what ran there may still run".to_owned()),
-        Load::Unknown => Some(format!("its state is not known: {}", node.state())),
+        Load::NotResponding => Some("does not respond: its jobs may still run".to_owned()),
+        Load::Unknown => Some(format!("unknown state: {}", node.state())),
         Load::Busy(_) if has_jobs => None,
         Load::Busy(word) => Some(format!("{}, though no job is listed", word.to_lowercase())),
     }
 }
 
-/// `2027-01-15 08:00 UTC`. Not how long it is from now: what is told would be news at every look.
+/// `2027-01-15 08:00 UTC`. Not a remaining time, which would change the message at every poll.
 pub(crate) fn moment(milliseconds: u64) -> String {
     let minutes = milliseconds / 60_000;
     let (year, month, day) = date(minutes / 1440);
@@ -99,7 +99,7 @@ pub(crate) fn length(time: Duration) -> String {
     }
 }
 
-/// The date so many days after 1970-01-01. Years begin in March here, so that the leap day is a year's last.
+/// The date from the days since 1970-01-01. Years begin in March here, so that a leap day is the last of its year.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -136,7 +136,7 @@ mod tests {
         ] {
             assert_eq!(moment(seconds * 1000), text);
         }
-        // Further than any job runs, and still no harm.
+        // Beyond any job's end, but still safe.
         assert!(moment(u64::MAX).ends_with(" UTC"));
     }
 }

@@ -1,4 +1,4 @@
-//! The way through slurmrestd: for clusters without slurm-operator, and for what it cannot say, such as which jobs run
+//! `way: slurmrestd`: for clusters without slurm-operator, and for what slurm-operator does not show, such as which jobs run
 //! and when they end.
 
 pub(crate) mod check;
@@ -37,7 +37,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
     let aim = match (call.phase, &call.subject) {
         (Phase::OnCancel, _) if !settings.on_failure.undoes(call.drain.held) => return Outcome::Done,
         (Phase::OnCancel, _) => return undrain::step(call, settings, workers, Whose::This),
-        // As long as the cordon is ours to lift, Slurm need not give jobs to the node before it takes pods.
+        // Under our own cordon Slurm need not give the node jobs before it is schedulable.
         (Phase::BeforeUncordon, _) if call.node.own_cordon => return Outcome::Done,
         (Phase::BeforeUncordon | Phase::AfterUncordon, _) => {
             return undrain::step(call, settings, workers, Whose::Any);
@@ -54,18 +54,18 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         Ok(_) if let Some(misfit) = ladder_misfit(call, settings) => Outcome::failed(misfit).into(),
         Ok(names) => drain::step(call, settings, &names, aim),
         Err(missing) if settings.slurmrestd.ignores_unknown => {
-            log::info!("{} is no node of Slurm: {missing}", call.node.name);
+            log::info!("{} is not a Slurm node: {missing}", call.node.name);
             Outcome::Done
         }
         Err(missing) => Outcome::failed(format!(
-            "which Slurm node is {}? {missing}; set `slurm-node`, or `not-in-slurm` to `ignore`",
+            "no Slurm node for {}: {missing}; set `slurm-node`, or `not-in-slurm` to `ignore`",
             call.node.name
         ))
         .into(),
     }
 }
 
-/// Why the drain may not begin with this ladder. Later nothing is refused any more: a drain has begun.
+/// Why the drain cannot begin with this ladder. Only before the drain has begun.
 fn ladder_misfit(call: &Call, settings: &Settings) -> Option<String> {
     let begins = matches!(call.phase, Phase::BeforeCordon | Phase::BeforeDrain) && call.state.is_empty();
     let slurmrestd = &settings.slurmrestd;
@@ -75,7 +75,7 @@ fn ladder_misfit(call: &Call, settings: &Settings) -> Option<String> {
     ladder::misfit(&slurmrestd.ladder, &call.drain)
 }
 
-/// Before a pod is asked to leave its own Slurm node counts, where each has one.
+/// The names of the Slurm nodes. Before the eviction of a pod with a Slurm node of its own only that one counts.
 fn names(call: &Call, settings: &Settings, workers: &[&Pod]) -> Result<Vec<String>, String> {
     let slurmrestd = &settings.slurmrestd;
     if let (Naming::Pods, Subject::Pod(uid)) = (&slurmrestd.naming, &call.subject) {

@@ -1,20 +1,20 @@
-//! What Slurm calls the node that is drained.
+//! The node's name in Slurm.
 
 use scupper_sdk::{Node, Pod};
 
-/// Where the name of the Slurm node comes from.
+/// The source of the Slurm node's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// It is the Kubernetes node's.
+    /// The Kubernetes node's name.
     #[default]
     Name,
-    /// The part of it before the first dot.
+    /// Its part before the first dot.
     ShortName,
     /// The value of a label of the node.
     Label(String),
     /// The value of an annotation of the node.
     Annotation(String),
-    /// Each Slurm pod is a Slurm node, named as Slinky does.
+    /// Each Slurm pod is a Slurm node, with Slinky's name for it.
     Pods,
 }
 
@@ -36,7 +36,7 @@ impl Naming {
         }
     }
 
-    /// The names of the Slurm nodes. `Err`: there should be one, and here is what is missing.
+    /// The names of the Slurm nodes. `Err`: what is missing.
     pub(crate) fn names(
         &self,
         table: &[(String, String)],
@@ -53,8 +53,8 @@ impl Naming {
         match self {
             Self::Name => one(Some(&node.name), String::new()),
             Self::ShortName => one(node.name.split('.').next(), String::new()),
-            Self::Label(key) => one(node.label(key), format!("it has no label {key}")),
-            Self::Annotation(key) => one(node.annotation(key), format!("it has no annotation {key}")),
+            Self::Label(key) => one(node.label(key), format!("the node has no label {key}")),
+            Self::Annotation(key) => one(node.annotation(key), format!("the node has no annotation {key}")),
             Self::Pods => {
                 let mut names: Vec<String> = workers.iter().map(|pod| of_pod(node, pod)).collect();
                 names.sort();
@@ -65,7 +65,7 @@ impl Naming {
     }
 }
 
-/// As slurm-operator names them.
+/// The name that slurm-operator uses.
 pub(crate) fn of_pod(node: &Node, pod: &Pod) -> String {
     let name = if !pod.hostname.is_empty() {
         &pod.hostname

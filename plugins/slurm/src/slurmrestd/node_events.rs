@@ -1,6 +1,6 @@
-//! Kubernetes Events of the node: what changed in Slurm, for whoever runs `kubectl describe`, each once.
+//! Kubernetes Events of the node for changes in Slurm, each emitted once.
 //!
-//! An Event is worth no drain: where one cannot be emitted, that is logged, and all goes on.
+//! An Event that cannot be emitted is logged and does not stop the drain.
 
 use scupper_sdk::{Call, events, log};
 
@@ -17,20 +17,20 @@ pub(super) fn undrained(call: &Call, node: &SlurmNode) {
     emit_or_log("SlurmNodeUndrained", events::emit_for_node, &note);
 }
 
-/// Somebody else had drained it before this drain began. The drain leaves it so.
+/// Someone else had drained the node before this drain began. It stays drained.
 pub(super) fn found_drained(node: &SlurmNode) {
     let note = format!(
-        "{} is drained in Slurm already, {}; the drain leaves it so, and so does the uncordon",
+        "{} was already drained in Slurm, {}; drain and uncordon keep it drained",
         node.name,
         given(node, &node.reason)
     );
     emit_or_log("SlurmNodeFoundDrained", events::emit_for_node, &note);
 }
 
-/// The uncordon is over, and Slurm still gives the node no jobs.
+/// After the uncordon Slurm still gives the node no jobs.
 pub(super) fn stays_out(node: &SlurmNode, state: &str, reason: &str) {
     let note = format!(
-        "{} stays {state} in Slurm, {}; Scupper did not do this: \"scontrol update nodename={} state=resume\" gives it jobs again",
+        "{} stays {state} in Slurm, {}; Scupper did not do this; to resume it: \"scontrol update nodename={} state=resume\"",
         node.name,
         given(node, reason),
         node.name
@@ -50,7 +50,7 @@ fn given(node: &SlurmNode, reason: &str) -> String {
     format!("reason given{by}: {reason}")
 }
 
-/// A rung of the ladder was climbed: work was lost, or may be.
+/// A rung of the ladder was climbed: jobs are or may be affected.
 pub(super) fn climbed(call: &Call, nodes: &[SlurmNode], action: &Action, words: &str) {
     let reason = match action {
         Action::Signal(_) => "SlurmJobsSignalled",

@@ -1,11 +1,10 @@
-//! Numbers of jobs in few bytes, for the memory of a hook: how far each is from the one before, in hexadecimal, with dots
-//! between them.
+//! Compact lists of job numbers for the hook's state: the differences in hexadecimal, separated by dots.
 
-/// Bytes that they may take. The rest of a hook's 1,024 is for what else it remembers.
+/// The limit for the list in bytes. The rest of the 1,024 bytes is for the other fields.
 const BYTES: usize = 600;
-/// So many whose nodes are not known are remembered besides.
+/// The most jobs with unknown nodes to remember.
 pub(super) const UNPLACED: usize = 16;
-/// The longest that one more may take.
+/// The most bytes of one more number.
 const ONE: usize = 17;
 
 /// The numbers, ascending.
@@ -33,7 +32,7 @@ pub(super) fn write(numbers: &[u64]) -> String {
     steps.collect::<Vec<_>>().join(".")
 }
 
-/// There is no room for another.
+/// Whether there is no room for another number.
 pub(super) fn is_full(numbers: &[u64]) -> bool {
     write(numbers).len() + ONE > BYTES
 }

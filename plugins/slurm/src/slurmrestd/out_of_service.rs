@@ -1,4 +1,4 @@
-//! What stays out of service in Slurm after the uncordon: it is said, and nothing is done about it.
+//! Reports nodes that stay out of service in Slurm after the uncordon, and changes nothing.
 
 use scupper_sdk::{Call, Pod};
 
@@ -6,9 +6,9 @@ use super::node::SlurmNode;
 use super::{names, node_events, reason};
 use crate::settings::Settings;
 
-/// `all` is what Slurm says after the last change, or what it will say once the changes count.
+/// `all` is Slurm's list after the last change, or as it will be after the changes.
 pub(super) fn report(call: &Call, settings: &Settings, workers: &[&Pod], all: &[SlurmNode]) {
-    // Where the names come from the pods, there may be none any more; then nothing is known of foreign drains.
+    // If the names come from pods, the pods may be gone; then foreign drains are unknown.
     let Ok(names) = names(call, settings, workers) else {
         return;
     };

@@ -1,8 +1,8 @@
-//! The reason that a drain of ours has in Slurm. By it a person, a monitor and this policy know whose drain it is.
+//! The reason of our drains in Slurm. It shows people, monitors and this policy whose drain it is.
 //!
-//! `scupper: node=<node> drain=<id>: <name>`, ` down` behind the id once the ladder has set the node down, and at the end
-//! the reason that a node had that was down when the drain began. The controller appends to reasons, so only how one
-//! begins tells whose it is; and a reason outlives its drain, so the node must be draining, too.
+//! `scupper: node=<node> drain=<id>: <name>`, with ` down` after the id once the ladder has set the node down, and at the end
+//! the former reason of a node that was down. slurmctld appends to reasons, so only the beginning identifies the owner; and a
+//! reason outlives its drain, so the node must also be draining.
 
 use scupper_sdk::Call;
 
@@ -12,11 +12,11 @@ use crate::reason::{CHARACTERS, one_line};
 const OURS: &str = "scupper: node=";
 const DOWN: &str = " down";
 const WAS_DOWN: &str = "; was down: ";
-/// What the controller writes about a silent node, behind the reason that the node has. With `ReturnToService=1` a node
-/// with this reason alone comes back by itself.
+/// slurmctld appends this to the reason of a node that does not respond. With `ReturnToService=1` a node with this reason
+/// alone comes back by itself.
 const SILENT: &str = "Not responding";
 
-/// The reason of this drain for a node. That of a node that is down is kept in it, for `after`.
+/// The reason of this drain for a node. It contains the former reason of a node that is down, for `after`.
 pub(crate) fn text(call: &Call, more: Option<&str>, node: &SlurmNode) -> String {
     let mut text = this_drain(call);
     let head = text.chars().count();
@@ -38,7 +38,7 @@ pub(crate) fn text(call: &Call, more: Option<&str>, node: &SlurmNode) -> String 
     }
 }
 
-/// The same reason, saying that the ladder has set the node down.
+/// The same reason, with the mark that the ladder has set the node down.
 pub(crate) fn set_down(node: &SlurmNode) -> String {
     match id(node) {
         Some((head, id, rest)) if !id.ends_with(DOWN) => one_line(&format!("{head}{id}{DOWN}{rest}")),
@@ -46,8 +46,8 @@ pub(crate) fn set_down(node: &SlurmNode) -> String {
     }
 }
 
-/// The reason once the node is undrained. It is never one of a drain of ours: a drain that gives no reason inherits it. A
-/// node that is still down gets back the reason that it was down for.
+/// The reason after the undrain. It is never one of our drains', because a drain without a reason inherits it. A node that
+/// is still down gets back its former reason.
 pub(crate) fn after(call: &Call, node: &SlurmNode) -> String {
     if node.has("DOWN") && !says_down(node) {
         match former(node) {
@@ -59,34 +59,34 @@ pub(crate) fn after(call: &Call, node: &SlurmNode) -> String {
     one_line(&format!("undrained by scupper: {}", call.drain.name))
 }
 
-/// It is drained, and by this very drain.
+/// Whether this drain has drained the node.
 pub(crate) fn is_of_this_drain(call: &Call, node: &SlurmNode) -> bool {
     node.is_draining() && names_this_drain(call, node)
 }
 
-/// Its reason is that of this very drain, whether it is still drained or not.
+/// Whether the node has the reason of this drain, drained or not.
 pub(crate) fn names_this_drain(call: &Call, node: &SlurmNode) -> bool {
     let head = one_line(&this_drain(call));
     let rest = node.reason.strip_prefix(&head);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
 }
 
-/// It is drained by a drain of this Kubernetes node, whichever.
+/// Whether any drain of this Kubernetes node has drained it.
 pub(crate) fn is_of_this_node(call: &Call, node: &SlurmNode) -> bool {
     node.is_draining() && names_this_node(call, node)
 }
 
-/// Its reason is that of a drain of this Kubernetes node, whether it is still drained or not.
+/// Whether the node has the reason of any drain of this Kubernetes node, drained or not.
 pub(crate) fn names_this_node(call: &Call, node: &SlurmNode) -> bool {
     node.reason.starts_with(&one_line(&this_node(call)))
 }
 
-/// The ladder of the drain that the reason names has set it down.
+/// Whether the reason says that a ladder has set the node down.
 pub(crate) fn says_down(node: &SlurmNode) -> bool {
     id(node).is_some_and(|(_, id, _)| id.ends_with(DOWN))
 }
 
-/// The reason that a node is down for, or was down for when we drained it.
+/// The reason for which a node is down, or was down when we drained it.
 fn former(node: &SlurmNode) -> Option<&str> {
     if node.reason.starts_with(OURS) {
         return node.reason.split_once(WAS_DOWN).map(|(_, former)| former);
@@ -95,7 +95,7 @@ fn former(node: &SlurmNode) -> Option<&str> {
     (node.has("DOWN") && !reason.is_empty()).then_some(reason)
 }
 
-/// A reason of ours in three parts: what stands before the drain's id, the id, and the rest.
+/// Our reason in three parts: the text before the drain's id, the id, and the rest.
 fn id(node: &SlurmNode) -> Option<(&str, &str, &str)> {
     const KEY: &str = " drain=";
     let begin = node.reason.find(KEY)?.checked_add(KEY.len())?;

@@ -1,13 +1,12 @@
-//! Which jobs are on the nodes of a drain.
+//! Finds the jobs on the nodes of a drain.
 //!
-//! slurmrestd cannot filter jobs by node. Its short list has every job's state, its long one some 5 to 9 KB for each job. So
-//! the long one is only asked for where there are few jobs. Elsewhere each job that runs is asked for by its number, once: a
-//! node that drains gets no new jobs, so a job that was elsewhere stays elsewhere. Those of the node are kept in the memory
-//! and asked for again. slurmrestd takes seconds for the short list of 50,000 jobs, so it is asked for it again only when
-//! none of these is left.
+//! slurmrestd cannot filter jobs by node. Its short list has every job's state, its long one 5 to 9 KB per job. So the long
+//! list is used only if there are few jobs. Otherwise each running job is fetched once by its number: a draining node gets
+//! no new jobs, so a job that was elsewhere stays elsewhere. The node's jobs are saved in the hook's state and fetched again.
+//! slurmrestd needs seconds for the short list of 50,000 jobs, so it is read again only when all of these have ended.
 //!
-//! The last task of an array has the array's number, and comes with all its tasks: where these are too many, its nodes are
-//! not known. A job that simply runs keeps its nodes busy, so it is not on a free one; else the drain waits for it.
+//! The last task of an array has the array's number, and its response contains all tasks: if these are too many, its nodes
+//! are unknown. A running job keeps its nodes busy, so it is not on a free one; in other states the drain waits for it.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +18,20 @@ use super::server::Server;
 use super::slurm_error::SlurmError;
 use super::states::States;
 
-/// With so many jobs in the cluster the long list fits the limit of a response.
+/// With at most this many jobs in the cluster the long list fits into a response.
 const FEW: usize = 300;
-/// Jobs that one step asks for by number. With what else a step asks, it stays below the host's limit of 64 requests.
+/// The most jobs that one step fetches by number. With its other requests a step stays below the host's limit of 64.
 const ASKED: usize = 40;
-/// Of these, jobs that are known to be on the node.
+/// Of these, the most jobs already known to be on the node.
 const KNOWN: usize = 20;
 
 /// The jobs on the nodes.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) jobs: Vec<Job>,
-    /// So many running jobs of the cluster have not been looked at: any of them may be on the nodes.
+    /// The number of running jobs of the cluster that are not checked yet: any of them may be on the nodes.
     pub(super) unseen: usize,
-    /// No more are looked for until one of these has ended: the memory of a hook is small.
+    /// The hook's state is full: the search continues when one of these has ended.
     pub(super) full: bool,
 }
 
@@ -53,7 +52,7 @@ pub(super) fn jobs(
         } else {
             server.states(&ids)?
         };
-        // What the answer lacks is over and forgotten.
+        // A job that the response lacks is over and forgotten.
         let found = known.map(|states| Search::new(server, nodes, &states).go(hook_state));
         if let Some(found) = found.transpose()?.filter(|found| !found.jobs.is_empty()) {
             return Ok(found);
@@ -88,7 +87,7 @@ fn on(jobs: Vec<Job>, nodes: &[SlurmNode]) -> Vec<Job> {
     jobs.into_iter().filter(here).collect()
 }
 
-/// By asking for each job that runs, of one list of states.
+/// Fetches each running job of one list of states.
 struct Search<'a> {
     server: &'a Server<'a>,
     nodes: &'a [SlurmNode],
@@ -96,7 +95,7 @@ struct Search<'a> {
     asked: usize,
     here: Vec<u64>,
     unplaced: Vec<u64>,
-    /// Each once: the first part of a heterogeneous job brings the others with it.
+    /// Each once: the response for the first part of a heterogeneous job contains the others.
     jobs: BTreeMap<u64, Job>,
 }
 
@@ -140,7 +139,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// One that was on the nodes. What is known of it will do where there are many.
+    /// Handles a job that was on the nodes. If there are many, the known facts suffice.
     fn known(&mut self, id: u64) -> Result<(), SlurmError> {
         let Some(state) = self.states.there.get(&id) else {
             return Ok(());
@@ -151,7 +150,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// One that came with too many others. As long as a node is in use, where it is makes no difference.
+    /// Handles a job whose response was too long. While a node is in use, the job's nodes do not matter.
     fn ask_again(&mut self, id: u64) -> Result<(), SlurmError> {
         if self.states.there.contains_key(&id) && !self.is_free() {
             self.unplaced.push(id);
@@ -164,7 +163,7 @@ impl<'a> Search<'a> {
         self.nodes.iter().all(|node| node.load() == Load::Free)
     }
 
-    /// One whose nodes are not known.
+    /// Handles a job with unknown nodes.
     fn ask(&mut self, id: u64) -> Result<(), SlurmError> {
         let Some(state) = self.states.there.get(&id) else {
             return Ok(());
@@ -177,18 +176,18 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// `None`: it comes with more tasks of its array than a response may have.
+    /// `None`: its array has more tasks than fit into a response.
     fn fetch(&mut self, id: u64) -> Result<Option<Vec<Job>>, SlurmError> {
         self.asked = self.asked.saturating_add(1);
         match self.server.job(id) {
             Ok(jobs) => Ok(Some(on(jobs, self.nodes))),
-            // The memory has room for some of these.
+            // The state has room for some of these.
             Err(SlurmError::TooLong { .. }) if self.unplaced.len() < numbers::UNPLACED => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// One that is not there any more is forgotten.
+    /// A job that is no longer there is dropped.
     fn keep(&mut self, id: u64, found: Vec<Job>) {
         if !found.is_empty() {
             self.here.push(id);
@@ -196,7 +195,7 @@ impl<'a> Search<'a> {
         self.jobs.extend(found.into_iter().map(|job| (job.id(), job)));
     }
 
-    /// Those that may be anywhere are only told of where no other holds the node up.
+    /// Jobs that may be anywhere are returned only if no other job holds the node.
     fn jobs(self) -> Vec<Job> {
         let Self {
             jobs,

@@ -1,6 +1,6 @@
-//! Requests to slurmrestd. It must not know why anything is asked.
+//! Requests to slurmrestd, independent of their purpose.
 //!
-//! Nodes are read by `GET /nodes/` alone: `GET /node/NAME` tells what was true when somebody last listed all nodes.
+//! Nodes are read only by `GET /nodes/`: `GET /node/NAME` returns the state at the last listing of all nodes.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use super::slurm_error::{List, SlurmError};
 use super::states::{self, States};
 use super::wire::{Body, ErrorEntry};
 
-/// The first version that can change a node, and the last one that is known.
+/// The first version that can change a node, and the last known one.
 pub(crate) const OLDEST: u32 = 39;
 pub(crate) const NEWEST: u32 = 44;
-/// Versions that can read and not drain.
+/// Versions that can read but not drain.
 const TOO_OLD: [u32; 4] = [38, 37, 36, 35];
-/// The version that can put a job back into the queue.
+/// The version that can requeue a job.
 pub(crate) const REQUEUES: u32 = 45;
-/// What the operator calls the token.
+/// The name of the token's secret.
 pub(crate) const SECRET: &str = "token";
-/// With the controller away slurmrestd answers after some 10 s: to give up before that would hide why.
+/// Without slurmctld, slurmrestd responds after about 10 s; a shorter timeout would hide the cause.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// What grows with the cluster may take longer, if the operator's own limit has room for it.
+/// For lists that grow with the cluster, up to the operator's own limit.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
-/// A job that is unknown, and one that has ended: there is nothing left to cancel.
+/// An unknown job, and one that has ended: nothing to cancel.
 const NO_JOB: [i64; 2] = [2017, 2021];
 
 /// One slurmrestd, for one step.
 pub(crate) struct Server<'a> {
     settings: &'a Slurmrestd,
-    /// The version that it was found to serve.
+    /// The detected version.
     pub(crate) version: Option<u32>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Server<'a> {
         Self { settings, version }
     }
 
-    /// All nodes. Finds out the version on the way when it is not known or not served any more: the newest that answers.
+    /// All nodes. If the version is unknown or no longer served, detects the newest served one.
     pub(crate) fn nodes(&mut self) -> Result<Vec<SlurmNode>, SlurmError> {
         let known = (OLDEST..=NEWEST).rev();
         let tried: Vec<u32> = match self.settings.version {
@@ -63,8 +63,8 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// The states of these jobs, or where none is named of all, hidden partitions included. `None`: this Slurm does not
-    /// list them.
+    /// The states of these jobs, or of all jobs if none is named, including hidden partitions. `None`: this Slurm has no such
+    /// list.
     pub(crate) fn states(&self, ids: &[u64]) -> Result<Option<States>, SlurmError> {
         let version = self.version.unwrap_or(OLDEST);
         let ids: Vec<String> = ids.iter().map(|id| format!("job_id={id}")).collect();
@@ -86,8 +86,8 @@ impl<'a> Server<'a> {
         read(&response)?.jobs.ok_or_else(|| absent("jobs"))
     }
 
-    /// The job of this number. With the first of an array or of a heterogeneous job come the others. None: it is over and
-    /// forgotten.
+    /// The job with this number. For the first job of an array or of a heterogeneous job also the others. Empty: it is over
+    /// and forgotten.
     pub(crate) fn job(&self, id: u64) -> Result<Vec<Job>, SlurmError> {
         let version = self.version.unwrap_or(OLDEST);
         let response = self.list(version, &format!("job/{id}{}", shown(version)), List::Array)?;
@@ -98,13 +98,13 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// When the controller began to count what it does: at its start, and at each midnight. `None`: it does not say.
+    /// The start of slurmctld's statistics: its own start, or the last midnight. `None`: not reported.
     pub(crate) fn counts_since(&self) -> Option<u64> {
         let response = self.get(self.version.unwrap_or(OLDEST), "diag/").ok()?;
         read(&response).ok()?.statistics.since
     }
 
-    /// Changes a node's state, with a reason or leaving the reason it has.
+    /// Changes a node's state, and its reason if one is given.
     pub(crate) fn set_state(&self, node: &str, state: &str, reason: Option<&str>) -> Result<(), SlurmError> {
         let mut body = json!({ "state": [state] });
         if let (Some(reason), Some(fields)) = (reason, body.as_object_mut()) {
@@ -122,12 +122,12 @@ impl<'a> Server<'a> {
         read(&request.send()?).map(drop)
     }
 
-    /// The token's user may change this node. Nothing is changed: the update has nothing in it.
+    /// Checks that the token's user may change this node. The update is empty and changes nothing.
     pub(crate) fn may_change(&self, node: &str) -> Result<(), SlurmError> {
         self.update(node, &json!({}))
     }
 
-    /// It serves this version.
+    /// Whether it serves this version.
     pub(crate) fn serves(&self, version: u32) -> bool {
         self.get(version, "ping/")
             .is_ok_and(|response| response.status != 404)
@@ -153,10 +153,10 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Puts a job back into the queue. `false`: this Slurm has no way to.
+    /// Requeues a job. `false`: this Slurm does not support it.
     pub(crate) fn requeue(&self, job: u64) -> Result<bool, SlurmError> {
         let response = self.get(REQUEUES, &format!("job/{job}/requeue"))?;
-        // A job that has ended is a 404, too, with an error in it.
+        // For a job that has ended the response is also 404, but with an error in the body.
         if response.status == 404 {
             return Ok(
                 serde_json::from_slice::<Body>(&response.body).is_ok_and(|body| !body.errors.is_empty())
@@ -165,7 +165,7 @@ impl<'a> Server<'a> {
         read(&response).map(|_body| true)
     }
 
-    /// No version that can drain is served: is there one that cannot?
+    /// Why no version can drain: either an older one is served, or none.
     fn why_none(&self) -> Result<SlurmError, SlurmError> {
         for version in TOO_OLD {
             if self.get(version, "ping/")?.status != 404 {
@@ -179,7 +179,7 @@ impl<'a> Server<'a> {
         Ok(self.request(Method::Get, version, path).send()?)
     }
 
-    /// Asks for a list, which may be longer than a response may be.
+    /// Fetches a list, which may exceed the limit of a response.
     fn list(&self, version: u32, path: &str, list: List) -> Result<Response, SlurmError> {
         self.request(Method::Get, version, path)
             .timeout(LIST_TIMEOUT)
@@ -202,12 +202,12 @@ impl<'a> Server<'a> {
     }
 }
 
-/// All: hidden partitions, too. Without the details of allocations, which are long and not needed.
+/// Includes hidden partitions, but not the long details of allocations.
 const fn shown(version: u32) -> &'static str {
     if version > OLDEST { "?flags=ALL" } else { "" }
 }
 
-/// The body of an answer that tells of no trouble. A 200 can.
+/// The body of a response without errors. A response with status 200 can contain errors.
 fn read(response: &Response) -> Result<Body, SlurmError> {
     read_as(response, |body: &Body| &body.errors)
 }
@@ -218,7 +218,7 @@ fn read_as<T: DeserializeOwned>(
 ) -> Result<T, SlurmError> {
     let body = serde_json::from_slice::<T>(&response.body);
     let errors = body.as_ref().map_or(&[][..], |body| errors(body));
-    // A long list that cannot be read need not be made a text of.
+    // The text of a long unreadable list is not needed.
     if let Some(error) = SlurmError::of(response.status, errors, || response.text()) {
         return Err(error);
     }
@@ -226,5 +226,5 @@ fn read_as<T: DeserializeOwned>(
 }
 
 fn absent(what: &str) -> SlurmError {
-    SlurmError::Unreadable(format!("there are no `{what}` in it"))
+    SlurmError::Unreadable(format!("it contains no `{what}`"))
 }

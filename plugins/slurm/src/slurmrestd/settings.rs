@@ -1,4 +1,4 @@
-//! The configuration of the way through slurmrestd.
+//! The configuration of `way: slurmrestd`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::ladder::{self, Rung};
 use super::naming::Naming;
 use super::server::{NEWEST, OLDEST, SECRET};
 
-/// Renewing a token takes minutes at most, where something renews it at all.
+/// An automatic renewal of a token takes minutes at most.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The keys that only this way has.
+/// The keys of this way only.
 pub(crate) const KEYS: [&str; 9] = [
     "api-version",
     "ladder",
@@ -24,27 +24,27 @@ pub(crate) const KEYS: [&str; 9] = [
     "user",
 ];
 
-/// How the operator configured it.
+/// The settings of this way.
 #[derive(Default)]
 pub(crate) struct Slurmrestd {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub(crate) url: String,
     pub(crate) user: Option<String>,
-    /// The operator's choice; `None`: it is found out.
+    /// The configured version; `None`: detect it.
     pub(crate) version: Option<u32>,
     pub(crate) naming: Naming,
     pub(crate) table: Vec<(String, String)>,
-    /// A node that is not in Slurm is none of Slurm's business; else its drain is refused.
+    /// Drain a node that is not in Slurm without Slurm, instead of refusing.
     pub(crate) ignores_unknown: bool,
     pub(crate) ladder: Vec<Rung>,
-    /// A ladder that is longer than the drain is shortened; else the drain is refused.
+    /// Scale a ladder that is longer than the drain, instead of refusing.
     pub(crate) scales_ladder: bool,
-    /// How long a token that was good and went bad is waited for.
+    /// How long to wait for a new token when Slurm no longer accepts the old one.
     pub(crate) token_timeout: Duration,
 }
 
 impl Slurmrestd {
-    /// Reads the configuration; what is wrong with it goes to `problems`.
+    /// Reads the configuration and adds what is wrong to `problems`.
     pub(crate) fn read(problems: &mut Vec<Problem>) -> Self {
         let mut told = |key: &str, message: String| problems.push(Problem::new(key, message));
         let get = |key: &str| config::get(key).filter(|text| !text.trim().is_empty());
@@ -53,12 +53,12 @@ impl Slurmrestd {
         if !is_url(&url) {
             told(
                 "url",
-                format!("`{url}`: write where slurmrestd is, such as https://slurm.example.com:6820"),
+                format!("`{url}`: must be slurmrestd's URL, such as https://slurm.example.com:6820"),
             );
         }
         let naming = get("slurm-node").map_or(Some(Naming::Name), |text| Naming::read(text.trim()));
         let naming = naming.unwrap_or_else(|| {
-            let there_are = "there are name, short-name, label:KEY, annotation:KEY and pods";
+            let there_are = "must be name, short-name, label:KEY, annotation:KEY or pods";
             told("slurm-node", there_are.to_owned());
             Naming::Name
         });
@@ -66,7 +66,7 @@ impl Slurmrestd {
         let table = table.unwrap_or_else(|part| {
             told(
                 "slurm-node-table",
-                format!("`{part}`: write NODE=SLURM-NODE,NODE=SLURM-NODE"),
+                format!("`{part}`: must be NODE=SLURM-NODE,NODE=SLURM-NODE"),
             );
             Vec::new()
         });
@@ -79,7 +79,7 @@ impl Slurmrestd {
             if known.is_none() {
                 told(
                     "api-version",
-                    format!("`{text}`: write auto, or v0.0.{OLDEST} to v0.0.{NEWEST}"),
+                    format!("`{text}`: must be auto, or v0.0.{OLDEST} to v0.0.{NEWEST}"),
                 );
             }
             known
@@ -88,7 +88,7 @@ impl Slurmrestd {
             None | Some("refuse") => false,
             Some("ignore") => true,
             Some(other) => {
-                told("not-in-slurm", format!("`{other}`: write refuse or ignore"));
+                told("not-in-slurm", format!("`{other}`: must be refuse or ignore"));
                 false
             }
         };
@@ -100,14 +100,17 @@ impl Slurmrestd {
             None | Some("refuse") => false,
             Some("scale") => true,
             Some(other) => {
-                told("ladder-too-long", format!("`{other}`: write refuse or scale"));
+                told("ladder-too-long", format!("`{other}`: must be refuse or scale"));
                 false
             }
         };
         let token_timeout =
             get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| ladder::duration(text.trim()));
         let token_timeout = token_timeout.unwrap_or_else(|| {
-            told("token-timeout", "write a time, such as 90s, 5m or 2h".to_owned());
+            told(
+                "token-timeout",
+                "must be a time, such as 90s, 5m or 2h".to_owned(),
+            );
             TOKEN_TIMEOUT
         });
         Self {
@@ -123,7 +126,7 @@ impl Slurmrestd {
         }
     }
 
-    /// What this way asks the operator for. Without a rung that needs it, nothing can be deleted.
+    /// The wanted grants: DELETE only with a rung that needs it.
     pub(crate) fn wants(&self) -> [Grant; 3] {
         let deletes = self.ladder.iter().any(|rung| rung.action.deletes());
         let methods = if deletes { "GET,POST,DELETE" } else { "GET,POST" };

@@ -1,4 +1,4 @@
-//! What can be wrong with an answer of slurmrestd, and whether to ask again.
+//! Errors of slurmrestd, and whether to retry.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,42 +8,42 @@ use scupper_sdk::{Failure, Outcome, http};
 use super::server::{NEWEST, OLDEST};
 use super::wire::ErrorEntry;
 
-/// The caller has no right to do it.
+/// The caller lacks the permission.
 const NOT_ALLOWED: [i64; 2] = [2010, 2002];
 const NO_SUCH_NODE: i64 = 2018;
 const NO_SUCH_JOB: i64 = 2017;
 const BAD_TOKEN: i64 = 1007;
 
-/// Why Slurm did not say or do what it was asked.
+/// Why a request to Slurm failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SlurmError {
-    /// It serves no version of its API that can drain, but this one.
+    /// It serves only this version of its API, which cannot drain.
     TooOld(u32),
-    /// It serves none that is known here.
+    /// It serves no known version.
     NoVersion,
-    /// It does not serve the version that the operator named.
+    /// It does not serve the configured version.
     NotServed(u32),
     /// The token is missing, wrong or has expired.
     Token(String),
-    /// The token is good, and its user may not change nodes.
+    /// The token is valid, but its user may not change nodes.
     NotAllowed(String),
     /// There is no such node in Slurm.
     NoSuchNode(String),
-    /// The controller cannot be reached; slurmrestd can.
+    /// slurmrestd cannot reach slurmctld.
     NoController(String),
-    /// No answer: what was asked for may have happened, or may yet.
+    /// No response: the request may have taken effect, or may yet.
     Unsure(String),
-    /// It could not be sent, or not yet.
+    /// The request could not be sent.
     NotSent(String),
     /// The operator's grants do not allow it.
     NotGranted(String),
     /// Any other error.
     Refused(String),
-    /// It knows no such job, or none any more.
+    /// Slurm does not know the job, or no longer.
     NoSuchJob,
-    /// A list of it is longer than a response may be.
+    /// A list exceeds the limit of a response.
     TooLong { list: List, message: String },
-    /// It answered something that makes no sense.
+    /// The response cannot be read.
     Unreadable(String),
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum SlurmError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     Nodes,
-    /// Of all jobs, with their states alone.
+    /// The states of all jobs.
     States,
     /// Of all jobs.
     Jobs,
@@ -60,7 +60,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// What it lists, and how long it is for each.
+    /// The content of the list, and the size of an entry.
     const fn words(self) -> &'static str {
         match self {
             Self::Nodes => "all nodes of the cluster, some 3 KB for each",
@@ -72,7 +72,7 @@ impl List {
 }
 
 impl SlurmError {
-    /// The trouble that an answer with this status tells of; `None`: it tells of none.
+    /// The error in a response with this status; `None` if there is none.
     pub(crate) fn of(status: u16, errors: &[ErrorEntry], text: impl FnOnce() -> String) -> Option<Self> {
         let first = errors.first();
         if matches!(status, 200..=299) && first.is_none() {
@@ -91,12 +91,12 @@ impl SlurmError {
         })
     }
 
-    /// The token is to blame.
+    /// Whether the token is the cause.
     pub(crate) const fn is_of_token(&self) -> bool {
         matches!(self, Self::Token(_) | Self::NotAllowed(_))
     }
 
-    /// Nothing that Slurm will do by itself helps: a person must.
+    /// Whether a retry cannot help until someone changes something.
     fn is_final(&self) -> bool {
         matches!(
             self,
@@ -108,8 +108,7 @@ impl SlurmError {
         )
     }
 
-    /// The step fails with it. `again`: what was begun is to be seen through, so the next step tries again whatever it
-    /// is.
+    /// The outcome of a step with this error. `again`: always retry, because the drain has begun.
     pub(crate) fn outcome(&self, poll: Duration, again: bool) -> Outcome {
         let failure: Failure = Outcome::failed(self.to_string());
         if self.is_final() && !again {
@@ -143,27 +142,27 @@ impl fmt::Display for SlurmError {
             ),
             Self::NoVersion => write!(
                 f,
-                "slurmrestd serves no version from v0.0.{OLDEST} to v0.0.{NEWEST}: is `url` that of slurmrestd?"
+                "slurmrestd serves no version from v0.0.{OLDEST} to v0.0.{NEWEST}: check `url`"
             ),
             Self::NotServed(version) => write!(
                 f,
-                "slurmrestd does not serve v0.0.{version}, which `api-version` names; without it the newest is found"
+                "slurmrestd does not serve v0.0.{version}, the configured `api-version`; use `auto` to detect the newest"
             ),
-            Self::Token(message) => write!(f, "Slurm does not take the token: {message}"),
+            Self::Token(message) => write!(f, "Slurm rejects the token: {message}"),
             Self::NotAllowed(message) => write!(
                 f,
-                "the token's user may not change nodes, only Slurm's operators may: {message}"
+                "the token's user may not change nodes; only Slurm's operators may: {message}"
             ),
             Self::NoSuchNode(message) => write!(f, "no such node in Slurm: {message}"),
-            Self::NoController(message) => write!(f, "Slurm's controller cannot be reached: {message}"),
-            Self::Unsure(message) => write!(f, "{message}; Slurm is asked again"),
+            Self::NoController(message) => write!(f, "slurmrestd cannot reach slurmctld: {message}"),
+            Self::Unsure(message) => write!(f, "{message}; retrying"),
             Self::NotSent(message) | Self::NotGranted(message) => f.write_str(message),
             Self::Refused(message) => write!(f, "Slurm refuses: {message}"),
             Self::NoSuchJob => f.write_str("no such job in Slurm"),
             Self::TooLong { list, message } => {
                 write!(f, "slurmrestd can only list {}: {message}", list.words())
             }
-            Self::Unreadable(message) => write!(f, "the answer of slurmrestd cannot be read: {message}"),
+            Self::Unreadable(message) => write!(f, "slurmrestd's response cannot be read: {message}"),
         }
     }
 }
@@ -178,7 +177,7 @@ fn describe(error: &ErrorEntry) -> String {
     format!("{} ({})", parts.join(", "), error.error_number)
 }
 
-/// The first line, and not all of a long one.
+/// The first line, cut off if long.
 fn line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     first.chars().filter(|c| !c.is_control()).take(200).collect()

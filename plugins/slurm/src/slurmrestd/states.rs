@@ -1,5 +1,5 @@
-//! The short list, `GET /jobs/state/`: numbers and states of all jobs, but not their nodes. Only the jobs that may be on a
-//! node are kept of it, so 50,000 that wait for one cost no memory.
+//! The short list, `GET /jobs/state/`: numbers and states of all jobs, without their nodes. Only jobs that may be on a node
+//! are kept, so 50,000 queued jobs need no memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::job::may_run;
 use super::wire::{ErrorEntry, errors, words};
 
-/// The body of an answer with states. The list is absent where the answer has none, which is not the same as empty.
+/// The body of a response with states. A missing list is not the same as an empty one.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Body {
     pub(super) jobs: Option<States>,
@@ -22,11 +22,11 @@ pub(super) struct Body {
 /// The states of all jobs.
 #[derive(Debug, Default)]
 pub(super) struct States {
-    /// So many jobs are listed.
+    /// The number of listed jobs.
     pub(super) listed: usize,
-    /// One that may be on a node has no number that it could be asked for by.
+    /// Whether a job that may be on a node has no number.
     pub(super) has_nameless: bool,
-    /// Those that may be on a node, by number.
+    /// The jobs that may be on a node, by number.
     pub(super) there: BTreeMap<u64, Vec<String>>,
 }
 
@@ -69,8 +69,8 @@ impl<'de> Visitor<'de> for List {
     }
 }
 
-/// `8`, `8_3` for a task of an array, `8+1` for a part of a heterogeneous job: Slurm 24.11 has the job's own number in
-/// front.
+/// `8`, `8_3` for a task of an array, `8+1` for a part of a heterogeneous job: in Slurm 24.11 the
+/// job's own number comes first.
 fn leading_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Number(number) => number.as_u64(),

@@ -1,7 +1,7 @@
-//! A token that Slurm does not take, or whose user may not change nodes.
+//! A token that Slurm rejects, or whose user may not change nodes.
 //!
-//! One that was never good ends the drain before anything is changed. One that was good and went bad may be renewed, and is
-//! waited for, as long as `token-timeout` says. An undo has no time for that.
+//! If the token was never valid, the drain fails before any change. If it was valid before, it may be renewed, and the drain
+//! waits for `token-timeout`. A cancel has no time for that.
 
 use scupper_sdk::{Call, Outcome, Phase, log};
 
@@ -10,7 +10,7 @@ use super::messages::{length, moment};
 use super::slurm_error::SlurmError;
 use crate::settings::Settings;
 
-/// What a step comes to that met such a trouble. `memory` is what the last step left behind.
+/// The outcome of a step with such an error. `hook_state` is the state of the previous step.
 pub(super) fn outcome(
     error: &SlurmError,
     call: &Call,
@@ -33,19 +33,19 @@ pub(super) fn outcome(
     if until <= call.drain.now {
         let waited = length(timeout);
         return Outcome::failed(format!(
-            "{error}; no better one came within {waited} (`token-timeout`)"
+            "{error}; no valid token within {waited} (`token-timeout`)"
         ))
         .into();
     }
     let until = moment(until);
-    Outcome::pending(format!("{error}; waits for a better one until {until}"))
+    Outcome::pending(format!("{error}; waiting for a valid token until {until}"))
         .again_after(settings.poll)
         .waiting_for("the token for Slurm", "to be renewed", Some(since))
         .state(hook_state.bytes())
         .into()
 }
 
-/// The token could do this before: in this hook, or in the one before the cordon, which is ours only if that one went well.
+/// Whether the token was valid before: in this hook, or in the hook before our own cordon.
 fn was_good(error: &SlurmError, call: &Call, hook_state: &HookState) -> bool {
     match call.phase {
         Phase::BeforeUncordon | Phase::AfterUncordon => true,

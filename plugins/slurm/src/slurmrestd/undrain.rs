@@ -1,4 +1,4 @@
-//! Putting nodes back into service that we took out of it, and no others.
+//! Undrains the nodes that our drains have drained, and no others.
 
 use scupper_sdk::{Call, Outcome, Phase, Pod, log};
 
@@ -9,16 +9,16 @@ use super::slurm_error::SlurmError;
 use super::{node_events, out_of_service, reason, token};
 use crate::settings::Settings;
 
-/// Whose drains are lifted.
+/// Which drains to undo.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// This very drain's: it was cancelled.
+    /// That of this drain, which was cancelled or failed.
     This,
-    /// Any of this Kubernetes node's: the uncordon has another name than the drain had.
+    /// Any drain of this Kubernetes node: the uncordon has another name than the drain had.
     Any,
 }
 
-/// Lifts them. The nodes are found by their reasons: after a drain there may be no pods left to tell their names.
+/// Undrains the nodes. They are found by their reasons, because after a drain there may be no pods to name them.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Outcome {
     try_step(call, settings, workers, whose).unwrap_or_else(|error| match error {
         error if error.is_of_token() => token::outcome(&error, call, settings, HookState::read(&call.state)),
@@ -38,15 +38,14 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
         log::info!("Slurm gives jobs to {} again", node.name);
         node_events::undrained(call, node);
     }
-    // The hook before the uncordon may have done all this; it is said once.
+    // The hook before the uncordon may have done all this already; it is reported once.
     if call.phase == Phase::AfterUncordon {
         out_of_service::report(call, settings, workers, &nodes);
     }
     Ok(Outcome::Done)
 }
 
-/// `UNDRAIN` lifts the drain alone. `RESUME` would also revive a node that is down, so it is only for one that is down
-/// because we set it down.
+/// `UNDRAIN` only lifts the drain. `RESUME` also revives a node that is down, so it is used only if we set the node down.
 fn state(node: &SlurmNode) -> &'static str {
     if reason::says_down(node) && node.has("DOWN") && !node.has("NOT_RESPONDING") {
         "RESUME"

@@ -1,7 +1,7 @@
-//! Reading what slurmrestd answers, whichever version of its API it speaks.
+//! Reads the responses of slurmrestd, in all versions of its API.
 //!
-//! A field is a string in one version and a list of strings in the next, a number here and `{set, infinite, number}`
-//! there. What is not understood reads as absent; what that means is for the others to say.
+//! A field can be a string in one version and a list of strings in the next, or a number in one and
+//! `{set, infinite, number}` in the next. A field in an unknown form counts as absent; the caller decides what that means.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -9,21 +9,21 @@ use serde_json::Value;
 use super::job::Job;
 use super::node::SlurmNode;
 
-/// The body of an answer. A list is absent where the answer has none, which is not the same as empty.
+/// The body of a response. A missing list is not the same as an empty one.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Body {
     pub(crate) nodes: Option<Vec<SlurmNode>>,
     pub(crate) jobs: Option<Vec<Job>>,
     #[serde(default, deserialize_with = "errors")]
     pub(crate) errors: Vec<ErrorEntry>,
-    /// What became of each job that was to be cancelled.
+    /// The result for each job to cancel.
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) status: Vec<Cancelled>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) statistics: Statistics,
 }
 
-/// What the controller counts.
+/// slurmctld's statistics.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Statistics {
     #[serde(default, rename = "req_time_start", deserialize_with = "number")]
@@ -56,7 +56,7 @@ pub(crate) struct CancelError {
     pub(crate) message: String,
 }
 
-/// The value, or its default where the field has another form.
+/// The value, or its default if the field has another form.
 pub(crate) fn lenient<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -66,7 +66,7 @@ where
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Errors of whatever form: one that cannot be read is one all the same.
+/// Errors in any form: an unreadable one also counts.
 pub(super) fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ErrorEntry>, D::Error> {
     let one = |value: &Value| {
         serde_json::from_value(value.clone()).unwrap_or_else(|_not_an_object| ErrorEntry {
@@ -81,7 +81,7 @@ pub(super) fn errors<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ErrorEntr
     })
 }
 
-/// A word or a list of words, in capitals.
+/// A word or a list of words, in upper case.
 pub(crate) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::String(word) => vec![word.to_ascii_uppercase()],
@@ -94,7 +94,7 @@ pub(crate) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     })
 }
 
-/// A number, or one that says whether it is set. Infinite and unset are both no number.
+/// A number, or `{set, infinite, number}`. Infinite and unset count as none.
 pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(from)?;
     let is = |key: &str| value.get(key).and_then(Value::as_bool);

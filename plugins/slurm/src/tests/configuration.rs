@@ -1,4 +1,4 @@
-//! The configuration, right and wrong.
+//! Valid and invalid configurations.
 
 use scupper_sdk::{
     Outcome, Phase, Policy, Subject,
@@ -34,7 +34,7 @@ fn the_problem_with_a_wrong_value_says_what_is_valid() {
             "{key}={value}: {problems:?}"
         );
         assert!(problems[0].message.contains(words), "{key}={value}: {problems:?}");
-        // The host does not load it so; if it did, nothing would be evicted.
+        // The host does not load it like this; if it did, no pod would be evicted.
         let outcome = host.step::<Slurm>(Phase::BeforeDrain, Subject::Node);
         assert!(matches!(outcome, Outcome::Failed(_)), "{key}={value}");
         assert!(host.plan::<Slurm>().is_err(), "{key}={value}");

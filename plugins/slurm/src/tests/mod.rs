@@ -1,4 +1,4 @@
-//! What the policy promises, tried without wasm and without a cluster.
+//! Tests the policy without wasm and without a cluster.
 
 mod configuration;
 mod operator;

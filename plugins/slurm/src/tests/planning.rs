@@ -1,4 +1,4 @@
-//! The plan: Slurm pods last, all else as it was.
+//! The plan: Slurm pods last, the rest unchanged.
 
 use scupper_sdk::Verdict;
 use scupper_sdk::testing::{Host, pod};

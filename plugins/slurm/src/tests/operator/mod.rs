@@ -1,4 +1,4 @@
-//! The way through slurm-operator.
+//! `way: operator`.
 
 mod reasons;
 mod waiting;

@@ -1,4 +1,4 @@
-//! The annotation: when it is set, and by whom it may be removed.
+//! The annotation: when it is set and when it is removed.
 
 use scupper_sdk::{Outcome, Phase, Subject, log::Level, testing::Host};
 
@@ -21,7 +21,7 @@ fn the_reason_is_set_before_the_cordon() {
     let host = busy_host();
     assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
     assert_eq!(reason(&host).as_deref(), Some(OURS));
-    // A step is taken once more after a crash.
+    // A step may be repeated after a crash.
     assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
     assert_eq!(reason(&host).as_deref(), Some(OURS));
 }
@@ -87,7 +87,7 @@ fn on_a_cordoned_node_the_reason_is_late_and_that_is_logged() {
             .count()
     };
     assert_eq!(warnings(&host), 1);
-    // Told once, not at every look.
+    // Logged once, not at every poll.
     step(&host, Phase::BeforeDrain);
     assert_eq!(warnings(&host), 1);
 }
@@ -147,10 +147,10 @@ fn uncordon_removes_the_reason_of_any_drain() {
     step(&host, Phase::BeforeCordon);
     host.cordon(true);
     host.drain_named("maintenance-complete");
-    // As long as the node is cordoned, slurm-operator could put a reason of its own in its place.
+    // While the node is cordoned, slurm-operator could set its own reason instead.
     step(&host, Phase::BeforeUncordon);
     assert_eq!(reason(&host).as_deref(), Some(OURS));
-    // What the step is shown may be a moment old, and still have the cordon.
+    // The step may see an older node, still with the cordon.
     step(&host, Phase::AfterUncordon);
     assert_eq!(reason(&host), None);
 }
@@ -185,7 +185,7 @@ fn cancelling_a_second_drain_keeps_the_reason() {
     let host = busy_host();
     step(&host, Phase::BeforeCordon);
     host.cordon(true);
-    // A command gives each of its drains the same name.
+    // The command uses the same name for each drain.
     host.drain_named("maintenance");
     host.found_drained();
     step(&host, Phase::BeforeDrain);

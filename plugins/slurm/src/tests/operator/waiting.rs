@@ -1,4 +1,4 @@
-//! When the jobs are over, and what is said until then.
+//! Waiting for jobs, and the messages until they have ended.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn pending(outcome: Outcome) -> Pending {
     }
 }
 
-/// What is said about a single Slurm pod; `None`: the drain goes on.
+/// The message about a single Slurm pod; `None` if the drain continues.
 fn said_about(worker: Pod) -> Option<String> {
     let host = Host::new();
     host.pods([worker]);
@@ -33,14 +33,14 @@ fn said_about(worker: Pod) -> Option<String> {
 
 #[test]
 fn the_conditions_decide() {
-    let unknown = Some("unknown: its SlurmNodeState conditions do not say whether it has jobs");
-    let idle = Some("no jobs, but Slurm does not drain it yet");
+    let unknown = Some("unknown: the SlurmNodeState conditions do not say whether the node has jobs");
+    let idle = Some("no jobs, but Slurm does not drain the node yet");
     for (states, said) in [
         // Drained: the flag, and a base state without jobs.
         (&["Idle", "Drain"][..], None),
         (&["Down", "Drain"], None),
         (&["Down", "Drain", "NotResponding"], None),
-        // Draining: the flag is there from the first moment, long before the last job ends.
+        // Draining: the flag is set at once, long before the last job ends.
         (&["Allocated", "Drain"], Some("allocated: jobs still run")),
         (&["Mixed", "Drain"], Some("mixed: jobs still run")),
         (
@@ -57,11 +57,11 @@ fn the_conditions_decide() {
         (&["Down"], idle),
         (
             &["Mixed"],
-            Some("mixed: jobs still run, and Slurm does not drain it yet"),
+            Some("mixed: jobs still run, and Slurm does not drain the node yet"),
         ),
         (
             &["Allocated", "Drain", "Undrain"],
-            Some("allocated: jobs still run, and Slurm does not drain it yet"),
+            Some("allocated: jobs still run, and Slurm does not drain the node yet"),
         ),
         // Unknown is never idle.
         (&[], unknown),
@@ -121,7 +121,7 @@ fn it_reports_what_it_waits_for_and_since_when() {
         [("slurm/worker-0", Some(began)), ("slurm/worker-2", Some(began))]
     );
 
-    // A quarter of an hour later one job has ended, and the wait is still as old as it is.
+    // A quarter of an hour later one job has ended, and the wait still has its original start.
     host.advance(Duration::from_secs(900));
     host.pods([
         slurmd("worker-0", &["Allocated", "Drain"]),

@@ -1,4 +1,4 @@
-//! What is found before the first drain.
+//! The checks before the first drain.
 
 use scupper_sdk::{Finding, Severity, http};
 
@@ -58,14 +58,14 @@ fn each_problem_comes_with_a_fix() {
             "GET nodes/",
             (511, 1007, "Protocol authentication error"),
             "token",
-            "does not take the token",
+            "rejects the token",
             "scontrol token",
         ),
         (
             "GET nodes/",
             (502, 1800, "connect failure"),
             "slurmctld",
-            "cannot be reached",
+            "cannot reach slurmctld",
             "scontrol ping",
         ),
         (
@@ -136,7 +136,7 @@ fn the_node_is_checked_if_one_is_given() {
     assert!(of(&[table, ("not-in-slurm", "ignore")]).starts_with("Warning node name: gpu-99 is not"));
     assert_eq!(
         of(&[("slurm-node", "label:nope")]),
-        "Error node name: it has no label nope"
+        "Error node name: the node has no label nope"
     );
     assert!(of(&[("slurm-node", "pods")]).starts_with("Ok node name: each Slurm pod"));
 
@@ -169,7 +169,7 @@ fn a_rung_that_this_slurm_cannot_climb_is_a_warning() {
     let found = lines(fake.host.check::<Slurm>());
     assert!(found.iter().all(|line| line.starts_with("Ok ")), "{found:?}");
     assert!(found.contains(
-        &"Ok ladder: it begins 15m before the deadline; drains with less time are refused".to_owned()
+        &"Ok ladder: begins 15m before the deadline; drains with less time are refused".to_owned()
     ));
 }
 

@@ -20,7 +20,7 @@ fn climber(ladder: &str) -> Fake {
     fake
 }
 
-/// What was changed by the steps since.
+/// The changes by the steps since the last call.
 fn changes(fake: &Fake) -> Vec<String> {
     let requests = fake.requests();
     requests
@@ -79,7 +79,7 @@ fn each_rung_is_climbed_once_at_its_time() {
     fake.host.advance(4 * MINUTE);
     fake.waits();
     assert_eq!(changes(&fake), [proof(), "DELETE job/4711".to_owned()]);
-    // Cancelled is not gone.
+    // A cancelled job takes time to end.
     assert!(matches!(fake.run_until_stable(), Outcome::Pending(_)));
     assert_eq!(changes(&fake), NOTHING);
     fake.job(4711, &["CANCELLED"], NODE);
@@ -108,7 +108,7 @@ fn a_drain_shorter_than_the_ladder_is_refused_before_any_change() {
         );
         assert_eq!(fake.requests(), NOTHING);
     }
-    // Or it keeps the gaps between its rungs, in proportion.
+    // With `scale` the rungs keep their proportions.
     let fake = short(&[("ladder-too-long", "scale")]);
     let sent = |seconds: u64| {
         fake.host.advance(Duration::from_secs(seconds));
@@ -196,7 +196,7 @@ fn a_requeue_needs_a_slurm_that_supports_it() {
     assert!(
         fake.waits()
             .progress
-            .starts_with("this Slurm has no way to requeue a job; 1 job")
+            .starts_with("this Slurm cannot requeue a job; 1 job")
     );
     assert_eq!(changes(&fake), [proof(), "GET job/4711/requeue".to_owned()]);
     fake.waits();
@@ -211,11 +211,7 @@ fn a_requeue_needs_a_slurm_that_supports_it() {
         Ok(error(404, 2017, "Invalid job id specified"))
     });
     fake.host.advance(25 * MINUTE);
-    assert!(
-        fake.waits()
-            .progress
-            .starts_with("3 jobs put back into the queue")
-    );
+    assert!(fake.waits().progress.starts_with("3 jobs requeued"));
     assert_eq!(
         changes(&fake),
         [
@@ -250,7 +246,7 @@ fn only_a_node_that_the_ladder_set_down_is_resumed() {
         )
     );
 
-    // Down by itself, or silent: what it is, is not ours to change.
+    // A node that is down by itself or does not respond is not revived.
     for (state, reason) in [
         (
             ["DOWN", "DRAIN", "NOT_RESPONDING"],
@@ -286,7 +282,7 @@ fn a_request_with_a_lost_response_is_repeated() {
     let fake = climber("5m signal USR1");
     fake.host.advance(25 * MINUTE);
     fake.fault("DELETE", true, || Ok(error(504, 5004, "Socket timed out")));
-    fake.fails(Phase::BeforeDrain, false, "Slurm is asked again");
+    fake.fails(Phase::BeforeDrain, false, "retrying");
     changes(&fake);
     fake.waits();
     assert_eq!(
@@ -305,7 +301,7 @@ fn a_job_that_slurm_cannot_alter_yet_is_retried() {
     changes(&fake);
     fake.waits();
     assert_eq!(changes(&fake), [proof(), "DELETE job/4711".to_owned()]);
-    // One that is over in the meantime has nothing left to cancel.
+    // A job that has ended meanwhile need not be cancelled.
     let fake = climber("5m cancel");
     fake.host.advance(25 * MINUTE);
     let over = json!({"status": [{"error": {"code": 2021, "message": "already completed"}}]});

@@ -1,4 +1,4 @@
-//! The configuration of this way, what it asks for, and what Slurm calls the node.
+//! The configuration of this way, its grants, and the node's name in Slurm.
 
 use scupper_sdk::{Outcome, Phase, Policy, testing::pod};
 
@@ -126,7 +126,7 @@ fn the_name_in_slurm_is_configurable() {
 #[test]
 fn a_node_that_is_not_in_slurm_is_refused_before_any_change() {
     for (key, value, words) in [
-        ("slurm-node", "label:nope", "it has no label nope"),
+        ("slurm-node", "label:nope", "the node has no label nope"),
         ("slurm-node-table", "node-1=gpu-99", "gpu-99 is not among its 2"),
     ] {
         let fake = Fake::new();

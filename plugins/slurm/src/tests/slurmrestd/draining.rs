@@ -1,4 +1,4 @@
-//! Taking the node out of service, waiting, and what is said meanwhile.
+//! Draining the node, waiting, and the messages meanwhile.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn a_new_process_continues_the_drain() {
     let fake = Fake::busy();
     fake.waits();
     let named = fake.host.now();
-    // The same drain, another process: hooks begin anew where their state was not saved.
+    // The same drain in another process: a hook without saved state starts again.
     fake.host.drain_named("maintenance");
     fake.requests();
     fake.waits();
@@ -109,7 +109,7 @@ fn a_node_resumed_meanwhile_is_not_drained_again() {
     fake.requests();
     let waits = fake.waits();
     assert!(
-        waits.progress.starts_with("somebody resumed a node in Slurm"),
+        waits.progress.starts_with("someone resumed a node in Slurm"),
         "{}",
         waits.progress
     );
@@ -152,7 +152,7 @@ fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
         (fake.state(NODE), fake.reason(NODE).as_str()),
         (vec!["DOWN".to_owned()], "bad disk")
     );
-    // One that is failing does not come back by itself.
+    // A failing node does not come back by itself.
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "FAIL"], "bad disk");
     assert_eq!(fake.run_until_stable(), Outcome::Done);
@@ -160,12 +160,12 @@ fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
         (fake.state(NODE), fake.reason(NODE).as_str()),
         (vec!["IDLE".to_owned(), "FAIL".to_owned()], "bad disk")
     );
-    // What the controller says of a silent node is nobody's decision.
+    // slurmctld's reason for a node that does not respond is not a decision of an operator.
     let fake = Fake::new();
     fake.node(NODE, &["DOWN", "NOT_RESPONDING"], "Not responding");
     assert_eq!(
         fake.waits().waiting_for[0].detail,
-        "does not respond: what ran there may still run"
+        "does not respond: its jobs may still run"
     );
     assert_eq!(fake.reason(NODE), format!("{OURS}; was down: Not responding"));
 }
@@ -187,7 +187,7 @@ fn a_node_that_does_not_respond_gets_back_the_reason_with_which_it_returns() {
             )
         );
     }
-    // Not where somebody had set it down, and not where it has come back meanwhile.
+    // Not if someone had set it down, and not if it has come back meanwhile.
     for (state, after) in [
         (&["DOWN", "DRAIN"], "bad disk : Not responding"),
         (&["IDLE", "DRAIN"], "undrained by scupper: maintenance"),
@@ -205,7 +205,7 @@ fn a_drain_that_the_controller_lost_is_repeated() {
     for before in ["", "bad disk"] {
         let fake = Fake::busy();
         fake.waits();
-        // It died before it had saved the drain.
+        // slurmctld died before it had saved the drain.
         fake.node(NODE, &["MIXED"], before);
         fake.restart();
         fake.waits();
@@ -213,9 +213,9 @@ fn a_drain_that_the_controller_lost_is_repeated() {
             (fake.state(NODE), fake.reason(NODE).as_str()),
             (vec!["MIXED".to_owned(), "DRAIN".to_owned()], OURS)
         );
-        // Who resumes the node now is not fought.
+        // A node resumed now is not drained again.
         fake.node(NODE, &["MIXED"], OURS);
-        assert!(fake.waits().progress.starts_with("somebody resumed"));
+        assert!(fake.waits().progress.starts_with("someone resumed"));
     }
 }
 
@@ -224,7 +224,7 @@ fn a_job_that_starts_on_a_resumed_node_clears_the_reason_and_the_node_is_not_dra
     let fake = Fake::busy();
     fake.waits();
     fake.node(NODE, &["MIXED"], "");
-    assert!(fake.waits().progress.starts_with("somebody resumed"));
+    assert!(fake.waits().progress.starts_with("someone resumed"));
     assert_eq!(fake.state(NODE), ["MIXED"]);
 }
 
@@ -276,7 +276,7 @@ fn the_version_is_detected_once() {
     fake.requests();
     fake.waits();
     assert_eq!(fake.requests().len(), 3);
-    // Another slurmrestd answers from now on.
+    // From now on another slurmrestd responds.
     fake.serves(&[42, 43, 44]);
     fake.waits();
     fake.serves(&[39, 40]);

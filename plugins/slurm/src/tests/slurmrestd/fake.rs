@@ -1,4 +1,4 @@
-//! A slurmrestd in memory, with the habits that the real one was seen to have.
+//! A slurmrestd in memory that behaves like the real one.
 
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::Slurm;
 
-/// Where it is.
+/// Its URL.
 pub(super) const URL: &str = "http://slurm.example.com:6820";
-/// What Slurm calls the node unless a test says otherwise: the same as Kubernetes.
+/// The default name of the node in Slurm: the same as in Kubernetes.
 pub(super) const NODE: &str = "node-1";
 /// The reason of the test's drain.
 pub(super) const OURS: &str = "scupper: node=node-1 drain=uid-of-maintenance: maintenance";
 
-/// What one request comes to instead of what it should.
+/// The injected result of a request.
 pub(super) type Fault = Box<dyn FnOnce() -> Result<Response, Error>>;
 
 #[derive(Default)]
@@ -26,14 +26,14 @@ struct Slurmrestd {
     served: Vec<u32>,
     nodes: Vec<Value>,
     jobs: Vec<Value>,
-    /// So many tasks of an array wait for a node.
+    /// The number of queued tasks of an array.
     waiting: usize,
-    /// How often the controller was started anew.
+    /// How often slurmctld has restarted.
     restarts: u32,
     /// Each request in one line.
     requests: Vec<String>,
     timeouts: Vec<Option<u64>>,
-    /// For the requests that begin like this, in order. `true`: it has its effect all the same.
+    /// For the requests that begin like this, in order. `true`: the request still takes effect.
     faults: VecDeque<(&'static str, bool, Fault)>,
 }
 
@@ -64,7 +64,7 @@ impl Fake {
         fake
     }
 
-    /// One with a job on the node.
+    /// The same, with a job on the node.
     pub(super) fn busy() -> Self {
         let fake = Self::new();
         fake.node(NODE, &["MIXED"], "");
@@ -76,7 +76,7 @@ impl Fake {
         self.slurm.borrow_mut().served = versions.to_vec();
     }
 
-    /// The node has this state and reason now.
+    /// Sets the state and reason of a node.
     pub(super) fn node(&self, name: &str, state: &[&str], reason: &str) {
         let mut slurm = self.slurm.borrow_mut();
         slurm.nodes.retain(|node| node["name"] != name);
@@ -85,7 +85,7 @@ impl Fake {
             .push(json!({"name": name, "state": state, "reason": reason}));
     }
 
-    /// A job of alice that began when the test did and ends an hour later.
+    /// Adds a job of alice that began with the test and ends an hour later.
     pub(super) fn job(&self, id: u64, state: &[&str], nodes: &str) {
         let began = self.host.now() / 1000;
         let set = |number: u64| json!({"set": true, "infinite": false, "number": number});
@@ -98,22 +98,22 @@ impl Fake {
         slurm.jobs.push(job);
     }
 
-    /// A job as this JSON has it.
+    /// Adds a job from JSON.
     pub(super) fn raw_job(&self, job: Value) {
         self.slurm.borrow_mut().jobs.push(job);
     }
 
-    /// All jobs are over, and nobody remembers them.
+    /// Removes all jobs.
     pub(super) fn no_jobs(&self) {
         self.slurm.borrow_mut().jobs.clear();
     }
 
-    /// So many tasks of an array wait for a node.
+    /// The number of queued tasks of an array.
     pub(super) fn waiting(&self, tasks: usize) {
         self.slurm.borrow_mut().waiting = tasks;
     }
 
-    /// The controller is started anew, and has forgotten nothing.
+    /// Restarts slurmctld without a loss of state.
     pub(super) fn restart(&self) {
         self.slurm.borrow_mut().restarts += 1;
     }
@@ -131,7 +131,7 @@ impl Fake {
         node["reason"].as_str().unwrap().to_owned()
     }
 
-    /// The next request that begins like this comes to something else, with its effect or without.
+    /// Injects a result for the next request that begins like this, with or without its effect.
     pub(super) fn fault(
         &self,
         begins: &'static str,
@@ -142,7 +142,7 @@ impl Fake {
         self.slurm.borrow_mut().faults.push_back(fault);
     }
 
-    /// The requests since this was asked last.
+    /// The requests since the last call.
     pub(super) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.slurm.borrow_mut().requests)
     }
@@ -155,7 +155,7 @@ impl Fake {
         self.host.step::<Slurm>(phase, Subject::Node)
     }
 
-    /// Takes steps of `before-drain` until one has nothing left to ask for.
+    /// Takes steps of `before-drain` until the requests no longer change.
     #[track_caller]
     pub(super) fn run_until_stable(&self) -> Outcome {
         for _ in 0..20 {
@@ -164,10 +164,10 @@ impl Fake {
                 outcome => return outcome,
             }
         }
-        panic!("it comes to no rest: {:#?}", self.requests())
+        panic!("it does not become stable: {:#?}", self.requests())
     }
 
-    /// It waits, and says so.
+    /// Takes a step, which must be pending.
     #[track_caller]
     pub(super) fn waits(&self) -> Pending {
         match self.run_until_stable() {
@@ -176,7 +176,7 @@ impl Fake {
         }
     }
 
-    /// It failed, for good or not, with these words.
+    /// Takes a step, which must fail, for good or not, with this text.
     #[track_caller]
     pub(super) fn fails(&self, phase: Phase, for_good: bool, words: &str) {
         match self.step(phase) {
@@ -237,7 +237,7 @@ impl Slurmrestd {
         }
     }
 
-    /// The short list, of all or of these jobs, with each task that waits on its own.
+    /// The short list of all or of these jobs, with each queued task as an entry.
     fn states(&self, query: &str) -> Response {
         let one = |job: &Value| json!({"job_id": job["job_id"].to_string(), "state": job["job_state"]});
         if query.is_empty() {
@@ -269,7 +269,7 @@ impl Slurmrestd {
         if body == &json!({}) {
             return ok(json!({}));
         }
-        // As the real one: the reason is changed even where the state is refused.
+        // Like the real one, it changes the reason even if it refuses the state.
         if let Some(reason) = body.get("reason") {
             node["reason"] = reason.clone();
         }
@@ -302,8 +302,8 @@ impl Slurmrestd {
     }
 }
 
-/// As this version tells it. v0.0.40 to v0.0.42 tell it as it is kept here; v0.0.39 has lone words for jobs and plain
-/// numbers for times, and what is newer may tell more.
+/// The form of this version. v0.0.40 to v0.0.42 have the form used here; v0.0.39 has single words for jobs and plain numbers
+/// for times, and newer versions may have more fields.
 fn in_form(version: &str, objects: &[Value]) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in objects.iter_mut().filter_map(Value::as_object_mut) {
@@ -330,12 +330,12 @@ fn in_form(version: &str, objects: &[Value]) -> Vec<Value> {
     objects
 }
 
-/// It is the job of this number.
+/// Whether it is the job with this number.
 fn is(job: &Value, id: &str) -> bool {
     id.parse().is_ok_and(|id: u64| job["job_id"] == id)
 }
 
-/// What every request must be like.
+/// Checks every request.
 fn check(request: &Request) {
     let mut tokens = 0;
     for header in &request.headers {

@@ -1,4 +1,4 @@
-//! Clusters with so many jobs that the list of all of them is longer than a response may be.
+//! Clusters with so many jobs that the list of all jobs exceeds the limit of a response.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use scupper_sdk::{Outcome, Phase, http::Error};
 
 use super::fake::{Fake, NODE, OURS};
 
-/// A drained node in a cluster where many jobs wait and these run on other nodes.
+/// A drained node in a cluster with many queued jobs, and these jobs on other nodes.
 fn crowd(elsewhere: std::ops::Range<u64>) -> Fake {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN"], OURS);
@@ -17,7 +17,7 @@ fn crowd(elsewhere: std::ops::Range<u64>) -> Fake {
     fake
 }
 
-/// The jobs that were asked for by number since.
+/// The number of jobs fetched by number since the last call.
 fn asked(fake: &Fake) -> usize {
     let requests = fake.requests();
     assert!(
@@ -62,7 +62,7 @@ fn each_running_job_of_the_cluster_is_fetched_once() {
         "1 job on node-1, at most until 2027-01-15 09:00 UTC"
     );
     assert_eq!(asked(&fake), 60 + 1, "and the one that was found, again");
-    // From now on only the one of the node, and its state before.
+    // From now on only the state of the node's job, and the job itself.
     fake.job(2000, &["RUNNING"], "node-2");
     for _ in 0..2 {
         fake.waits();
@@ -109,7 +109,7 @@ fn after_a_resume_the_jobs_are_searched_again() {
     fake.job(7, &["PENDING"], "");
     fake.job(9, &["RUNNING"], NODE);
     fake.waits();
-    // Resumed, given a job that is older than the last one that was seen, and drained again, by somebody.
+    // Resumed, given a job older than the last checked one, and drained again by someone.
     fake.node(NODE, &["MIXED"], OURS);
     fake.job(7, &["SUSPENDED"], NODE);
     fake.job(9, &["COMPLETED"], NODE);
@@ -138,7 +138,7 @@ fn a_list_that_is_too_long_names_the_limit_and_proves_nothing() {
         fake.fails(Phase::BeforeDrain, false, words);
         assert_eq!(fake.run_until_stable(), Outcome::Done, "{begins}");
     }
-    // A long list of few jobs: they are asked for one by one.
+    // A list of few jobs that is too long: they are fetched one by one.
     let fake = Fake::busy();
     fake.step(Phase::BeforeCordon);
     fake.fault("GET jobs/?flags", false, || Err(Error::TooLarge(String::new())));
@@ -218,7 +218,7 @@ fn a_rung_is_climbed_for_all_jobs_of_the_node_among_many_others() {
     );
 }
 
-/// The jobs of this number come with too many others of their array, once.
+/// The next response for this job is too long, because of its array.
 fn too_many_tasks(fake: &Fake, request: &'static str) {
     fake.fault(request, false, || Err(Error::TooLarge(String::new())));
 }
@@ -228,7 +228,7 @@ fn a_long_array_elsewhere_does_not_hold_a_free_node() {
     let fake = crowd(1000..1001);
     too_many_tasks(&fake, "GET job/1000?");
     assert_eq!(fake.run_until_stable(), Outcome::Done);
-    // Suspended it may be anywhere: a suspended job leaves its node free.
+    // A suspended job may be anywhere, because its node is free.
     let fake = crowd(1000..1000);
     fake.job(1000, &["SUSPENDED"], "node-2");
     for _ in 0..2 {

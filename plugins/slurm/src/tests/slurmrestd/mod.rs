@@ -1,4 +1,4 @@
-//! The way through slurmrestd.
+//! `way: slurmrestd`.
 
 mod checking;
 mod climbing;

@@ -1,4 +1,4 @@
-//! What a simple policy for Slurm gets wrong, by number.
+//! Mistakes of a simple policy for Slurm, by number.
 
 use std::time::Duration;
 
@@ -47,18 +47,18 @@ fn naive_02_a_missing_response_or_list_is_not_idle() {
     for body in [json!({}), json!({"jobs": null})] {
         let fake = drained();
         fake.fault("GET jobs/", false, move || Ok(ok(body)));
-        fake.fails(Phase::BeforeDrain, false, "there are no `jobs` in it");
+        fake.fails(Phase::BeforeDrain, false, "it contains no `jobs`");
     }
     for status in [204, 301, 400, 403, 500, 502, 503, 504] {
         let fake = drained();
         fake.fault("GET jobs/", false, move || Ok(http::Response::new(status, "")));
         fake.fails(Phase::BeforeDrain, false, "");
     }
-    // The token was good for the request before.
+    // The token was valid for the previous request.
     for status in [401, 511] {
         let fake = drained();
         fake.fault("GET jobs/", false, move || Ok(http::Response::new(status, "")));
-        assert!(fake.waits().progress.starts_with("Slurm does not take the token"));
+        assert!(fake.waits().progress.starts_with("Slurm rejects the token"));
     }
     for failure in [
         http::Error::Unreachable("refused".to_owned()),
@@ -173,7 +173,7 @@ fn naive_09_undrain_revives_no_node() {
 fn naive_10_an_operators_drain_survives_a_cancel() {
     let fake = Fake::busy();
     fake.waits();
-    // Taken over by a person after we had drained it.
+    // An operator has taken the drain over.
     fake.node(NODE, &["MIXED", "DRAIN"], "bad disk");
     assert!(matches!(fake.run_until_stable(), Outcome::Pending(_)));
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
@@ -214,7 +214,7 @@ fn naive_13_a_recreated_pod_is_another_pod() {
     fake.host.pods([slurmd("worker-0", &[])]);
     fake.node("worker-0", &["IDLE"], "");
     assert_eq!(fake.run_until_stable(), Outcome::Done);
-    // The same name, and in Slurm the same node: it is drained already, and not once more.
+    // The same name, and the same node in Slurm, which is already drained.
     fake.host
         .pods([slurmd("worker-0", &[]).replaced_at(fake.host.now())]);
     fake.requests();
@@ -233,7 +233,7 @@ fn naive_21_the_token_is_sent_by_name_and_a_bad_one_may_become_valid() {
         fake.fault("GET nodes/", false, move || Ok(error(status, number, text)));
         let waits = fake.waits();
         assert!(
-            waits.progress.starts_with("Slurm does not take the token"),
+            waits.progress.starts_with("Slurm rejects the token"),
             "{}",
             waits.progress
         );

@@ -1,4 +1,4 @@
-//! Kubernetes Events of the node: each change once, however often is looked.
+//! Kubernetes Events of the node: one for each change, after any number of steps.
 
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ fn a_foreign_drain_emits_one_event() {
     assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
     assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
-    let found = "Normal SlurmNodeFoundDrained of node-1: node-1 is drained in Slurm already, reason given: bad disk; \
-                 the drain leaves it so, and so does the uncordon";
+    let found = "Normal SlurmNodeFoundDrained of node-1: node-1 was already drained in Slurm, reason given: bad disk; \
+                 drain and uncordon keep it drained";
     assert_eq!(fake.host.events(), [found]);
 }
 
@@ -70,7 +70,7 @@ fn each_rung_emits_one_event() {
     for minutes in [15, 5, 5, 3] {
         fake.host.advance(Duration::from_secs(minutes * 60));
         for _ in 0..3 {
-            // A real one would be gone by now.
+            // A real job would have ended by now.
             fake.job(4711, &["RUNNING"], NODE);
             fake.run_until_stable();
         }
@@ -83,7 +83,7 @@ fn each_rung_emits_one_event() {
         told,
         [
             rung("SlurmJobsSignalled", "SIGUSR1 sent to 1 job"),
-            rung("SlurmRungMissed", "this Slurm has no way to requeue a job"),
+            rung("SlurmRungMissed", "this Slurm cannot requeue a job"),
             rung("SlurmJobsCancelled", "1 job cancelled"),
             rung("SlurmNodeDown", "the node was set down"),
         ]
@@ -97,7 +97,7 @@ fn a_rung_without_jobs_emits_no_event() {
     fake.host.config("ladder", "5m cancel");
     fake.host.config("ladder-too-long", "scale");
     fake.host.deadline_in(Duration::from_secs(60));
-    // It is said to be in use, and nobody knows by whom.
+    // Slurm reports the node in use, but lists no job.
     assert!(fake.waits().progress.starts_with("no job to cancel"));
     assert_eq!(fake.host.events(), [draining()]);
 }
@@ -142,7 +142,7 @@ fn drain_and_uncordon_each_report_once_that_the_node_stays_out_of_service() {
         let count = |words: &str| events.iter().filter(|event| event.contains(words)).count();
         assert_eq!(count(&stays), 1, "{events:?}");
         let found = usize::from(state.contains(&"DRAIN"));
-        assert_eq!(count("is drained in Slurm already, "), found, "{events:?}");
+        assert_eq!(count("was already drained in Slurm, "), found, "{events:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Answers of real ones: Slurm 24.11.5 (v0.0.40 to v0.0.42) and 22.05.8 (v0.0.38). One job has ended and its epilog
-//! runs, another one is suspended. And the same facts as the versions that could not be tried are said to tell them.
+//! Recorded responses: Slurm 24.11.5 (v0.0.40 to v0.0.42) and 22.05.8 (v0.0.38). One job has ended and its epilog runs,
+//! another one is suspended. The same facts follow in the documented forms of the untested versions.
 
 use serde_json::json;
 
@@ -84,7 +84,7 @@ fn the_old_form_is_read_as_well() {
 
 #[test]
 fn untested_versions_are_read_as_documented() {
-    // v0.0.39: the state of a job is a lone word, times are plain numbers.
+    // v0.0.39: the state of a job is a single word, times are plain numbers.
     let oldest =
         job(json!({"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-3]", "end_time": 1_800_000_000}));
     assert!(oldest.may_run_on("n2") && !oldest.may_run_on("n4"));

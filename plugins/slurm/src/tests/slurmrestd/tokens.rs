@@ -1,4 +1,4 @@
-//! Tokens that Slurm does not take, or that may not do what is asked.
+//! Tokens that Slurm rejects, or that lack a permission.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use scupper_sdk::{Outcome, Phase, http};
 
 use super::fake::{Fake, NODE, OURS, error};
 
-const REFUSED: &str = "Slurm does not take the token";
+const REFUSED: &str = "Slurm rejects the token";
 const NOT_ALLOWED: &str = "only Slurm's operators may";
 
-/// The next request to this is answered as for a bad token.
+/// The next request that begins like this is rejected as with an invalid token.
 fn refuse(fake: &Fake, begins: &'static str) {
     fake.fault(begins, false, || {
         Ok(error(511, 1007, "Protocol authentication error"))
@@ -49,10 +49,10 @@ fn a_token_that_expired_is_awaited_for_token_timeout() {
         assert!(
             waits
                 .progress
-                .contains("waits for a better one until 2027-01-15 08:0")
+                .contains("waiting for a valid token until 2027-01-15 08:0")
         );
         assert_eq!(waits.waiting_for[0].since, Some(fake.host.now()));
-        // It is renewed, and goes bad again: the time begins anew.
+        // It is renewed and expires again: the timeout starts again.
         fake.host.advance(Duration::from_secs(80));
         fake.waits();
         refuse(&fake, "GET nodes/");
@@ -78,7 +78,7 @@ fn a_lost_permission_is_awaited_and_a_missing_one_is_not() {
     assert!(fake.waits().progress.contains(NOT_ALLOWED));
     fake.waits();
     assert!(fake.requests().contains(&"DELETE job/4711".to_owned()));
-    // The node was read with the token, and that was all.
+    // So far the token was only used to read the node.
     let fake = Fake::busy();
     fake.node(NODE, &["ALLOCATED", "POWERING_UP"], "");
     fake.waits();

@@ -1,4 +1,4 @@
-//! What a real slurmrestd was seen to do, by number. Those that only a real one can show are tried there as well.
+//! Pitfalls of the real slurmrestd, by number. `host/tests/real_slurm` tests them on a real one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::fake::{Fake, NODE, OURS, error, ok};
 
-/// A node by its state, and no jobs: is it drained?
+/// Whether a node in this state, without jobs, counts as drained.
 fn is_drained(state: &[&str]) -> bool {
     let fake = Fake::new();
     fake.node(NODE, state, OURS);
@@ -71,12 +71,12 @@ fn trap_03_a_node_that_does_not_respond_proves_nothing() {
 
 #[test]
 fn trap_04_resume_is_never_sent_without_a_check() {
-    // Not drained any more: nothing is sent at all.
+    // No longer drained: nothing is sent.
     let fake = Fake::busy();
     fake.node(NODE, &["MIXED"], OURS);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-    // Somebody was quicker: the refusal is settled by the next look.
+    // Someone was quicker: the next step sees the result.
     let fake = Fake::new();
     fake.run_until_stable();
     fake.fault("POST", true, || {
@@ -88,7 +88,7 @@ fn trap_04_resume_is_never_sent_without_a_check() {
 
 #[test]
 fn trap_05_a_reason_outlives_its_drain_and_grows() {
-    // The flag and how the reason begins, together.
+    // Both the flag and the beginning of the reason count.
     let fake = Fake::new();
     fake.node(NODE, &["IDLE"], OURS);
     assert!(matches!(fake.step(Phase::BeforeDrain), Outcome::Pending(_)));
@@ -108,7 +108,7 @@ fn trap_05_a_reason_outlives_its_drain_and_grows() {
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["IDLE"]);
 
-    // A foreign one on a node in service says nothing: it is left over.
+    // A foreign reason on a node in service is a leftover and does not count.
     let fake = Fake::new();
     fake.node(NODE, &["IDLE"], "bad disk");
     assert_eq!(fake.run_until_stable(), Outcome::Done);
@@ -132,7 +132,7 @@ fn trap_06_a_drain_replaces_the_reason_so_a_foreign_one_is_not_drained_again() {
         (2, "bad disk")
     );
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-    // The call that undrains replaces ours: a later drain without a reason must not inherit it.
+    // The call that undrains replaces our reason, so that a later drain without a reason does not inherit it.
     let fake = Fake::new();
     fake.run_until_stable();
     fake.step(Phase::OnCancel);
@@ -155,7 +155,7 @@ fn trap_07_a_lost_response_means_check_then_repeat() {
         for has_effect in [true, false] {
             let fake = Fake::new();
             fake.fault("POST", has_effect, answer);
-            fake.fails(Phase::BeforeDrain, false, "Slurm is asked again");
+            fake.fails(Phase::BeforeDrain, false, "retrying");
             fake.requests();
             assert_eq!(fake.run_until_stable(), Outcome::Done);
             let posts = fake
@@ -185,7 +185,7 @@ fn trap_08_slow_refusals_are_awaited() {
         ))
     });
     fake.requests();
-    fake.fails(Phase::BeforeDrain, false, "Slurm's controller cannot be reached");
+    fake.fails(Phase::BeforeDrain, false, "slurmrestd cannot reach slurmctld");
     assert_eq!(fake.requests().len(), 1, "one slow request a step");
     fake.waits();
 }
@@ -205,7 +205,7 @@ fn trap_10_a_token_without_permission_cancels_no_job() {
         fake.host.config("ladder-too-long", "scale");
         fake.host.deadline_in(Duration::from_secs(60));
     };
-    // The token shows its right by a drain right before; one that has lost it cancels nothing.
+    // A repeated drain proves the permission first; without it nothing is cancelled.
     let fake = Fake::busy();
     fake.waits();
     due(&fake);
@@ -213,7 +213,7 @@ fn trap_10_a_token_without_permission_cancels_no_job() {
     fake.fault("POST", false, || Ok(error(500, 2010, "Invalid user id")));
     assert!(fake.waits().progress.contains("only Slurm's operators may"));
     assert!(!fake.requests().iter().any(|line| line.starts_with("DELETE")));
-    // On a node that somebody else drains, nothing shows it.
+    // On a node that someone else has drained, nothing proves it.
     let fake = Fake::busy();
     fake.node(NODE, &["MIXED", "DRAIN"], "bad disk");
     due(&fake);
@@ -221,12 +221,12 @@ fn trap_10_a_token_without_permission_cancels_no_job() {
     assert!(
         waits
             .progress
-            .starts_with("the ladder is not climbed, as somebody else drains"),
+            .starts_with("the ladder is not climbed because someone else has drained"),
         "{}",
         waits.progress
     );
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-    // A drain that its user may not make ends before anything changes.
+    // Without permission the drain fails before any change.
     let fake = Fake::busy();
     due(&fake);
     fake.fault("POST", false, || Ok(error(500, 2010, "Invalid user id")));
@@ -251,7 +251,7 @@ fn trap_11_a_200_is_no_proof() {
 
 #[test]
 fn trap_12_every_body_is_plain_json_and_no_other_has_a_type() {
-    // The stand-in checks each request; here all kinds of them are made.
+    // `Fake` checks each request; this sends all kinds of them.
     let fake = Fake::busy();
     fake.host
         .config("ladder", "10m signal USR1, 9m requeue, 8m cancel, 7m down");
@@ -306,10 +306,7 @@ fn trap_15_a_controller_that_was_just_started_knows_nothing_yet() {
     fake.node(NODE, &["UNKNOWN", "DRAIN"], OURS);
     fake.no_jobs();
     fake.requests();
-    assert_eq!(
-        fake.waits().waiting_for[0].detail,
-        "its state is not known: unknown+drain"
-    );
-    // The drain has survived; nothing is sent again, and no end is set by which it would end by itself.
+    assert_eq!(fake.waits().waiting_for[0].detail, "unknown state: unknown+drain");
+    // The drain has survived: nothing is sent again.
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
 }

@@ -1,4 +1,4 @@
-//! Putting back, and nothing but what is ours.
+//! Undraining, and only our own drains.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn cancel_undrains_what_this_drain_drained() {
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert_eq!(fake.state(NODE), ["MIXED"]);
     fake.requests();
-    // A crash may have it done once more.
+    // A crash may repeat the step.
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
     assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
 }
@@ -141,7 +141,7 @@ fn under_the_cordon_of_an_earlier_drain_its_mark_stays_and_the_ladder_is_climbed
     let first = "scupper: node=node-1 drain=uid-of-first: first";
     let fake = Fake::busy();
     fake.node(NODE, &["MIXED", "DRAIN"], first);
-    // The first one failed and was held: it did not drain the node.
+    // The first drain failed and kept its cordon; the node is not drained.
     fake.host.cordon(true);
     fake.host.drain_named("second");
     fake.host.config("ladder", "1m signal USR1, 30s down");

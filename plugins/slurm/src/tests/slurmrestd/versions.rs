@@ -1,5 +1,5 @@
-//! The same drain by each version of the API. v0.0.40 to v0.0.42 were tried on a real one; the forms of the others are
-//! those that they are said to have.
+//! The same drain with each version of the API. v0.0.40 to v0.0.42 are tested on a real one; the forms of the others follow
+//! the documentation.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn each_version_drains_waits_and_undrains() {
         );
         assert_eq!(waits.waiting_for[0].since, Some(fake.host.now()), "{version}");
         assert_eq!(fake.reason(NODE), OURS, "{version}");
-        // A job that is over while its epilog runs, which v0.0.39 tells of the node alone.
+        // The job has ended and its epilog runs, which v0.0.39 shows only for the node.
         fake.job(4711, &["COMPLETED", "COMPLETING"], NODE);
         fake.node(NODE, &["IDLE", "DRAIN", "COMPLETING"], OURS);
         assert!(
@@ -49,7 +49,7 @@ fn each_version_drains_waits_and_undrains() {
 #[test]
 fn each_version_climbs_the_ladder_and_requeues_if_supported() {
     for version in VERSIONS {
-        // v0.0.45 can, and is found beside the two before it.
+        // v0.0.45 supports it, and is detected beside older versions.
         for requeues in [false, true] {
             let fake = server(version);
             fake.host
@@ -75,8 +75,8 @@ fn each_version_climbs_the_ladder_and_requeues_if_supported() {
             assert_eq!(last, "DELETE job/4711?signal=SIGUSR1", "{version}");
             let (said, last) = climbed(5);
             let expected = match requeues {
-                true => "1 job put back into the queue",
-                false => "this Slurm has no way to requeue a job",
+                true => "1 job requeued",
+                false => "this Slurm cannot requeue a job",
             };
             assert_eq!(said, expected, "{version}");
             assert_eq!(last, "GET job/4711/requeue", "{version}");
@@ -101,14 +101,10 @@ fn a_refused_requeue_is_retried_and_requeued_jobs_are_not_awaited() {
     });
     fake.requests();
     fake.fails(Phase::BeforeDrain, false, "presently disabled (2009)");
-    assert!(
-        fake.waits()
-            .progress
-            .starts_with("2 jobs put back into the queue")
-    );
+    assert!(fake.waits().progress.starts_with("2 jobs requeued"));
     let asked = fake.requests();
     let of = |job: &str| asked.iter().filter(|line| line.contains(job)).count();
-    // What a failed step did is not remembered, and putting a job back twice is once.
+    // A failed step saves no state, and a second requeue has no effect.
     assert_eq!((of("job/4711/requeue"), of("job/4712/requeue")), (2, 2));
     fake.waits();
     assert!(fake.requests().iter().all(|line| !line.contains("requeue")));
