@@ -3,8 +3,8 @@
 use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
-use super::AppError;
-use super::writer::set_conditions;
+use crate::AppError;
+use crate::reporter::writer::set_conditions;
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, Scope, WriteError};
 use scupper_report::conditions_of_abandoned;
 

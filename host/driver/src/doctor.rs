@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use scupper_engine::Node;
 
-use super::{AppError, surroundings};
+use crate::AppError;
+use crate::policies::environment_check;
 use scupper_cluster::{
     Change, Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, Right,
     evicting_as_node, needed,
@@ -117,7 +118,7 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     findings.push(claimant(registration.as_ref(), &options));
     findings.push(overrides(options.config.as_deref()));
     if let Some(file) = &options.config {
-        findings.extend(surroundings::of_file(file, &cluster, options.node.as_deref()).await);
+        findings.extend(environment_check::of_file(file, &cluster, options.node.as_deref()).await);
     }
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {

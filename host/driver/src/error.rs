@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::path::PathBuf;
 
-use super::{HandOverError, LocalError};
+use crate::{HandOverError, LocalError};
 use scupper_cluster::{ConnectError, ReadError, WriteError};
 use scupper_policy::{LoadError, RuntimeError, StartError};
 use scupper_report::{MetricsError, TracesError};

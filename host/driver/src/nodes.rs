@@ -1,6 +1,6 @@
 //! Which nodes a command is for.
 
-use super::AppError;
+use crate::AppError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 
 /// Which nodes a command is for.

@@ -11,9 +11,10 @@ use scupper_engine::{
 };
 use tokio::time::timeout;
 
-use super::calls::{self, DrainState};
-use super::view::View;
-use super::{AppError, Nodes, PoliciesOptions, nodes, policies};
+use crate::runner::policy_calls;
+use crate::runner::policy_calls::DrainState;
+use crate::runner::view::View;
+use crate::{AppError, Nodes, PoliciesOptions, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
 use scupper_policy::Session;
@@ -160,9 +161,10 @@ async fn dry_run(
             Some(command) => match &command.task {
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
-                    let info = calls::info(drain.request(), now, DrainState::of(&drain), now);
+                    let info = policy_calls::info(drain.request(), now, DrainState::of(&drain), now);
                     let answer =
-                        calls::plan(policies, info, &view, &drain.request().settings, (policy, draft)).await;
+                        policy_calls::plan(policies, info, &view, &drain.request().settings, (policy, draft))
+                            .await;
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 // The plan is told before anything else is asked for, so this is never reached with a sound engine.

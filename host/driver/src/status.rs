@@ -9,10 +9,10 @@ use futures::{Stream, StreamExt as _, stream};
 use scupper_engine::{Budget, Event, Node};
 use tokio::time::timeout;
 
-use super::details::DetailReader;
-use super::lease::SeatWatch;
-use super::view::View;
-use super::{AppError, Nodes, nodes};
+use crate::details::DetailReader;
+use crate::lease::SeatWatch;
+use crate::runner::view::View;
+use crate::{AppError, Nodes, nodes};
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};

@@ -11,7 +11,7 @@ use super::end::Told;
 use super::news::News;
 use super::sight::{Shown, Sight};
 use super::{End, HandOverError};
-use crate::said::POLICY_ACTION;
+use crate::adapters::policy_messages::POLICY_ACTION;
 use scupper_cluster::{LifecycleEvent, LifecycleTransition, Note};
 use scupper_report::{NodeStatus, PolicyWords, Seen};
 use scupper_triggers::slm::ClaimStatus;

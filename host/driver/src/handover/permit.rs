@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::terms::Begun;
+use crate::manager::drain_settings::Begun;
 use scupper_config::Override;
 use scupper_triggers::Flags;
 

@@ -7,9 +7,9 @@ use scupper_engine::{Event, Outcome, Request, Time};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::seats::{Seat, Seats};
+use super::node_leases::{Seat, Seats};
 use crate::AppError;
-use crate::drive::{Drive, ORDERS};
+use crate::runner::{Drive, ORDERS};
 use scupper_common::clock::Clock;
 
 /// Whether the deadline ends the waiting is looked at again after so long.

@@ -9,13 +9,13 @@
 
 mod guard;
 mod holder;
-mod judge;
-mod onlooker;
-mod seat_watch;
-mod seats;
+mod lease_reader;
+mod node_leases;
+mod observer;
+mod state;
 
 pub(super) use guard::{Begin, Begun, Guard, called_off};
 pub(super) use holder::Holder;
-pub(super) use onlooker::Onlooker;
-pub(super) use seat_watch::SeatWatch;
-pub(super) use seats::Seats;
+pub(super) use lease_reader::SeatWatch;
+pub(super) use node_leases::Seats;
+pub(super) use observer::Onlooker;

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, Job};
 use super::{LocalOptions, TRIGGER};
-use crate::drive::{Drive, Tools};
+use crate::adapters::policy_messages::Said;
 use crate::lease::{Begin, Begun, Guard, Holder, Seats};
+use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::{Output, Reporter};
-use crate::said::Said;
-use crate::too_late::end_of_waiting;
+use crate::runner::{Drive, Tools};
 use crate::{AppError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;

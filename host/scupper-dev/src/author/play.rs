@@ -9,7 +9,7 @@ use scupper_engine::{
 };
 
 use super::reach::Shared;
-use scupper_driver::calls::{self, DrainState};
+use scupper_driver::policy_calls::{self, DrainState};
 use scupper_driver::view::View;
 use scupper_policy::Session;
 use scupper_report::Progress;
@@ -159,14 +159,14 @@ impl Play {
 
     /// Takes one step of a hook, whatever the drain is about just now.
     pub(super) async fn step(&self, step: &HookStep) -> StepOutcome {
-        let info = calls::info(
+        let info = policy_calls::info(
             &self.request,
             self.started,
             DrainState::of(&self.drain),
             self.now(),
         );
         let step = (step, self.policies.state_version(&step.policy));
-        match calls::step(&self.policies, info, &self.view, step).await {
+        match policy_calls::step(&self.policies, info, &self.view, step).await {
             Answer::Step { outcome, .. } => outcome,
             _ => StepOutcome::Done,
         }
@@ -180,14 +180,14 @@ impl Play {
 
     /// Asks a planner once.
     pub(super) async fn plan_once(&self, policy: &str, draft: &Plan) -> PlanAnswer {
-        let info = calls::info(
+        let info = policy_calls::info(
             &self.request,
             self.started,
             DrainState::of(&self.drain),
             self.now(),
         );
         let settings = &self.request.settings;
-        calls::plan(&self.policies, info, &self.view, settings, (policy, draft)).await
+        policy_calls::plan(&self.policies, info, &self.view, settings, (policy, draft)).await
     }
 
     /// So much time passes, and the drain stands still.
@@ -269,7 +269,7 @@ impl Play {
     /// `true`: a hook has answered.
     async fn carry_out(&mut self, command: Command) -> bool {
         let Command { id, task } = command;
-        let info = calls::info(
+        let info = policy_calls::info(
             &self.request,
             self.started,
             DrainState::of(&self.drain),
@@ -277,7 +277,7 @@ impl Play {
         );
         let answer = match &task {
             Task::Plan { policy, draft } => Answer::Plan(
-                calls::plan(
+                policy_calls::plan(
                     &self.policies,
                     info,
                     &self.view,
@@ -287,7 +287,7 @@ impl Play {
                 .await,
             ),
             Task::Step { step, state_version } => {
-                calls::step(&self.policies, info, &self.view, (step, *state_version)).await
+                policy_calls::step(&self.policies, info, &self.view, (step, *state_version)).await
             }
             task => self.world.lock().carry_out(task),
         };

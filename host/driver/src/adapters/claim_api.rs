@@ -1,0 +1,138 @@
+//! The API server as self-claim reaches it: the door asks, the cluster edge does it, and neither knows the other.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::adapters::transition_api;
+use crate::manager::drain_settings::Terms;
+use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
+use scupper_triggers::slm::{self, ClaimError, Claimable, Sight};
+
+/// The cluster edge, for self-claim.
+pub(crate) struct Claims {
+    pub(crate) cluster: Cluster,
+    pub(crate) node: String,
+    pub(crate) terms: Arc<Terms>,
+}
+
+impl slm::ClaimApi for Claims {
+    fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>> {
+        self.see(event).boxed()
+    }
+
+    fn write<'a>(
+        &'a self,
+        seen: &'a Claimable,
+        change: &'a slm::Change,
+    ) -> BoxFuture<'a, Result<Claimable, ClaimError>> {
+        async move {
+            let stored = to_cluster(seen);
+            let written = match change {
+                slm::Change::Finalizers(finalizers) => {
+                    self.cluster.set_event_finalizers(&stored, finalizers).await
+                }
+                slm::Change::Claim { driver, sla } => {
+                    let status = EventStatus {
+                        claim_status: slm::ClaimStatus::Claimed.as_str().to_owned(),
+                        driver: Some(driver.clone()),
+                        sla: *sla,
+                    };
+                    self.cluster.set_event_status(&stored, &status).await
+                }
+                slm::Change::Finish { status, driver } => {
+                    let status = EventStatus {
+                        claim_status: status.as_str().to_owned(),
+                        driver: driver.clone(),
+                        sla: None,
+                    };
+                    self.cluster.set_event_status(&stored, &status).await
+                }
+            };
+            written.map(|stored| self.claimable(stored)).map_err(unwritten)
+        }
+        .boxed()
+    }
+
+    fn remove<'a>(&'a self, seen: &'a Claimable) -> BoxFuture<'a, Result<(), ClaimError>> {
+        async move {
+            let stored = to_cluster(seen);
+            self.cluster.delete_event(&stored.event).await.map_err(unwritten)
+        }
+        .boxed()
+    }
+
+    fn set_condition<'a>(&'a self, condition: &'a slm::Condition) -> BoxFuture<'a, Result<(), ClaimError>> {
+        async move {
+            let slm::Condition { reason, message } = condition;
+            let written = self.cluster.set_transition_reason(&self.node, reason, message);
+            written.await.map_err(unwritten)
+        }
+        .boxed()
+    }
+}
+
+impl Claims {
+    fn claimable(&self, stored: StoredEvent) -> Claimable {
+        Claimable {
+            event: transition_api::event(stored.event, &self.terms),
+            version: stored.version,
+            finalizers: stored.finalizers,
+        }
+    }
+
+    async fn see(&self, name: &str) -> Result<Sight, ClaimError> {
+        let Some(stored) = self.cluster.stored_event(name).await.map_err(unread)? else {
+            return Ok(Sight::default());
+        };
+        let event = self.claimable(stored);
+        // One that has failed and is still held may have left its mark in the condition.
+        let is_over = event.event.claim.is_terminal();
+        if is_over && (event.event.claim == slm::ClaimStatus::Succeeded || !event.is_held()) {
+            let event = Some(event);
+            return Ok(Sight {
+                event,
+                ..Sight::default()
+            });
+        }
+        let transition = self.cluster.lifecycle_transition(&event.event.transition);
+        let (transition, node) = futures::join!(transition, self.cluster.node(&self.node));
+        let node = node.map_err(unread)?;
+        let node = node.ok_or_else(|| ClaimError::Unavailable(format!("there is no node {}", self.node)))?;
+        let mut conditions = node.conditions.into_iter();
+        let condition = conditions.find(|condition| condition.kind == TRANSITION_CONDITION);
+        Ok(Sight {
+            event: Some(event),
+            transition: transition.map_err(unread)?.map(transition_api::transition),
+            condition: condition.map_or_else(slm::Condition::default, |condition| slm::Condition {
+                reason: condition.reason,
+                message: condition.message,
+            }),
+        })
+    }
+}
+
+/// What a write names of an event.
+fn to_cluster(seen: &Claimable) -> StoredEvent {
+    StoredEvent {
+        event: transition_api::event_to_cluster(&seen.event),
+        version: seen.version.clone(),
+        finalizers: seen.finalizers.clone(),
+    }
+}
+
+/// Whatever it is, it may be otherwise the next time.
+fn unread(error: ReadError) -> ClaimError {
+    ClaimError::Unavailable(error.to_string())
+}
+
+fn unwritten(error: WriteError) -> ClaimError {
+    let text = error.to_string();
+    match error {
+        WriteError::Conflict { .. } => ClaimError::Conflict(text),
+        WriteError::Rejected { .. } if error.is_forbidden() => ClaimError::Forbidden(text),
+        WriteError::Rejected { .. } => ClaimError::Refused(text),
+        WriteError::Unavailable { .. } => ClaimError::Unavailable(text),
+    }
+}

@@ -1,0 +1,99 @@
+//! What policies do and what is asked of the API server, counted: the edges say it, the report edge counts it, and
+//! neither knows the other.
+
+use scupper_cluster::RequestObserver;
+use scupper_policy::{Observation, Observer, ReloadNotice, Usage};
+use scupper_report::{Metrics, PolicyCall, PolicyVersion};
+
+/// Counts what policies do.
+pub(crate) struct Counting(pub(crate) Metrics);
+
+impl Observer for Counting {
+    fn observe(&self, observation: Observation<'_>) {
+        match observation {
+            Observation::Called {
+                policy,
+                function,
+                result,
+                usage,
+                ..
+            } => self
+                .0
+                .policy_called(&call(policy, function, result.as_str(), &usage)),
+            Observation::Requested { policy, status } => self.0.policy_requested(policy, status),
+            Observation::Emitted { policy, result } => self.0.policy_emitted(policy, result.as_str()),
+        }
+    }
+}
+
+const fn call<'a>(
+    policy: &'a str,
+    function: &'static str,
+    result: &'static str,
+    usage: &Usage,
+) -> PolicyCall<'a> {
+    PolicyCall {
+        policy,
+        function,
+        result,
+        wall: usage.wall,
+        cpu: usage.cpu,
+        memory: usage.memory,
+        log_lines: usage.log_lines,
+        log_lines_dropped: usage.log_lines_dropped,
+        response_bytes: usage.response_bytes,
+    }
+}
+
+/// Counts what is asked of the API server.
+pub(crate) fn requests(metrics: &Metrics) -> RequestObserver {
+    let metrics = metrics.clone();
+    RequestObserver::new(move |asked| metrics.api_requested(asked.verb, asked.resource, asked.code))
+}
+
+/// Counts what happened to a policy.
+pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
+    match notice {
+        ReloadNotice::Activated {
+            name,
+            digest,
+            version,
+            generation,
+        } => metrics.policy_activated(&PolicyVersion {
+            policy: name,
+            digest,
+            version,
+            generation: *generation,
+        }),
+        ReloadNotice::Rejected {
+            name, digest, step, ..
+        } => metrics.policy_rejected(&unasked(name, digest.as_deref().unwrap_or_default()), step),
+        ReloadNotice::RolledBack {
+            name,
+            from,
+            to,
+            generation,
+            ..
+        } => {
+            metrics.policy_rolled_back(&unasked(name, from), "faults");
+            let back = PolicyVersion {
+                generation: *generation,
+                ..unasked(name, to)
+            };
+            metrics.policy_back(&back);
+        }
+        ReloadNotice::Degraded { name, .. } => metrics.policy_degraded(name),
+        ReloadNotice::HookBegunAgain { name, .. } => metrics.policy_hook_begun_again(name),
+        ReloadNotice::Removed { name } => metrics.policy_removed(name),
+    }
+}
+
+/// A version of which no more is known than its bytes.
+const fn unasked<'a>(policy: &'a str, digest: &'a str) -> PolicyVersion<'a> {
+    PolicyVersion {
+        policy,
+        digest,
+        version: "",
+        generation: 0,
+    }
+}

@@ -1,0 +1,55 @@
+//! The driver's own node, watched once for everybody in it: the doors hear every change, a drain the newest state.
+
+use futures::{Stream, StreamExt as _};
+use scupper_engine::{Event, Node};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::{UnboundedReceiverStream, WatchStream};
+
+use scupper_cluster::Cluster;
+
+/// The newest state of the node: unknown yet, gone, or this.
+#[derive(Clone)]
+pub(crate) struct OwnNode(watch::Receiver<Option<Option<Node>>>);
+
+/// The watch, for as long as this lives.
+pub(crate) struct Watching {
+    pub(crate) node: OwnNode,
+    pub(crate) _task: JoinSet<()>,
+}
+
+/// Begins to watch. The stream tells every change.
+pub(crate) fn watch_node(
+    cluster: &Cluster,
+    name: &str,
+) -> (Watching, impl Stream<Item = Option<Node>> + Send + Unpin + use<>) {
+    let (newest, node) = watch::channel(None);
+    let (each, changes) = mpsc::unbounded_channel();
+    let watched = cluster.node_changes(name);
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        futures::pin_mut!(watched);
+        while let Some(node) = watched.next().await {
+            newest.send_replace(Some(node.clone()));
+            // A door that has closed hears nothing more; a drain may still.
+            each.send(node).unwrap_or_default();
+        }
+    });
+    let watching = Watching {
+        node: OwnNode(node),
+        _task: task,
+    };
+    (watching, UnboundedReceiverStream::new(changes))
+}
+
+impl OwnNode {
+    /// As it was seen last: not yet, not there, or this.
+    pub(crate) fn newest(&self) -> Option<Option<Node>> {
+        self.0.borrow().clone()
+    }
+
+    /// The node as it is, and as it becomes.
+    pub(crate) fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + use<> {
+        WatchStream::new(self.0.clone()).filter_map(|node| std::future::ready(node.map(Event::Node)))
+    }
+}

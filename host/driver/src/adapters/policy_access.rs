@@ -1,0 +1,134 @@
+//! The cluster as policies reach it: the policy edge asks, the cluster edge answers, and neither knows the other.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper_engine::{Answer, Node, Pod, PodRef, Task};
+
+use crate::adapters::policy_messages::{POLICY_ACTION, Said};
+use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
+use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
+use scupper_report::{PolicyWords, policy_note};
+
+/// The cluster edge, for the policy edge.
+pub(crate) struct Access {
+    cluster: Cluster,
+    said: Said,
+}
+
+impl Access {
+    pub(crate) const fn new(cluster: Cluster, said: Said) -> Self {
+        Self { cluster, said }
+    }
+}
+
+impl ClusterAccess for Access {
+    fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        async move {
+            let found = self.cluster.node(node).await;
+            let found = found.map_err(|error| AccessError::Unavailable(error.to_string()))?;
+            found.ok_or_else(|| AccessError::NotFound(format!("node {node}")))
+        }
+        .boxed()
+    }
+
+    fn pods<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        async move {
+            match self.cluster.perform(node, &Task::ListPods).await {
+                Answer::Pods(pods) => Ok(pods),
+                Answer::Unavailable { message } | Answer::Rejected { message } => {
+                    Err(AccessError::Unavailable(message))
+                }
+                other => Err(AccessError::Unavailable(format!(
+                    "unexpected answer to a list: {other:?}"
+                ))),
+            }
+        }
+        .boxed()
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        async move {
+            let written = match value {
+                Some(value) => self.cluster.set_node_annotation(node, key, value).await,
+                None => self.cluster.remove_node_annotation(node, key).await,
+            };
+            written.map_err(access_error)
+        }
+        .boxed()
+    }
+
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        async move {
+            let read = self.cluster.secret(namespace, name, key).await;
+            read.map_err(|error| match error {
+                ReadError::NotFound { what } => AccessError::NotFound(what),
+                error => AccessError::Unavailable(error.to_string()),
+            })
+        }
+        .boxed()
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        pod: &'a PodRef,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        async move {
+            let written = match value {
+                Some(value) => self.cluster.set_pod_annotation(pod, key, value).await,
+                None => self.cluster.remove_pod_annotation(pod, key).await,
+            };
+            written.map_err(access_error)
+        }
+        .boxed()
+    }
+
+    fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        async move {
+            let kubernetes = KubernetesEvent {
+                node: event.node.to_owned(),
+                severity: Severity::of(event.warning),
+                reason: event.reason.to_owned(),
+                action: POLICY_ACTION.to_owned(),
+                note: policy_note(event.policy, event.note),
+                series: None,
+            };
+            let emitted = match event.pod {
+                Some(pod) => self.cluster.emit_about_pod(&kubernetes, pod).await,
+                None => self.cluster.emit(&kubernetes).await,
+            };
+            // It is said, whether the API server keeps it or not.
+            if event.pod.is_none() {
+                let words = PolicyWords {
+                    policy: event.policy.to_owned(),
+                    warning: event.warning,
+                    reason: event.reason.to_owned(),
+                    note: event.note.to_owned(),
+                };
+                self.said.add(event.node, words);
+            }
+            emitted.map_err(access_error)
+        }
+        .boxed()
+    }
+}
+
+fn access_error(error: WriteError) -> AccessError {
+    match error {
+        // Another pod has the name now: the one that was meant is gone.
+        WriteError::Conflict { what, .. } => AccessError::NotFound(what),
+        error if error.is_not_found() => AccessError::NotFound(error.to_string()),
+        error => AccessError::Unavailable(error.to_string()),
+    }
+}

@@ -1,0 +1,149 @@
+//! How the driver begins a drain, or goes on with one: by what stands on the node once the lease is its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper_engine::{Checkpoint, Event, Node, Outcome, Phase, Request, Time};
+
+use crate::AppError;
+use crate::adapters::cordon_trigger;
+use crate::adapters::node_watch::OwnNode;
+use crate::lease::{Begin, Begun, called_off};
+use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
+use crate::manager::resume_point;
+use crate::reporter::{Output, Reporter};
+use crate::runner::{Drive, Tools};
+use scupper_common::clock::Clock;
+use scupper_policy::Catalogue;
+use scupper_report::{Format, Metrics};
+
+/// What a drain is begun with.
+pub(crate) struct Opening {
+    pub(crate) tools: Tools,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) request: Request,
+    /// When it was asked for.
+    pub(crate) since: Time,
+    /// The request is over already: only what it has left on the node is brought to its end.
+    pub(crate) only_end: bool,
+    pub(crate) format: Format,
+    pub(crate) output: Output,
+    pub(crate) metrics: Metrics,
+    /// Somebody follows it: it was handed over.
+    pub(crate) followed: bool,
+}
+
+impl Begin for Opening {
+    async fn begin(&mut self, orders: &[Event]) -> Result<Begun, AppError> {
+        let node = resume_point::node_now(&self.tools.cluster, &self.request.node).await;
+        // Nothing is remembered from before the lease was ours.
+        let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());
+        if let Some(over) = self.is_over(node.as_ref(), mark.as_ref(), orders) {
+            return Ok(Begun::Over(over));
+        }
+        if let Some(mark) = mark.as_ref().filter(|_| self.only_end) {
+            self.request.name.clone_from(&mark.name);
+            self.request.trigger.clone_from(&mark.trigger);
+            self.request.intent = mark.intent();
+            // A wall time on the node.
+            let moment = |wall| self.tools.clock.moment_of_wall(wall);
+            self.request.deadline = mark.deadline.map(moment);
+        }
+        let drive = self.drive(node, mark).await;
+        Ok(Begun::Drive(Box::new(drive)))
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
+    }
+
+    fn clock(&self) -> Clock {
+        self.tools.clock
+    }
+
+    fn has_begun(&self) -> bool {
+        let own = self.tools.own_node.as_ref();
+        self.only_end || own.is_none_or(|node| may_have_begun(node, &self.request.id))
+    }
+
+    /// Nobody else puts back what stands there.
+    fn patience(&self) -> Option<Duration> {
+        (!self.has_begun()).then_some(Duration::ZERO)
+    }
+
+    fn stands_by(&self, holder: &str) {
+        let (node, drain) = (&self.request.node, &self.request.name);
+        tracing::warn!(node, drain, "standing by: {holder} holds the node's Lease");
+    }
+
+    async fn too_late(&self) -> Outcome {
+        let Tools { cluster, clock, .. } = &self.tools;
+        let (node, drain) = (&self.request.node, &self.request.name);
+        tracing::warn!(
+            node,
+            drain,
+            "the deadline passed while another process was at work at this node: nothing was begun"
+        );
+        let end = end_of_waiting(cluster, *clock, &self.request, self.since).await;
+        // Its conditions are those of the one that is at work.
+        if let Some(event) = end_event(&self.request, &end) {
+            tokio::spawn(emit(cluster.clone(), event));
+        }
+        end.0
+    }
+}
+
+impl Opening {
+    /// There is nothing to be done any more; how it ended, where that is known.
+    fn is_over(
+        &self,
+        node: Option<&Node>,
+        mark: Option<&Checkpoint>,
+        orders: &[Event],
+    ) -> Option<Option<Outcome>> {
+        // That the node is gone is for the drain to tell.
+        let node = node?;
+        let called_off = orders.iter().find_map(called_off);
+        match mark {
+            Some(mark) if mark.phase != Phase::Finished => None,
+            _ if self.only_end => Some(None),
+            Some(mark) if mark.ended_well => called_off.map(|_| Some(Outcome::Drained)),
+            Some(_) => called_off.map(Some),
+            None if called_off.is_some() => Some(called_off),
+            None => cordon_trigger::dealt_with(&self.request, node).map(Some),
+        }
+    }
+
+    async fn drive(&self, node: Option<Node>, resume: Option<Checkpoint>) -> Drive {
+        // May have to wait until editions of a former process are loaded.
+        let session = match &resume {
+            Some(checkpoint) => self.catalogue.resume(&checkpoint.hooks).await,
+            None => self.catalogue.session(),
+        };
+        let mut request = self.request.clone();
+        request.policies = session.infos();
+        let now = self.tools.clock.now();
+        let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
+        let reporter = Reporter::lines(self.format, &self.output, now, started, &request)
+            .and_left(resume.as_ref())
+            .and_cluster(self.tools.cluster.clone(), &request)
+            .and_metrics(&self.metrics, &request)
+            .and_traces(
+                self.tools.traces.as_ref(),
+                self.tools.clock,
+                &request,
+                resume.as_ref(),
+            )
+            .and_follower(self.followed);
+        let session = Arc::new(session);
+        Drive::new(self.tools.clone(), session, request, resume, reporter).and_node(node)
+    }
+}
+
+/// Whether something of this drain may stand on the node, as far as the watch has shown.
+fn may_have_begun(node: &OwnNode, id: &str) -> bool {
+    node.newest().is_none_or(|node| {
+        let mark = node.and_then(|node| node.checkpoint);
+        mark.is_some_and(|mark| mark.id == id && mark.phase != Phase::Finished)
+    })
+}

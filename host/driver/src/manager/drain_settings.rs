@@ -1,0 +1,120 @@
+//! On which terms a drain is begun: what the command line says, then what the configuration file says at that moment,
+//! then the defaults. A drain keeps the terms that it was begun on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper_engine::{Filters, PodRef, Settings};
+
+use crate::PluginOptions;
+use scupper_config::{DrainFile, Override, OwnCordon};
+use scupper_policy::Catalogue;
+use scupper_triggers::Flags;
+
+/// What drains are begun on.
+pub(crate) struct Terms {
+    usual: Begun,
+    /// What the command line says; `None`: there is no configuration file, and `usual` is all there is.
+    flags: Option<DrainFile>,
+    catalogue: Arc<Catalogue>,
+}
+
+/// What one drain is begun on.
+#[derive(Clone)]
+pub(crate) struct Begun {
+    pub(crate) settings: Settings,
+    pub(crate) eviction_timeout: Duration,
+    /// How long it may take. It is published with the transitions, so the driver's first word counts.
+    pub(crate) sla: Option<Duration>,
+    /// Flags of a request that may widen these settings.
+    pub(crate) allowed: Vec<Override>,
+}
+
+impl Terms {
+    pub(crate) fn new(options: &PluginOptions, catalogue: Arc<Catalogue>) -> Self {
+        let usual = Begun {
+            settings: options.settings.clone(),
+            eviction_timeout: options.eviction_timeout,
+            sla: options.sla,
+            allowed: options.allow_overrides.clone(),
+        };
+        Self {
+            usual,
+            flags: options.drain_flags.clone(),
+            catalogue,
+        }
+    }
+
+    /// For a drain that begins now.
+    pub(crate) fn now(&self) -> Begun {
+        let said = self.catalogue.said();
+        let (Some(flags), Some(said)) = (&self.flags, said.as_ref()) else {
+            return self.usual.clone();
+        };
+        // It was understood when it was read.
+        let Ok(file) = scupper_config::read_text(&said.file, &said.text) else {
+            return self.usual.clone();
+        };
+        let drain = flags.clone().or(file.drain);
+        Begun {
+            settings: settings(&drain, self.usual.settings.own_pod.clone(), Filters::default()),
+            eviction_timeout: eviction_timeout(&drain),
+            sla: sla(&drain),
+            allowed: drain.allow_overrides.unwrap_or_default(),
+        }
+    }
+}
+
+impl Begun {
+    /// The same with what the wish says.
+    pub(crate) fn with(self, flags: Option<&Flags>) -> Self {
+        let Some(flags) = flags else { return self };
+        Self {
+            settings: Settings {
+                filters: flags.filters.clone(),
+                grace_seconds: flags.grace_seconds,
+                grace_only_longer: flags.grace_only_longer,
+                returning_pod_evictions: flags
+                    .returning_pod_evictions
+                    .unwrap_or(self.settings.returning_pod_evictions),
+                ..self.settings
+            },
+            eviction_timeout: flags.eviction_timeout,
+            ..self
+        }
+    }
+}
+
+/// How pods are chosen and evicted. `usual`: where nothing is said.
+pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> Settings {
+    Settings {
+        filters: Filters {
+            force: drain.force.unwrap_or(usual.force),
+            ignore_daemonsets: drain.ignore_daemonsets.unwrap_or(usual.ignore_daemonsets),
+            delete_emptydir_data: drain.delete_emptydir_data.unwrap_or(usual.delete_emptydir_data),
+            ..usual
+        },
+        grace_seconds: drain.grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
+        own_pod,
+        forbidden_timeout: drain
+            .forbidden_timeout
+            .map_or(Settings::FORBIDDEN_TIMEOUT, scupper_engine::Duration::from),
+        uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
+        returning_pod_evictions: drain
+            .returning_pod_evictions
+            .unwrap_or_else(|| Settings::default().returning_pod_evictions),
+        ..Settings::default()
+    }
+}
+
+/// How long one eviction request may take.
+pub fn eviction_timeout(drain: &DrainFile) -> Duration {
+    let usual = || PluginOptions::default().eviction_timeout;
+    drain.eviction_timeout.unwrap_or_else(usual)
+}
+
+/// How long a drain may take; `None`: as long as it takes.
+pub fn sla(drain: &DrainFile) -> Option<Duration> {
+    let sla = drain.sla.or_else(|| PluginOptions::default().sla);
+    sla.filter(|sla| !sla.is_zero())
+}

@@ -1,0 +1,84 @@
+//! The end of a drain whose deadline passed while it waited for the lease of the node: it has begun nothing, so there is
+//! nothing to put back, and only the end to tell.
+
+use std::time::Duration;
+
+use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
+use tokio::time::{sleep, timeout};
+
+use crate::reporter::kubernetes_event;
+use crate::reporter::write_retry::{Limits, Tries};
+use scupper_cluster::{Cluster, KubernetesEvent};
+use scupper_common::clock::Clock;
+use scupper_report::{Repeated, event_for};
+
+/// How long the end waits for the names of the pods that are there.
+const LISTED_WITHIN: Duration = Duration::from_secs(1);
+/// How long its Event is tried.
+const LIMITS: Limits = Limits {
+    refusals: 3,
+    patience: Some(Duration::from_secs(60)),
+};
+
+/// How it ended, and its figures. `since`: when it was asked for.
+pub(crate) async fn end_of_waiting(
+    cluster: &Cluster,
+    clock: Clock,
+    request: &Request,
+    since: Time,
+) -> (Outcome, Summary) {
+    let remaining = remaining(cluster, &request.node).await;
+    let summary = Summary {
+        started: since,
+        ended: clock.now(),
+        remaining: u32::try_from(remaining.len()).unwrap_or(u32::MAX),
+        ..Summary::default()
+    };
+    let outcome = Outcome::DeadlineExceeded {
+        remaining,
+        held_up: None,
+    };
+    (outcome, summary)
+}
+
+/// The Event about the node that tells it.
+pub(crate) fn end_event(
+    request: &Request,
+    (outcome, summary): &(Outcome, Summary),
+) -> Option<KubernetesEvent> {
+    let notice = Notice::Finished {
+        outcome: outcome.clone(),
+        summary: summary.clone(),
+    };
+    let event = event_for(request, &notice)?;
+    let key = format!("{}: {}", request.id, event.note);
+    let once = Repeated {
+        times: 1,
+        last: summary.ended,
+    };
+    Some(kubernetes_event(request, event, once, key))
+}
+
+pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {
+    let mut tries = Tries::new(LIMITS);
+    while let Err(error) = cluster.emit(&event).await {
+        let Some(pause) = tries.failed(&error) else {
+            tracing::warn!(node = event.node, %error, "the Event about the end could not be written");
+            return;
+        };
+        sleep(pause).await;
+    }
+}
+
+/// The pods that would have had to leave, as far as is known without a plan: those that no DaemonSet and no file of the
+/// node keeps there. None where they cannot be listed at once.
+async fn remaining(cluster: &Cluster, node: &str) -> Vec<PodRef> {
+    let listed = timeout(LISTED_WITHIN, cluster.perform(node, &Task::ListPods)).await;
+    let Ok(Answer::Pods(pods)) = listed else {
+        return Vec::new();
+    };
+    let leaves = pods
+        .into_iter()
+        .filter(|pod| !pod.is_mirror() && !pod.is_daemon());
+    leaves.map(|pod| pod.id).collect()
+}

@@ -1,0 +1,265 @@
+//! The driver as a kubelet plugin: everything started in order, supervised, and ended.
+
+pub(crate) mod own_pod;
+mod readiness;
+mod startup;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::adapters::claim_api::Claims;
+use crate::adapters::node_watch::watch_node;
+use crate::adapters::{cordon_trigger, metrics, transition_api};
+use crate::lease::{Holder, Seats};
+use crate::manager::drain_settings::Terms;
+use crate::manager::{Desk, DeskOptions, resume_point};
+use crate::reporter::Output;
+use crate::runner::Tools;
+use crate::{AppError, PluginOptions, policies};
+use scupper_cluster::ConnectOptions;
+use scupper_report::{Health, Metrics, MetricsServer, Traces};
+use scupper_triggers::slm::{self, Registration, SlmOptions, Wires};
+use scupper_triggers::{Demand, Standing};
+
+/// Wishes that may wait for the desk.
+const DEMANDS: usize = 64;
+
+/// A running driver.
+pub struct Plugin {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), AppError>>,
+    registration: watch::Receiver<Registration>,
+    standing: watch::Receiver<Standing>,
+    metrics: Option<SocketAddr>,
+}
+
+impl Plugin {
+    /// Starts the driver, as soon as the cluster has what it needs: the cluster first, then the policies, then the kubelet's sockets, so that nothing is
+    /// offered before it can be kept.
+    pub async fn start(options: PluginOptions) -> Result<Self, AppError> {
+        Self::start_with_output(options, Arc::new(|| Box::new(std::io::stdout()))).await
+    }
+
+    /// The same, with drains told somewhere else.
+    pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, AppError> {
+        let metrics = Metrics::new();
+        let health = readiness::starting();
+        let server = match options.metrics {
+            Some(address) => Some(MetricsServer::start(address, metrics.clone(), health.clone()).await),
+            None => None,
+        };
+        let server = server.transpose().map_err(AppError::Metrics)?;
+        let scraped = server.as_ref().map(MetricsServer::address);
+        let traces = options.traces.as_ref();
+        let traces = traces.map(|settings| Traces::start(settings, &metrics));
+        let traces = traces.transpose().map_err(AppError::Traces)?;
+        let connect = ConnectOptions {
+            connection: options.connection.clone(),
+            eviction_timeout: options.eviction_timeout,
+            evict_as: options
+                .evict_as_node
+                .then(|| format!("system:node:{}", options.node_name)),
+            observer: Some(metrics::requests(&metrics)),
+            ..ConnectOptions::default()
+        };
+        let node = options.node_name.clone();
+        let patience = options.settings.forbidden_timeout.into();
+        let cluster = startup::wait_for(&health, patience, || startup::cluster(&connect, &node)).await?;
+        tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
+        let kept = policies::keep(
+            &options.policies,
+            options.compiler.clone(),
+            options.clock,
+            &cluster,
+            &node,
+            &metrics,
+        )
+        .await?;
+        let (standing, stands) = watch::channel(Standing::Idle);
+        let (registration, registered) = watch::channel(Registration::Waiting);
+        let terms = Arc::new(Terms::new(&options, Arc::clone(&kept.catalogue)));
+        let sla = terms.now().sla;
+        let (watching, nodes) = watch_node(&cluster, &node);
+        let tools = Tools {
+            cluster: cluster.clone(),
+            clock: options.clock,
+            health: health.clone(),
+            own_node: Some(watching.node.clone()),
+            said: kept.said.clone(),
+            traces: traces.clone(),
+        };
+        let seats = Seats {
+            cluster: cluster.clone(),
+            namespace: options.lease_namespace(),
+            own: Holder::own(options.settings.own_pod.as_ref()),
+            forbidden_timeout: options.settings.forbidden_timeout.into(),
+        };
+        let desk = DeskOptions {
+            catalogue: Arc::clone(&kept.catalogue),
+            node: node.clone(),
+            terms: Arc::clone(&terms),
+            format: options.format,
+            output,
+            metrics: metrics.clone(),
+            standing,
+            seats: seats.clone(),
+        };
+        let desk = Desk::new(tools, desk);
+        let stop = CancellationToken::new();
+        let (demands, inbox) = mpsc::channel(DEMANDS);
+        let (alone, is_alone) = watch::channel(false);
+        let cordons = cordon_trigger::Wires {
+            nodes,
+            demands: demands.clone(),
+            standing: stands.clone(),
+            alone: is_alone,
+            seats,
+        };
+        let cordons = cordon_trigger::open(&cluster, &options, cordons);
+        let wires = Wires {
+            events: readiness::synced(
+                &health,
+                transition_api::events(&cluster, &node, Arc::clone(&terms)),
+            ),
+            transitions: transition_api::transitions(&cluster, &options.driver_name),
+            demands,
+            standing: stands.clone(),
+            registration,
+            alone,
+            turned: readiness::pulse(&health, "door"),
+            look_back: resume_point::look_back(&cluster, &node),
+            claims: Arc::new(Claims {
+                cluster: cluster.clone(),
+                node: node.clone(),
+                terms,
+            }),
+        };
+        readiness::started(&health, &cluster, registered.clone(), options.claimant);
+        let board = Arc::new(transition_api::Board { cluster, node });
+        let door = slm::run(slm_options(&options, sla), board, wires, stop.clone());
+        let task = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                // Policies are kept up to date as long as the driver lives.
+                let _kept = kept;
+                let _server = server;
+                let _watching = watching;
+                let ended = supervise(desk, inbox, tokio::spawn(door), stop, health).await;
+                cordons.abort();
+                if let Some(traces) = traces {
+                    traces.close().await;
+                }
+                ended
+            }
+        });
+        Ok(Self {
+            stop,
+            task,
+            registration: registered,
+            standing: stands,
+            metrics: scraped,
+        })
+    }
+
+    /// Runs until `stop` comes true, or until it cannot go on.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<(), AppError> {
+        tokio::select! {
+            ended = &mut self.task => return join(ended),
+            () = stop => {}
+        }
+        tracing::info!("stopping: no further pod is asked to leave; a drain goes on with the next start");
+        self.stop().await
+    }
+
+    /// Hands over and ends.
+    pub async fn stop(mut self) -> Result<(), AppError> {
+        self.stop.cancel();
+        join((&mut self.task).await)
+    }
+
+    /// How it stands between the kubelet and us.
+    pub fn registration(&self) -> watch::Receiver<Registration> {
+        self.registration.clone()
+    }
+
+    /// Where metrics are served.
+    pub const fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
+    /// What the driver is at.
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Carries wishes from the door to the desk until the door has closed.
+async fn supervise(
+    mut desk: Desk,
+    mut inbox: mpsc::Receiver<Demand>,
+    mut door: JoinHandle<Result<(), slm::SlmError>>,
+    stop: CancellationToken,
+    health: Health,
+) -> Result<(), AppError> {
+    let pulse = health.pulse("desk");
+    let mut beat = tokio::time::interval(Health::BEAT);
+    let mut paused = false;
+    loop {
+        pulse.beat();
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if !paused => {
+                paused = true;
+                desk.pause().await;
+            }
+            closed = &mut door => {
+                desk.leave().await;
+                return join(closed).map_err(AppError::Slm);
+            }
+            Some(demand) = inbox.recv() => desk.demand(demand).await,
+            ended = desk.ended() => {
+                let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
+                desk.close(outcome.unwrap_or_default()).await;
+            }
+            _ = beat.tick() => {}
+        }
+    }
+}
+
+/// A task of ours that panicked is a bug of ours: the process must not go on without it.
+fn join<T, E>(joined: Result<Result<T, E>, tokio::task::JoinError>) -> Result<T, E> {
+    match joined {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
+    let instance = slm::unique_instance(options.clock.now());
+    SlmOptions {
+        kubelet_root: options.kubelet_root.clone(),
+        sla,
+        scope: if options.node_scope {
+            slm::Scope::Node
+        } else {
+            slm::Scope::AllNodes
+        },
+        clock: options.clock,
+        stop_grace: options.stop_grace,
+        claimant: options.claimant,
+        keep_finished: options.keep_finished,
+        forbidden_timeout: options.settings.forbidden_timeout.into(),
+        ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
+    }
+}

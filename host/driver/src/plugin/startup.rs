@@ -1,0 +1,92 @@
+//! What the driver needs of the cluster before it can begin, waited for. It ends only for what waiting cannot mend.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::AppError;
+use crate::error::chain;
+use crate::plugin::readiness;
+use scupper_cluster::{Cluster, ConnectError, ConnectOptions, ReadError};
+use scupper_report::Health;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// What is waited for is logged again after so long.
+const REMIND: Duration = Duration::from_secs(60);
+
+/// How long something may keep the driver from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// As long as it takes: a person or a controller is about to provide it.
+    Endless,
+    /// For [`scupper_engine::Settings::forbidden_timeout`].
+    Forbidden,
+    /// Waiting does not mend it.
+    None,
+}
+
+/// Tries until it works. What is missing is logged and is the answer of the readiness probe meanwhile.
+pub(crate) async fn wait_for<T, F>(
+    health: &Health,
+    forbidden_timeout: Duration,
+    attempt: impl Fn() -> F,
+) -> Result<T, AppError>
+where
+    F: Future<Output = Result<T, AppError>>,
+{
+    let mut pause = FIRST_PAUSE;
+    let mut forbidden_since = None;
+    let mut told: Option<(String, Instant)> = None;
+    loop {
+        let error = match attempt().await {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        let now = Instant::now();
+        match patience(&error) {
+            Patience::Endless => forbidden_since = None,
+            Patience::Forbidden => {
+                let since = *forbidden_since.get_or_insert(now);
+                if now.duration_since(since) >= forbidden_timeout {
+                    return Err(error);
+                }
+            }
+            Patience::None => return Err(error),
+        }
+        let missing = chain(&error);
+        readiness::waiting(health, &missing);
+        let is_news =
+            |(words, at): &(String, Instant)| *words != missing || now.duration_since(*at) >= REMIND;
+        if told.as_ref().is_none_or(is_news) {
+            tracing::warn!("the driver waits before it can start: {missing}");
+            told = Some((missing, now));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The cluster, once it answers, shows us the node and serves LifecycleEvents.
+pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Cluster, AppError> {
+    let cluster = Cluster::connect(connect).await.map_err(AppError::Connect)?;
+    cluster.preflight(node).await.map_err(AppError::of_node(node))?;
+    let served = cluster.in_served_group().await.map_err(AppError::Discovery)?;
+    served.ok_or(AppError::LifecycleNotServed)
+}
+
+const fn patience(error: &AppError) -> Patience {
+    match error {
+        AppError::LifecycleNotServed
+        | AppError::Connect(ConnectError::Unreachable { .. } | ConnectError::Unexpected { .. }) => {
+            Patience::Endless
+        }
+        AppError::Connect(ConnectError::Unauthorized { .. }) => Patience::Forbidden,
+        AppError::Node { source, .. } | AppError::Discovery(source) => match source {
+            ReadError::Unavailable { .. } => Patience::Endless,
+            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => Patience::Forbidden,
+            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => Patience::None,
+        },
+        _ => Patience::None,
+    }
+}

@@ -1,0 +1,146 @@
+//! Where compiled policies are kept: where the operator says, or in a directory of this process alone.
+//!
+//! A directory of one process goes with it. A process that is killed leaves its own behind; whoever comes next takes
+//! it away. Whether its process lives is told by a locked file, not by a number: in a container every process has the
+//! same one.
+
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::AppError;
+
+const PREFIX: &str = "scupper-policies-";
+/// Locked for as long as the directory's process lives.
+const LOCK: &str = "lock";
+
+/// Where compiled policies are, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct CacheDir {
+    path: PathBuf,
+    _own: Option<(TempDir, File)>,
+}
+
+impl CacheDir {
+    /// The one that was named, or one of our own.
+    pub(crate) fn open(named: Option<&Path>) -> Result<Self, AppError> {
+        let temporary = std::env::temp_dir();
+        let made = match named {
+            Some(path) => make(path),
+            None => Self::own(&temporary),
+        };
+        made.map_err(|source| AppError::Cache {
+            path: named.unwrap_or(&temporary).to_owned(),
+            source,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn own(parent: &Path) -> io::Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)?;
+        // It gets its name when it is locked: nobody finds it unlocked while we live.
+        let lock = dir.path().join("lock.new");
+        let file = File::create(&lock)?;
+        file.lock()?;
+        fs::rename(lock, dir.path().join(LOCK))?;
+        sweep(parent, dir.path())?;
+        Ok(Self {
+            path: dir.path().join("native"),
+            _own: Some((dir, file)),
+        })
+    }
+}
+
+fn make(path: &Path) -> io::Result<CacheDir> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    Ok(CacheDir {
+        path: path.to_owned(),
+        _own: None,
+    })
+}
+
+/// Takes away what processes of our user left behind that were killed. What cannot be taken away stays.
+fn sweep(parent: &Path, own: &Path) -> io::Result<()> {
+    let user = fs::symlink_metadata(own)?.uid();
+    for entry in fs::read_dir(parent)?.flatten() {
+        let path = entry.path();
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
+        if is_ours && path != own && is_abandoned(&path.join(LOCK)) {
+            match fs::remove_dir_all(&path) {
+                Ok(()) => tracing::debug!(path = %path.display(), "a killed process had left this behind"),
+                Err(error) => tracing::debug!(path = %path.display(), %error, "this cannot be taken away"),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody holds the lock. Without one nobody knows.
+fn is_abandoned(lock: &Path) -> bool {
+    match File::open(lock).map(|file| file.try_lock()) {
+        Ok(Ok(())) => true,
+        Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(parent: &Path) -> Vec<PathBuf> {
+        let mut names: Vec<_> = fs::read_dir(parent)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_taken_away_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let living = CacheDir::own(parent.path()).unwrap();
+        // As a killed process leaves it: its files are there, its lock is not held.
+        let killed = CacheDir::own(parent.path()).unwrap();
+        fs::create_dir(killed.path()).unwrap();
+        fs::write(killed.path().join("code"), "native").unwrap();
+        let (dir, lock) = killed._own.unwrap();
+        drop(lock);
+        let killed = dir.keep();
+        let beginning = parent.path().join(format!("{PREFIX}beginning"));
+        fs::create_dir(&beginning).unwrap();
+        let other = parent.path().join("others");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(LOCK), "").unwrap();
+        let link = parent.path().join(format!("{PREFIX}link"));
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+
+        let next = CacheDir::own(parent.path()).unwrap();
+        let home = |cache: &CacheDir| cache.path().parent().unwrap().to_owned();
+        let mut wanted = vec![home(&living), home(&next), beginning, other, link];
+        wanted.sort();
+        assert_eq!(names(parent.path()), wanted);
+        assert!(!killed.exists());
+        drop(next);
+        drop(living);
+        assert_eq!(names(parent.path()).len(), 3, "each goes with its process");
+    }
+
+    #[test]
+    fn the_directory_that_was_named_is_made_and_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        drop(CacheDir::open(Some(&path)).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

@@ -1,0 +1,139 @@
+//! What policies find in their surroundings: asked by the doctor, and by the driver when it has loaded or reloaded them.
+//! It stops no drain and no driver.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scupper_engine::Node;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::doctor::Finding;
+use crate::policies::policy_events;
+use crate::{PoliciesOptions, chain, policies};
+use scupper_cluster::{Cluster, KubernetesEvent};
+use scupper_common::clock::Clock;
+use scupper_policy::{Catalogue, PolicyChecked, PolicyFinding, PolicySpec, Severity};
+
+/// How often the node is read that the first check is about.
+const READS: u32 = 30;
+const READ_AGAIN: Duration = Duration::from_secs(2);
+
+/// Has the policies of a file look, each by itself: one that is not loaded hides no finding of another.
+pub(crate) async fn of_file(file: &Path, cluster: &Cluster, node: Option<&str>) -> Vec<Finding> {
+    // What is wrong with the file is a finding of its own.
+    let Ok(read) = scupper_config::read(file) else {
+        return Vec::new();
+    };
+    let node = match node {
+        Some(name) => cluster.node(name).await.ok().flatten(),
+        None => None,
+    };
+    let mut findings = Vec::new();
+    for spec in read.policies {
+        findings.extend(of_policy(spec, file, cluster, node.as_ref()).await);
+    }
+    findings
+}
+
+async fn of_policy(spec: PolicySpec, file: &Path, cluster: &Cluster, node: Option<&Node>) -> Vec<Finding> {
+    let name = spec.name.clone();
+    let options = PoliciesOptions {
+        policies: vec![spec],
+        ..PoliciesOptions::default()
+    };
+    let loaded = match policies::load(&options, None, Clock::System, cluster).await {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let remedy = format!("run `scupper config check {}`", file.display());
+            return vec![Finding::wrong(name, chain(&error), remedy)];
+        }
+    };
+    let checked = loaded.policies.check(node).await;
+    if checked.is_empty() {
+        let takes_part = node.is_none_or(|node| loaded.policies.infos().iter().all(|info| info.is_for(node)));
+        let text = match takes_part {
+            true => "it does not check its surroundings",
+            false => "it takes no part in drains of this node (`node-selector`)",
+        };
+        return vec![Finding::fine(name, text.to_owned())];
+    }
+    let findings = checked.into_iter().flat_map(|checked| checked.findings);
+    findings.map(|found| for_doctor(&name, found)).collect()
+}
+
+fn for_doctor(policy: &str, found: PolicyFinding) -> Finding {
+    let text = format!("{}: {}", found.subject, found.message);
+    match found.severity {
+        Severity::Ok => Finding::fine(policy, text),
+        Severity::Warning => Finding::note(policy, text, found.fix),
+        Severity::Error => Finding::wrong(policy, text, found.fix),
+    }
+}
+
+/// Has the active policies look whenever they have changed. Each finding is told once: in the log, and an error in an
+/// Event of the node as well.
+pub(crate) async fn watch(
+    cluster: Cluster,
+    node: String,
+    catalogue: Arc<Catalogue>,
+    clock: Clock,
+    changed: Arc<Notify>,
+) {
+    let mut told = BTreeSet::new();
+    loop {
+        let read = read(&cluster, &node).await;
+        for PolicyChecked { policy, findings } in catalogue.check(read.as_ref(), clock.now()).await {
+            for found in findings {
+                let text = words(&policy, &found);
+                if told.insert((found.severity, text.clone())) {
+                    tell(&cluster, &node, found.severity, text).await;
+                }
+            }
+        }
+        changed.notified().await;
+    }
+}
+
+async fn read(cluster: &Cluster, name: &str) -> Option<Node> {
+    for _ in 0..READS {
+        match cluster.node(name).await {
+            Ok(node) => return node,
+            Err(error) => tracing::debug!(%error, "the node could not be read for the policies' checks yet"),
+        }
+        sleep(READ_AGAIN).await;
+    }
+    None
+}
+
+async fn tell(cluster: &Cluster, node: &str, severity: Severity, text: String) {
+    match severity {
+        Severity::Ok => tracing::info!(target: "scupper::policy", "{text}"),
+        Severity::Warning => tracing::warn!(target: "scupper::policy", "{text}"),
+        Severity::Error => {
+            tracing::error!(target: "scupper::policy", "{text}");
+            let event = KubernetesEvent {
+                node: node.to_owned(),
+                severity: scupper_cluster::Severity::Warning,
+                reason: "PolicyCheckFailed".to_owned(),
+                action: "CheckPolicies".to_owned(),
+                note: text,
+                series: None,
+            };
+            policy_events::emit(cluster, &event).await;
+        }
+    }
+}
+
+fn words(policy: &str, found: &PolicyFinding) -> String {
+    let fix = match found.fix.as_str() {
+        "" => String::new(),
+        fix => format!("; to fix it: {fix}"),
+    };
+    format!(
+        "policy {policy}: check of {}: {}{fix}",
+        found.subject, found.message
+    )
+}

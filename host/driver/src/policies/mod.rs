@@ -1,0 +1,193 @@
+//! From the operator's words to loaded policies: once for a command, and kept up to date for the driver.
+
+mod code_cache;
+pub(crate) mod environment_check;
+pub(crate) mod policy_check;
+mod policy_events;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::adapters::metrics::Counting;
+use crate::adapters::policy_access::Access;
+use crate::adapters::policy_messages::Said;
+use crate::policies::code_cache::CacheDir;
+use crate::{AppError, PoliciesOptions};
+use scupper_cluster::Cluster;
+use scupper_common::clock::Clock;
+use scupper_policy::{
+    Catalogue, Control, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions,
+    Secrets, StartError,
+};
+use scupper_report::Metrics;
+
+/// Policies that are loaded once, for a command that ends.
+pub(crate) struct Loaded {
+    pub(crate) policies: Policies,
+    /// What they say of nodes.
+    pub(crate) said: Said,
+    /// Where their compiled code is.
+    _cache: CacheDir,
+}
+
+/// Policies that are kept up to date while this lives.
+pub(crate) struct Kept {
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// What they say of the node.
+    pub(crate) said: Said,
+    task: JoinHandle<()>,
+    told: JoinHandle<()>,
+    checking: JoinHandle<()>,
+    control: Option<JoinHandle<()>>,
+    _cache: CacheDir,
+}
+
+/// Loads the policies once.
+pub(crate) async fn load(
+    options: &PoliciesOptions,
+    compiler: Option<PathBuf>,
+    clock: Clock,
+    cluster: &Cluster,
+) -> Result<Loaded, AppError> {
+    let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
+    let specs = match &options.source {
+        Some(source) => {
+            let read = (source.read)();
+            let read = read.map_err(|reason| AppError::Reload(StartError::Configuration(reason)));
+            read?.policies
+        }
+        None => options.policies.clone(),
+    };
+    let said = Said::default();
+    let policies = Policies::load(&runtime, &specs, access(cluster, &said))
+        .await
+        .map_err(AppError::Policies)?;
+    Ok(Loaded {
+        policies,
+        said,
+        _cache: cache,
+    })
+}
+
+/// Loads the policies and keeps them up to date. What happens to them is told on the node.
+pub(crate) async fn keep(
+    options: &PoliciesOptions,
+    compiler: Option<PathBuf>,
+    clock: Clock,
+    cluster: &Cluster,
+    node: &str,
+    metrics: &Metrics,
+) -> Result<Kept, AppError> {
+    let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
+    let runtime = runtime
+        .observed_by(Arc::new(Counting(metrics.clone())))
+        .marking_compilations(env::var("POD_UID").unwrap_or_default());
+    let fixed = || PolicySource::fixed(options.policies.clone());
+    let source = options.source.clone().unwrap_or_else(fixed);
+    let (notices, heard) = mpsc::unbounded_channel();
+    let said = Said::default();
+    let started = Reloader::start(
+        Arc::new(runtime),
+        access(cluster, &said),
+        source,
+        options.reload.clone(),
+        notices,
+    );
+    let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
+    let control = control(options.reload.state.as_deref(), &catalogue).await;
+    let changed = Arc::new(Notify::new());
+    let told = policy_events::tell(
+        cluster.clone(),
+        node.to_owned(),
+        Arc::clone(&catalogue),
+        metrics.clone(),
+        heard,
+        Arc::clone(&changed),
+    );
+    let checking = environment_check::watch(
+        cluster.clone(),
+        node.to_owned(),
+        Arc::clone(&catalogue),
+        clock,
+        changed,
+    );
+    Ok(Kept {
+        catalogue,
+        said,
+        task: tokio::spawn(reloader.run()),
+        told: tokio::spawn(told),
+        checking: tokio::spawn(checking),
+        control,
+        _cache: cache,
+    })
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.told.abort();
+        self.checking.abort();
+        if let Some(control) = &self.control {
+            control.abort();
+        }
+    }
+}
+
+/// Lets people ask how the policies stand. A driver that cannot be asked still drains.
+async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<JoinHandle<()>> {
+    let state = state?;
+    match Control::open(state, Arc::clone(catalogue)).await {
+        Ok(control) => Some(tokio::spawn(control.run())),
+        Err(error) => {
+            tracing::warn!(directory = %state.display(), %error, "`scupper policy list` and `rollback` do not work");
+            None
+        }
+    }
+}
+
+fn access(cluster: &Cluster, said: &Said) -> Arc<Access> {
+    Arc::new(Access::new(cluster.clone(), said.clone()))
+}
+
+/// What policies are compiled and run with, and the directory that must live as long.
+pub(crate) fn runtime(
+    options: &PoliciesOptions,
+    compiler: Option<PathBuf>,
+    clock: Clock,
+    network: Network,
+) -> Result<(Runtime, CacheDir), AppError> {
+    let cache = CacheDir::open(options.cache.as_deref())?;
+    let compiler = match compiler {
+        Some(compiler) => compiler,
+        None => env::current_exe().map_err(|source| AppError::Cache {
+            path: cache.path().to_owned(),
+            source,
+        })?,
+    };
+    let runtime = Runtime::new(RuntimeOptions {
+        cache: cache.path().to_owned(),
+        compiler,
+        clock,
+        network,
+        secrets: Secrets::default(),
+    })
+    .map_err(AppError::Runtime)?;
+    Ok((runtime, cache))
+}
+
+/// The API server is closed to policies' requests, by every name that we know of it.
+fn network(cluster: &Cluster) -> Network {
+    let ours = cluster.server().map(|(host, port)| (host.to_owned(), port));
+    let service = env::var("KUBERNETES_SERVICE_HOST").ok();
+    let port = env::var("KUBERNETES_SERVICE_PORT").ok();
+    let port = port.and_then(|port| port.parse().ok()).unwrap_or(443);
+    let endpoints = ours.into_iter().chain(service.map(|host| (host, port)));
+    Network {
+        forbidden: endpoints.map(|(host, port)| Endpoint { host, port }).collect(),
+        ..Network::default()
+    }
+}

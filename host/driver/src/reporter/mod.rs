@@ -1,0 +1,421 @@
+//! One drain's notices, fanned out: standard output, the log, node conditions and Events. It blocks nothing: what is
+//! to be written to the API server is written behind the drain, in order.
+
+pub(crate) mod condition_cleanup;
+mod status_publisher;
+pub(crate) mod trace;
+pub(crate) mod write_retry;
+pub(crate) mod writer;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::join_all;
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+
+use crate::reporter::status_publisher::Publisher;
+use crate::reporter::writer::{Entry, Writer};
+use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
+use scupper_common::clock::Clock;
+use scupper_report::{
+    BlockedCondition, Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent,
+    PolicyWords, Repeated, Sink, StuckPods, Tallies, Traces, conditions_for, conditions_of_begun, event_for,
+};
+
+/// How long the end of a drain waits for its last writes. They go on behind it.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long it waits where nobody would go on, for an API server that does not answer.
+const LAST_FAREWELL: std::time::Duration = std::time::Duration::from_secs(60);
+/// How often a refused write is tried: some half a minute, which outlasts an API server that has just begun.
+const REFUSALS: u32 = 8;
+/// The same where somebody at a terminal waits for it.
+const FEW_REFUSALS: u32 = 3;
+
+/// How often it is looked at what every pod waits for.
+const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
+
+/// Where somebody looks, what is shown is no older than this.
+const LOOKED_AT: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Where the lines of every drain go.
+pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
+
+/// Tells one drain.
+pub(crate) struct Reporter {
+    sink: Sink,
+    started: Time,
+    writes: Option<mpsc::UnboundedSender<Entry>>,
+    /// Events wait for one another alone: conditions are what others go by.
+    events: Option<mpsc::UnboundedSender<Entry>>,
+    writers: Vec<JoinHandle<()>>,
+    meter: Option<DrainMeter>,
+    trace: Option<DrainTrace>,
+    board: Option<Board>,
+    publisher: Publisher,
+    stuck: StuckPods,
+    blocked: BlockedCondition,
+    /// What was told of the node: its reasons, and what was said of each.
+    told: Tallies<(String, String)>,
+    /// The node says already that it is being drained.
+    in_progress: bool,
+    /// The node had been drained by this drain before, and none of its pods has been asked to leave since.
+    was_drained: bool,
+    /// A view is on its way to the node; the next one waits.
+    publishing: Arc<AtomicBool>,
+    /// The API server does not answer writes of the node.
+    is_away: Arc<AtomicBool>,
+    /// The process ends with the drain, and unwritten words with it.
+    is_last: bool,
+    looked: Time,
+}
+
+impl Reporter {
+    /// Tells people only.
+    pub(crate) fn lines(
+        format: Format,
+        output: &Output,
+        now: Time,
+        started: Time,
+        request: &Request,
+    ) -> Self {
+        Self {
+            sink: Sink::begin(format, now, request, output()),
+            started,
+            writes: None,
+            events: None,
+            writers: Vec::new(),
+            meter: None,
+            trace: None,
+            board: None,
+            publisher: Publisher::new(now, request.id.clone()),
+            stuck: StuckPods::default(),
+            blocked: BlockedCondition::default(),
+            told: Tallies::default(),
+            in_progress: false,
+            was_drained: false,
+            publishing: Arc::default(),
+            is_away: Arc::default(),
+            is_last: false,
+            looked: Time::default(),
+        }
+    }
+
+    /// Goes on from what another process has left.
+    pub(crate) fn and_left(mut self, left: Option<&Checkpoint>) -> Self {
+        self.was_drained = left.is_some_and(|left| left.ended_well);
+        self
+    }
+
+    /// Counts it, too.
+    pub(crate) fn and_metrics(mut self, metrics: &Metrics, request: &Request) -> Self {
+        self.meter = Some(DrainMeter::begin(metrics, request, self.started));
+        self
+    }
+
+    /// Tells it as a trace, too, where there is somebody to tell it to. `left`: by a former process.
+    pub(crate) fn and_traces(
+        mut self,
+        traces: Option<&Traces>,
+        clock: Clock,
+        request: &Request,
+        left: Option<&Checkpoint>,
+    ) -> Self {
+        let number = trace::number(&request.id);
+        let when = (clock, self.started);
+        self.trace = traces.map(|traces| DrainTrace::begin(traces, number, request, when, left));
+        self
+    }
+
+    /// Shows how it stands, too, where somebody looks.
+    pub(crate) fn and_board(mut self, board: Option<Board>, now: Time, request: &Request) -> Self {
+        if let Some(board) = &board {
+            board.begin(&request.node, now, "beginning");
+        }
+        self.board = board;
+        self
+    }
+
+    /// How often the loop should turn though nothing happens.
+    pub(crate) const fn beat(&self) -> std::time::Duration {
+        match &self.board {
+            Some(_) => LOOKED_AT,
+            None => Health::BEAT,
+        }
+    }
+
+    /// Somebody follows it from afar and wants to hear the plan and the waves, too.
+    pub(crate) fn and_follower(mut self, followed: bool) -> Self {
+        if followed {
+            self.publisher = self.publisher.and_follower();
+        }
+        self
+    }
+
+    /// Nobody goes on with what is unwritten at the end. To be said before [`Self::and_cluster`].
+    pub(crate) const fn and_last(mut self) -> Self {
+        self.is_last = true;
+        self
+    }
+
+    /// Writes conditions and Events, too.
+    pub(crate) fn and_cluster(mut self, cluster: Cluster, request: &Request) -> Self {
+        let writer = Writer {
+            cluster,
+            node: request.node.clone(),
+            drain: request.id.clone(),
+            began: self.started,
+            refusals: if self.is_last { FEW_REFUSALS } else { REFUSALS },
+            is_away: Arc::clone(&self.is_away),
+            publishing: Arc::clone(&self.publishing),
+        };
+        let (states, entries) = mpsc::unbounded_channel();
+        self.writes = Some(states);
+        let writing = writer.clone().states(entries);
+        self.writers
+            .push(tokio::spawn(writing.instrument(trace::span(request))));
+        let (events, entries) = mpsc::unbounded_channel();
+        self.events = Some(events);
+        let writing = writer.events(entries);
+        self.writers
+            .push(tokio::spawn(writing.instrument(trace::span(request))));
+        self
+    }
+
+    /// When the drain began, which may have been in another process.
+    pub(crate) const fn started(&self) -> Time {
+        self.started
+    }
+
+    /// The engine wants something done.
+    pub(crate) fn asked(&mut self, now: Time, command: &Command) {
+        if let Some(trace) = &mut self.trace {
+            trace.asked(now, command);
+        }
+    }
+
+    /// Learns the names of pods, and the answers.
+    pub(crate) fn heard(&mut self, now: Time, event: &Event) {
+        if let Some(trace) = &mut self.trace {
+            trace.heard(now, event);
+        }
+        self.publisher.heard(event);
+        if let Event::Node(Some(node)) = event {
+            self.in_progress |= is_in_progress(node);
+            self.blocked.heard(node);
+            self.sink.node(now, node);
+        }
+        match event {
+            Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.sink.know(pods),
+            Event::PodApplied(pod) => self.sink.know([pod]),
+            _ => {}
+        }
+    }
+
+    /// Policies have said this of the node, in Kubernetes Events.
+    pub(crate) fn said(&mut self, now: Time, words: &[PolicyWords]) {
+        for words in words {
+            self.sink.said(now, words);
+        }
+    }
+
+    /// Tells one notice.
+    pub(crate) fn notice(&mut self, now: Time, request: &Request, notice: &Notice) {
+        self.sink.notice(now, notice);
+        tracing::debug!(drain = request.name, ?notice, "notice");
+        if let Some(meter) = &mut self.meter {
+            meter.notice(now, notice);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.notice(now, notice);
+        }
+        if let Some(board) = &self.board {
+            board.notice(&request.node, now, notice);
+        }
+        self.publisher.notice(now, notice);
+        self.blocked.notice(notice);
+        if self.publisher.is_urgent(notice) {
+            self.looked = Time::default();
+        }
+        if let Some(changes) = self.conditions(request, notice) {
+            self.write(Entry::Conditions(changes));
+        }
+        if let Some(event) = event_for(request, notice) {
+            let key = (event.reason.clone(), event.note.clone());
+            self.told.happened(now, key, event);
+            self.tell_of_node(now, request);
+        }
+    }
+
+    /// What has happened to the node, and has not been told.
+    fn tell_of_node(&mut self, now: Time, request: &Request) {
+        for ((_, words), event, repeated) in self.told.due(now) {
+            // It may end twice, in other words: kubelets try again.
+            let key = format!("{}: {words}", request.id);
+            self.write(Entry::Event(kubernetes_event(request, event, repeated, key)));
+        }
+    }
+
+    /// A drain that is taken up again may have been called over meanwhile, or never have been told of.
+    fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
+        let begins = match notice {
+            Notice::WaveStarted { .. } if self.was_drained => {
+                self.was_drained = false;
+                true
+            }
+            Notice::Cordoned { .. } | Notice::Phase(Phase::Holding) if self.was_drained => return None,
+            Notice::Cordoned { .. } => true,
+            Notice::Phase(Phase::Holding) => !self.in_progress,
+            _ => return conditions_for(request, notice),
+        };
+        self.in_progress = true;
+        begins.then(|| conditions_of_begun(request))
+    }
+
+    fn write(&self, entry: Entry) {
+        let writes = match entry {
+            Entry::Event(_) | Entry::PodEvent(..) | Entry::BudgetEvent(..) => &self.events,
+            Entry::Conditions(_) | Entry::View(_) => &self.writes,
+        };
+        if let Some(writes) = writes {
+            // The writer ends only with this sender.
+            writes.send(entry).unwrap_or_default();
+        }
+    }
+
+    /// The loop has turned: what every pod waits for is looked at again, now and then.
+    pub(crate) fn turned(&mut self, now: Time, drain: &Drain) {
+        if let Some(board) = &self.board {
+            board.turned(now, drain);
+        }
+        if now.since(self.looked) < LOOK_EVERY {
+            return;
+        }
+        self.looked = now;
+        let waiting = drain.waiting();
+        if let Some(meter) = &self.meter {
+            meter.stands(drain.request().deadline, &waiting);
+        }
+        let request = drain.request();
+        self.tell_of_node(now, request);
+        for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
+            // What holds a pod up has numbers that move: all of one drain and reason is the same.
+            let event = kubernetes_event(request, event, repeated, request.id.clone());
+            self.write(Entry::PodEvent(pod, event));
+        }
+        for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
+            let event = kubernetes_event(request, event, repeated, request.id.clone());
+            self.write(Entry::BudgetEvent(budget, pod, event));
+        }
+        if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
+            self.write(Entry::Conditions(changes));
+        }
+        if self.publishing.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(text) = self.publisher.due(now, drain, waiting) {
+            self.publishing.store(true, Ordering::Relaxed);
+            self.write(Entry::View(Some(text)));
+        }
+    }
+
+    /// The drain is over: what is still to be written gets a little time.
+    pub(crate) async fn end(&mut self, now: Time, drain: &Drain) {
+        if let Some(last) = self.publisher.last(now, drain) {
+            self.write(Entry::View(last));
+        }
+        (self.writes, self.events) = (None, None);
+        let mut written = join_all(std::mem::take(&mut self.writers));
+        if tokio::time::timeout(FAREWELL, &mut written).await.is_ok() {
+            return;
+        }
+        if !self.is_last {
+            tracing::warn!(
+                "the last conditions or Events of the drain are not written yet; retrying in the background"
+            );
+            return;
+        }
+        let longer = LAST_FAREWELL.saturating_sub(FAREWELL);
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        if !is_away || tokio::time::timeout(longer, written).await.is_err() {
+            tracing::warn!("the last conditions or Events of the drain could not be written in time");
+        }
+    }
+}
+
+fn is_in_progress(node: &Node) -> bool {
+    let says = |it: &scupper_engine::Condition| it.kind == "DrainInProgress" && it.status == "True";
+    node.conditions.iter().any(says)
+}
+
+pub(crate) fn kubernetes_event(
+    request: &Request,
+    event: NodeEvent,
+    repeated: Repeated,
+    key: String,
+) -> KubernetesEvent {
+    KubernetesEvent {
+        node: request.node.clone(),
+        severity: Severity::of(event.warning),
+        reason: event.reason,
+        action: "Drain".to_owned(),
+        note: event.note,
+        series: Some(Series {
+            key,
+            times: repeated.times,
+            last: repeated.last,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::{Outcome, Summary};
+
+    use super::*;
+    use scupper_report::fixture;
+
+    /// What is to be written of it, as its reason and its series.
+    fn told(notices: &[Notice]) -> Vec<(String, Series)> {
+        let output: Output = Arc::new(|| Box::new(std::io::sink()));
+        let request = fixture::request();
+        let now = Time::default();
+        let mut reporter = Reporter::lines(Format::Json, &output, now, now, &request);
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        reporter.events = Some(sender);
+        for notice in notices {
+            reporter.notice(now, &request, notice);
+        }
+        let mut told = Vec::new();
+        while let Ok(Entry::Event(event)) = receiver.try_recv() {
+            told.push((event.reason, event.series.unwrap()));
+        }
+        told
+    }
+
+    #[test]
+    fn what_is_said_of_a_node_in_other_words_is_another_event() {
+        let failed = |message: &str| Notice::Finished {
+            outcome: Outcome::Failed {
+                message: message.to_owned(),
+            },
+            summary: Summary::default(),
+        };
+        let all = [
+            failed("one"),
+            failed("another"),
+            Notice::UncordonedByOthers,
+            Notice::UncordonedByOthers,
+        ];
+        let told = told(&all);
+        let [one, another, lifted, again] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert_eq!(one.0, another.0);
+        assert_ne!(one.1.key, another.1.key);
+        assert_eq!(lifted, again);
+    }
+}

@@ -1,0 +1,114 @@
+//! How often, and after which pauses, a write is tried that must be made although the API server does not take it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use scupper_cluster::WriteError;
+
+/// After the first failure; doubled after each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// One write's failures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tries {
+    failed: u32,
+    since: Instant,
+    limits: Limits,
+}
+
+/// When a write is given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// After so many refusals: a right may be missing for the moment after a restart of the API server, or for ever.
+    pub(crate) refusals: u32,
+    /// After so long without an answer; `None`: never.
+    pub(crate) patience: Option<Duration>,
+}
+
+impl Tries {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            failed: 0,
+            since: Instant::now(),
+            limits,
+        }
+    }
+
+    /// It has failed before.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failed > 0
+    }
+
+    /// It failed once more: how long to wait before the next try; `None`: it is given up.
+    pub(crate) fn failed(&mut self, error: &WriteError) -> Option<Duration> {
+        self.failed = self.failed.saturating_add(1);
+        let is_over = if matches!(error, WriteError::Rejected { .. }) {
+            error.is_not_found() || self.failed >= self.limits.refusals
+        } else {
+            let patience = self.limits.patience;
+            patience.is_some_and(|patience| self.since.elapsed() >= patience)
+        };
+        (!is_over).then(|| pause(self.failed))
+    }
+}
+
+fn pause(failed: u32) -> Duration {
+    let doublings = failed.saturating_sub(1).min(16);
+    FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        refusals: 3,
+        patience: None,
+    };
+
+    fn rejected(code: u16) -> WriteError {
+        WriteError::Rejected {
+            what: "write".into(),
+            code,
+            message: "no".into(),
+        }
+    }
+
+    fn unavailable() -> WriteError {
+        WriteError::Unavailable {
+            what: "write".into(),
+            message: "503".into(),
+        }
+    }
+
+    #[test]
+    fn no_answer_is_waited_out_with_pauses_that_grow() {
+        let mut tries = Tries::new(LIMITS);
+        let pauses: Vec<_> = (0..50).map(|_| tries.failed(&unavailable()).unwrap()).collect();
+        assert_eq!(pauses.first(), Some(&FIRST_PAUSE));
+        assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
+        assert!(pauses.is_sorted());
+    }
+
+    #[test]
+    fn a_refusal_is_tried_a_few_times_and_what_is_gone_not_again() {
+        let mut tries = Tries::new(LIMITS);
+        let pauses = [(); 3].map(|()| tries.failed(&rejected(403)).is_some());
+        assert_eq!(pauses, [true, true, false]);
+        assert_eq!(Tries::new(LIMITS).failed(&rejected(404)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_ends() {
+        let mut tries = Tries::new(Limits {
+            patience: Some(Duration::from_secs(60)),
+            ..LIMITS
+        });
+        assert!(tries.failed(&unavailable()).is_some());
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(tries.failed(&unavailable()), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! What a drain has to tell the API server, written behind the drain, in order. What describes the state of the node
+//! (conditions, the view) is tried until it is written or something newer takes its place, also after the end of the
+//! drain; Events until they are written or too old.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use scupper_engine::{Phase, PodRef, Time};
+use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError};
+use tokio::time::sleep;
+
+use crate::reporter::write_retry::{Limits, Tries};
+use scupper_cluster::{Cluster, KubernetesEvent, NodeCondition, WriteError};
+use scupper_report::{ConditionChange, VIEW_ANNOTATION};
+
+/// How long an Event is tried that the API server does not take. The others wait behind it.
+const EVENT_LIMITS: Limits = Limits {
+    refusals: 3,
+    patience: Some(Duration::from_secs(600)),
+};
+
+/// Something to be written.
+pub(crate) enum Entry {
+    Conditions(Vec<ConditionChange>),
+    Event(KubernetesEvent),
+    PodEvent(PodRef, KubernetesEvent),
+    /// About a budget of this name, which blocks the pod.
+    BudgetEvent(String, PodRef, KubernetesEvent),
+    /// The drain's own view of itself; `None`: not any more.
+    View(Option<String>),
+}
+
+/// Writes for one drain.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub(crate) cluster: Cluster,
+    pub(crate) node: String,
+    /// The drain's id.
+    pub(crate) drain: String,
+    /// When it began.
+    pub(crate) began: Time,
+    /// How often the refusal of a state is taken before it is given up.
+    pub(crate) refusals: u32,
+    /// The last try of a state was not answered.
+    pub(crate) is_away: Arc<AtomicBool>,
+    /// A view is on its way.
+    pub(crate) publishing: Arc<AtomicBool>,
+}
+
+/// The newest state that is not written.
+#[derive(Default)]
+struct Unwritten {
+    conditions: Option<Vec<ConditionChange>>,
+    view: Option<Option<String>>,
+}
+
+impl Unwritten {
+    fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Conditions(changes) => {
+                let is_newer = |known: &ConditionChange| changes.iter().any(|it| it.kind == known.kind);
+                let mut conditions = self.conditions.take().unwrap_or_default();
+                conditions.retain(|known| !is_newer(known));
+                conditions.extend(changes);
+                self.conditions = Some(conditions);
+            }
+            Entry::View(view) => self.view = Some(view),
+            Entry::Event(_) | Entry::PodEvent(..) | Entry::BudgetEvent(..) => {}
+        }
+    }
+
+    const fn is_nothing(&self) -> bool {
+        self.conditions.is_none() && self.view.is_none()
+    }
+
+    /// What was tried first is done with; whether that was a view.
+    fn drop_first(&mut self) -> bool {
+        self.conditions.take().is_none() && self.view.take().is_some()
+    }
+}
+
+impl Writer {
+    /// Events, one after the other, until there are no more.
+    pub(crate) async fn events(self, mut entries: UnboundedReceiver<Entry>) {
+        while let Some(entry) = entries.recv().await {
+            let mut tries = Tries::new(EVENT_LIMITS);
+            while let Err(error) = self.emit(&entry).await {
+                let Some(pause) = tries.failed(&error) else {
+                    tracing::warn!(node = self.node, %error, "an Event about the drain could not be written");
+                    break;
+                };
+                tracing::debug!(node = self.node, %error, "an Event about the drain could not be written yet");
+                sleep(pause).await;
+            }
+        }
+    }
+
+    /// The state of the node, until there is no more to say and the last of it is written or not true any more.
+    pub(crate) async fn states(self, mut entries: UnboundedReceiver<Entry>) {
+        let mut unwritten = Unwritten::default();
+        let mut tries = self.tries();
+        let mut open = true;
+        loop {
+            if unwritten.is_nothing() {
+                match entries.recv().await {
+                    Some(entry) => unwritten.take(entry),
+                    None => return,
+                }
+            }
+            // The first try is of each state in turn, so that watchers see it; after a failure only the newest counts.
+            while open && tries.has_failed() {
+                match entries.try_recv() {
+                    Ok(entry) => unwritten.take(entry),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => open = false,
+                }
+            }
+            if tries.has_failed() && !open && self.is_superseded().await {
+                return;
+            }
+            let written = self.write(&unwritten).await;
+            let temporary = written.as_ref().is_err_and(WriteError::is_temporary);
+            self.is_away.store(temporary, Ordering::Relaxed);
+            let Err(error) = written else {
+                self.done(&mut unwritten);
+                tries = self.tries();
+                continue;
+            };
+            let Some(pause) = tries.failed(&error) else {
+                tracing::warn!(node = self.node, %error, "the node's conditions could not be written");
+                self.done(&mut unwritten);
+                tries = self.tries();
+                continue;
+            };
+            tracing::debug!(node = self.node, %error, "the node's conditions could not be written yet");
+            tokio::select! {
+                () = sleep(pause) => {}
+                entry = entries.recv(), if open => match entry {
+                    Some(entry) => unwritten.take(entry),
+                    None => open = false,
+                },
+            }
+        }
+    }
+
+    fn tries(&self) -> Tries {
+        Tries::new(Limits {
+            refusals: self.refusals,
+            patience: None,
+        })
+    }
+
+    fn done(&self, unwritten: &mut Unwritten) {
+        if unwritten.drop_first() {
+            self.publishing.store(false, Ordering::Relaxed);
+        }
+    }
+
+    async fn emit(&self, entry: &Entry) -> Result<(), WriteError> {
+        match entry {
+            Entry::Event(event) => self.cluster.emit(event).await,
+            Entry::PodEvent(pod, event) => self.cluster.emit_about_pod(event, pod).await,
+            Entry::BudgetEvent(budget, pod, event) => {
+                self.cluster.emit_about_budget(event, budget, pod).await
+            }
+            Entry::Conditions(_) | Entry::View(_) => Ok(()),
+        }
+    }
+
+    /// Conditions first: they are what others go by.
+    async fn write(&self, unwritten: &Unwritten) -> Result<(), WriteError> {
+        let Self { cluster, node, .. } = self;
+        match (&unwritten.conditions, &unwritten.view) {
+            (Some(changes), _) => set_conditions(cluster, node, changes).await,
+            (None, Some(Some(text))) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
+            (None, Some(None)) => cluster.remove_node_annotation(node, VIEW_ANNOTATION).await,
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// The drain is over, and another one has begun on the node since, or there is no such node any more.
+    async fn is_superseded(&self) -> bool {
+        match self.cluster.node(&self.node).await {
+            Ok(Some(node)) => {
+                let mark = node.checkpoint;
+                mark.is_some_and(|mark| {
+                    mark.id != self.drain && (mark.phase != Phase::Finished || mark.started > self.began)
+                })
+            }
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+/// All of them in one write, as a pair must be.
+pub(crate) async fn set_conditions(
+    cluster: &Cluster,
+    node: &str,
+    changes: &[ConditionChange],
+) -> Result<(), WriteError> {
+    let conditions: Vec<_> = changes.iter().map(condition).collect();
+    cluster.set_node_conditions(node, &conditions).await
+}
+
+fn condition(change: &ConditionChange) -> NodeCondition {
+    NodeCondition {
+        kind: change.kind.to_owned(),
+        status: change.status.to_owned(),
+        reason: change.reason.clone(),
+        message: change.message.clone(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Drives one engine: events in, commands out to the edges, notices to the reporter, and nothing decided here.
+//!
+//! Each edge gets one short step around one engine verb. Commands run side by side as tasks of one set, so that
+//! ending the drive ends them.
+
+pub mod policy_calls;
+pub mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, stream};
+use scupper_engine::{
+    Answer, Checkpoint, Command, CommandId, Drain, Event, Node, Outcome, Request, Task, Time,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tracing::Instrument as _;
+
+use crate::adapters::node_watch::OwnNode;
+use crate::adapters::policy_messages::Said;
+use crate::handover;
+use crate::reporter::{Reporter, trace};
+use crate::runner::policy_calls::DrainState;
+use crate::runner::view::View;
+use scupper_cluster::Cluster;
+use scupper_common::clock::Clock;
+use scupper_policy::Session;
+use scupper_report::{Health, Traces};
+
+/// How many orders may wait for a drive. They are few and the drive takes them first.
+pub(crate) const ORDERS: usize = 64;
+
+/// What a drain is driven with.
+#[derive(Clone)]
+pub(crate) struct Tools {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Clock,
+    pub(crate) health: Health,
+    /// The node of the drain, where it is watched already.
+    pub(crate) own_node: Option<OwnNode>,
+    /// What policies say of nodes.
+    pub(crate) said: Said,
+    /// Where drains are told as traces, if anywhere.
+    pub(crate) traces: Option<Traces>,
+}
+
+/// Drives one drain to its end.
+pub(crate) struct Drive {
+    tools: Tools,
+    /// The policies that this drain was begun with; their code may be replaced between two calls.
+    policies: Arc<Session>,
+    drain: Drain,
+    view: Arc<View>,
+    reporter: Reporter,
+    running: JoinSet<(CommandId, Answer)>,
+    /// The node as it was read for this drive: what the watch shows first may be older.
+    first: Option<Node>,
+    /// The node has told us that it is cancelled.
+    cancelled: bool,
+    /// The limit of concurrent evictions that the engine knows.
+    eviction_limit: usize,
+}
+
+impl Drive {
+    pub(crate) fn new(
+        tools: Tools,
+        policies: Arc<Session>,
+        request: Request,
+        resume: Option<Checkpoint>,
+        reporter: Reporter,
+    ) -> Self {
+        let now = tools.clock.now();
+        let drain = match resume {
+            Some(checkpoint) => Drain::resume(now, request, checkpoint),
+            None => Drain::new(now, request),
+        };
+        Self {
+            tools,
+            policies,
+            drain,
+            view: Arc::default(),
+            reporter,
+            running: JoinSet::new(),
+            first: None,
+            cancelled: false,
+            eviction_limit: 0,
+        }
+    }
+
+    /// Begins with the node as it was read.
+    pub(crate) fn and_node(mut self, node: Option<Node>) -> Self {
+        self.first = node;
+        self
+    }
+
+    /// Runs until the drain has ended, or until nobody holds `control` any more. Whatever is logged meanwhile says which
+    /// drain it is.
+    pub(crate) async fn run(self, control: mpsc::Receiver<Event>) -> Option<Outcome> {
+        let span = trace::span(self.drain.request());
+        self.turn(control).instrument(span).await
+    }
+
+    async fn turn(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
+        let node = self.drain.request().node.clone();
+        let cluster = &self.tools.cluster;
+        let mut watch = match &self.tools.own_node {
+            Some(own) => stream::select(cluster.watch_pods(&node), own.events()).boxed(),
+            None => cluster.watch(&node).boxed(),
+        };
+        let pulse = self.tools.health.pulse("drain");
+        let mut ended = None;
+        loop {
+            pulse.beat();
+            self.tell_limit();
+            self.reporter
+                .said(self.tools.clock.now(), &self.tools.said.take(&node));
+            self.settle(&node, &mut ended);
+            self.reporter.turned(self.tools.clock.now(), &self.drain);
+            if ended.is_some() && self.running.is_empty() {
+                self.reporter.end(self.tools.clock.now(), &self.drain).await;
+                return ended;
+            }
+            match self.next(&mut watch, &mut control).await {
+                Next::Heard(event) => {
+                    // Only when the node is watched as well: a drain that hears neither an uncordon nor a cancel does
+                    // not begin.
+                    if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
+                        self.hear(Event::Node(Some(node)));
+                    }
+                    self.hear(event);
+                }
+                Next::Timeout => self.drain.handle_timeout(self.tools.clock.now()),
+                Next::Abandoned => return ended,
+            }
+        }
+    }
+
+    /// Every answer to an eviction, of this drain or of another one in this process, may change it.
+    fn tell_limit(&mut self) {
+        let limit = self.tools.cluster.evictions_at_once();
+        if std::mem::replace(&mut self.eviction_limit, limit) != limit {
+            let event = Event::EvictionLimit(limit);
+            self.drain.handle_event(self.tools.clock.now(), event);
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        let now = self.tools.clock.now();
+        Arc::make_mut(&mut self.view).apply(&event);
+        self.reporter.heard(now, &event);
+        let cancelled = self.is_cancelled_by(&event);
+        self.drain.handle_event(now, event);
+        if cancelled {
+            let reason = "cancelled by scupper cancel".to_owned();
+            self.drain.handle_event(now, Event::Cancel { reason });
+        }
+    }
+
+    /// Somebody has written onto the node that this drain is not wanted any more. Once heard it is not told again.
+    fn is_cancelled_by(&mut self, event: &Event) -> bool {
+        let Event::Node(Some(node)) = event else {
+            return false;
+        };
+        let asked = handover::is_asked(node, &self.drain.request().id);
+        asked && !std::mem::replace(&mut self.cancelled, true)
+    }
+
+    /// Takes everything out of the engine that it has for us just now.
+    fn settle(&mut self, node: &str, ended: &mut Option<Outcome>) {
+        loop {
+            let now = self.tools.clock.now();
+            let mut quiet = true;
+            while let Some(command) = self.drain.poll_command() {
+                quiet = false;
+                self.carry_out(node, command, now);
+            }
+            while let Some(notice) = self.drain.poll_notice() {
+                quiet = false;
+                if let scupper_engine::Notice::Finished { outcome, .. } = &notice {
+                    *ended = Some(outcome.clone());
+                }
+                self.reporter.notice(now, self.drain.request(), &notice);
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    async fn next(
+        &mut self,
+        watch: &mut (impl Stream<Item = Event> + Unpin),
+        control: &mut mpsc::Receiver<Event>,
+    ) -> Next {
+        let timer = self.drain.poll_timeout();
+        let timer = timer.map(|at| Duration::from(at.since(self.tools.clock.now())));
+        // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
+        let beat = self.reporter.beat();
+        let wait = timer.map_or(beat, |timer| timer.min(beat));
+        // Orders from outside first: a cancelled drain must not evict because a watch is busy.
+        tokio::select! {
+            biased;
+            order = control.recv() => order.map_or(Next::Abandoned, Next::Heard),
+            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Next::Heard(answered(answer)),
+            Some(event) = watch.next() => Next::Heard(event),
+            () = tokio::time::sleep(wait) => Next::Timeout,
+        }
+    }
+
+    fn carry_out(&mut self, node: &str, command: Command, now: Time) {
+        self.reporter.asked(now, &command);
+        let Command { id, task } = command;
+        match task {
+            Task::Plan { policy, draft } => {
+                let (request, view, started, state) = self.snapshot();
+                // What the engine drafted for: the watch may show other pods by now.
+                let view = view.with_pods(self.drain.pods_to_plan());
+                let policies = Arc::clone(&self.policies);
+                let planning = async move {
+                    let info = policy_calls::info(&request, started, state, now);
+                    let answer =
+                        policy_calls::plan(&policies, info, &view, &request.settings, (&policy, &draft))
+                            .await;
+                    (id, Answer::Plan(answer))
+                };
+                self.running.spawn(planning.in_current_span());
+            }
+            Task::Step { step, state_version } => {
+                let (request, view, started, state) = self.snapshot();
+                let policies = Arc::clone(&self.policies);
+                let stepping = async move {
+                    let info = policy_calls::info(&request, started, state, now);
+                    let step = (&step, state_version);
+                    (id, policy_calls::step(&policies, info, &view, step).await)
+                };
+                self.running.spawn(stepping.in_current_span());
+            }
+            task => {
+                let (node, cluster) = (node.to_owned(), self.tools.cluster.clone());
+                let performing = async move { (id, cluster.perform(&node, &task).await) };
+                self.running.spawn(performing.in_current_span());
+            }
+        }
+    }
+
+    /// What a call of a policy takes with it.
+    fn snapshot(&self) -> (Request, Arc<View>, Time, DrainState) {
+        (
+            self.drain.request().clone(),
+            Arc::clone(&self.view),
+            self.reporter.started(),
+            DrainState::of(&self.drain),
+        )
+    }
+}
+
+/// A task of ours that panicked is a bug of ours, and no answer would ever come: it must not look like a wait.
+fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Event {
+    match joined {
+        Ok((id, answer)) => Event::Answer(id, answer),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// What ended a wait.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once, never stored"
+)]
+enum Next {
+    Heard(Event),
+    Timeout,
+    /// Nobody wants this drain driven any more.
+    Abandoned,
+}

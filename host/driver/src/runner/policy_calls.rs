@@ -1,0 +1,132 @@
+//! Calls of policies, with what was last heard of the node. A dry run and a drain make them alike.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use scupper_engine::{
+    Answer, Drain, Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome,
+    Time, Uid, check,
+};
+
+use crate::runner::view::View;
+use scupper_policy::{DrainInfo, PlanCall, Session, StepCall};
+
+/// Nothing was heard of the node yet (a restart in the middle of a roll-back): soon.
+const NODE_SOON: Duration = Duration::from_secs(1);
+
+/// Asks a planner.
+pub async fn plan(
+    policies: &Session,
+    drain: DrainInfo<'_>,
+    view: &View,
+    settings: &Settings,
+    (policy, draft): (&str, &Plan),
+) -> PlanAnswer {
+    let Some(node) = view.node() else {
+        return PlanAnswer::Failed {
+            message: "nothing is known of the node".to_owned(),
+            retry_after: None,
+        };
+    };
+    let pods = view.pods_of(draft);
+    let answer = policies
+        .plan(PlanCall {
+            policy,
+            drain,
+            node,
+            pods: &pods,
+            draft,
+        })
+        .await;
+    // The engine checks every plan as well; but what becomes of the drain is for the operator to say.
+    match answer {
+        PlanAnswer::Plan(plan) => match holds(&plan, draft, &pods, settings) {
+            Ok(()) => PlanAnswer::Plan(plan),
+            Err(fault) => {
+                let fault = fault.told(pods.iter().copied());
+                policies.unsound(policy, format!("its plan does not hold: {fault}"), draft)
+            }
+        },
+        other => other,
+    }
+}
+
+/// Whether a plan holds. A pod of the draft that has gone meanwhile is no fault of it.
+fn holds(plan: &Plan, draft: &Plan, pods: &[&Pod], settings: &Settings) -> Result<(), PlanFault> {
+    let there: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
+    let decided = draft.decisions.iter().map(|decision| &decision.pod);
+    let gone: BTreeSet<&Uid> = decided.filter(|uid| !there.contains(uid)).collect();
+    let mut plan = Cow::Borrowed(plan);
+    if !gone.is_empty() {
+        let plan = plan.to_mut();
+        plan.decisions.retain(|decision| !gone.contains(&decision.pod));
+        for wave in &mut plan.waves {
+            wave.pods.retain(|uid| !gone.contains(uid));
+        }
+    }
+    check(&plan, pods.iter().copied(), settings)
+}
+
+/// Takes one step of a hook, whose state is of this version.
+pub async fn step(
+    policies: &Session,
+    drain: DrainInfo<'_>,
+    view: &View,
+    (step, state_version): (&HookStep, Option<u32>),
+) -> Answer {
+    let Some(node) = view.node() else {
+        let message = "nothing is known of the node yet".to_owned();
+        let outcome = StepOutcome::Failed {
+            message,
+            retry_after: Some(NODE_SOON),
+        };
+        return Answer::Step {
+            outcome,
+            state_version,
+        };
+    };
+    let pods: Vec<_> = view.pods().collect();
+    let call = StepCall {
+        step,
+        drain,
+        node,
+        pods: &pods,
+    };
+    let (outcome, state_version) = policies.step(call, state_version).await;
+    Answer::Step {
+        outcome,
+        state_version,
+    }
+}
+
+/// What a policy learns of the drain.
+pub fn info(request: &Request, started: Time, state: DrainState, now: Time) -> DrainInfo<'_> {
+    DrainInfo {
+        id: &request.id,
+        name: &request.name,
+        trigger: &request.trigger,
+        started,
+        found_drained: state.found_drained,
+        held: state.held,
+        deadline: request.deadline,
+        now,
+        own_pod: request.settings.own_pod.as_ref().map(|pod| &pod.uid),
+    }
+}
+
+/// What only the engine knows of the drain and policies learn.
+#[derive(Clone, Copy)]
+pub struct DrainState {
+    found_drained: bool,
+    held: bool,
+}
+
+impl DrainState {
+    /// Of this drain, now.
+    pub fn of(drain: &Drain) -> Self {
+        Self {
+            found_drained: drain.found_drained(),
+            held: drain.held(),
+        }
+    }
+}
