@@ -109,11 +109,33 @@ async fn comes_back(installed: &Installed, name: &str, driver: &Driver) {
             assert!(code.is_success(), "{said}");
             until(async || lifted() == times, || driver.log()).await;
         }
+        is_seen(installed, &node, driver).await;
     }
     let pod = format!("/api/v1/namespaces/default/pods/bare-{name}");
     let let_go = json!({"metadata": {"finalizers": null}});
     let (code, said) = ask(&installed.admin, Method::PATCH, &pod, &let_go).await;
     assert!(code.is_success(), "{said}");
+}
+
+/// The driver has seen the cordon that the node has now. It looks at the node's latest state only, so that it may never
+/// see a cordon that is lifted at once. It reports a node that is not ready, which it is again soon: this is repeated
+/// until the driver has looked in between.
+async fn is_seen(installed: &Installed, node: &str, driver: &Driver) {
+    let reports = || driver.log().matches("its pods may not terminate").count();
+    let before = reports();
+    let unready = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Test"}]}});
+    let seen = async || {
+        let (code, said) = ask(
+            &installed.admin,
+            Method::PATCH,
+            &format!("{node}/status"),
+            &unready,
+        )
+        .await;
+        assert!(code.is_success(), "{said}");
+        reports() > before
+    };
+    until(seen, || driver.log()).await;
 }
 
 async fn is_cordoned(installed: &Installed, node: &str) -> bool {
