@@ -8,9 +8,7 @@ use serde_json::json;
 use crate::driver::{Drain, limited};
 use crate::proxy::{Fault, Proxy};
 use crate::rig;
-use crate::testbed::{A, Testbed};
-
-const CONDUCTOR: &str = "nova-conductor";
+use crate::testbed::{A, CONDUCTOR, Testbed};
 
 pub(crate) async fn before_the_record(bed: &Testbed) {
     let nova = bed.nova();

@@ -12,6 +12,8 @@ use crate::tool::Tool;
 /// The host that is drained, and the other one.
 pub(crate) const A: &str = "compute-a";
 pub(crate) const B: &str = "compute-b";
+/// It records migrations, and takes part in all that is changed.
+pub(crate) const CONDUCTOR: &str = "nova-conductor";
 
 pub(crate) struct Testbed {
     tool: Tool,
@@ -76,8 +78,10 @@ impl Testbed {
         self.ask("down", &[]);
     }
 
-    /// No server, and both compute services enabled.
+    /// No server, and both compute services enabled. A scenario that failed may have left the conductor paused, and
+    /// nothing is deleted without it.
     pub(crate) fn purge(&self) {
+        self.resume(CONDUCTOR);
         self.ask("purge", &[]);
     }
 
