@@ -11,6 +11,7 @@ mod checking;
 #[path = "../support/clock_steps.rs"]
 mod clock_library;
 mod clock_steps;
+mod colours;
 mod completing;
 mod conditions;
 mod connecting;
@@ -27,12 +28,15 @@ mod handing_over;
 #[path = "../support/limit.rs"]
 mod limit;
 mod others;
+mod outputs;
 #[path = "../support/pairs.rs"]
 mod pairs;
 mod policies;
 mod proxies;
 mod returning;
 mod rig;
+#[path = "../support/schema.rs"]
+mod schema;
 mod standing_by;
 mod status;
 mod stopping;

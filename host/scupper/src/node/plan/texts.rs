@@ -128,7 +128,10 @@ fn outcomes() -> Vec<Outcome> {
 
 #[test]
 fn plans_and_what_there_is_instead() {
-    let ended = outcomes().into_iter().map(|outcome| planned(Err(outcome)));
+    let ended = outcomes().into_iter().map(|outcome| Planned {
+        not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
+        ..planned(Err(outcome))
+    });
     let all = [
         with_everything(),
         planned(Ok(plan())),

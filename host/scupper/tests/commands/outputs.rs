@@ -1,0 +1,162 @@
+//! `--output json` is what the published schemas say, and `--output yaml` is the same.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::rig::Rig;
+use crate::schema::Schema;
+
+const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json");
+const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
+const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
+
+/// A pod that a budget holds on a node, and one that does not.
+fn rig() -> Rig {
+    let rig = Rig::new();
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    rig.apply(rig.pod("web", "worker-1"));
+    rig
+}
+
+/// All the objects that a command prints.
+#[track_caller]
+fn json(rig: &Rig, args: &[&str]) -> Vec<Value> {
+    let run = rig.run(&[args, &["--output", "json"]].concat());
+    let objects: Vec<Value> = serde_json::Deserializer::from_str(&run.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|error| panic!("{error}: {run:#?}"));
+    assert!(!objects.is_empty(), "{run:#?}");
+    objects
+}
+
+#[track_caller]
+fn yaml(rig: &Rig, args: &[&str]) -> Vec<Value> {
+    let run = rig.run(&[args, &["-o", "yaml"]].concat());
+    let documents = run.stdout.split("---\n").skip(1);
+    let read = |text| serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    documents.map(read).collect()
+}
+
+/// The objects that the snapshot of this name shows, wherever it is beside its test.
+fn snapshot(name: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let host = workspace.filter(|it| it.ends_with("host")).last().unwrap();
+    find(host, &format!("{name}.snap"), &mut found);
+    let [file] = found.as_slice() else {
+        panic!("{name}: {found:?}")
+    };
+    let text = std::fs::read_to_string(file).unwrap();
+    // The first document says where it comes from.
+    let shown = text.splitn(3, "---\n").nth(2).unwrap();
+    serde_json::Deserializer::from_str(shown)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            find(&path, name, found);
+        } else if path.ends_with(name) {
+            found.push(path);
+        }
+    }
+}
+
+#[track_caller]
+fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &str) {
+    let mut schema = Schema::new(schema);
+    let shown = snapshot(snapshots);
+    for value in printed.iter().flatten().chain(&shown) {
+        schema.check(value);
+    }
+    schema.is_seen();
+}
+
+#[test]
+fn status_is_as_its_schema_says() {
+    let rig = rig();
+    let before = json(&rig, &["status", "worker-1", "worker-2"]);
+    let mut drain = rig.start(&["drain", "worker-1", "--local"]);
+    drain.says("waits    shop/db");
+    let during = json(&rig, &["status", "worker-1"]);
+    assert_eq!(during[0]["drain"]["phase"], "holding");
+    drain.signal(Signal::INT);
+    drain.ended();
+    let after = json(&rig, &["status", "worker-1"]);
+    is_as_published(STATUS, &[before, during, after], "status-json");
+}
+
+#[test]
+fn plan_is_as_its_schema_says() {
+    let rig = rig();
+    let plan = json(&rig, &["plan", "worker-1", "worker-2"]);
+    let asked = json(&rig, &["drain", "worker-1", "--dry-run=server"]);
+    assert_eq!(asked[0]["answers"][0]["answer"], "BudgetExhausted");
+    rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
+    let blocked = json(&rig, &["plan", "worker-3"]);
+    assert_eq!(blocked[0]["outcome"], "Blocked");
+    is_as_published(PLAN, &[plan, asked, blocked], "plan-output-json");
+}
+
+#[test]
+fn doctor_is_as_its_schema_says() {
+    let findings = json(&rig(), &["doctor", "--node", "worker-1"]);
+    is_as_published(DOCTOR, &[findings], "doctor-json");
+}
+
+#[test]
+fn a_schema_refuses_what_it_does_not_describe() {
+    let faults = |change: fn(&mut Value)| {
+        let mut value = snapshot("doctor-json").remove(0);
+        change(&mut value);
+        std::panic::catch_unwind(|| Schema::new(DOCTOR).check(&value)).is_err()
+    };
+    assert!(!faults(|_| {}));
+    assert!(faults(|value| value["more"] = true.into()));
+    assert!(faults(|value| value["state"] = "perhaps".into()));
+    assert!(faults(|value| value["text"] = 1.into()));
+    assert!(faults(|value| drop(
+        value.as_object_mut().unwrap().remove("text")
+    )));
+    assert!(std::panic::catch_unwind(|| Schema::new(DOCTOR).is_seen()).is_err());
+    assert!(std::panic::catch_unwind(|| Schema::new(r#"{"type": "object"}"#)).is_err());
+    assert!(std::panic::catch_unwind(|| Schema::new(r#"{"pattern": "a"}"#)).is_err());
+}
+
+#[test]
+fn yaml_has_the_same_values_as_json() {
+    let rig = rig();
+    let commands = [
+        &["plan", "worker-1", "worker-2"][..],
+        &["status", "worker-1", "worker-2"],
+        &["doctor", "--node", "worker-1"],
+        &["cancel", "worker-1", "worker-2"],
+    ];
+    for command in commands {
+        assert_eq!(yaml(&rig, command), json(&rig, command), "{command:?}");
+    }
+}
+
+#[test]
+fn a_cancel_has_the_same_values_in_yaml_and_json() {
+    let rig = rig();
+    let cancelled = |read: fn(&Rig, &[&str]) -> Vec<Value>| {
+        let mut drain = rig.start(&["drain", "worker-1", "--local"]);
+        drain.says("waits    shop/db");
+        let cancelled = read(&rig, &["cancel", "worker-1"]);
+        drain.ended();
+        cancelled
+    };
+    let json = cancelled(json);
+    assert_eq!(json[0]["cancelled"].as_array().unwrap().len(), 1, "{json:?}");
+    // What was evicted the first time is gone, which the answer does not say.
+    assert_eq!(cancelled(yaml), json);
+}
