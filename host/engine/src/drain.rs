@@ -21,6 +21,8 @@ mod counts;
 mod ending;
 mod events;
 mod evict;
+mod eviction_target;
+mod hook_state;
 mod hooks;
 mod measure;
 mod newcomers;
@@ -29,23 +31,26 @@ mod outbox;
 mod phases;
 mod plan_state;
 mod planning;
+mod replies;
+mod restore;
 mod returning;
 mod save_limiter;
+mod saving;
 mod skipping;
 mod steps;
+mod throttle;
 mod timers;
 mod uncordon;
 mod verify;
 mod waiting;
+mod wave_run;
 mod waves;
 mod writes;
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time, Uid,
+    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -60,11 +65,7 @@ pub struct Drain {
     /// When an earlier process last counted the pods that were to leave, and how many those were.
     restored_counts: Option<(Time, u32)>,
     outcome: Option<Outcome>,
-    /// When the outcome was fixed that is not success.
-    stopped: Time,
-    /// Since when nothing but the last write is missing.
-    closing: Option<Time>,
-    final_written: bool,
+    ending: ending::Ending,
     paused: bool,
     /// How many evictions at once the API server bears.
     eviction_limit: usize,
@@ -77,29 +78,13 @@ pub struct Drain {
     chain: Option<planning::Chain>,
     newcomers: newcomers::Newcomers,
     plan_state: plan_state::PlanState,
-    hooks: BTreeMap<hooks::HookKey, hooks::OpenHook>,
-    hook_wait: measure::Held,
-    budget_wait: measure::Held,
+    hooks: hook_state::Hooks,
+    waits: measure::Waits,
     budget_tracker: budget_tracker::BudgetTracker,
-    throttle: Throttle,
-    lister: verify::Lister,
-    /// How often the node has looked empty; a list counts for the time it was asked for.
-    verify_round: u32,
-    /// A fresh list has shown that every pod is gone.
-    verified: bool,
-    /// Hooks have run since then.
-    list_after_hooks: bool,
-    /// What people were told last of each pod.
-    reported: BTreeMap<Uid, Reason>,
+    throttle: throttle::Throttle,
+    verification: verify::Verification,
+    reported_reasons: waiting::ReportedReasons,
     summary: Summary,
-}
-
-/// The API server's flow control.
-#[derive(Debug, Default)]
-struct Throttle {
-    until: Time,
-    tries: u32,
-    message: String,
 }
 
 impl Drain {
@@ -178,7 +163,7 @@ impl Drain {
 
     /// An earlier drain of ours had drained the node when this one found it, and it has been cordoned since.
     pub fn found_drained(&self) -> bool {
-        self.checkpoint_state.found_drained
+        self.checkpoint_state.found_drained()
     }
 
     /// Every pod that is still on the node, and why.
@@ -197,9 +182,7 @@ impl Drain {
             resumed: None,
             restored_counts: None,
             outcome: None,
-            stopped: now,
-            closing: None,
-            final_written: false,
+            ending: ending::Ending::new(now),
             paused: false,
             eviction_limit: usize::MAX,
             cluster: cluster_state::ClusterState::new(request.node.clone()),
@@ -211,16 +194,12 @@ impl Drain {
             chain: None,
             newcomers: newcomers::Newcomers::default(),
             plan_state: plan_state::PlanState::default(),
-            hooks: BTreeMap::new(),
-            hook_wait: measure::Held::default(),
-            budget_wait: measure::Held::default(),
+            hooks: hook_state::Hooks::default(),
+            waits: measure::Waits::default(),
             budget_tracker: budget_tracker::BudgetTracker::default(),
-            throttle: Throttle::default(),
-            lister: verify::Lister::default(),
-            verify_round: 0,
-            verified: false,
-            list_after_hooks: false,
-            reported: BTreeMap::new(),
+            throttle: throttle::Throttle::default(),
+            verification: verify::Verification::default(),
+            reported_reasons: waiting::ReportedReasons::default(),
             summary: Summary {
                 started: now,
                 ..Summary::default()

@@ -1,17 +1,13 @@
-//! What must survive the process, and how far it has been saved.
+//! What must survive the process, and how much of it is saved.
 //!
-//! Every change takes a new revision. A hook goes on only when the revision of its last change is known to be saved,
-//! so that after a crash at most the step that was running is taken again.
+//! Every change takes a new revision. A hook continues only when the revision of its last change is known to be saved,
+//! so that after a crash at most the step that was running is repeated.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use super::Drain;
-use super::cordon_state::{Cordon, CordonState};
-use super::hooks::{HookKey, OpenHook};
 use super::save_limiter::SaveLimiter;
-use crate::{Checkpoint, HookPhase, Outcome, Phase, SavedHook, Time, Uid};
+use crate::{Checkpoint, Phase, Time, Uid};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
 const REMEMBERED_RETURNS: usize = 16;
@@ -22,34 +18,48 @@ const REMEMBERED_STAYS: usize = 128;
 #[derive(Debug, Default)]
 pub(super) struct CheckpointState {
     /// An earlier drain of ours had drained the node when this one found it.
-    pub(super) found_drained: bool,
+    found_drained: bool,
     /// An earlier process had begun to roll back, and whether it was to leave the cordon.
-    pub(super) held: Option<bool>,
+    held: Option<bool>,
     /// An earlier process had ended this drain, and left the cordon and what policies changed.
-    pub(super) left_held: bool,
+    left_held: bool,
     /// Policies that have something to undo when the node is given back, from this drain or an earlier one.
-    pub(super) to_undo: BTreeSet<String>,
-    /// Hooks that are through, and the revision that says so.
-    pub(super) done: BTreeMap<HookKey, u64>,
+    to_undo: BTreeSet<String>,
     /// How often pods were put back, by namespace and controller.
-    pub(super) returns: BTreeMap<String, u32>,
+    returns: BTreeMap<String, u32>,
     /// Pods that came to the cordoned node and stay.
-    pub(super) stays: BTreeSet<Uid>,
+    stays: BTreeSet<Uid>,
     /// An earlier process had ended this drain well: it is never rolled back.
-    pub(super) ended_well: bool,
+    ended_well: bool,
     /// A checkpoint of this drain is on the node.
-    pub(super) on_node: bool,
-    /// There is no node any more to save anything on.
-    pub(super) node_gone: bool,
+    on_node: bool,
+    /// There is no node any more to save anything on, or it takes no writes.
+    node_gone: bool,
     revision: u64,
     /// The last change that is saved at once: everything but where a hook stands that is not through.
     urgent: u64,
     saved: u64,
     /// How often the others are saved.
-    pub(super) save_limiter: SaveLimiter,
+    save_limiter: SaveLimiter,
 }
 
 impl CheckpointState {
+    /// Continues from what an earlier process saved.
+    pub(super) fn restored(checkpoint: &Checkpoint) -> Self {
+        let held_at = |phase: Phase| checkpoint.held.filter(|_| checkpoint.phase == phase);
+        Self {
+            found_drained: checkpoint.drained,
+            held: held_at(Phase::RollingBack),
+            left_held: held_at(Phase::Finished) == Some(true),
+            to_undo: checkpoint.to_undo.clone(),
+            returns: checkpoint.returns.clone(),
+            stays: checkpoint.stays.clone(),
+            ended_well: checkpoint.ended_well,
+            on_node: true,
+            ..Self::default()
+        }
+    }
+
     /// Something has changed that must be saved; its revision.
     pub(super) fn change(&mut self) -> u64 {
         self.urgent = self.go_on();
@@ -117,140 +127,69 @@ impl CheckpointState {
         self.change();
         count
     }
-}
 
-impl Drain {
-    /// What would be saved now.
-    pub(super) fn checkpoint(&self, phase: Phase, own_cordon: bool) -> Checkpoint {
-        let hooks = self.hooks.iter().map(|(key, hook)| SavedHook {
-            policy: key.policy.clone(),
-            phase: key.phase,
-            subject: key.subject.clone(),
-            state: hook.state.clone(),
-            state_version: hook.state_version,
-            started: hook.started,
-        });
-        let done = self
-            .checkpoint_state
-            .done
-            .keys()
-            .map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
-        Checkpoint {
-            node: self.cluster.node_state.uid().cloned(),
-            id: self.request.id.clone(),
-            name: self.request.name.clone(),
-            trigger: self.request.trigger.clone(),
-            phase,
-            started: self.started,
-            deadline: self.request.deadline,
-            own_cordon,
-            inherited: own_cordon && self.cordon.is_inherited(),
-            drained: self.checkpoint_state.found_drained,
-            cancelled: self.cancelled_by(phase),
-            held: self.held_at(phase),
-            to_undo: self.checkpoint_state.to_undo.clone(),
-            hooks: hooks.collect(),
-            done: done.collect(),
-            returns: self.checkpoint_state.returns.clone(),
-            stays: self.checkpoint_state.stays.clone(),
-            ended_well: self.checkpoint_state.ended_well || self.ends_well(phase),
-            counts: self.counts(),
-        }
+    /// A pod that stayed is gone.
+    pub(super) fn forget_stay(&mut self, uid: &Uid) {
+        self.stays.remove(uid);
     }
 
-    fn ends_well(&self, phase: Phase) -> bool {
-        phase == Phase::Finished && matches!(self.outcome, Some(Outcome::Drained))
+    pub(super) const fn stays(&self) -> &BTreeSet<Uid> {
+        &self.stays
     }
 
-    /// Whoever takes a roll-back up must know that it was asked for: only then the cordon goes, too.
-    fn cancelled_by(&self, phase: Phase) -> Option<String> {
-        match &self.outcome {
-            Some(Outcome::Cancelled { reason }) if phase == Phase::RollingBack => Some(reason.clone()),
-            _ => None,
-        }
+    pub(super) const fn returns(&self) -> &BTreeMap<String, u32> {
+        &self.returns
     }
 
-    /// Whoever takes a roll-back up must say the same to policies, whatever its own settings are.
-    fn held_at(&self, phase: Phase) -> Option<bool> {
-        let is_over = matches!(phase, Phase::RollingBack | Phase::Finished);
-        let outcome = self.outcome.as_ref().filter(|_| is_over)?;
-        let is_failure = !outcome.is_success() && !matches!(outcome, Outcome::Cancelled { .. });
-        is_failure.then(|| self.keeps_node())
+    pub(super) const fn found_drained(&self) -> bool {
+        self.found_drained
     }
 
-    /// The last word: the mark of a cordon that stays. What a failed drain's hooks did has been put back, so a drain
-    /// that begins from here calls them again.
-    pub(super) fn last_checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = self.checkpoint(Phase::Finished, self.cordon.is_ours());
-        if self.outcome == Some(Outcome::Drained) || checkpoint.held == Some(true) {
-            checkpoint.to_undo.extend(self.undoing_policies());
-        }
-        match &self.outcome {
-            Some(outcome) if outcome.is_success() => Checkpoint {
-                drained: true,
-                ..checkpoint
-            },
-            Some(_) if self.checkpoint_state.ended_well => checkpoint,
-            _ => Checkpoint {
-                hooks: Vec::new(),
-                done: Vec::new(),
-                returns: BTreeMap::new(),
-                stays: BTreeSet::new(),
-                ..checkpoint
-            },
-        }
+    /// Notes whether an earlier drain of ours had drained the node.
+    pub(super) const fn set_found_drained(&mut self, drained: bool) {
+        self.found_drained = drained;
     }
 
-    /// Those that are called when the node is given back.
-    fn undoing_policies(&self) -> impl Iterator<Item = String> {
-        let undoes =
-            |phase: &HookPhase| matches!(phase, HookPhase::BeforeUncordon | HookPhase::AfterUncordon);
-        let policies = self.request.policies.iter();
-        policies
-            .filter(move |policy| policy.phases.iter().any(undoes))
-            .map(|policy| policy.name.clone())
+    pub(super) const fn to_undo(&self) -> &BTreeSet<String> {
+        &self.to_undo
     }
 
-    /// Takes up what an earlier process left behind.
-    pub(super) fn restore(&mut self, checkpoint: Checkpoint) {
-        self.cluster.node_state.expect(checkpoint.node);
-        self.started = checkpoint.started;
-        self.summary.started = checkpoint.started;
-        self.cordon = CordonState::known(match (checkpoint.own_cordon, checkpoint.inherited) {
-            (true, true) => Cordon::Inherited,
-            (true, false) => Cordon::Ours,
-            (false, _) => Cordon::Unknown,
-        });
-        self.checkpoint_state.found_drained = checkpoint.drained;
-        self.checkpoint_state.to_undo = checkpoint.to_undo;
-        match checkpoint.phase {
-            Phase::RollingBack => self.checkpoint_state.held = checkpoint.held,
-            Phase::Finished => self.checkpoint_state.left_held = checkpoint.held == Some(true),
-            _ => {}
-        }
-        self.checkpoint_state.on_node = true;
-        self.checkpoint_state.returns = checkpoint.returns;
-        self.checkpoint_state.stays = checkpoint.stays;
-        self.checkpoint_state.ended_well = checkpoint.ended_well;
-        self.restore_counts(checkpoint.counts);
-        for (policy, phase, subject) in checkpoint.done {
-            self.checkpoint_state.done.insert(
-                HookKey {
-                    phase,
-                    subject,
-                    policy,
-                },
-                0,
-            );
-        }
-        for saved in checkpoint.hooks {
-            let key = HookKey {
-                phase: saved.phase,
-                subject: saved.subject.clone(),
-                policy: saved.policy.clone(),
-            };
-            self.hooks.insert(key, OpenHook::resumed(saved, self.now));
-        }
-        self.resumed = Some(checkpoint.phase);
+    pub(super) fn set_to_undo(&mut self, policies: &BTreeSet<String>) {
+        self.to_undo.clone_from(policies);
+    }
+
+    pub(super) const fn held(&self) -> Option<bool> {
+        self.held
+    }
+
+    pub(super) const fn left_held(&self) -> bool {
+        self.left_held
+    }
+
+    pub(super) const fn ended_well(&self) -> bool {
+        self.ended_well
+    }
+
+    pub(super) const fn is_on_node(&self) -> bool {
+        self.on_node
+    }
+
+    /// A checkpoint of this drain is on the node, or was removed from it.
+    pub(super) const fn set_on_node(&mut self, on_node: bool) {
+        self.on_node = on_node;
+    }
+
+    pub(super) const fn is_node_gone(&self) -> bool {
+        self.node_gone
+    }
+
+    /// Nothing can be saved any more, and nothing waits for it.
+    pub(super) const fn give_up(&mut self) {
+        self.node_gone = true;
+    }
+
+    /// A save goes out.
+    pub(super) fn count_save(&mut self, now: Time) {
+        self.save_limiter.count(now);
     }
 }

@@ -8,8 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::budget_tracker::BudgetKey;
-use super::node_state::NodeState;
-use crate::{Budget, Node, Pod, Uid};
+use super::node_state::{NodeNews, NodeState};
+use crate::{Budget, Checkpoint, Node, Pod, Uid};
 
 /// How many deleted UIDs are remembered.
 const REMEMBERED: usize = 4096;
@@ -18,7 +18,7 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug)]
 pub(super) struct ClusterState {
     node_name: String,
-    pub(super) node_state: NodeState,
+    node_state: NodeState,
     pods: BTreeMap<Uid, Pod>,
     heard_pods: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
@@ -51,6 +51,40 @@ impl ClusterState {
 
     pub(super) fn node(&self) -> Option<&Node> {
         self.node_state.node()
+    }
+
+    /// Which node it is; known before it was seen when an earlier process has said so.
+    pub(super) const fn node_uid(&self) -> Option<&Uid> {
+        self.node_state.uid()
+    }
+
+    /// See [`NodeState::version`].
+    pub(super) fn node_version(&self) -> Option<&String> {
+        self.node_state.version()
+    }
+
+    /// An earlier process has worked on this node.
+    pub(super) fn expect_node(&mut self, uid: Option<Uid>) {
+        self.node_state.expect(uid);
+    }
+
+    pub(super) fn apply_node(&mut self, node: Option<Node>) -> NodeNews {
+        self.node_state.apply(node)
+    }
+
+    /// See [`NodeState::apply_write`].
+    pub(super) fn node_written(
+        &mut self,
+        version: String,
+        unschedulable: bool,
+        mark: Option<Checkpoint>,
+    ) -> bool {
+        self.node_state.apply_write(version, unschedulable, mark)
+    }
+
+    /// See [`NodeState::apply_save`].
+    pub(super) fn node_saved(&mut self, version: String, mark: Option<Checkpoint>) {
+        self.node_state.apply_save(version, mark);
     }
 
     pub(super) fn is_cordoned(&self) -> bool {

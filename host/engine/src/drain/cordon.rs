@@ -43,7 +43,7 @@ impl Drain {
         // Where our mark is, we made it, before its answer came or although none did, and somebody has lifted it.
         // An answer that comes later is no news then.
         if self.mark().is_some_and(|mark| mark.own_cordon) {
-            self.checkpoint_state.on_node = true;
+            self.checkpoint_state.set_on_node(true);
             self.enter(Phase::Holding);
             self.uncordoned_by_others();
             return;
@@ -94,7 +94,7 @@ impl Drain {
             (false, _) => Cordon::Foreign,
         });
         if ours && of_this_drain {
-            self.checkpoint_state.on_node = true;
+            self.checkpoint_state.set_on_node(true);
         } else {
             self.checkpoint_state.change();
         }
@@ -127,7 +127,7 @@ impl Drain {
             if !self.cordon.is_decided() {
                 self.cordon.lift();
             }
-            self.checkpoint_state.on_node = true;
+            self.checkpoint_state.set_on_node(true);
         }
         let version = self.cluster.node().map(|node| &node.resource_version);
         if self.cordon.is_outdated_by(version) {
@@ -138,7 +138,9 @@ impl Drain {
     /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
     pub(super) fn recognize_cordon(&mut self) {
         let mark = self.mark().map(|mark| mark.own_cordon);
-        self.checkpoint_state.on_node |= mark.is_some();
+        if mark.is_some() {
+            self.checkpoint_state.set_on_node(true);
+        }
         if mark == Some(true) && self.cluster.is_cordoned() {
             self.cordon.find(Cordon::Ours);
         } else if !self.cordon.is_decided() {

@@ -2,14 +2,14 @@
 //! where its predecessor saw twenty go.
 
 use super::Drain;
-use super::plan_state::WaveRun;
+use super::wave_run::WaveRun;
 use crate::{Counts, Time};
 
 impl Drain {
     /// What would be saved now.
     pub(super) fn counts(&self) -> Counts {
-        let is_running = |run: &&WaveRun| run.started.is_some() && !run.ended;
-        let running = self.plan_state.waves.iter().filter(is_running).count();
+        let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
+        let running = self.plan_state.waves().iter().filter(is_running).count();
         let running = u32::try_from(running).unwrap_or(u32::MAX);
         Counts {
             at: self.now,

@@ -17,6 +17,36 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// How long news of a cordon is waited for whose answer was lost, or that an earlier process may have made.
 const NEWS_BOUND: Duration = Duration::from_secs(5);
 
+/// How far the end has come.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// When the outcome was fixed that is not success.
+    stopped: Time,
+    /// Since when nothing but the last write is missing.
+    closing: Option<Time>,
+    final_written: bool,
+}
+
+impl Ending {
+    pub(super) const fn new(now: Time) -> Self {
+        Self {
+            stopped: now,
+            closing: None,
+            final_written: false,
+        }
+    }
+
+    /// Nothing but the last write is missing.
+    pub(super) const fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// A checkpoint of this phase is on the node.
+    pub(super) const fn written(&mut self, phase: Phase) {
+        self.final_written |= phase.is_last();
+    }
+}
+
 impl Drain {
     /// From now on nothing is evicted and no hook of the drain is called.
     pub(super) fn stop(&mut self, outcome: Outcome) {
@@ -24,7 +54,7 @@ impl Drain {
             return;
         }
         self.outcome = Some(self.unless_ended_well(outcome));
-        self.stopped = self.now;
+        self.ending.stopped = self.now;
         for (_, job) in self.outbox.take_back(|_| true) {
             self.job_taken_back(job);
         }
@@ -39,9 +69,9 @@ impl Drain {
             Outcome::Cancelled { .. } | Outcome::Lost { .. } | Outcome::DeadlineExceeded { .. }
         );
         if is_from_outside
-            && self.checkpoint_state.ended_well
+            && self.checkpoint_state.ended_well()
             && self.phase == Phase::Planning
-            && !self.checkpoint_state.node_gone
+            && !self.checkpoint_state.is_node_gone()
         {
             Outcome::Drained
         } else {
@@ -52,18 +82,18 @@ impl Drain {
     /// An earlier process had ended this drain. What ended well is never put back; what did not was put back by then,
     /// unless this process has begun again.
     fn was_over(&self) -> bool {
-        self.checkpoint_state.ended_well || self.was_rolled_back()
+        self.checkpoint_state.ended_well() || self.was_rolled_back()
     }
 
     /// An earlier process had put back what its hooks did, and nothing was done since. Its cordon may stand all the same.
     fn was_rolled_back(&self) -> bool {
         let untouched = self.phase == Phase::Planning;
-        untouched && self.resumed == Some(Phase::Finished) && !self.checkpoint_state.ended_well
+        untouched && self.resumed == Some(Phase::Finished) && !self.checkpoint_state.ended_well()
     }
 
     /// An earlier process had ended this drain and kept the node as it was; now it is to be given back.
     fn releases_held_node(&self) -> bool {
-        self.was_rolled_back() && self.checkpoint_state.left_held && self.wants_cordon_lifted()
+        self.was_rolled_back() && self.checkpoint_state.left_held() && self.wants_cordon_lifted()
     }
 
     /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
@@ -96,8 +126,8 @@ impl Drain {
 
     /// The node has not been seen, and it may bear a cordon that this end lifts.
     fn awaits_node(&self) -> bool {
-        let seen = self.cluster.node().is_some() || self.checkpoint_state.node_gone;
-        let hopes = self.now < self.stopped + NEWS_BOUND;
+        let seen = self.cluster.node().is_some() || self.checkpoint_state.is_node_gone();
+        let hopes = self.now < self.ending.stopped + NEWS_BOUND;
         self.may_succeed_another() && !seen && hopes && self.wants_cordon_lifted()
     }
 
@@ -111,10 +141,10 @@ impl Drain {
     /// The node or a policy's doings may have to be put back.
     fn has_changed_anything(&self) -> bool {
         let resumed = self.resumed.is_some_and(Phase::is_past_planning);
-        let hooked = !self.hooks.is_empty() || !self.checkpoint_state.done.is_empty();
+        let hooked = self.hooks.any_ran();
         resumed
             || hooked
-            || self.checkpoint_state.on_node
+            || self.checkpoint_state.is_on_node()
             || self.outbox.writes()
             || self.phase.is_past_cordoning()
     }
@@ -138,8 +168,8 @@ impl Drain {
         if self.awaits_node() {
             return;
         }
-        let closing = *self.closing.get_or_insert(self.now);
-        if self.checkpoint_state.node_gone || self.now >= self.writes_end(closing) {
+        let closing = *self.ending.closing.get_or_insert(self.now);
+        if self.checkpoint_state.is_node_gone() || self.now >= self.writes_end(closing) {
             self.finish();
             return;
         }
@@ -149,9 +179,9 @@ impl Drain {
         let is_cordon_ours = self.cordon.is_ours() && self.cluster.is_cordoned();
         if is_cordon_ours && self.lifts_cordon() {
             self.push_uncordon(None);
-        } else if is_cordon_ours && self.checkpoint_state.on_node {
+        } else if is_cordon_ours && self.checkpoint_state.is_on_node() {
             // The mark stays with the cordon, so that a later uncordon knows it.
-            if self.final_written {
+            if self.ending.final_written {
                 self.finish();
             } else {
                 self.push_save(self.last_checkpoint());
@@ -165,7 +195,9 @@ impl Drain {
 
     /// What is on the node is known, or nothing of ours is.
     fn knows_node(&self) -> bool {
-        self.cluster.node().is_some() || self.checkpoint_state.node_gone || !self.checkpoint_state.on_node
+        self.cluster.node().is_some()
+            || self.checkpoint_state.is_node_gone()
+            || !self.checkpoint_state.is_on_node()
     }
 
     /// A cordon whose answer was lost may stand all the same: the watch tells soon.
@@ -193,7 +225,7 @@ impl Drain {
     /// A failure leaves the cordon.
     pub(super) fn keeps_node(&self) -> bool {
         let configured = !self.request.settings.uncordon_on_failure;
-        self.checkpoint_state.held.unwrap_or(configured)
+        self.checkpoint_state.held().unwrap_or(configured)
     }
 
     /// The drain ended without being done and its cordon stays: policies are to keep what they changed.
@@ -204,7 +236,7 @@ impl Drain {
     /// A checkpoint is on the node that nobody needs any more.
     fn has_mark(&self) -> bool {
         let left = || self.cluster.node().is_some_and(|node| node.checkpoint.is_some());
-        self.checkpoint_state.on_node
+        self.checkpoint_state.is_on_node()
             || (self.phase == Phase::Uncordoning && self.uncordon.is_lifted() && left())
     }
 
@@ -219,11 +251,8 @@ impl Drain {
         self.outbox.close();
         let remaining = self.remaining();
         self.summary.remaining = u32::try_from(remaining.len()).unwrap_or(u32::MAX);
-        let kept = self
-            .plan_state
-            .pod_states
-            .values()
-            .filter(|pod_state| matches!(pod_state, PodState::Keeps));
+        let kept = self.plan_state.pods();
+        let kept = kept.filter(|(_, pod_state)| matches!(pod_state, PodState::Keeps));
         self.summary.stayed = self.stayed();
         self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
         self.summary.ended = self.now;
@@ -236,8 +265,8 @@ impl Drain {
 
     /// The node, or our place on it, is not there any more: nothing can be written.
     pub(super) fn node_lost(&mut self) {
-        let known = self.cluster.node_state.uid().is_some();
-        self.checkpoint_state.node_gone = true;
+        let known = self.cluster.node_uid().is_some();
+        self.checkpoint_state.give_up();
         let node = &self.request.node;
         let outcome = if known {
             Outcome::Lost {
@@ -252,7 +281,7 @@ impl Drain {
     }
 
     fn hooks_end(&self) -> Time {
-        self.stopped + HOOKS_BOUND
+        self.ending.stopped + HOOKS_BOUND
     }
 
     /// Until the deadline if that is far, and in any case long enough for a try or two.
@@ -277,17 +306,17 @@ impl Drain {
 
     /// When the last write is no longer tried.
     pub(super) fn last_write_ends(&self) -> Option<Time> {
-        self.closing.map(|closing| self.writes_end(closing))
+        self.ending.closing.map(|closing| self.writes_end(closing))
     }
 
     /// When news of an unsure cordon are no longer waited for.
     pub(super) fn cordon_news_end(&self) -> Option<Time> {
-        let closing = self.closing.filter(|_| self.cordon.is_unsure());
+        let closing = self.ending.closing.filter(|_| self.cordon.is_unsure());
         closing.map(|closing| closing + NEWS_BOUND)
     }
 
     /// When news of a node that was never seen are no longer waited for.
     pub(super) fn node_news_end(&self) -> Option<Time> {
-        self.awaits_node().then(|| self.stopped + NEWS_BOUND)
+        self.awaits_node().then(|| self.ending.stopped + NEWS_BOUND)
     }
 }

@@ -7,9 +7,8 @@ use super::Drain;
 use super::budget_tracker::BudgetKey;
 use super::node_state::NodeNews;
 use super::outbox::Job;
-use crate::{
-    Answer, Budget, CommandId, Event, EvictAnswer, Intent, Node, Outcome, Phase, PolicyInfo, StepOutcome,
-};
+use super::replies;
+use crate::{Answer, Budget, CommandId, Event, Intent, Node, Outcome, Phase, PolicyInfo};
 
 impl Drain {
     pub(super) fn apply(&mut self, event: Event) {
@@ -37,7 +36,7 @@ impl Drain {
 
     fn apply_node(&mut self, node: Option<Node>) {
         let first = self.cluster.node().is_none();
-        let news = self.cluster.node_state.apply(node);
+        let news = self.cluster.apply_node(node);
         if first {
             self.select_policies();
             self.find_drained();
@@ -61,7 +60,7 @@ impl Drain {
         let Some(node) = self.cluster.node() else {
             return;
         };
-        let hooks = self.hooks.keys().chain(self.checkpoint_state.done.keys());
+        let hooks = self.hooks.keys();
         let begun: BTreeSet<String> = hooks.map(|key| key.policy.clone()).collect();
         let takes_part = |policy: &PolicyInfo| policy.is_for(node) || begun.contains(&policy.name);
         self.request.policies.retain(takes_part);
@@ -73,10 +72,11 @@ impl Drain {
         if self.resumed.is_none()
             && let Some(mark) = self.cluster.node().and_then(|node| node.checkpoint.as_ref())
         {
-            self.checkpoint_state.to_undo.clone_from(&mark.to_undo);
+            self.checkpoint_state.set_to_undo(&mark.to_undo);
         }
         if self.resumed.is_none() && self.request.intent == Intent::Drain {
-            self.checkpoint_state.found_drained = self.cluster.node().is_some_and(Node::is_drained_by_us);
+            let drained = self.cluster.node().is_some_and(Node::is_drained_by_us);
+            self.checkpoint_state.set_found_drained(drained);
         }
     }
 
@@ -104,40 +104,17 @@ impl Drain {
         }
     }
 
-    /// An answer nobody waits for is ignored; one of the wrong kind counts as a failure of what was asked.
+    /// An answer that nothing waits for is ignored.
     fn apply_answer(&mut self, id: CommandId, answer: Answer) {
         match self.outbox.answered(id) {
             None => {}
-            Some(Job::Plan) => self.plan_answered(answer),
-            Some(Job::Step(key)) => {
-                let (outcome, state_version) = match answer {
-                    Answer::Step {
-                        outcome,
-                        state_version,
-                    } => (outcome, state_version),
-                    _ => {
-                        let message = String::from("the answer was not one to a step");
-                        let failed = StepOutcome::Failed {
-                            message,
-                            retry_after: None,
-                        };
-                        (failed, None)
-                    }
-                };
-                self.step_answered(key, outcome, state_version);
-            }
-            Some(Job::Write(write)) => self.write_answered(write, answer),
+            Some(Job::Plan) => self.plan_answered(replies::to_plan(answer)),
+            Some(Job::Step(key)) => self.step_answered(key, replies::to_step(answer)),
+            Some(Job::Write(write)) => self.write_answered(write, replies::to_write(answer)),
             Some(Job::Remove { uid, reserved }) => {
-                let answer = match answer {
-                    Answer::Evict(answer) => answer,
-                    Answer::Unavailable { message } => EvictAnswer::Unreachable { message },
-                    _ => EvictAnswer::Unreachable {
-                        message: String::from("the answer was not one to an eviction"),
-                    },
-                };
-                self.removal_answered(&uid, reserved, answer);
+                self.removal_answered(&uid, reserved, replies::to_eviction(answer));
             }
-            Some(Job::List(request)) => self.list_answered(request, answer),
+            Some(Job::List(request)) => self.list_answered(request, replies::to_list(answer)),
         }
     }
 }

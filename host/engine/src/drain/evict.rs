@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::budget_tracker::Charged;
-use super::hooks::HookKey;
+use super::eviction_target::EvictionTarget;
+use super::hook_state::HookKey;
 use super::outbox::Job;
-use super::plan_state::{EvictionTarget, State};
+use super::wave_run::WaveRun;
 use crate::{HookPhase, Phase, Pod, Reason, Subject, Task, Uid, Verdict};
 
 impl Drain {
@@ -15,34 +16,33 @@ impl Drain {
         if !self.may_ask() {
             return;
         }
-        for place in 0..self.plan_state.waves.len() {
-            let Some(run) = self
-                .plan_state
-                .waves
-                .get(place)
-                .filter(|run| run.started.is_some())
-            else {
-                continue;
-            };
-            let askable = run.wave.pods.iter().filter_map(|uid| self.askable(uid));
-            let pods: Vec<Pod> = askable.cloned().collect();
-            let limit = run
-                .wave
-                .max_parallel
-                .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-            let mut leaving = run.wave.pods.iter().filter(|uid| self.is_leaving(uid)).count();
-            for pod in &pods {
-                let uid = &pod.id.uid;
-                // Asked about once more: those before it may have changed something.
-                if self.askable(uid).is_some() {
-                    let counted = self.is_leaving(uid);
-                    let room = counted || leaving < limit;
-                    let hold = self.ask_or_hold(pod, room);
-                    if let Some(target) = self.plan_state.target_mut(uid) {
-                        target.hold = hold;
-                    }
-                    leaving += usize::from(!counted && self.is_leaving(uid));
+        for place in 0..self.plan_state.waves().len() {
+            self.ask_pods_of_wave(place);
+        }
+    }
+
+    fn ask_pods_of_wave(&mut self, place: usize) {
+        let Some(run) = self.plan_state.waves().get(place).filter(|run| run.has_begun()) else {
+            return;
+        };
+        let wave = run.wave();
+        let askable = wave.pods.iter().filter_map(|uid| self.askable(uid));
+        let pods: Vec<Pod> = askable.cloned().collect();
+        let limit = wave
+            .max_parallel
+            .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut leaving = wave.pods.iter().filter(|uid| self.is_leaving(uid)).count();
+        for pod in &pods {
+            let uid = &pod.id.uid;
+            // Asked about once more: those before it may have changed something.
+            if self.askable(uid).is_some() {
+                let counted = self.is_leaving(uid);
+                let room = counted || leaving < limit;
+                let reason = self.ask_or_hold(pod, room);
+                if let Some(target) = self.plan_state.target_mut(uid) {
+                    target.hold(reason);
                 }
+                leaving += usize::from(!counted && self.is_leaving(uid));
             }
         }
     }
@@ -55,7 +55,7 @@ impl Drain {
     /// This very pod may be asked, by everything the watch and the plan say.
     fn may_remove(&self, uid: &Uid) -> bool {
         let is_there = |pod: &Pod| !pod.is_mirror() && pod.deletion.is_none();
-        let is_chosen = |target: &EvictionTarget| target.verdict.leaves();
+        let is_chosen = |target: &EvictionTarget| target.verdict().leaves();
         self.may_ask()
             && self.cluster.pod(uid).is_some_and(is_there)
             && self.plan_state.target(uid).is_some_and(is_chosen)
@@ -66,9 +66,8 @@ impl Drain {
     fn askable(&self, uid: &Uid) -> Option<&Pod> {
         let target = self.plan_state.target(uid)?;
         let pod = self.cluster.pod(uid)?;
-        let ends_by_itself = target.verdict == Verdict::AwaitCompletion && !pod.is_finished();
-        let waits = matches!(target.state, State::Waiting) && self.now >= target.not_before;
-        (waits && !ends_by_itself && self.may_remove(uid)).then_some(pod)
+        let ends_by_itself = target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();
+        (target.is_due(self.now) && !ends_by_itself && self.may_remove(uid)).then_some(pod)
     }
 
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds
@@ -77,11 +76,7 @@ impl Drain {
         let Some(target) = self.plan_state.target(uid) else {
             return false;
         };
-        let asked = match &target.state {
-            State::Waiting => false,
-            State::Asked | State::AwaitingDeletion(_) => true,
-        };
-        asked
+        target.is_asked()
             || self.cluster.pod(uid).is_some_and(|pod| pod.deletion.is_some())
             || (self.is_in_hook(uid) && self.may_be_next(uid))
     }
@@ -90,10 +85,8 @@ impl Drain {
     fn ask_or_hold(&mut self, pod: &Pod, room: bool) -> Option<Reason> {
         let uid = &pod.id.uid;
         if !self.is_in_hook(uid) {
-            if self.now < self.throttle.until {
-                return Some(Reason::Throttled {
-                    message: self.throttle.message.clone(),
-                });
+            if let Some(reason) = self.throttle.holds(self.now) {
+                return Some(reason);
             }
             if !room {
                 return Some(Reason::ParallelLimit);
@@ -123,24 +116,21 @@ impl Drain {
         let hold = self.budget_holds(pod)?;
         let now = self.now;
         if let Some(target) = self.plan_state.target_mut(&pod.id.uid) {
-            target.budget_since.get_or_insert(now);
+            target.hold_by_budget(now);
         }
         Some(hold)
     }
 
     /// Its hooks may go on: its wave has begun, and it may be asked once they are through.
     fn is_in_turn(&self, uid: &Uid) -> bool {
-        let begun = self
-            .plan_state
-            .wave_of(uid)
-            .is_some_and(|run| run.started.is_some());
+        let begun = self.plan_state.wave_of(uid).is_some_and(WaveRun::has_begun);
         begun && self.may_remove(uid)
     }
 
     /// As many pods as may be in hooks at once are.
     fn is_hook_place_missing(&self, uid: &Uid) -> bool {
         let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.is_in_turn(pod));
-        let hooks = self.hooks.keys().filter(|key| in_turn(key)).count();
+        let hooks = self.hooks.open().filter(|(key, _)| in_turn(key)).count();
         hooks >= self.max_in_flight()
             && self
                 .hook_reason(HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))
@@ -157,7 +147,7 @@ impl Drain {
     }
 
     fn verdict_on(&self, uid: &Uid) -> Option<Verdict> {
-        self.plan_state.target(uid).map(|target| target.verdict)
+        self.plan_state.target(uid).map(EvictionTarget::verdict)
     }
 
     fn ask(&mut self, pod: &Pod) {
@@ -168,12 +158,7 @@ impl Drain {
         let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
-        target.state = State::Asked;
-        target.evicted = true;
-        if matches!(target.hold, Some(Reason::BudgetExhausted { .. })) {
-            // An ask against what the watch says: until it is answered, the pod waits for the same as before.
-            target.refusal = target.hold.take();
-        }
+        target.ask();
         let pod = pod.id.clone();
         let uid = pod.uid.clone();
         let task = if deletes {
@@ -193,7 +178,7 @@ impl Drain {
         let cap = self
             .plan_state
             .wave_of(&pod.id.uid)
-            .and_then(|run| run.wave.max_grace_seconds);
+            .and_then(|run| run.wave().max_grace_seconds);
         cap.filter(|cap| *cap < wanted).or(settings)
     }
 
@@ -219,8 +204,7 @@ impl Drain {
                 self.summary.evictions = self.summary.evictions.saturating_sub(1);
                 self.release(reserved, Charged::No);
                 if let Some(target) = self.plan_state.target_mut(&uid) {
-                    target.state = State::Waiting;
-                    target.evicted = false;
+                    target.take_back();
                 }
             }
             Job::Step(key) => self.step_taken_back(&key),

@@ -1,12 +1,18 @@
-//! How long hooks and disruption budgets have held the drain up: the time for which at least one did, each moment
-//! counted once.
+//! For how long hooks and disruption budgets have held the drain up. A moment counts once, however many hold it.
 
 use super::Drain;
 use crate::{Duration, HookPhase, Time};
 
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    hooks: Held,
+    budgets: Held,
+}
+
 /// Adds up the time for which something holds.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+struct Held {
     since: Option<Time>,
     before: Duration,
 }
@@ -31,23 +37,23 @@ impl Held {
 }
 
 impl Drain {
-    /// Looks what holds the drain up now. A hook that an earlier process has begun has held it up since then.
+    /// Looks at what holds the drain up now. A hook that an earlier process has begun has held it up since then.
     pub(super) fn measure(&mut self) {
         let puts_back = self.outcome.is_some();
-        let hooks = self.hooks.iter();
+        let hooks = self.hooks.open();
         let hooks = hooks.filter(|(key, _)| (key.phase == HookPhase::OnCancel) == puts_back);
-        let since = hooks.map(|(_, hook)| hook.started).min();
-        self.hook_wait.holds(self.now, since);
+        let since = hooks.map(|(_, hook)| hook.started()).min();
+        self.waits.hooks.holds(self.now, since);
         let targets = self.plan_state.targets();
-        let since = targets.filter_map(|(_, target)| target.budget_since).min();
+        let since = targets.filter_map(|(_, target)| target.budget_since()).min();
         let since = since.filter(|_| self.outcome.is_none());
-        self.budget_wait.holds(self.now, since);
+        self.waits.budgets.holds(self.now, since);
     }
 
     /// Takes what was measured into the summary: something may hold the drain up until its very end.
     pub(super) fn sum_up_waits(&mut self) {
         self.measure();
-        self.summary.hook_wait = self.hook_wait.total(self.now);
-        self.summary.budget_wait = self.budget_wait.total(self.now);
+        self.summary.hook_wait = self.waits.hooks.total(self.now);
+        self.summary.budget_wait = self.waits.budgets.total(self.now);
     }
 }

@@ -9,7 +9,8 @@ use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
-use super::plan_state::{EvictionTarget, PodState};
+use super::eviction_target::EvictionTarget;
+use super::plan_state::PodState;
 use super::planning::Planned;
 use super::returning::{Cordoned, mark_as_staying};
 use crate::{Decision, Duration, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
@@ -24,11 +25,11 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(super) struct Newcomers {
     /// Those that were reported, and whether the cordon was there long before they came.
     reported: BTreeMap<Uid, bool>,
-    pub(super) cordoned: Cordoned,
+    cordoned: Cordoned,
     first: Option<Time>,
     last: Time,
     /// When planners that failed are asked again.
-    pub(super) retry_at: Time,
+    retry_at: Time,
     tries: u32,
     /// The planner that failed, and why, until the planners have answered.
     trouble: Option<(String, String)>,
@@ -58,6 +59,15 @@ impl Newcomers {
         self.tries = self.tries.saturating_add(1);
         self.trouble = Some(trouble);
         self.retry_at
+    }
+
+    pub(super) const fn retry_at(&self) -> Time {
+        self.retry_at
+    }
+
+    /// Notes since when the node has been cordoned.
+    pub(super) fn note_cordon(&mut self, is_cordoned: bool, now: Time) {
+        self.cordoned.note(is_cordoned, now);
     }
 
     /// The planners answered.
@@ -100,10 +110,9 @@ impl Drain {
     }
 
     fn find_newcomers(&mut self) {
-        let known = &self.plan_state.pod_states;
         let mut waits = false;
         for pod in self.cluster.pods().values() {
-            if known.contains_key(&pod.id.uid) {
+            if self.plan_state.pod(&pod.id.uid).is_some() {
                 continue;
             }
             waits = true;
@@ -126,7 +135,7 @@ impl Drain {
         let mut changed = false;
         for pod in pods {
             let uid = &pod.id.uid;
-            if self.plan_state.pod_states.contains_key(uid) || self.cluster.pod(uid).is_none() {
+            if self.plan_state.pod(uid).is_some() || self.cluster.pod(uid).is_none() {
                 continue;
             }
             if let Some(decision) = plan.decision(uid) {
@@ -135,7 +144,8 @@ impl Drain {
             }
         }
         if changed {
-            self.outbox.notify(Notice::Planned(self.plan_state.plan.clone()));
+            self.outbox
+                .notify(Notice::Planned(self.plan_state.plan().clone()));
         }
     }
 
@@ -154,13 +164,11 @@ impl Drain {
                 let mut target = EvictionTarget::new(pod, verdict);
                 if let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid)) {
                     let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
-                    target.wave = Some(self.plan_state.place(uid.clone(), wave, own_pod));
+                    target.join_wave(self.plan_state.place(uid.clone(), wave, own_pod));
                 }
                 PodState::Leaves(Box::new(target))
             }
         };
-        self.plan_state.plan.decisions.push(decision);
-        self.plan_state.plan.waves = self.plan_state.waves.iter().map(|run| run.wave.clone()).collect();
-        self.plan_state.pod_states.insert(uid, pod_state);
+        self.plan_state.admit(uid, pod_state, decision);
     }
 }

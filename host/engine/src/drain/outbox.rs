@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::budget_tracker::BudgetKey;
-use super::hooks::HookKey;
+use super::hook_state::HookKey;
 use super::verify::ListRequest;
 use super::writes::Write;
 use crate::{Command, CommandId, Notice, Task, Uid};

@@ -67,7 +67,7 @@ impl Drain {
         }
         self.check_deadline();
         self.take_back_removals();
-        self.note_cordon();
+        self.newcomers.note_cordon(self.cluster.is_cordoned(), self.now);
         self.prune_deleted();
         loop {
             let before = (self.phase, self.outcome.is_some());

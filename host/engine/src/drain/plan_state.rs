@@ -1,4 +1,4 @@
-//! Who is to leave and who stays: the agreed plan, and how far each leaving pod has come.
+//! The agreed plan: which pods leave and which stay, and how far each has come.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Notice, Plan, Pod, PodRef, Reason, Time, Uid, Verdict, Wave};
+use super::eviction_target::EvictionTarget;
+use super::wave_run::WaveRun;
+use crate::filter::HOST_POLICY;
+use crate::{Decision, Notice, Plan, Pod, PodRef, Reason, Uid, Verdict, Wave};
 
 /// What the agreed plan says of a pod.
 #[derive(Debug)]
@@ -21,134 +24,100 @@ pub(super) enum PodState {
     Leaves(Box<EvictionTarget>),
 }
 
-/// A pod that is to leave.
-#[derive(Debug)]
-pub(super) struct EvictionTarget {
-    pub(super) pod: PodRef,
-    /// Its namespace and controller, under which returns are counted.
-    pub(super) owner: String,
-    pub(super) verdict: Verdict,
-    /// The name of its wave.
-    pub(super) wave: Option<String>,
-    pub(super) state: State,
-    /// Why the last ask did not work.
-    pub(super) refusal: Option<Reason>,
-    /// How often in a row it did not work for the same reason.
-    pub(super) tries: u32,
-    /// Not to be asked again before.
-    pub(super) not_before: Time,
-    /// Why it is not asked just now.
-    pub(super) hold: Option<Reason>,
-    /// Since when a budget has been holding it up.
-    pub(super) budget_since: Option<Time>,
-    /// Its eviction or deletion was sent, and no answer has denied it.
-    pub(super) evicted: bool,
-}
-
-/// How far a leaving pod has come. That it is ending, and that it is gone, is read from the watch.
-#[derive(Debug)]
-pub(super) enum State {
-    /// To be asked.
-    Waiting,
-    /// Asked, and not answered.
-    Asked,
-    /// Answered so that nothing is left but to wait for the watch.
-    AwaitingDeletion(AwaitingDeletion),
-}
-
-/// Why nothing is left but to wait for the watch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AwaitingDeletion {
-    pub(super) answered: Answered,
-    pub(super) since: Time,
-    /// When a list is wanted, should the watch be silent.
-    pub(super) list_at: Time,
-    /// How often a list has still shown it.
-    pub(super) lists: u32,
-}
-
-/// What the API server answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answered {
-    /// It is ending.
-    Accepted,
-    /// There is no such pod.
-    NotFound,
-    /// There is another pod of that name.
-    UidMismatch,
-    /// Its namespace is being deleted.
-    NamespaceTerminating,
-}
-
-/// A wave and how far it has come.
-#[derive(Debug)]
-pub(super) struct WaveRun {
-    pub(super) wave: Wave,
-    pub(super) started: Option<Time>,
-    pub(super) ended: bool,
-}
-
 /// The agreed plan and how far it has come.
 #[derive(Debug, Default)]
 pub(super) struct PlanState {
-    pub(super) plan: Plan,
-    pub(super) pod_states: BTreeMap<Uid, PodState>,
-    pub(super) waves: Vec<WaveRun>,
+    plan: Plan,
+    pods: BTreeMap<Uid, PodState>,
+    waves: Vec<WaveRun>,
     /// Controllers of pods that we have evicted since one of theirs came back.
-    pub(super) departed: BTreeSet<String>,
-}
-
-impl EvictionTarget {
-    pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
-        Self {
-            pod: pod.id.clone(),
-            owner: owner_of(pod),
-            verdict,
-            wave: None,
-            state: State::Waiting,
-            refusal: None,
-            tries: 0,
-            not_before: Time::from_millis(0),
-            hold: None,
-            budget_since: None,
-            evicted: false,
-        }
-    }
-}
-
-impl AwaitingDeletion {
-    /// The pod is as the API server's answer lets expect, and may be so for long.
-    pub(super) const fn expects(&self, pod: &Pod) -> bool {
-        matches!(self.answered, Answered::Accepted | Answered::NamespaceTerminating) && pod.deletion.is_some()
-    }
+    departed: BTreeSet<String>,
 }
 
 impl PlanState {
+    /// As it was agreed, with the pods that came later.
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(super) fn set_plan(&mut self, plan: Plan) {
+        self.begin_waves(&plan.waves);
+        self.plan = plan;
+    }
+
+    /// What the plan says of a pod; `None`: no plan names it.
+    pub(super) fn pod(&self, uid: &Uid) -> Option<&PodState> {
+        self.pods.get(uid)
+    }
+
+    pub(super) fn pods(&self) -> impl Iterator<Item = (&Uid, &PodState)> {
+        self.pods.iter()
+    }
+
+    pub(super) fn set_pod(&mut self, uid: Uid, pod_state: PodState) {
+        self.pods.insert(uid, pod_state);
+    }
+
+    /// A pod that came later is decided on.
+    pub(super) fn admit(&mut self, uid: Uid, pod_state: PodState, decision: Decision) {
+        self.plan.decisions.push(decision);
+        self.plan.waves = self.waves.iter().map(|run| run.wave().clone()).collect();
+        self.set_pod(uid, pod_state);
+    }
+
+    /// The pod was to leave, and is no longer waited for.
+    pub(super) fn skip_pod(&mut self, uid: &Uid, reason: String) {
+        self.set_pod(uid.clone(), PodState::Keeps);
+        for run in &mut self.waves {
+            run.remove(uid);
+        }
+        for wave in &mut self.plan.waves {
+            wave.pods.retain(|other| other != uid);
+        }
+        let mut decisions = self.plan.decisions.iter_mut();
+        if let Some(decision) = decisions.find(|decision| decision.pod == *uid) {
+            decision.verdict = Verdict::Keep;
+            decision.reason = reason;
+            decision.policy = String::from(HOST_POLICY);
+        }
+    }
+
+    pub(super) fn waves(&self) -> &[WaveRun] {
+        &self.waves
+    }
+
+    pub(super) fn wave_mut(&mut self, place: usize) -> Option<&mut WaveRun> {
+        self.waves.get_mut(place)
+    }
+
+    /// Whether we have evicted pods of this controller since one of its pods came back; asking forgets it.
+    pub(super) fn take_departed(&mut self, owner: &str) -> bool {
+        self.departed.remove(owner)
+    }
+
     pub(super) fn target(&self, uid: &Uid) -> Option<&EvictionTarget> {
-        match self.pod_states.get(uid) {
+        match self.pods.get(uid) {
             Some(PodState::Leaves(target)) => Some(target),
             _ => None,
         }
     }
 
     pub(super) fn target_mut(&mut self, uid: &Uid) -> Option<&mut EvictionTarget> {
-        match self.pod_states.get_mut(uid) {
+        match self.pods.get_mut(uid) {
             Some(PodState::Leaves(target)) => Some(target),
             _ => None,
         }
     }
 
     pub(super) fn targets(&self) -> impl Iterator<Item = (&Uid, &EvictionTarget)> {
-        self.pod_states
-            .iter()
-            .filter_map(|(uid, pod_state)| match pod_state {
-                PodState::Leaves(target) => Some((uid, &**target)),
-                _ => None,
-            })
+        self.pods.iter().filter_map(|(uid, pod_state)| match pod_state {
+            PodState::Leaves(target) => Some((uid, &**target)),
+            _ => None,
+        })
     }
 
     pub(super) fn targets_mut(&mut self) -> impl Iterator<Item = (&Uid, &mut EvictionTarget)> {
-        self.pod_states
+        self.pods
             .iter_mut()
             .filter_map(|(uid, pod_state)| match pod_state {
                 PodState::Leaves(target) => Some((uid, &mut **target)),
@@ -163,61 +132,59 @@ impl PlanState {
 
     /// Nothing waits for it.
     pub(super) fn stays(&self, uid: &Uid) -> bool {
-        let pod_state = self.pod_states.get(uid);
+        let pod_state = self.pods.get(uid);
         matches!(pod_state, Some(PodState::Keeps | PodState::Stays(_)))
     }
 
     /// The wave a pod stands in.
     pub(super) fn wave_of(&self, uid: &Uid) -> Option<&WaveRun> {
-        let name = self.target(uid)?.wave.as_ref()?;
-        self.waves.iter().find(|run| run.wave.name == *name)
+        let name = self.target(uid)?.wave()?;
+        self.waves.iter().find(|run| run.wave().name == *name)
     }
 
-    /// Takes the waves of the agreed plan, and tells each pod where it stands.
-    pub(super) fn begin_waves(&mut self, waves: &[Wave]) {
+    /// Takes the waves of the agreed plan, and notes for each pod where it stands.
+    fn begin_waves(&mut self, waves: &[Wave]) {
         for wave in waves {
             for uid in &wave.pods {
                 if let Some(target) = self.target_mut(uid) {
-                    target.wave = Some(wave.name.clone());
+                    target.join_wave(wave.name.clone());
                 }
             }
-            self.waves.push(WaveRun {
-                wave: wave.clone(),
-                started: None,
-                ended: false,
-            });
+            self.waves.push(WaveRun::new(wave.clone()));
         }
     }
 
-    /// Puts a pod that came later into the wave the planners chose for it, or the one that is under way, or the last.
-    /// It never joins the driver's own pod, which goes last and alone: then it gets a wave before that. Returns the
-    /// wave's name.
+    /// Puts a pod that came later into the wave that the planners chose for it, or the one that is under way, or the
+    /// last. It never joins the driver's own pod, which goes last and alone: then it gets a wave before that. Returns
+    /// the wave's name.
     pub(super) fn place(&mut self, uid: Uid, chosen: &Wave, own_pod: Option<&Uid>) -> String {
-        let is_own = |run: &WaveRun| own_pod.is_some_and(|own| run.wave.pods.contains(own));
-        let open = |run: &WaveRun| !run.ended && !is_own(run);
+        let is_own = |run: &WaveRun| own_pod.is_some_and(|own| run.contains(own));
+        let open = |run: &WaveRun| !run.has_ended() && !is_own(run);
         let by_name = self
             .waves
             .iter()
-            .position(|run| open(run) && run.wave.name == chosen.name);
+            .position(|run| open(run) && run.wave().name == chosen.name);
         let current = || self.waves.iter().position(open);
         let last = || self.waves.iter().rposition(|run| !is_own(run));
         let place = by_name.or_else(current).or_else(last);
         if let Some(run) = place.and_then(|place| self.waves.get_mut(place)) {
-            run.wave.pods.push(uid);
-            run.ended = false;
-            return run.wave.name.clone();
+            run.add(uid);
+            return run.wave().name.clone();
         }
         let wave = Wave {
             pods: Vec::from([uid]),
             ..chosen.clone()
         };
-        let run = WaveRun {
-            wave,
-            started: None,
-            ended: false,
-        };
-        self.waves.insert(0, run);
+        self.waves.insert(0, WaveRun::new(wave));
         chosen.name.clone()
+    }
+
+    /// The pod is gone. If it was to leave: what became of its eviction.
+    fn remove(&mut self, uid: &Uid) -> Option<EvictionTarget> {
+        match self.pods.remove(uid) {
+            Some(PodState::Leaves(target)) => Some(*target),
+            _ => None,
+        }
     }
 }
 
@@ -230,7 +197,7 @@ impl Drain {
     /// Every pod that is there and must be gone before the drain is done.
     pub(super) fn remaining(&self) -> Vec<PodRef> {
         let pods = self.cluster.pods().values();
-        let left = pods.filter(|pod| match self.plan_state.pod_states.get(&pod.id.uid) {
+        let left = pods.filter(|pod| match self.plan_state.pod(&pod.id.uid) {
             Some(PodState::Keeps | PodState::Stays(_)) => false,
             Some(PodState::Refused | PodState::Leaves(_)) => true,
             None => !pod.is_mirror() && !pod.is_daemon(),
@@ -238,32 +205,24 @@ impl Drain {
         left.map(|pod| pod.id.clone()).collect()
     }
 
-    /// Strikes pods that are gone off the roster.
+    /// Forgets pods that are gone, and reports those that were to leave.
     pub(super) fn prune_deleted(&mut self) {
         let there = self.cluster.pods();
-        let gone: Vec<Uid> = self
-            .plan_state
-            .pod_states
-            .keys()
-            .filter(|uid| !there.contains_key(*uid))
-            .cloned()
-            .collect();
+        let known = self.plan_state.pods.keys();
+        let gone: Vec<Uid> = known.filter(|uid| !there.contains_key(*uid)).cloned().collect();
         self.newcomers.forget_all_but(there);
         for uid in gone {
             self.forget_hooks_of(&uid);
-            self.checkpoint_state.stays.remove(&uid);
-            let Some(PodState::Leaves(target)) = self.plan_state.pod_states.remove(&uid) else {
+            self.checkpoint_state.forget_stay(&uid);
+            let Some(target) = self.plan_state.remove(&uid) else {
                 continue;
             };
-            if target.evicted {
-                self.plan_state.departed.insert(target.owner);
-            }
             self.summary.gone += 1;
-            let remaining = self.plan_state.leaving();
             self.outbox.notify(Notice::PodGone {
-                pod: target.pod,
-                remaining,
+                pod: target.pod().clone(),
+                remaining: self.plan_state.leaving(),
             });
+            self.plan_state.departed.extend(target.evicted_from());
         }
     }
 }

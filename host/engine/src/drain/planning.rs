@@ -7,13 +7,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
+use super::eviction_target::EvictionTarget;
 use super::outbox::Job;
-use super::plan_state::{EvictionTarget, PodState};
+use super::plan_state::PodState;
 use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
-use crate::{
-    Answer, Blocker, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict,
-};
+use crate::{Blocker, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict};
 use crate::{check, draft, signed};
 
 /// Planners at work.
@@ -48,7 +47,7 @@ impl Drain {
             self.begin_uncordon();
             return;
         }
-        if !self.cluster.is_complete() || self.now < self.newcomers.retry_at {
+        if !self.cluster.is_complete() || self.now < self.newcomers.retry_at() {
             return;
         }
         let Planned::Plan { pods, plan } = self.run_planners() else {
@@ -61,7 +60,8 @@ impl Drain {
             self.stop(Outcome::Blocked { pods: blockers });
             return;
         }
-        self.outbox.notify(Notice::Planned(self.plan_state.plan.clone()));
+        self.outbox
+            .notify(Notice::Planned(self.plan_state.plan().clone()));
         self.leave_planning();
     }
 
@@ -101,7 +101,7 @@ impl Drain {
     }
 
     /// A planner answered.
-    pub(super) fn plan_answered(&mut self, answer: Answer) {
+    pub(super) fn plan_answered(&mut self, answer: PlanAnswer) {
         let Some(chain) = &mut self.chain else {
             return;
         };
@@ -110,7 +110,7 @@ impl Drain {
             return;
         };
         let (message, retry_after) = match answer {
-            Answer::Plan(PlanAnswer::Plan(plan)) => match check(&plan, &chain.pods, &self.request.settings) {
+            PlanAnswer::Plan(plan) => match check(&plan, &chain.pods, &self.request.settings) {
                 Ok(()) => {
                     chain.draft = signed(plan, &chain.draft, &policy);
                     return;
@@ -120,9 +120,8 @@ impl Drain {
                     None,
                 ),
             },
-            Answer::Plan(PlanAnswer::Refused { message }) => (format!("refused the drain: {message}"), None),
-            Answer::Plan(PlanAnswer::Failed { message, retry_after }) => (message, retry_after),
-            _ => (String::from("the answer was not a plan"), None),
+            PlanAnswer::Refused { message } => (format!("refused the drain: {message}"), None),
+            PlanAnswer::Failed { message, retry_after } => (message, retry_after),
         };
         self.planning_failed(policy, message, retry_after);
     }
@@ -160,12 +159,12 @@ impl Drain {
             let Some(pod) = pods.get(&decision.pod) else {
                 continue;
             };
-            if self.checkpoint_state.stays.contains(&decision.pod)
+            if self.checkpoint_state.stays().contains(&decision.pod)
                 && let Some(reason) = stays_again(pod, decision)
             {
                 mark_as_staying(decision, &reason);
                 let pod_state = PodState::Stays(reason);
-                self.plan_state.pod_states.insert(decision.pod.clone(), pod_state);
+                self.plan_state.set_pod(decision.pod.clone(), pod_state);
                 continue;
             }
             let pod_state = match decision.verdict {
@@ -180,14 +179,13 @@ impl Drain {
                 }
                 verdict => PodState::Leaves(Box::new(EvictionTarget::new(pod, verdict))),
             };
-            self.plan_state.pod_states.insert(decision.pod.clone(), pod_state);
+            self.plan_state.set_pod(decision.pod.clone(), pod_state);
         }
         let plan_state = &self.plan_state;
         for wave in &mut plan.waves {
             wave.pods.retain(|uid| plan_state.target(uid).is_some());
         }
-        self.plan_state.begin_waves(&plan.waves);
-        self.plan_state.plan = plan;
+        self.plan_state.set_plan(plan);
         self.forget_hooks_of_others();
         blockers
     }
@@ -197,7 +195,7 @@ impl Drain {
         self.count_departed();
         match self.resumed {
             None | Some(Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Uncordoning) => {
-                let begun = !self.hooks.is_empty();
+                let begun = self.hooks.any_open();
                 let skip = self.cluster.is_cordoned() && !begun;
                 self.enter(if skip { Phase::Cordoning } else { Phase::Preparing });
             }

@@ -23,6 +23,14 @@ pub(super) struct Cordoned {
 }
 
 impl Cordoned {
+    pub(super) fn note(&mut self, is_cordoned: bool, now: Time) {
+        if is_cordoned {
+            self.since.get_or_insert(now);
+        } else {
+            self.since = None;
+        }
+    }
+
     /// The pod that is seen now was made when every scheduler had seen the cordon. Both clocks must say so: ours, and
     /// the API server's, which may differ.
     pub(super) fn is_long_before(&self, pod: &Pod, now: Time) -> bool {
@@ -34,16 +42,6 @@ impl Cordoned {
 }
 
 impl Drain {
-    /// Remembers since when the node has been cordoned.
-    pub(super) fn note_cordon(&mut self) {
-        let cordoned = &mut self.newcomers.cordoned;
-        if self.cluster.is_cordoned() {
-            cordoned.since.get_or_insert(self.now);
-        } else {
-            cordoned.since = None;
-        }
-    }
-
     /// Why a newcomer stays although the planners want it gone or do not let it go; `None`: it does as they say.
     pub(super) fn reason_to_stay(&mut self, pod: &Pod, decision: &Decision) -> Option<Reason> {
         let despite_the_cordon = pod.cordon_toleration.is_some() || self.newcomers.came_late(&pod.id.uid);
@@ -61,10 +59,10 @@ impl Drain {
     /// eviction: those that left together come back together, and one that another client deleted was not evicted.
     fn returns_too_often(&mut self, pod: &Pod, despite_the_cordon: bool) -> bool {
         let owner = owner_of(pod);
-        let returns = if self.plan_state.departed.remove(&owner) {
+        let returns = if self.plan_state.take_departed(&owner) {
             self.checkpoint_state.count_return(owner)
         } else {
-            self.checkpoint_state.returns.get(&owner).copied().unwrap_or(0)
+            self.checkpoint_state.returns().get(&owner).copied().unwrap_or(0)
         };
         let allowed = self.request.settings.returning_pod_evictions.max(1);
         let evictions = if despite_the_cordon {
@@ -78,7 +76,7 @@ impl Drain {
     /// Pods that came to the cordoned node and stay, and why.
     pub(super) fn stayed(&self) -> Vec<(PodRef, Reason)> {
         let mut stayed: Vec<(PodRef, Reason)> = Vec::new();
-        for (uid, pod_state) in &self.plan_state.pod_states {
+        for (uid, pod_state) in self.plan_state.pods() {
             if let (PodState::Stays(reason), Some(pod)) = (pod_state, self.cluster.pod(uid)) {
                 stayed.push((pod.id.clone(), reason.clone()));
             }

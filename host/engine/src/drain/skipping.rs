@@ -5,9 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::plan_state::PodState;
-use crate::filter::{HOST_POLICY, skipped, skipped_at};
-use crate::{Duration, Notice, Plan, Pod, Time, Uid, Verdict};
+use crate::filter::{skipped, skipped_at};
+use crate::{Duration, Notice, Plan, Pod, Time, Uid};
 
 impl Drain {
     /// Leaves behind what has been ending for too long by now, and tells the plan that this makes.
@@ -31,7 +30,7 @@ impl Drain {
 
     /// The plan without what has gone: what is still to be done.
     fn remaining_plan(&self) -> Plan {
-        let mut plan = self.plan_state.plan.clone();
+        let mut plan = self.plan_state.plan().clone();
         let is_there = |uid: &Uid| self.cluster.pod(uid).is_some();
         plan.decisions.retain(|decision| is_there(&decision.pod));
         for wave in &mut plan.waves {
@@ -59,18 +58,6 @@ impl Drain {
 
     fn skip_pod(&mut self, uid: &Uid, reason: String) {
         self.forget_hooks_of(uid);
-        self.plan_state.pod_states.insert(uid.clone(), PodState::Keeps);
-        for run in &mut self.plan_state.waves {
-            run.wave.pods.retain(|other| other != uid);
-        }
-        let plan = &mut self.plan_state.plan;
-        for wave in &mut plan.waves {
-            wave.pods.retain(|other| other != uid);
-        }
-        if let Some(decision) = plan.decisions.iter_mut().find(|decision| decision.pod == *uid) {
-            decision.verdict = Verdict::Keep;
-            decision.reason = reason;
-            decision.policy = String::from(HOST_POLICY);
-        }
+        self.plan_state.skip_pod(uid, reason);
     }
 }

@@ -8,9 +8,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::hooks::{HookKey, OpenHook};
+use super::hook_state::HookKey;
 use super::outbox::Job;
-use crate::{Duration, HookPhase, HookStep, Notice, Outcome, StepOutcome, Task, WaitingOn};
+use super::replies::StepReply;
+use crate::{Duration, HookPhase, Notice, Outcome, StepOutcome, Task, WaitingOn};
 
 /// A hook may ask to be called again this soon.
 const SOONEST: Duration = Duration::from_millis(100);
@@ -28,35 +29,23 @@ impl Drain {
         if self.paused && key.phase != HookPhase::OnCancel {
             return;
         }
-        let hook = self
-            .hooks
-            .entry(key.clone())
-            .or_insert_with(|| OpenHook::begun(self.now));
-        if hook.in_flight || hook.due > self.now || !self.checkpoint_state.is_saved(hook.revision) {
+        let hook = self.hooks.open_or_begin(key.clone(), self.now);
+        if !hook.is_due(self.now) || !self.checkpoint_state.is_saved(hook.revision()) {
             return;
         }
-        hook.in_flight = true;
+        let (step, state_version) = hook.take_step(&key);
         self.summary.hook_steps += 1;
-        let step = HookStep {
-            policy: key.policy.clone(),
-            phase: key.phase,
-            subject: key.subject.clone(),
-            state: hook.state.clone(),
-        };
-        let state_version = hook.state_version;
         self.outbox
             .push(Task::Step { step, state_version }, Job::Step(key));
     }
 
     fn hook_done(&mut self, key: HookKey) {
-        self.hooks.remove(&key);
         let HookKey {
             phase,
             subject,
             policy,
         } = key.clone();
-        let revision = self.checkpoint_state.change();
-        self.checkpoint_state.done.insert(key, revision);
+        self.hooks.finish(key, self.checkpoint_state.change());
         self.outbox.notify(Notice::HookDone {
             policy,
             phase,
@@ -68,12 +57,10 @@ impl Drain {
     fn hook_failed(&mut self, key: HookKey, message: String) {
         if key.phase == HookPhase::OnCancel {
             self.report_waiting(key.clone(), message, Vec::new());
-            self.hooks.remove(&key);
-            let revision = self.checkpoint_state.change();
-            self.checkpoint_state.done.insert(key, revision);
+            self.hooks.finish(key, self.checkpoint_state.change());
             return;
         }
-        self.hooks.remove(&key);
+        self.hooks.fail(&key);
         let message = format!("{} hook: {message}", key.phase);
         self.stop(Outcome::PolicyFailed {
             policy: key.policy,
@@ -82,15 +69,14 @@ impl Drain {
     }
 
     fn report_waiting(&mut self, key: HookKey, progress: String, waiting_for: Vec<WaitingOn>) {
-        let Some(hook) = self.hooks.get_mut(&key) else {
+        let Some(hook) = self.hooks.open_mut(&key) else {
             return;
         };
         let news = (progress, waiting_for);
-        if hook.reported.as_ref() == Some(&news) {
+        if !hook.report(&news) {
             return;
         }
-        hook.reported = Some(news.clone());
-        let since = hook.started;
+        let since = hook.started();
         let HookKey {
             phase,
             subject,
@@ -107,13 +93,13 @@ impl Drain {
         });
     }
 
-    /// A step was answered, by a policy that writes this version of its state.
-    pub(super) fn step_answered(&mut self, key: HookKey, outcome: StepOutcome, writes: Option<u32>) {
-        let Some(hook) = self.hooks.get_mut(&key) else {
+    /// A step was answered.
+    pub(super) fn step_answered(&mut self, key: HookKey, reply: StepReply) {
+        let Some(hook) = self.hooks.open_mut(&key) else {
             return;
         };
-        hook.in_flight = false;
-        match bounded(outcome) {
+        hook.end_step();
+        match bounded(reply.outcome) {
             StepOutcome::Done => self.hook_done(key),
             StepOutcome::Pending {
                 state,
@@ -121,17 +107,13 @@ impl Drain {
                 progress,
                 waiting_for,
             } => {
-                hook.due = self.now + again_after;
-                // No state is no version's.
-                let state_version = writes.filter(|_| !state.is_empty());
-                if hook.state != state || hook.state_version != state_version {
-                    hook.state = state;
-                    hook.state_version = state_version;
-                    hook.revision = match key.phase {
+                hook.wait_until(self.now + again_after);
+                if hook.keep_state(state, reply.state_version) {
+                    hook.set_revision(match key.phase {
                         // It has little time.
                         HookPhase::OnCancel => self.checkpoint_state.change(),
                         _ => self.checkpoint_state.go_on(),
-                    };
+                    });
                 }
                 self.report_waiting(key, progress, waiting_for);
             }
@@ -139,7 +121,7 @@ impl Drain {
                 message,
                 retry_after: Some(wait),
             } => {
-                hook.due = self.now + wait;
+                hook.wait_until(self.now + wait);
                 self.report_waiting(key, message, Vec::new());
             }
             StepOutcome::Failed {
@@ -152,8 +134,8 @@ impl Drain {
     /// A step nobody has picked up is not taken.
     pub(super) fn step_taken_back(&mut self, key: &HookKey) {
         self.summary.hook_steps = self.summary.hook_steps.saturating_sub(1);
-        if let Some(hook) = self.hooks.get_mut(key) {
-            hook.in_flight = false;
+        if let Some(hook) = self.hooks.open_mut(key) {
+            hook.end_step();
         }
     }
 }

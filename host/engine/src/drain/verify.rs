@@ -1,4 +1,4 @@
-//! Fresh lists: when the watch owes an answer, and before the drain is called done.
+//! Fresh lists: when the watch is silent for too long, and before the drain is reported as done.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,20 +6,44 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
-use super::plan_state::State;
-use crate::{Answer, HookPhase, Notice, Outcome, Phase, Pod, Subject, Task, Time};
+use super::replies::ListReply;
+use crate::{HookPhase, Notice, Outcome, Phase, Pod, Subject, Task, Time};
+
+/// What lists have shown.
+#[derive(Debug, Default)]
+pub(super) struct Verification {
+    /// How often the node has looked empty; a list counts for the round it was asked for in.
+    round: u32,
+    /// A fresh list has shown that every pod is gone.
+    is_done: bool,
+    /// Hooks have run since then.
+    hooks_ran: bool,
+    lister: Lister,
+}
 
 /// When the next list may be asked for.
 #[derive(Debug, Default)]
-pub(super) struct Lister {
-    pub(super) retry_at: Time,
+struct Lister {
+    retry_at: Time,
     tries: u32,
+}
+
+impl Verification {
+    /// The node looks empty: a list must show it.
+    pub(super) const fn begin(&mut self) {
+        self.is_done = false;
+        self.round = self.round.wrapping_add(1);
+    }
+
+    pub(super) const fn list_retry_at(&self) -> Time {
+        self.lister.retry_at
+    }
 }
 
 /// A list that was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListRequest {
-    /// What had been heard by then.
+    /// The cluster state's mark at that moment.
     mark: u64,
     /// The round of verifying that it is for.
     round: Option<u32>,
@@ -31,53 +55,46 @@ impl Drain {
     /// hooks, which may take long.
     pub(super) fn verify(&mut self) {
         if !self.is_node_empty() {
-            self.verified = false;
+            self.verification.is_done = false;
             self.enter(Phase::Evicting);
             return;
         }
         if !self.cluster.is_cordoned() {
             return;
         }
-        if !self.verified {
-            self.list(Some(self.verify_round));
+        if !self.verification.is_done {
+            self.list(Some(self.verification.round));
             return;
         }
         if !self.gate(HookPhase::AfterDrain, &Subject::Node).is_open() {
-            self.list_after_hooks = true;
+            self.verification.hooks_ran = true;
             return;
         }
-        if self.list_after_hooks {
-            self.list_after_hooks = false;
-            self.verified = false;
-            self.list(Some(self.verify_round));
+        if self.verification.hooks_ran {
+            self.verification.hooks_ran = false;
+            self.verification.is_done = false;
+            self.list(Some(self.verification.round));
             return;
         }
         self.outcome = Some(Outcome::Drained);
         self.finalize();
     }
 
-    /// Lists when a pod should have been heard of and was not.
+    /// Lists when the watch should have reported on a pod and has not.
     pub(super) fn list_when_overdue(&mut self) {
         if self.lists_due().any(|time| time <= self.now) {
             self.list(None);
         }
     }
 
-    /// When silence about a pod becomes doubtful.
+    /// When the watch should have reported on each pod.
     pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
-        self.plan_state
-            .targets()
-            .filter_map(|(uid, target)| match &target.state {
-                State::AwaitingDeletion(awaiting) => {
-                    let expected = self.cluster.pod(uid).is_some_and(|pod| awaiting.expects(pod));
-                    (!expected).then_some(awaiting.list_at)
-                }
-                _ => None,
-            })
+        let targets = self.plan_state.targets();
+        targets.filter_map(|(uid, target)| target.list_due(self.cluster.pod(uid)))
     }
 
     fn list(&mut self, round: Option<u32>) {
-        if !self.outbox.lists() && self.now >= self.lister.retry_at {
+        if !self.outbox.lists() && self.now >= self.verification.lister.retry_at {
             let request = ListRequest {
                 mark: self.cluster.mark(),
                 round,
@@ -88,25 +105,25 @@ impl Drain {
     }
 
     /// A list was answered.
-    pub(super) fn list_answered(&mut self, request: ListRequest, answer: Answer) {
-        match answer {
-            Answer::Pods(pods) => self.listed(pods, request),
-            Answer::Unavailable { message } | Answer::Rejected { message } => self.list_failed(message),
-            _ => self.list_failed(String::from("the answer was not a list")),
+    pub(super) fn list_answered(&mut self, request: ListRequest, reply: ListReply) {
+        match reply {
+            ListReply::Pods(pods) => self.listed(pods, request),
+            ListReply::Failed { message } => self.list_failed(message),
         }
     }
 
     fn listed(&mut self, pods: Vec<Pod>, request: ListRequest) {
-        self.lister = Lister::default();
+        self.verification.lister = Lister::default();
         self.cluster.apply_list(pods, request.mark);
         self.recheck(request.asked);
-        let counts = request.round == Some(self.verify_round) && self.phase == Phase::Verifying;
-        self.verified = counts && self.is_node_empty();
+        let counts = request.round == Some(self.verification.round) && self.phase == Phase::Verifying;
+        self.verification.is_done = counts && self.is_node_empty();
     }
 
     fn list_failed(&mut self, message: String) {
-        self.lister.retry_at = Backoff::UNREACHABLE.after(self.now, self.lister.tries, &self.request.id);
-        self.lister.tries = self.lister.tries.saturating_add(1);
+        let lister = &mut self.verification.lister;
+        lister.retry_at = Backoff::UNREACHABLE.after(self.now, lister.tries, &self.request.id);
+        lister.tries = lister.tries.saturating_add(1);
         let task = String::from(Task::ListPods.name());
         self.outbox.notify(Notice::Retrying { task, message });
     }

@@ -1,12 +1,18 @@
-//! Why every pod that is still there is still there, from a closed list.
+//! Why each pod is still there, from a closed list.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::plan_state::{Answered, AwaitingDeletion, EvictionTarget, PodState, State};
+use super::eviction_target::{Answered, AwaitingDeletion, EvictionTarget, State};
+use super::plan_state::PodState;
 use crate::reason::SLACK;
-use crate::{Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Verdict};
+use crate::{Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
+
+/// The reason that was reported last of each pod.
+#[derive(Debug, Default)]
+pub(super) struct ReportedReasons(BTreeMap<Uid, Reason>);
 
 impl Drain {
     /// Every pod on the node and why it is there.
@@ -18,7 +24,7 @@ impl Drain {
             .collect()
     }
 
-    /// Tells people of leaving pods whose reason has changed.
+    /// Reports pods whose reason has changed.
     pub(super) fn report_reasons(&mut self) {
         let quiet = matches!(self.phase, Phase::Planning | Phase::Uncordoning | Phase::Finished);
         if quiet || self.outcome.is_some() {
@@ -28,7 +34,8 @@ impl Drain {
         for (uid, pod) in self.cluster.pods() {
             let reason = self.reason(pod);
             let is_known = || {
-                self.reported
+                self.reported_reasons
+                    .0
                     .get(uid)
                     .is_some_and(|known| reads_like(known, &reason))
             };
@@ -37,9 +44,9 @@ impl Drain {
             }
         }
         let there = self.cluster.pods();
-        self.reported.retain(|uid, _| there.contains_key(uid));
+        self.reported_reasons.0.retain(|uid, _| there.contains_key(uid));
         for (pod, reason) in news {
-            self.reported.insert(pod.uid.clone(), reason.clone());
+            self.reported_reasons.0.insert(pod.uid.clone(), reason.clone());
             self.outbox.notify(Notice::PodWaits { pod, reason });
         }
     }
@@ -53,7 +60,7 @@ impl Drain {
     }
 
     fn reason(&self, pod: &Pod) -> Reason {
-        match self.plan_state.pod_states.get(&pod.id.uid) {
+        match self.plan_state.pod(&pod.id.uid) {
             None => self.newcomers.reason(),
             Some(PodState::Keeps) => Reason::Kept,
             Some(PodState::Stays(reason)) => reason.clone(),
@@ -66,20 +73,20 @@ impl Drain {
         if let Some(deletion) = pod.deletion {
             return Reason::ending(pod, deletion, self.now);
         }
-        match &target.state {
+        match target.state() {
             State::AwaitingDeletion(awaiting) => self.awaiting_reason(pod, *awaiting),
             // A pod that is asked again waits for what it has waited for before.
-            State::Asked => target.refusal.clone().unwrap_or(Reason::EvictionRequested),
+            State::Asked => target.refusal().cloned().unwrap_or(Reason::EvictionRequested),
             State::Waiting => self.waiting_reason(pod, target),
         }
     }
 
     fn awaiting_reason(&self, pod: &Pod, awaiting: AwaitingDeletion) -> Reason {
-        match awaiting.answered {
+        match awaiting.answered() {
             Answered::Accepted => {
                 let grace = self.grace_override(pod).unwrap_or(pod.grace_seconds);
                 Reason::Terminating {
-                    until: awaiting.since + Duration::from_secs(grace),
+                    until: awaiting.since() + Duration::from_secs(grace),
                 }
             }
             Answered::NotFound | Answered::UidMismatch => Reason::UidDisproved,
@@ -90,7 +97,7 @@ impl Drain {
     fn waiting_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
         let wave = self.plan_state.wave_of(&pod.id.uid);
         let not_started = || Reason::WaveNotStarted {
-            wave: wave.map_or_else(String::new, |run| run.wave.name.clone()),
+            wave: wave.map_or_else(String::new, |run| run.wave().name.clone()),
         };
         if let Some(reason) = self.phase_reason() {
             return reason;
@@ -104,25 +111,17 @@ impl Drain {
         if self.paused {
             return Reason::DriverStopping;
         }
-        if target.verdict == Verdict::AwaitCompletion && !pod.is_finished() {
+        if target.verdict() == Verdict::AwaitCompletion && !pod.is_finished() {
             return Reason::AwaitingCompletion;
         }
         if !self.may_be_next(&pod.id.uid) {
             return not_started();
         }
-        if wave.is_none_or(|run| run.started.is_none()) {
-            let hook = wave.and_then(|run| self.wave_hook_reason(&run.wave.name));
+        if wave.is_none_or(|run| !run.has_begun()) {
+            let hook = wave.and_then(|run| self.wave_hook_reason(&run.wave().name));
             return hook.unwrap_or_else(not_started);
         }
-        // What the API server said last stands until it is asked again, unless something else holds the pod now.
-        let refusal = || target.refusal.clone();
-        let hold = || target.hold.clone();
-        let reason = if self.now < target.not_before {
-            refusal()
-        } else {
-            hold().or_else(refusal)
-        };
-        reason.unwrap_or(Reason::ParallelLimit)
+        target.wait_reason(self.now).unwrap_or(Reason::ParallelLimit)
     }
 
     /// Hooks of the whole node that hold every pod up.
@@ -138,15 +137,15 @@ impl Drain {
 
     /// The wave is the next one, and its hooks are not through.
     fn wave_hook_reason(&self, wave: &str) -> Option<Reason> {
-        let next = self.plan_state.waves.iter().find(|run| !run.ended)?;
-        if next.wave.name != wave {
+        let next = self.plan_state.waves().iter().find(|run| !run.has_ended())?;
+        if next.wave().name != wave {
             return None;
         }
         self.hook_reason(HookPhase::BeforeWave, &Subject::Wave(String::from(wave)))
     }
 }
 
-/// The same to people, who are not told again because a moment or a number has moved a little.
+/// The same to a reader: a moment or a number that has moved a little is not reported again.
 fn reads_like(known: &Reason, reason: &Reason) -> bool {
     use Reason::{BudgetExhausted, Terminating, TerminatingPastGrace};
     match (known, reason) {

@@ -1,6 +1,7 @@
 //! Waves: which one is under way, and when the next may begin.
 
 use super::Drain;
+use super::wave_run::WaveRun;
 use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
 
 impl Drain {
@@ -10,15 +11,14 @@ impl Drain {
         self.ask_pods();
         self.list_when_overdue();
         if self.is_node_empty() {
-            self.verified = false;
-            self.verify_round = self.verify_round.wrapping_add(1);
+            self.verification.begin();
             self.enter(Phase::Verifying);
         }
     }
 
     /// Begins waves and ends them, as far as it goes now.
     fn advance_waves(&mut self) {
-        for place in 0..self.plan_state.waves.len() {
+        for place in 0..self.plan_state.waves().len() {
             if !self.advance_wave(place) {
                 return;
             }
@@ -28,74 +28,65 @@ impl Drain {
     /// Whether the next wave may begin.
     fn advance_wave(&mut self, place: usize) -> bool {
         let left = self.left_in(place);
-        let own_pod_waits = self.holds_own_pod_back(place);
-        let of = u32::try_from(self.plan_state.waves.len()).unwrap_or(u32::MAX);
-        let Some(run) = self.plan_state.waves.get_mut(place) else {
+        let Some(run) = self.plan_state.wave_mut(place) else {
             return false;
         };
-        if run.ended || left == 0 {
-            run.ended = true;
+        if run.has_ended() || left == 0 {
+            run.end();
             return true;
         }
-        let name = run.wave.name.clone();
-        let Some(started) = run.started else {
-            if own_pod_waits
-                || !self
-                    .gate(HookPhase::BeforeWave, &Subject::Wave(name.clone()))
-                    .is_open()
-            {
-                return false;
-            }
-            self.begin_wave(place);
-            let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
-            self.outbox.notify(Notice::WaveStarted {
-                name,
-                number,
-                of,
-                pods: left,
-            });
+        if !run.has_begun() {
+            self.begin_wave(place, left);
             return false;
-        };
-        let overdue = run
-            .wave
-            .timeout
-            .is_some_and(|timeout| self.now >= started + timeout);
-        if overdue {
-            run.ended = true;
+        }
+        let is_overdue = run.overdue_at().is_some_and(|at| self.now >= at);
+        if is_overdue {
+            run.end();
+            let name = run.wave().name.clone();
             self.outbox.notify(Notice::WaveOverdue { name });
         }
-        overdue
+        is_overdue
     }
 
-    fn begin_wave(&mut self, place: usize) {
-        self.summary.waves += 1;
-        if let Some(run) = self.plan_state.waves.get_mut(place) {
-            run.started = Some(self.now);
+    /// Begins the wave once its hooks have finished.
+    fn begin_wave(&mut self, place: usize, left: u32) {
+        let Some(run) = self.plan_state.waves().get(place) else {
+            return;
+        };
+        let name = run.wave().name.clone();
+        let subject = Subject::Wave(name.clone());
+        if self.holds_own_pod_back(place) || !self.gate(HookPhase::BeforeWave, &subject).is_open() {
+            return;
         }
+        self.summary.waves += 1;
+        if let Some(run) = self.plan_state.wave_mut(place) {
+            run.begin(self.now);
+        }
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        self.outbox.notify(Notice::WaveStarted {
+            name,
+            number: count(place + 1),
+            of: count(self.plan_state.waves().len()),
+            pods: left,
+        });
+    }
+
+    fn pods_of_wave(&self, place: usize) -> &[Uid] {
+        let run = self.plan_state.waves().get(place);
+        run.map_or(&[], |run| &run.wave().pods)
     }
 
     /// How many of a wave's pods are still there.
     fn left_in(&self, place: usize) -> u32 {
-        let pods = self
-            .plan_state
-            .waves
-            .get(place)
-            .map_or(&[][..], |run| &run.wave.pods);
-        let left = pods
-            .iter()
-            .filter(|uid| self.plan_state.target(uid).is_some())
-            .count();
-        u32::try_from(left).unwrap_or(u32::MAX)
+        let pods = self.pods_of_wave(place).iter();
+        let left = pods.filter(|uid| self.plan_state.target(uid).is_some());
+        u32::try_from(left.count()).unwrap_or(u32::MAX)
     }
 
     /// The wave is that of the driver's own pod, and others are there.
     fn holds_own_pod_back(&self, place: usize) -> bool {
-        let pods = self
-            .plan_state
-            .waves
-            .get(place)
-            .map_or(&[][..], |run| &run.wave.pods);
-        pods.iter().any(|uid| !self.may_be_next(uid))
+        let mut pods = self.pods_of_wave(place).iter();
+        pods.any(|uid| !self.may_be_next(uid))
     }
 
     fn is_own_pod(&self, uid: &Uid) -> bool {
@@ -119,7 +110,7 @@ impl Drain {
 
     /// When waves that are under way are overdue.
     pub(super) fn waves_overdue(&self) -> impl Iterator<Item = Time> {
-        let running = self.plan_state.waves.iter().filter(|run| !run.ended);
-        running.filter_map(|run| Some(run.started? + run.wave.timeout?))
+        let running = self.plan_state.waves().iter().filter(|run| !run.has_ended());
+        running.filter_map(WaveRun::overdue_at)
     }
 }

@@ -8,8 +8,9 @@ use alloc::string::String;
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
+use super::replies::WriteReply;
 use super::uncordon::Progress;
-use crate::{Answer, Checkpoint, Duration, Notice, Outcome, Phase, Task, Time, Uid};
+use crate::{Checkpoint, Duration, Notice, Outcome, Phase, Task, Time, Uid};
 
 /// A write that is on its way.
 #[derive(Clone, Debug)]
@@ -86,14 +87,14 @@ impl Drain {
             Phase::Planning | Phase::Finished => false,
             // The cordon carries it.
             Phase::Cordoning => self.cluster.is_cordoned(),
-            _ => self.closing.is_none(),
+            _ => !self.ending.is_closing(),
         };
         let is_due = self
             .checkpoint_state
             .save_due()
             .is_some_and(|due| due <= self.now);
         if saves && is_due && self.node_to_write().is_some() {
-            self.checkpoint_state.save_limiter.count(self.now);
+            self.checkpoint_state.count_save(self.now);
             let phase = if self.phase == Phase::Cordoning {
                 Phase::Holding
             } else {
@@ -152,27 +153,28 @@ impl Drain {
     /// The UID of the node that may be written now: no write is under way, and the last one did not fail a moment ago.
     fn node_to_write(&self) -> Option<Uid> {
         let idle = !self.outbox.writes() && self.now >= self.writer.retry_at;
-        let uid = self.cluster.node_state.uid();
-        uid.filter(|_| idle && !self.checkpoint_state.node_gone).cloned()
+        let uid = self.cluster.node_uid();
+        uid.filter(|_| idle && !self.checkpoint_state.is_node_gone())
+            .cloned()
     }
 
     /// The node and its version, unless a write that was decided on it has failed for that.
     pub(super) fn version_to_write(&self) -> Option<(Uid, String)> {
-        let version = self.cluster.node_state.version()?;
+        let version = self.cluster.node_version()?;
         let node = self.node_to_write()?;
         (self.writer.conflicting.as_ref() != Some(version)).then(|| (node, version.clone()))
     }
 
     /// A write was answered.
-    pub(super) fn write_answered(&mut self, write: Write, answer: Answer) {
-        match answer {
-            Answer::Written { version } => {
+    pub(super) fn write_answered(&mut self, write: Write, reply: WriteReply) {
+        match reply {
+            WriteReply::Written { version } => {
                 self.writer = Writer::default();
                 self.written(write, version);
             }
-            Answer::Forbidden { message } => self.write_forbidden(&write, message),
-            Answer::Rejected { message } => self.write_rejected(&write, message),
-            Answer::WriteConflict => match write {
+            WriteReply::Forbidden { message } => self.write_forbidden(&write, message),
+            WriteReply::Rejected { message } => self.write_rejected(&write, message),
+            WriteReply::Conflict => match write {
                 Write::Cordon { version, .. } | Write::Uncordon { version, .. } => {
                     self.cordon.refuse();
                     self.writer.conflicting = Some(version);
@@ -181,9 +183,8 @@ impl Drain {
                     self.write_failed(&write, String::from("the node has changed meanwhile"));
                 }
             },
-            Answer::NodeGone => self.node_lost(),
-            Answer::Unavailable { message } => self.write_failed(&write, message),
-            _ => self.write_failed(&write, String::from("the answer was not one to a write")),
+            WriteReply::NodeGone => self.node_lost(),
+            WriteReply::Failed { message } => self.write_failed(&write, message),
         }
     }
 
@@ -193,33 +194,30 @@ impl Drain {
                 checkpoint, revision, ..
             } => {
                 self.checkpoint_state.saved(revision);
-                let news = self
-                    .cluster
-                    .node_state
-                    .apply_write(version, true, Some(*checkpoint));
+                let news = self.cluster.node_written(version, true, Some(*checkpoint));
                 self.cordon_written(news);
             }
             Write::Save { checkpoint, revision } => {
                 self.checkpoint_state.saved(revision);
-                self.final_written |= checkpoint.phase == Phase::Finished;
-                self.cluster.node_state.apply_save(version, Some(*checkpoint));
+                self.ending.written(checkpoint.phase);
+                self.cluster.node_saved(version, Some(*checkpoint));
             }
             Write::Uncordon {
                 checkpoint, revision, ..
             } => {
                 match checkpoint {
                     Some(_) => self.checkpoint_state.saved(revision),
-                    None => self.checkpoint_state.on_node = false,
+                    None => self.checkpoint_state.set_on_node(false),
                 }
                 self.cordon.lift();
                 self.uncordon = Progress::Lifted { cordon_kept: false };
                 let mark = checkpoint.map(|kept| *kept);
-                self.cluster.node_state.apply_write(version, false, mark);
+                self.cluster.node_written(version, false, mark);
                 self.outbox.notify(Notice::Uncordoned);
             }
             Write::Forget => {
-                self.checkpoint_state.on_node = false;
-                self.cluster.node_state.apply_save(version, None);
+                self.checkpoint_state.set_on_node(false);
+                self.cluster.node_saved(version, None);
             }
         }
     }
@@ -265,7 +263,7 @@ impl Drain {
                 task: String::from(write.name()),
                 message,
             });
-            self.checkpoint_state.node_gone = true;
+            self.checkpoint_state.give_up();
         } else {
             self.stop(Outcome::Failed { message });
         }

@@ -58,15 +58,15 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 1,
         breaks: "evicts a pod whose end was to be awaited",
         file: "drain/evict.rs",
-        find: "target.verdict == Verdict::AwaitCompletion && !pod.is_finished();",
-        replace: "!BROKEN && target.verdict == Verdict::AwaitCompletion && !pod.is_finished();",
+        find: "target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();",
+        replace: "!BROKEN && target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();",
     },
     Mutation {
         invariant: 1,
         breaks: "asks again for a pod that the API server does not know",
         file: "drain/answers.rs",
-        find: "EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound, LAG),",
-        replace: "EvictAnswer::NotFound if BROKEN => {\n                self.refused(uid, Reason::UidDisproved, Again::After(Backoff::THROTTLE));\n            }\n            EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound, LAG),",
+        find: "EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound),",
+        replace: "EvictAnswer::NotFound if BROKEN => {\n                self.refused(uid, Reason::UidDisproved, Again::After(Backoff::THROTTLE));\n            }\n            EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound),",
     },
     Mutation {
         invariant: 2,
@@ -93,8 +93,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 3,
         breaks: "says drained without a fresh list",
         file: "drain/verify.rs",
-        find: "if !self.verified {",
-        replace: "if !BROKEN && !self.verified {",
+        find: "if !self.verification.is_done {",
+        replace: "if !BROKEN && !self.verification.is_done {",
     },
     Mutation {
         invariant: 4,
@@ -127,9 +127,9 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     Mutation {
         invariant: 5,
         breaks: "takes a drain up on another node of the same name",
-        file: "drain/checkpoint_state.rs",
-        find: "self.cluster.node_state.expect(checkpoint.node);",
-        replace: "if !BROKEN {\n            self.cluster.node_state.expect(checkpoint.node);\n        }",
+        file: "drain/restore.rs",
+        find: "self.cluster.expect_node(checkpoint.node);",
+        replace: "if !BROKEN {\n            self.cluster.expect_node(checkpoint.node);\n        }",
     },
     Mutation {
         invariant: 6,
@@ -183,7 +183,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     Mutation {
         invariant: 8,
         breaks: "forgets in a crash which hooks were through",
-        file: "drain/checkpoint_state.rs",
+        file: "drain/restore.rs",
         find: "in checkpoint.done {",
         replace: "in checkpoint.done.into_iter().filter(|_| !BROKEN) {",
     },
@@ -204,7 +204,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     Mutation {
         invariant: 8,
         breaks: "does not save that it was cancelled",
-        file: "drain/checkpoint_state.rs",
+        file: "drain/saving.rs",
         find: "cancelled: self.cancelled_by(phase),",
         replace: "cancelled: self.cancelled_by(phase).filter(|_| !BROKEN),",
     },
@@ -212,7 +212,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 8,
         breaks: "rolls a drain back that had ended well",
         file: "drain/ending.rs",
-        find: "self.checkpoint_state.ended_well || self.was_rolled_back()",
-        replace: "(!BROKEN && self.checkpoint_state.ended_well) || self.was_rolled_back()",
+        find: "self.checkpoint_state.ended_well() || self.was_rolled_back()",
+        replace: "(!BROKEN && self.checkpoint_state.ended_well()) || self.was_rolled_back()",
     },
 ];

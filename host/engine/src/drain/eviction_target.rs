@@ -1,0 +1,300 @@
+//! A pod that is to leave: how far its eviction has come, and when it is asked for again.
+//!
+//! That the pod is terminating, and that it is gone, is read from the watch.
+
+use alloc::string::String;
+use core::mem::discriminant;
+
+use super::backoff::Backoff;
+use super::plan_state::owner_of;
+use crate::{Duration, Pod, PodRef, Reason, Time, Uid, Verdict};
+
+/// How long a watch may take to report that an accepted eviction has begun.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long a watch may take to report that a pod is gone.
+const LAG: Duration = Duration::from_secs(1);
+
+/// A pod that is to leave.
+#[derive(Debug)]
+pub(super) struct EvictionTarget {
+    pod: PodRef,
+    /// Its namespace and controller, under which returns are counted.
+    owner: String,
+    verdict: Verdict,
+    /// The name of its wave.
+    wave: Option<String>,
+    state: State,
+    /// Why the last request failed.
+    refusal: Option<Reason>,
+    /// How many requests in a row failed for the same reason.
+    tries: u32,
+    /// No request goes out before.
+    not_before: Time,
+    /// Why no request goes out just now.
+    hold: Option<Reason>,
+    /// Since when a budget has been holding it up.
+    budget_since: Option<Time>,
+    /// Its eviction or deletion was sent, and no answer has denied it.
+    evicted: bool,
+}
+
+/// How far its eviction has come.
+#[derive(Debug)]
+pub(super) enum State {
+    /// No request is under way.
+    Waiting,
+    /// A request is under way.
+    Asked,
+    /// Only the watch can report what is missing.
+    AwaitingDeletion(AwaitingDeletion),
+}
+
+/// The eviction was answered so that the pod should soon be terminating or gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AwaitingDeletion {
+    answered: Answered,
+    since: Time,
+    /// When a list is wanted, should the watch be silent.
+    list_at: Time,
+    /// How many lists have still shown it.
+    lists: u32,
+}
+
+/// What the API server answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// The pod is terminating.
+    Accepted,
+    /// There is no such pod.
+    NotFound,
+    /// Another pod has its name.
+    UidMismatch,
+    /// Its namespace is being deleted.
+    NamespaceTerminating,
+}
+
+/// When to ask again.
+#[derive(Clone, Copy)]
+pub(super) enum Again {
+    After(Backoff),
+    At(Time),
+}
+
+impl EvictionTarget {
+    pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
+        Self {
+            pod: pod.id.clone(),
+            owner: owner_of(pod),
+            verdict,
+            wave: None,
+            state: State::Waiting,
+            refusal: None,
+            tries: 0,
+            not_before: Time::from_millis(0),
+            hold: None,
+            budget_since: None,
+            evicted: false,
+        }
+    }
+
+    pub(super) const fn pod(&self) -> &PodRef {
+        &self.pod
+    }
+
+    pub(super) const fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    pub(super) const fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(super) const fn wave(&self) -> Option<&String> {
+        self.wave.as_ref()
+    }
+
+    pub(super) fn join_wave(&mut self, wave: String) {
+        self.wave = Some(wave);
+    }
+
+    /// Its controller, if we evicted it.
+    pub(super) fn evicted_from(self) -> Option<String> {
+        self.evicted.then_some(self.owner)
+    }
+
+    /// No request is under way, and the next one may go out.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        matches!(self.state, State::Waiting) && now >= self.not_before
+    }
+
+    /// A request is under way, or was answered so that none follows.
+    pub(super) const fn is_asked(&self) -> bool {
+        match self.state {
+            State::Waiting => false,
+            State::Asked | State::AwaitingDeletion(_) => true,
+        }
+    }
+
+    pub(super) const fn not_before(&self) -> Time {
+        self.not_before
+    }
+
+    pub(super) const fn budget_since(&self) -> Option<Time> {
+        self.budget_since
+    }
+
+    /// Why the last request failed.
+    pub(super) const fn refusal(&self) -> Option<&Reason> {
+        self.refusal.as_ref()
+    }
+
+    /// Why no request is under way. What the API server answered last stands until the next one may go out, unless
+    /// something else holds the pod now.
+    pub(super) fn wait_reason(&self, now: Time) -> Option<Reason> {
+        if now < self.not_before {
+            return self.refusal.clone();
+        }
+        self.hold.as_ref().or(self.refusal.as_ref()).cloned()
+    }
+
+    /// Why no request goes out just now; `None`: nothing holds it.
+    pub(super) fn hold(&mut self, reason: Option<Reason>) {
+        self.hold = reason;
+    }
+
+    /// A budget holds it up.
+    pub(super) fn hold_by_budget(&mut self, now: Time) {
+        self.budget_since.get_or_insert(now);
+    }
+
+    /// A request goes out.
+    pub(super) fn ask(&mut self) {
+        self.state = State::Asked;
+        self.evicted = true;
+        if matches!(self.hold, Some(Reason::BudgetExhausted { .. })) {
+            // A request against what the watch reports: until it is answered, the pod waits for the same as before.
+            self.refusal = self.hold.take();
+        }
+    }
+
+    /// The request did not go out.
+    pub(super) fn take_back(&mut self) {
+        self.state = State::Waiting;
+        self.evicted = false;
+    }
+
+    /// The API server has accepted the request.
+    pub(super) fn accept(&mut self, now: Time) {
+        self.refusal = None;
+        self.tries = 0;
+        self.budget_since = None;
+        self.await_deletion(Answered::Accepted, now);
+    }
+
+    /// Only the watch can report what is missing.
+    pub(super) fn await_deletion(&mut self, answered: Answered, now: Time) {
+        self.state = State::AwaitingDeletion(AwaitingDeletion {
+            answered,
+            since: now,
+            list_at: now + answered.patience(),
+            lists: 0,
+        });
+    }
+
+    /// The request failed.
+    pub(super) fn refuse(&mut self, reason: Reason, again: Again, now: Time) {
+        let last = self.refusal.as_ref().map(discriminant);
+        let is_same = last == Some(discriminant(&reason));
+        // Without an answer it may have happened all the same.
+        self.evicted &= matches!(reason, Reason::Unreachable { .. });
+        self.tries = if is_same { self.tries.saturating_add(1) } else { 0 };
+        self.not_before = match again {
+            Again::After(backoff) => backoff.after(now, self.tries, &self.pod.uid.0),
+            Again::At(time) => time,
+        };
+        if is_of_budget(&reason) {
+            self.hold_by_budget(now);
+        } else if !matches!(reason, Reason::Unreachable { .. } | Reason::Throttled { .. }) {
+            self.budget_since = None;
+        }
+        self.refusal = Some(reason);
+        self.state = State::Waiting;
+    }
+
+    /// The last request failed for lack of a budget.
+    pub(super) fn was_refused_by_budget(&self) -> bool {
+        self.refusal.as_ref().is_some_and(is_of_budget)
+    }
+
+    /// Its budget has changed: the next request may go out at once.
+    pub(super) fn ask_at_once(&mut self, now: Time) {
+        self.not_before = self.not_before.min(now);
+        self.tries = 0;
+    }
+
+    /// When a list is wanted, because the watch should have reported by then that this pod is terminating or gone.
+    pub(super) fn list_due(&self, pod: Option<&Pod>) -> Option<Time> {
+        match &self.state {
+            State::AwaitingDeletion(awaiting) if !pod.is_some_and(|pod| awaiting.expects(pod)) => {
+                Some(awaiting.list_at)
+            }
+            _ => None,
+        }
+    }
+
+    /// A list that was asked for at `asked` still shows the pod. If it was asked for because of this pod, the API
+    /// server's answer does not hold.
+    pub(super) fn recheck(&mut self, pod: &Pod, asked: Time, now: Time) {
+        let State::AwaitingDeletion(awaiting) = &mut self.state else {
+            return;
+        };
+        if asked < awaiting.list_at || awaiting.expects(pod) {
+            return;
+        }
+        awaiting.lists = awaiting.lists.saturating_add(1);
+        let uid: &Uid = &self.pod.uid;
+        match awaiting.answered {
+            Answered::Accepted | Answered::NotFound => {
+                self.not_before = Backoff::RECHECK.after(now, self.tries, &uid.0);
+                self.tries = self.tries.saturating_add(1);
+                self.state = State::Waiting;
+            }
+            Answered::UidMismatch => {
+                awaiting.list_at = Backoff::RECHECK.after(now, awaiting.lists, &uid.0);
+            }
+            Answered::NamespaceTerminating => awaiting.list_at = now + SILENCE,
+        }
+    }
+}
+
+impl AwaitingDeletion {
+    pub(super) const fn answered(&self) -> Answered {
+        self.answered
+    }
+
+    pub(super) const fn since(&self) -> Time {
+        self.since
+    }
+
+    /// The pod is as the API server's answer lets expect, and may be so for long.
+    const fn expects(&self, pod: &Pod) -> bool {
+        matches!(self.answered, Answered::Accepted | Answered::NamespaceTerminating) && pod.deletion.is_some()
+    }
+}
+
+impl Answered {
+    /// How long the watch may take to report it.
+    const fn patience(self) -> Duration {
+        match self {
+            Self::Accepted | Self::NamespaceTerminating => SILENCE,
+            Self::NotFound | Self::UidMismatch => LAG,
+        }
+    }
+}
+
+const fn is_of_budget(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::BudgetExhausted { .. } | Reason::BudgetNotObserved { .. }
+    )
+}

@@ -1,0 +1,216 @@
+//! The hooks of a drain: which have begun, how far each has come, and which have finished.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::{HookPhase, HookStep, SavedHook, Subject, Time, Uid, WaitingOn};
+
+/// Identifies a hook of a drain.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct HookKey {
+    pub(super) phase: HookPhase,
+    pub(super) subject: Subject,
+    pub(super) policy: String,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Hooks {
+    open: BTreeMap<HookKey, OpenHook>,
+    /// Hooks that have finished, and the revision that says so.
+    done: BTreeMap<HookKey, u64>,
+}
+
+/// A hook that has begun and not finished.
+#[derive(Debug)]
+pub(super) struct OpenHook {
+    state: Vec<u8>,
+    /// Which version of the policy's state that is, where it is known.
+    state_version: Option<u32>,
+    started: Time,
+    /// When its next step may be taken.
+    due: Time,
+    /// Its step has not been answered.
+    in_flight: bool,
+    /// The revision of its last change.
+    revision: u64,
+    /// What was reported last: its progress, and what it waits for.
+    reported: Option<(String, Vec<WaitingOn>)>,
+}
+
+impl Hooks {
+    pub(super) fn restore_open(&mut self, key: HookKey, hook: OpenHook) {
+        self.open.insert(key, hook);
+    }
+
+    pub(super) fn restore_done(&mut self, key: HookKey) {
+        self.done.insert(key, 0);
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = (&HookKey, &OpenHook)> {
+        self.open.iter()
+    }
+
+    pub(super) fn open_mut(&mut self, key: &HookKey) -> Option<&mut OpenHook> {
+        self.open.get_mut(key)
+    }
+
+    pub(super) fn open_or_begin(&mut self, key: HookKey, now: Time) -> &mut OpenHook {
+        self.open.entry(key).or_insert_with(|| OpenHook::begun(now))
+    }
+
+    pub(super) fn done(&self) -> impl Iterator<Item = &HookKey> {
+        self.done.keys()
+    }
+
+    /// The revision that says that the hook has finished; `None`: it has not.
+    pub(super) fn done_in(&self, key: &HookKey) -> Option<u64> {
+        self.done.get(key).copied()
+    }
+
+    /// Those that have begun or finished.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &HookKey> {
+        self.open.keys().chain(self.done.keys())
+    }
+
+    pub(super) fn any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Any has begun, in this process or an earlier one.
+    pub(super) fn any_ran(&self) -> bool {
+        self.any_open() || !self.done.is_empty()
+    }
+
+    pub(super) fn due(&self) -> impl Iterator<Item = Time> {
+        self.open.values().map(|hook| hook.due)
+    }
+
+    /// The hook has finished, as this revision says.
+    pub(super) fn finish(&mut self, key: HookKey, revision: u64) {
+        self.open.remove(&key);
+        self.done.insert(key, revision);
+    }
+
+    /// The hook has failed for good.
+    pub(super) fn fail(&mut self, key: &HookKey) {
+        self.open.remove(key);
+    }
+
+    /// Forgets hooks of which the subject does not count any more.
+    pub(super) fn retain(&mut self, counts: impl Fn(&Subject) -> bool) {
+        self.open.retain(|key, _| counts(&key.subject));
+        self.done.retain(|key, _| counts(&key.subject));
+    }
+
+    /// A hook of this pod has begun and not finished, or has finished in a revision that does not count as saved.
+    pub(super) fn is_in_hook(&self, pod: &Uid, is_saved: impl Fn(u64) -> bool) -> bool {
+        let first = HookKey {
+            phase: HookPhase::BeforeEvict,
+            subject: Subject::Pod(pod.clone()),
+            policy: String::new(),
+        };
+        let is_of_pod = |key: &HookKey| key.subject == first.subject;
+        let next_open = self.open.range(&first..).next();
+        let done = self.done.range(&first..);
+        let mut done = done.take_while(|(key, _)| is_of_pod(key));
+        next_open.is_some_and(|(key, _)| is_of_pod(key)) || done.any(|(_, revision)| !is_saved(*revision))
+    }
+}
+
+impl OpenHook {
+    const fn begun(now: Time) -> Self {
+        Self {
+            state: Vec::new(),
+            state_version: None,
+            started: now,
+            due: now,
+            in_flight: false,
+            revision: 0,
+            reported: None,
+        }
+    }
+
+    pub(super) fn resumed(saved: SavedHook, now: Time) -> Self {
+        Self {
+            state: saved.state,
+            state_version: saved.state_version,
+            started: saved.started,
+            ..Self::begun(now)
+        }
+    }
+
+    pub(super) fn saved(&self, key: &HookKey) -> SavedHook {
+        SavedHook {
+            policy: key.policy.clone(),
+            phase: key.phase,
+            subject: key.subject.clone(),
+            state: self.state.clone(),
+            state_version: self.state_version,
+            started: self.started,
+        }
+    }
+
+    pub(super) const fn started(&self) -> Time {
+        self.started
+    }
+
+    pub(super) const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Its last step was answered, and the next may be taken.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        !self.in_flight && self.due <= now
+    }
+
+    /// A step is taken: what the policy is given, and which version of its state that is.
+    pub(super) fn take_step(&mut self, key: &HookKey) -> (HookStep, Option<u32>) {
+        self.in_flight = true;
+        let step = HookStep {
+            policy: key.policy.clone(),
+            phase: key.phase,
+            subject: key.subject.clone(),
+            state: self.state.clone(),
+        };
+        (step, self.state_version)
+    }
+
+    /// The step was answered, or not taken after all.
+    pub(super) const fn end_step(&mut self) {
+        self.in_flight = false;
+    }
+
+    /// The next step may be taken then.
+    pub(super) const fn wait_until(&mut self, due: Time) {
+        self.due = due;
+    }
+
+    /// The step's answer leaves this state; whether that is another one.
+    pub(super) fn keep_state(&mut self, state: Vec<u8>, state_version: Option<u32>) -> bool {
+        // No state is no version's.
+        let state_version = state_version.filter(|_| !state.is_empty());
+        let is_changed = self.state != state || self.state_version != state_version;
+        self.state = state;
+        self.state_version = state_version;
+        is_changed
+    }
+
+    pub(super) const fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
+    pub(super) const fn reported(&self) -> Option<&(String, Vec<WaitingOn>)> {
+        self.reported.as_ref()
+    }
+
+    /// Takes what is to be reported; whether that is news.
+    pub(super) fn report(&mut self, news: &(String, Vec<WaitingOn>)) -> bool {
+        let is_news = self.reported.as_ref() != Some(news);
+        if is_news {
+            self.reported = Some(news.clone());
+        }
+        is_news
+    }
+}

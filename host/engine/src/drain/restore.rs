@@ -1,0 +1,40 @@
+//! Continuing what an earlier process began.
+
+use super::Drain;
+use super::checkpoint_state::CheckpointState;
+use super::cordon_state::{Cordon, CordonState};
+use super::hook_state::{HookKey, OpenHook};
+use crate::Checkpoint;
+
+impl Drain {
+    /// Continues from what an earlier process saved.
+    pub(super) fn restore(&mut self, checkpoint: Checkpoint) {
+        self.started = checkpoint.started;
+        self.summary.started = checkpoint.started;
+        self.cordon = CordonState::known(match (checkpoint.own_cordon, checkpoint.inherited) {
+            (true, true) => Cordon::Inherited,
+            (true, false) => Cordon::Ours,
+            (false, _) => Cordon::Unknown,
+        });
+        self.checkpoint_state = CheckpointState::restored(&checkpoint);
+        self.cluster.expect_node(checkpoint.node);
+        self.restore_counts(checkpoint.counts);
+        for (policy, phase, subject) in checkpoint.done {
+            let key = HookKey {
+                phase,
+                subject,
+                policy,
+            };
+            self.hooks.restore_done(key);
+        }
+        for saved in checkpoint.hooks {
+            let key = HookKey {
+                phase: saved.phase,
+                subject: saved.subject.clone(),
+                policy: saved.policy.clone(),
+            };
+            self.hooks.restore_open(key, OpenHook::resumed(saved, self.now));
+        }
+        self.resumed = Some(checkpoint.phase);
+    }
+}

@@ -1,0 +1,91 @@
+//! What is saved on the node: the checkpoint from which another process continues.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Drain;
+use crate::{Checkpoint, HookPhase, Outcome, Phase};
+
+impl Drain {
+    /// What would be saved now.
+    pub(super) fn checkpoint(&self, phase: Phase, own_cordon: bool) -> Checkpoint {
+        let hooks = self.hooks.open().map(|(key, hook)| hook.saved(key));
+        let done = self.hooks.done();
+        let done = done.map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
+        Checkpoint {
+            node: self.cluster.node_uid().cloned(),
+            id: self.request.id.clone(),
+            name: self.request.name.clone(),
+            trigger: self.request.trigger.clone(),
+            phase,
+            started: self.started,
+            deadline: self.request.deadline,
+            own_cordon,
+            inherited: own_cordon && self.cordon.is_inherited(),
+            drained: self.checkpoint_state.found_drained(),
+            cancelled: self.cancelled_by(phase),
+            held: self.held_at(phase),
+            to_undo: self.checkpoint_state.to_undo().clone(),
+            hooks: hooks.collect(),
+            done: done.collect(),
+            returns: self.checkpoint_state.returns().clone(),
+            stays: self.checkpoint_state.stays().clone(),
+            ended_well: self.checkpoint_state.ended_well() || self.ends_well(phase),
+            counts: self.counts(),
+        }
+    }
+
+    fn ends_well(&self, phase: Phase) -> bool {
+        phase == Phase::Finished && matches!(self.outcome, Some(Outcome::Drained))
+    }
+
+    /// A process that resumes a roll-back must know that it was asked for: only then it also lifts the cordon.
+    fn cancelled_by(&self, phase: Phase) -> Option<String> {
+        match &self.outcome {
+            Some(Outcome::Cancelled { reason }) if phase == Phase::RollingBack => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// A process that resumes a roll-back must tell policies the same, whatever its own settings are.
+    fn held_at(&self, phase: Phase) -> Option<bool> {
+        let is_over = matches!(phase, Phase::RollingBack | Phase::Finished);
+        let outcome = self.outcome.as_ref().filter(|_| is_over)?;
+        let is_failure = !outcome.is_success() && !matches!(outcome, Outcome::Cancelled { .. });
+        is_failure.then(|| self.keeps_node())
+    }
+
+    /// The mark of a cordon that stays. What a failed drain's hooks did is undone, so a drain that begins from here
+    /// calls them again.
+    pub(super) fn last_checkpoint(&self) -> Checkpoint {
+        let mut checkpoint = self.checkpoint(Phase::Finished, self.cordon.is_ours());
+        if self.outcome == Some(Outcome::Drained) || checkpoint.held == Some(true) {
+            checkpoint.to_undo.extend(self.undoing_policies());
+        }
+        match &self.outcome {
+            Some(outcome) if outcome.is_success() => Checkpoint {
+                drained: true,
+                ..checkpoint
+            },
+            Some(_) if self.checkpoint_state.ended_well() => checkpoint,
+            _ => Checkpoint {
+                hooks: Vec::new(),
+                done: Vec::new(),
+                returns: BTreeMap::new(),
+                stays: BTreeSet::new(),
+                ..checkpoint
+            },
+        }
+    }
+
+    /// Policies that are called at the next uncordon.
+    fn undoing_policies(&self) -> impl Iterator<Item = String> {
+        let undoes =
+            |phase: &HookPhase| matches!(phase, HookPhase::BeforeUncordon | HookPhase::AfterUncordon);
+        let policies = self.request.policies.iter();
+        policies
+            .filter(move |policy| policy.phases.iter().any(undoes))
+            .map(|policy| policy.name.clone())
+    }
+}
