@@ -29,14 +29,14 @@ pub use handover::{
 };
 pub use label_selector::parse as parse_selector;
 pub use local::TRIGGER as COMMAND;
-pub use local::{Ended, LocalError, LocalOptions, run as run_locally};
+pub use local::{LocalError, LocalOptions, NodeResult, run as run_locally};
 pub use manager::drain_settings::{eviction_timeout, settings, sla};
 pub use nodes::{Nodes, names as node_names};
 pub use options::{PluginOptions, PoliciesOptions};
 pub use plan::{PlanOptions, Planned, plan};
 pub use plugin::Plugin;
 pub use plugin::own_pod::own_pod_from_env;
-pub use policies::policy_check::{Trial, try_policies};
+pub use policies::policy_check::{PolicyCheck, check_policies};
 pub use reporter::Output;
 pub use runner::{policy_calls, view};
 pub use scupper_triggers::cordon::TRIGGER as CORDON;

@@ -10,7 +10,7 @@ use scupper_engine::{Budget, Event, Node};
 use tokio::time::timeout;
 
 use crate::details::DetailReader;
-use crate::lease::SeatWatch;
+use crate::lease::LeaseReader;
 use crate::runner::view::View;
 use crate::{AppError, Nodes, nodes};
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
@@ -50,7 +50,7 @@ pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -
     }
     let namespace = options.lease_namespace.clone();
     let mut lookups = Lookups {
-        seats: SeatWatch::new(cluster.clone(), namespace, options.clock),
+        leases: LeaseReader::new(cluster.clone(), namespace, options.clock),
         details: DetailReader::new(cluster, options.clock),
     };
     if options.watch {
@@ -68,14 +68,14 @@ pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -
 
 /// What no watch shows.
 struct Lookups {
-    seats: SeatWatch,
+    leases: LeaseReader,
     details: DetailReader,
 }
 
 impl Lookups {
     /// The details last: what blocks a pod depends on whether the process that drains is alive.
     async fn complete(&mut self, status: &mut NodeStatus) {
-        status.seat = self.seats.look(status).await;
+        status.seat = self.leases.look(status).await;
         status.details = self.details.look(status).await;
     }
 }

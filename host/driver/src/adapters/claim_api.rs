@@ -6,18 +6,18 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::adapters::transition_api;
-use crate::manager::drain_settings::Terms;
+use crate::manager::drain_settings::DrainSettings;
 use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
 use scupper_triggers::slm::{self, ClaimError, Claimable, Sight};
 
 /// The cluster edge, for self-claim.
-pub(crate) struct Claims {
+pub(crate) struct ClusterClaimApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
-    pub(crate) terms: Arc<Terms>,
+    pub(crate) drain_settings: Arc<DrainSettings>,
 }
 
-impl slm::ClaimApi for Claims {
+impl slm::ClaimApi for ClusterClaimApi {
     fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>> {
         self.see(event).boxed()
     }
@@ -73,10 +73,10 @@ impl slm::ClaimApi for Claims {
     }
 }
 
-impl Claims {
+impl ClusterClaimApi {
     fn claimable(&self, stored: StoredEvent) -> Claimable {
         Claimable {
-            event: transition_api::event(stored.event, &self.terms),
+            event: transition_api::event(stored.event, &self.drain_settings),
             version: stored.version,
             finalizers: stored.finalizers,
         }

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::PluginOptions;
-use crate::lease::Seats;
+use crate::lease::NodeLeases;
 use crate::reporter::condition_cleanup;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
@@ -19,29 +19,33 @@ use scupper_triggers::{Demand, Standing};
 const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
 
 /// What the door is connected with.
-pub(crate) struct Wires<N> {
+pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) nodes: N,
     pub(crate) demands: mpsc::Sender<Demand>,
     pub(crate) standing: watch::Receiver<Standing>,
     pub(crate) alone: watch::Receiver<bool>,
-    pub(crate) seats: Seats,
+    pub(crate) leases: NodeLeases,
 }
 
 /// Opens the door. It closes with the rest of the driver.
-pub(crate) fn open<N>(cluster: &Cluster, options: &PluginOptions, wires: Wires<N>) -> JoinHandle<()>
+pub(crate) fn start<N>(
+    cluster: &Cluster,
+    options: &PluginOptions,
+    wires: CordonTriggerDeps<N>,
+) -> JoinHandle<()>
 where
     N: Stream<Item = Option<Node>> + Send + Unpin + 'static,
 {
-    let Wires {
+    let CordonTriggerDeps {
         nodes,
         demands,
         standing,
         alone,
-        seats,
+        leases,
     } = wires;
     let name = options.node_name.clone();
     let (shown, seen) = watch::channel(None);
-    condition_cleanup::take_back(seats, standing.clone(), seen);
+    condition_cleanup::take_back(leases, standing.clone(), seen);
     let clock = options.clock;
     let nodes = nodes.map(move |node| {
         let seen = node.as_ref().map(|node| view(node, clock));

@@ -6,9 +6,9 @@ use scupper_policy::{Observation, Observer, ReloadNotice, Usage};
 use scupper_report::{Metrics, PolicyCall, PolicyVersion};
 
 /// Counts what policies do.
-pub(crate) struct Counting(pub(crate) Metrics);
+pub(crate) struct PolicyMetrics(pub(crate) Metrics);
 
-impl Observer for Counting {
+impl Observer for PolicyMetrics {
     fn observe(&self, observation: Observation<'_>) {
         match observation {
             Observation::Called {

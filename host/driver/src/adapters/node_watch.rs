@@ -10,11 +10,11 @@ use scupper_cluster::Cluster;
 
 /// The newest state of the node: unknown yet, gone, or this.
 #[derive(Clone)]
-pub(crate) struct OwnNode(watch::Receiver<Option<Option<Node>>>);
+pub(crate) struct WatchedNode(watch::Receiver<Option<Option<Node>>>);
 
 /// The watch, for as long as this lives.
-pub(crate) struct Watching {
-    pub(crate) node: OwnNode,
+pub(crate) struct NodeWatch {
+    pub(crate) node: WatchedNode,
     pub(crate) _task: JoinSet<()>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Watching {
 pub(crate) fn watch_node(
     cluster: &Cluster,
     name: &str,
-) -> (Watching, impl Stream<Item = Option<Node>> + Send + Unpin + use<>) {
+) -> (NodeWatch, impl Stream<Item = Option<Node>> + Send + Unpin + use<>) {
     let (newest, node) = watch::channel(None);
     let (each, changes) = mpsc::unbounded_channel();
     let watched = cluster.node_changes(name);
@@ -35,14 +35,14 @@ pub(crate) fn watch_node(
             each.send(node).unwrap_or_default();
         }
     });
-    let watching = Watching {
-        node: OwnNode(node),
+    let node_watch = NodeWatch {
+        node: WatchedNode(node),
         _task: task,
     };
-    (watching, UnboundedReceiverStream::new(changes))
+    (node_watch, UnboundedReceiverStream::new(changes))
 }
 
-impl OwnNode {
+impl WatchedNode {
     /// As it was seen last: not yet, not there, or this.
     pub(crate) fn newest(&self) -> Option<Option<Node>> {
         self.0.borrow().clone()

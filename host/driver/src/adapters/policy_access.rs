@@ -4,24 +4,24 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Answer, Node, Pod, PodRef, Task};
 
-use crate::adapters::policy_messages::{POLICY_ACTION, Said};
+use crate::adapters::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_report::{PolicyWords, policy_note};
 
 /// The cluster edge, for the policy edge.
-pub(crate) struct Access {
+pub(crate) struct ClusterPolicyAccess {
     cluster: Cluster,
-    said: Said,
+    messages: PolicyMessages,
 }
 
-impl Access {
-    pub(crate) const fn new(cluster: Cluster, said: Said) -> Self {
-        Self { cluster, said }
+impl ClusterPolicyAccess {
+    pub(crate) const fn new(cluster: Cluster, messages: PolicyMessages) -> Self {
+        Self { cluster, messages }
     }
 }
 
-impl ClusterAccess for Access {
+impl ClusterAccess for ClusterPolicyAccess {
     fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         async move {
             let found = self.cluster.node(node).await;
@@ -116,7 +116,7 @@ impl ClusterAccess for Access {
                     reason: event.reason.to_owned(),
                     note: event.note.to_owned(),
                 };
-                self.said.add(event.node, words);
+                self.messages.add(event.node, words);
             }
             emitted.map_err(access_error)
         }

@@ -13,13 +13,13 @@ const MOST: usize = 32;
 
 /// By node.
 #[derive(Clone, Default)]
-pub(crate) struct Said(Arc<Mutex<BTreeMap<String, Vec<PolicyWords>>>>);
+pub(crate) struct PolicyMessages(Arc<Mutex<BTreeMap<String, Vec<PolicyWords>>>>);
 
-impl Said {
+impl PolicyMessages {
     /// A policy has said something of a node.
     pub(crate) fn add(&self, node: &str, words: PolicyWords) {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_node = said.entry(node.to_owned()).or_default();
+        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_node = messages.entry(node.to_owned()).or_default();
         if of_node.len() < MOST {
             of_node.push(words);
         }
@@ -27,7 +27,7 @@ impl Said {
 
     /// What was said of a node since this was asked last.
     pub(crate) fn take(&self, node: &str) -> Vec<PolicyWords> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        said.remove(node).unwrap_or_default()
+        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        messages.remove(node).unwrap_or_default()
     }
 }

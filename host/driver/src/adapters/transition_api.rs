@@ -7,17 +7,17 @@ use futures::{FutureExt, Stream, StreamExt};
 use scupper_engine::Uid;
 
 use crate::handover;
-use crate::manager::drain_settings::Terms;
+use crate::manager::drain_settings::DrainSettings;
 use scupper_cluster::{Change, Cluster, KubernetesEvent, Severity, WriteError};
 use scupper_triggers::slm;
 
 /// The cluster edge, for the SLM door.
-pub(crate) struct Board {
+pub(crate) struct ClusterTransitionApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
 }
 
-impl slm::Board for Board {
+impl slm::Board for ClusterTransitionApi {
     fn publish<'a>(&'a self, transition: &'a slm::Transition) -> BoxFuture<'a, Result<(), slm::BoardError>> {
         async move {
             let published = self.cluster.publish_transition(&to_cluster(transition)).await;
@@ -66,14 +66,14 @@ fn failed(step: &str, what: &str, error: WriteError) -> slm::BoardError {
 pub(crate) fn events(
     cluster: &Cluster,
     node: &str,
-    terms: Arc<Terms>,
+    drain_settings: Arc<DrainSettings>,
 ) -> impl Stream<Item = slm::LifecycleChange> + Send + Unpin + use<> {
     cluster.lifecycle_events(node).map(move |change| match change {
         Change::Listed(events) => {
-            let events = events.into_iter().map(|found| event(found, &terms));
+            let events = events.into_iter().map(|found| event(found, &drain_settings));
             slm::LifecycleChange::Listed(events.collect())
         }
-        Change::Applied(changed) => slm::LifecycleChange::Applied(event(changed, &terms)),
+        Change::Applied(changed) => slm::LifecycleChange::Applied(event(changed, &drain_settings)),
         Change::Deleted(gone) => slm::LifecycleChange::Gone { uid: gone.uid.0 },
     })
 }
@@ -91,10 +91,13 @@ pub(crate) fn transitions(
 }
 
 /// `terms`: what flags of the event the driver obeys.
-pub(crate) fn event(event: scupper_cluster::LifecycleEvent, terms: &Terms) -> slm::LifecycleEvent {
+pub(crate) fn event(
+    event: scupper_cluster::LifecycleEvent,
+    drain_settings: &DrainSettings,
+) -> slm::LifecycleEvent {
     let flags = |text: String| {
         let given = handover::read_flags(&text)?;
-        handover::permit(given, &terms.now())
+        handover::permit(given, &drain_settings.now())
     };
     slm::LifecycleEvent {
         uid: event.uid.0,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::manager::drain_settings::Begun;
+use crate::manager::drain_settings::EffectiveSettings;
 use scupper_config::Override;
 use scupper_triggers::Flags;
 
@@ -17,7 +17,7 @@ use scupper_triggers::Flags;
 ///
 /// # Errors
 /// The flags that widen without leave, and what to do, for people.
-pub(crate) fn permit(flags: Flags, own: &Begun) -> Result<Flags, String> {
+pub(crate) fn permit(flags: Flags, own: &EffectiveSettings) -> Result<Flags, String> {
     let allows = |flag| own.allowed.contains(&flag);
     let refused: Vec<_> = widening(&flags, own)
         .into_iter()
@@ -47,7 +47,7 @@ struct Widening {
     own: String,
 }
 
-fn widening(flags: &Flags, own: &Begun) -> Vec<Widening> {
+fn widening(flags: &Flags, own: &EffectiveSettings) -> Vec<Widening> {
     let (wanted, usual) = (&flags.filters, &own.settings.filters);
     let switches = [
         (Override::Force, wanted.force, usual.force),
@@ -112,8 +112,8 @@ mod tests {
         }
     }
 
-    fn own(grace_seconds: Option<u64>, allowed: &[Override]) -> Begun {
-        Begun {
+    fn own(grace_seconds: Option<u64>, allowed: &[Override]) -> EffectiveSettings {
+        EffectiveSettings {
             settings: Settings {
                 filters: Filters {
                     ignore_daemonsets: false,
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_timeout_counts_up_to_the_drivers_limit() {
-        let timeout = |seconds: u64, own: &Begun| {
+        let timeout = |seconds: u64, own: &EffectiveSettings| {
             let given = Flags {
                 timeout: Some(Duration::from_secs(seconds)),
                 ..flags()
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(timeout(300, &limited), Some(300));
         assert_eq!(timeout(301, &limited), None, "its transition's counts");
         assert_eq!(timeout(7200, &own(None, &[Override::Timeout])), Some(7200));
-        let endless = Begun { sla: None, ..limited };
+        let endless = EffectiveSettings { sla: None, ..limited };
         assert_eq!(timeout(7200, &endless), Some(7200), "every limit narrows");
     }
 }

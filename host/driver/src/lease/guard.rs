@@ -7,21 +7,21 @@ use scupper_engine::{Event, Outcome, Request, Time};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::node_leases::{Seat, Seats};
+use super::node_leases::{HeldLease, NodeLeases};
 use crate::AppError;
-use crate::runner::{Drive, ORDERS};
+use crate::runner::{EngineRunner, ORDERS};
 use scupper_common::clock::Clock;
 
 /// Whether the deadline ends the waiting is looked at again after so long.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const RECHECK: Duration = Duration::from_secs(1);
 /// How long the first try to take the lease may last beyond a deadline.
-const FIRST_TRY: Duration = Duration::from_secs(5);
+const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// How a drive is begun.
-pub(crate) trait Begin: Send + Sync {
+pub(crate) trait DrainFactory: Send + Sync {
     /// Begins, or goes on from what stands on the node: it is read now that the lease is ours, because whoever had it
     /// until now has written to the node. `orders`: what was ordered until now.
-    fn begin(&mut self, orders: &[Event]) -> impl Future<Output = Result<Begun, AppError>> + Send;
+    fn create(&mut self, orders: &[Event]) -> impl Future<Output = Result<CreatedDrain, AppError>> + Send;
 
     /// What is wanted.
     fn request(&self) -> &Request;
@@ -34,34 +34,34 @@ pub(crate) trait Begin: Send + Sync {
 
     /// How long after the deadline the lease is still waited for; `None`: until it is ours, because what stands on the
     /// node must be put back.
-    fn patience(&self) -> Option<Duration>;
+    fn wait_after_deadline(&self) -> Option<Duration>;
 
     /// Somebody else is at the node.
-    fn stands_by(&self, holder: &str);
+    fn waiting_for(&self, holder: &str);
 
     /// The deadline has passed before it could begin: says so, and how it ended.
-    fn too_late(&self) -> impl Future<Output = Outcome> + Send;
+    fn deadline_passed(&self) -> impl Future<Output = Outcome> + Send;
 }
 
 /// What a begin came to.
-pub(crate) enum Begun {
+pub(crate) enum CreatedDrain {
     /// There is something to be done.
-    Drive(Box<Drive>),
+    Runner(Box<EngineRunner>),
     /// Nothing is to be done any more: it ended like this, where that is known.
     Over(Option<Outcome>),
 }
 
 /// One node, and whoever wants to work at it.
-pub(crate) struct Guard<B> {
-    pub(crate) seats: Seats,
+pub(crate) struct LeaseGuard<B> {
+    pub(crate) leases: NodeLeases,
     pub(crate) node: String,
-    pub(crate) begin: B,
+    pub(crate) factory: B,
     /// What is ordered from the first.
     pub(crate) orders: Vec<Event>,
 }
 
 /// How a drive under a lease went.
-enum Went {
+enum RunEnd {
     Ended(Option<Outcome>),
     /// The lease is not surely ours any more.
     Lost,
@@ -80,7 +80,7 @@ pub(crate) fn called_off(order: &Event) -> Option<Outcome> {
     }
 }
 
-impl<B: Begin> Guard<B> {
+impl<B: DrainFactory> LeaseGuard<B> {
     /// Runs until the drain has ended, or until nobody holds `control` any more.
     pub(crate) async fn run(
         mut self,
@@ -88,26 +88,28 @@ impl<B: Begin> Guard<B> {
     ) -> Result<Option<Outcome>, AppError> {
         let mut orders = std::mem::take(&mut self.orders);
         loop {
-            let mut seat = match self.stand_by(&mut control, &mut orders).await {
-                Ok(seat) => seat,
+            let mut lease = match self.acquire(&mut control, &mut orders).await {
+                Ok(lease) => lease,
                 Err(outcome) => return Ok(outcome),
             };
-            let went = match begin(&mut self.begin, &mut seat, &mut control, &mut orders).await {
-                Ok(Some(Begun::Drive(drive))) => drive_on(*drive, &mut seat, &mut control, &mut orders).await,
-                Ok(Some(Begun::Over(outcome))) => Went::Ended(outcome),
-                Ok(None) => Went::Lost,
+            let end = match create(&mut self.factory, &mut lease, &mut control, &mut orders).await {
+                Ok(Some(CreatedDrain::Runner(runner))) => {
+                    run_engine(*runner, &mut lease, &mut control, &mut orders).await
+                }
+                Ok(Some(CreatedDrain::Over(outcome))) => RunEnd::Ended(outcome),
+                Ok(None) => RunEnd::Lost,
                 Err(error) => {
-                    seat.release().await;
+                    lease.release().await;
                     return Err(error);
                 }
             };
-            match went {
-                Went::Ended(outcome) => {
-                    seat.release().await;
+            match end {
+                RunEnd::Ended(outcome) => {
+                    lease.release().await;
                     return Ok(outcome);
                 }
                 // Nothing of the drive goes on; what it was at stands on the node.
-                Went::Lost => tracing::warn!(
+                RunEnd::Lost => tracing::warn!(
                     node = self.node,
                     "the node's Lease could not be renewed: no pod is asked to leave until it is"
                 ),
@@ -116,34 +118,34 @@ impl<B: Begin> Guard<B> {
     }
 
     /// The seat; or an outcome, where nothing was begun and it is not wanted any more.
-    async fn stand_by(
+    async fn acquire(
         &self,
         control: &mut mpsc::Receiver<Event>,
         orders: &mut Vec<Event>,
-    ) -> Result<Seat, Option<Outcome>> {
+    ) -> Result<HeldLease, Option<Outcome>> {
         let is_taken = AtomicBool::new(false);
-        let take = self.seats.take(&self.node, |holder| {
+        let take = self.leases.take(&self.node, |holder| {
             is_taken.store(true, Ordering::Relaxed);
-            self.begin.stands_by(holder);
+            self.factory.waiting_for(holder);
         });
         tokio::pin!(take);
         loop {
-            let left = self.time_left(orders, is_taken.load(Ordering::Relaxed));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Err(Some(self.begin.too_late().await));
+            let time_left = self.time_left(orders, is_taken.load(Ordering::Relaxed));
+            if time_left.is_some_and(|time_left| time_left.is_zero()) {
+                return Err(Some(self.factory.deadline_passed().await));
             }
             let order = tokio::select! {
                 biased;
                 order = control.recv() => order,
-                seat = &mut take => return Ok(seat),
+                lease = &mut take => return Ok(lease),
                 // Who is at the node, and whether something stands there, may be another matter by then.
-                () = sleep(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)) => continue,
+                () = sleep(time_left.unwrap_or(RECHECK).min(RECHECK)) => continue,
             };
             let outcome = match &order {
                 None => return Err(None),
                 Some(order) => called_off(order),
             };
-            if outcome.is_some() && !self.begin.has_begun() {
+            if outcome.is_some() && !self.factory.has_begun() {
                 return Err(outcome);
             }
             if let Some(order) = order {
@@ -154,12 +156,16 @@ impl<B: Begin> Guard<B> {
 
     /// How long it may stand by; `None`: until the lease is ours. `is_taken`: another process was seen to have it.
     fn time_left(&self, orders: &[Event], is_taken: bool) -> Option<Duration> {
-        let deadline = deadline(orders, self.begin.request().deadline)?;
-        let patience = self.begin.patience()?;
+        let deadline = deadline(orders, self.factory.request().deadline)?;
+        let wait_after_deadline = self.factory.wait_after_deadline()?;
         // A deadline that has passed is the drain's own to tell, where nobody else is at the node.
-        let patience = if is_taken { patience } else { patience + FIRST_TRY };
-        let end = deadline + patience.into();
-        Some(end.since(self.begin.clock().now()).into())
+        let wait_after_deadline = if is_taken {
+            wait_after_deadline
+        } else {
+            wait_after_deadline + FIRST_ATTEMPT
+        };
+        let end = deadline + wait_after_deadline.into();
+        Some(end.since(self.factory.clock().now()).into())
     }
 }
 
@@ -173,55 +179,55 @@ fn deadline(orders: &[Event], first: Option<Time>) -> Option<Time> {
 }
 
 /// Begins; `None`: the lease was lost meanwhile, or nobody wants it any more, which the next look at `control` tells.
-async fn begin<B: Begin>(
-    begin: &mut B,
-    seat: &mut Seat,
+async fn create<B: DrainFactory>(
+    factory: &mut B,
+    lease: &mut HeldLease,
     control: &mut mpsc::Receiver<Event>,
     orders: &mut Vec<Event>,
-) -> Result<Option<Begun>, AppError> {
+) -> Result<Option<CreatedDrain>, AppError> {
     let known = orders.clone();
-    let begun = begin.begin(&known);
-    tokio::pin!(begun);
+    let created = factory.create(&known);
+    tokio::pin!(created);
     loop {
         tokio::select! {
             biased;
-            () = seat.lost() => return Ok(None),
+            () = lease.lost() => return Ok(None),
             order = control.recv() => match order {
                 Some(order) => remember(orders, &order),
-                None => return Ok(Some(Begun::Over(None))),
+                None => return Ok(Some(CreatedDrain::Over(None))),
             },
-            begun = &mut begun => return begun.map(Some),
+            created = &mut created => return created.map(Some),
         }
     }
 }
 
-async fn drive_on(
-    drive: Drive,
-    seat: &mut Seat,
+async fn run_engine(
+    runner: EngineRunner,
+    lease: &mut HeldLease,
     control: &mut mpsc::Receiver<Event>,
     known: &mut Vec<Event>,
-) -> Went {
+) -> RunEnd {
     let (orders, inbox) = mpsc::channel(ORDERS);
     for order in known.iter() {
         // There is room: few orders are worth remembering.
         orders.try_send(order.clone()).unwrap_or_default();
     }
-    let drive = drive.run(inbox);
-    tokio::pin!(drive);
+    let runner = runner.run(inbox);
+    tokio::pin!(runner);
     loop {
         // Whether it is still ours comes before anything that would follow from an event.
         tokio::select! {
             biased;
-            () = seat.lost() => return Went::Lost,
+            () = lease.lost() => return RunEnd::Lost,
             order = control.recv(), if orders.capacity() > 0 => match order {
                 Some(order) => {
                     remember(known, &order);
                     // A drive that is over takes no orders; its end is on its way to us.
                     orders.try_send(order).unwrap_or_default();
                 }
-                None => return Went::Ended(None),
+                None => return RunEnd::Ended(None),
             },
-            outcome = &mut drive => return Went::Ended(outcome),
+            outcome = &mut runner => return RunEnd::Ended(outcome),
         }
     }
 }

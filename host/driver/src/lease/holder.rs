@@ -12,7 +12,7 @@ const SEPARATOR: char = '_';
 
 /// Who holds a lease, or wants to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub(crate) struct HolderIdentity {
     /// For people: a pod, or a user and a machine.
     name: String,
     /// The pod's UID; empty outside of a pod.
@@ -30,7 +30,7 @@ struct Process {
     started: u64,
 }
 
-impl Holder {
+impl HolderIdentity {
     /// This process.
     pub(crate) fn own(pod: Option<&PodRef>) -> Self {
         let plain = |text: String| text.trim().replace(SEPARATOR, "-");
@@ -152,21 +152,24 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for holder in [Holder::own(None), Holder::own(Some(&pod("u-1")))] {
-            assert_eq!(Holder::parse(&holder.identity()), holder);
+        for holder in [HolderIdentity::own(None), HolderIdentity::own(Some(&pod("u-1")))] {
+            assert_eq!(HolderIdentity::parse(&holder.identity()), holder);
             assert!(!holder.knows_dead(&holder), "we live");
         }
-        assert_eq!(Holder::own(Some(&pod("u-1"))).words(), "scupper/scupper-x7d2p");
+        assert_eq!(
+            HolderIdentity::own(Some(&pod("u-1"))).words(),
+            "scupper/scupper-x7d2p"
+        );
         for text in ["", "a", "somebody_else_x", "a_b_c.d.e.f"] {
-            let other = Holder::parse(text);
+            let other = HolderIdentity::parse(text);
             assert_eq!(other.words(), text);
-            assert!(!Holder::own(None).knows_dead(&other), "{text}");
+            assert!(!HolderIdentity::own(None).knows_dead(&other), "{text}");
         }
     }
 
     #[test]
     fn a_process_that_has_ended_is_known_to_be_dead_and_one_that_lives_is_not() {
-        let own = Holder::own(None);
+        let own = HolderIdentity::own(None);
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
         let mut other = own.clone();
         other.process.pid = child.id();
@@ -186,14 +189,14 @@ mod tests {
 
     #[test]
     fn of_other_machines_only_a_container_of_the_same_pod_is_known() {
-        let own = Holder::own(Some(&pod("u-1")));
+        let own = HolderIdentity::own(Some(&pod("u-1")));
         let elsewhere = |uid: &str| {
-            let mut other = Holder::own(Some(&pod(uid)));
+            let mut other = HolderIdentity::own(Some(&pod(uid)));
             other.process.namespace = "7".to_owned();
             other
         };
         assert!(own.knows_dead(&elsewhere("u-1")), "its container runs again");
         assert!(!own.knows_dead(&elsewhere("u-2")));
-        assert!(!Holder::own(None).knows_dead(&elsewhere("")));
+        assert!(!HolderIdentity::own(None).knows_dead(&elsewhere("")));
     }
 }

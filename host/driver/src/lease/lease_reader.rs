@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::Phase;
 use tokio::time::Instant;
 
-use super::holder::Holder;
+use super::holder::HolderIdentity;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_report::{NodeStatus, Seat};
@@ -16,21 +16,21 @@ use scupper_report::{NodeStatus, Seat};
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// Looks at leases.
-pub(crate) struct SeatWatch {
+pub(crate) struct LeaseReader {
     cluster: Cluster,
     namespace: String,
     clock: Clock,
-    own: Holder,
+    own: HolderIdentity,
     seen: BTreeMap<String, (Instant, Seat)>,
 }
 
-impl SeatWatch {
+impl LeaseReader {
     pub(crate) fn new(cluster: Cluster, namespace: String, clock: Clock) -> Self {
         Self {
             cluster,
             namespace,
             clock,
-            own: Holder::own(None),
+            own: HolderIdentity::own(None),
             seen: BTreeMap::new(),
         }
     }
@@ -55,7 +55,7 @@ impl SeatWatch {
     async fn read(&self, node: &str) -> Seat {
         match self.cluster.lease(&self.namespace, node).await {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
-                let holder = Holder::parse(&lease.holder);
+                let holder = HolderIdentity::parse(&lease.holder);
                 let is_dead = self.own.knows_dead(&holder);
                 Seat::of(
                     holder.words(),

@@ -14,8 +14,8 @@ mod node_leases;
 mod observer;
 mod state;
 
-pub(super) use guard::{Begin, Begun, Guard, called_off};
-pub(super) use holder::Holder;
-pub(super) use lease_reader::SeatWatch;
-pub(super) use node_leases::Seats;
-pub(super) use observer::Onlooker;
+pub(super) use guard::{CreatedDrain, DrainFactory, LeaseGuard, called_off};
+pub(super) use holder::HolderIdentity;
+pub(super) use lease_reader::LeaseReader;
+pub(super) use node_leases::NodeLeases;
+pub(super) use observer::LeaseObserver;

@@ -2,26 +2,26 @@
 
 use tokio::time::Instant;
 
-use super::node_leases::Seats;
-use super::state::{Judge, Whose};
+use super::node_leases::NodeLeases;
+use super::state::{Availability, LeaseState};
 
 /// Observes one lease.
-pub(crate) struct Onlooker {
-    seats: Seats,
-    judge: Judge,
+pub(crate) struct LeaseObserver {
+    leases: NodeLeases,
+    state: LeaseState,
 }
 
-impl Onlooker {
-    pub(crate) fn new(seats: Seats) -> Self {
-        let judge = Judge::new(seats.own.clone());
-        Self { seats, judge }
+impl LeaseObserver {
+    pub(crate) fn new(leases: NodeLeases) -> Self {
+        let state = LeaseState::new(leases.own.clone());
+        Self { leases, state }
     }
 
     /// There is a lease, and its holder is dead or silent for the lease's length. Where there is none, whoever is at the
     /// node may do without.
-    pub(crate) async fn is_left(&mut self, node: &str) -> bool {
-        match self.seats.cluster.lease(&self.seats.namespace, node).await {
-            Ok(Some(lease)) => self.judge.judge(&lease, Instant::now()) == Whose::Free,
+    pub(crate) async fn is_abandoned(&mut self, node: &str) -> bool {
+        match self.leases.cluster.lease(&self.leases.namespace, node).await {
+            Ok(Some(lease)) => self.state.observe(&lease, Instant::now()) == Availability::Free,
             Ok(None) => false,
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be looked at");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::holder::Holder;
+use super::holder::HolderIdentity;
 use scupper_cluster::Lease;
 
 /// No lease is believed to last longer.
@@ -13,30 +13,30 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Whose a lease is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum Availability {
     /// Nobody's: it may be taken.
     Free,
     /// Another's.
-    Theirs(Holder),
+    HeldBy(HolderIdentity),
 }
 
 /// What was observed of one lease.
 #[derive(Debug)]
-pub(super) struct Judge {
-    own: Holder,
+pub(super) struct LeaseState {
+    own: HolderIdentity,
     seen: Option<(String, Instant)>,
 }
 
-impl Judge {
-    pub(super) const fn new(own: Holder) -> Self {
+impl LeaseState {
+    pub(super) const fn new(own: HolderIdentity) -> Self {
         Self { own, seen: None }
     }
 
     /// It was read like this just now.
-    pub(super) fn judge(&mut self, lease: &Lease, now: Instant) -> Whose {
-        let holder = Holder::parse(&lease.holder);
+    pub(super) fn observe(&mut self, lease: &Lease, now: Instant) -> Availability {
+        let holder = HolderIdentity::parse(&lease.holder);
         if lease.holder.is_empty() || holder == self.own || self.own.knows_dead(&holder) {
-            return Whose::Free;
+            return Availability::Free;
         }
         let since = match &self.seen {
             Some((version, since)) if *version == lease.version => *since,
@@ -46,9 +46,9 @@ impl Judge {
             }
         };
         if now.duration_since(since) >= lease.length.min(LONGEST) {
-            Whose::Free
+            Availability::Free
         } else {
-            Whose::Theirs(holder)
+            Availability::HeldBy(holder)
         }
     }
 }

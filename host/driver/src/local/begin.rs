@@ -14,7 +14,7 @@ use scupper_cluster::{Cluster, ReadError};
 const RETRY: Duration = Duration::from_secs(2);
 
 /// A node to be dealt with.
-pub(super) struct Job {
+pub(super) struct StartingPoint {
     pub(super) node: String,
     /// Where another process has left it.
     pub(super) resume: Option<Checkpoint>,
@@ -25,13 +25,21 @@ pub(super) struct Job {
 }
 
 /// Looks at a node, and says why it cannot be begun.
-pub(super) async fn look(cluster: &Cluster, options: &LocalOptions, name: &str) -> Result<Job, AppError> {
+pub(super) async fn look(
+    cluster: &Cluster,
+    options: &LocalOptions,
+    name: &str,
+) -> Result<StartingPoint, AppError> {
     let found = cluster.node(name).await.map_err(AppError::of_node(name))?;
-    job_of(options, name, found)
+    starting_point(options, name, found)
 }
 
-fn job_of(options: &LocalOptions, name: &str, found: Option<Node>) -> Result<Job, AppError> {
-    let mut job = Job {
+fn starting_point(
+    options: &LocalOptions,
+    name: &str,
+    found: Option<Node>,
+) -> Result<StartingPoint, AppError> {
+    let mut start = StartingPoint {
         node: name.to_owned(),
         resume: None,
         seen: found.clone(),
@@ -39,7 +47,7 @@ fn job_of(options: &LocalOptions, name: &str, found: Option<Node>) -> Result<Job
     };
     // A node that has gone meanwhile is told by the drain itself.
     let Some(node) = found else {
-        return Ok(job);
+        return Ok(start);
     };
     let mark = node.checkpoint.clone();
     let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
@@ -48,7 +56,7 @@ fn job_of(options: &LocalOptions, name: &str, found: Option<Node>) -> Result<Job
         if !(options.take_over && same) {
             return Err(LocalError::busy(name, mark).into());
         }
-        job.resume = Some(mark);
+        start.resume = Some(mark);
     } else if options.intent == Intent::Uncordon && node.unschedulable && !is_ours {
         if !options.any_cordon {
             return Err(LocalError::ForeignCordon {
@@ -57,10 +65,10 @@ fn job_of(options: &LocalOptions, name: &str, found: Option<Node>) -> Result<Job
             .into());
         }
         // It is written to before the drive begins.
-        job.seen = None;
-        job.adopt = Some(node);
+        start.seen = None;
+        start.adopt = Some(node);
     }
-    Ok(job)
+    Ok(start)
 }
 
 /// Looks at a node once the lease is ours: what stands there now is what counts. `own`: what we had begun there.
@@ -69,7 +77,7 @@ pub(super) async fn look_again(
     options: &LocalOptions,
     name: &str,
     own: Option<&str>,
-) -> Result<Job, AppError> {
+) -> Result<StartingPoint, AppError> {
     let found = loop {
         match cluster.node(name).await {
             Ok(found) => break found,
@@ -82,17 +90,17 @@ pub(super) async fn look_again(
     };
     let mark = found.as_ref().and_then(|node| node.checkpoint.clone());
     match mark.filter(|mark| own == Some(mark.id.as_str())) {
-        Some(mark) => Ok(Job {
+        Some(mark) => Ok(StartingPoint {
             node: name.to_owned(),
             resume: Some(mark),
             seen: found,
             adopt: None,
         }),
-        None => job_of(options, name, found),
+        None => starting_point(options, name, found),
     }
 }
 
-impl Job {
+impl StartingPoint {
     /// Makes somebody else's cordon ours, so that the hooks run around its lifting as they do around ours.
     pub(super) async fn adopt(
         &self,

@@ -9,13 +9,13 @@ use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::{self, Job};
+use super::begin::{self, StartingPoint};
 use super::{LocalOptions, TRIGGER};
-use crate::adapters::policy_messages::Said;
-use crate::lease::{Begin, Begun, Guard, Holder, Seats};
+use crate::adapters::policy_messages::PolicyMessages;
+use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::{Output, Reporter};
-use crate::runner::{Drive, Tools};
+use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{AppError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
@@ -33,7 +33,7 @@ const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
 
 /// What became of a node.
 #[derive(Debug)]
-pub struct Ended {
+pub struct NodeResult {
     /// The node.
     pub node: String,
     /// `None`: it was not begun any more. An error: it could not be begun.
@@ -42,7 +42,7 @@ pub struct Ended {
 
 /// Deals with all the nodes. A node at which it fails does not keep the others from it. When `stop` comes true, what
 /// is under way is cancelled and nothing more is begun.
-pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Result<Vec<Ended>, AppError> {
+pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Result<Vec<NodeResult>, AppError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
@@ -61,15 +61,15 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     let traces = options.traces.as_ref();
     let traces = traces.map(|settings| Traces::start(settings, &metrics));
     let traces = traces.transpose().map_err(AppError::Traces)?;
-    let runner = Runner {
+    let drains = LocalDrains {
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
-        said: loaded.said,
+        policy_messages: loaded.policy_messages,
         cancel: CancellationToken::new(),
-        seats: Seats {
+        leases: NodeLeases {
             cluster: cluster.clone(),
             namespace: options.lease_namespace.clone(),
-            own: Holder::own(options.settings.own_pod.as_ref()),
+            own: HolderIdentity::own(options.settings.own_pod.as_ref()),
             forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout.into()),
         },
         cluster,
@@ -78,57 +78,57 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     };
     // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
     let ended = stream::iter(names.into_iter().enumerate())
-        .map(async |(place, name)| (place, runner.one(name).await))
-        .buffer_unordered(runner.options.parallel.max(1))
+        .map(async |(place, name)| (place, drains.one(name).await))
+        .buffer_unordered(drains.options.parallel.max(1))
         .collect::<BTreeMap<_, _>>();
     tokio::pin!(ended, stop);
     loop {
         tokio::select! {
             ended = &mut ended => {
-                if let Some(traces) = &runner.traces {
+                if let Some(traces) = &drains.traces {
                     traces.close().await;
                 }
                 return Ok(ended.into_values().collect());
             }
-            () = &mut stop, if !runner.cancel.is_cancelled() => runner.cancel.cancel(),
+            () = &mut stop, if !drains.cancel.is_cancelled() => drains.cancel.cancel(),
         }
     }
 }
 
-struct Runner {
+struct LocalDrains {
     /// More than one node: lines say which.
     many: bool,
     cluster: Cluster,
     session: Arc<Session>,
-    said: Said,
+    policy_messages: PolicyMessages,
     options: LocalOptions,
     traces: Option<Traces>,
     cancel: CancellationToken,
-    seats: Seats,
+    leases: NodeLeases,
 }
 
-impl Runner {
-    async fn one(&self, node: String) -> Ended {
+impl LocalDrains {
+    async fn one(&self, node: String) -> NodeResult {
         let result = self.try_one(&node).await;
         if let Some(board) = &self.options.board {
             board.over(&node);
         }
-        Ended { node, result }
+        NodeResult { node, result }
     }
 
     async fn try_one(&self, node: &str) -> Result<Option<Outcome>, AppError> {
         if self.cancel.is_cancelled() {
             return Ok(None);
         }
-        let job = begin::look(&self.cluster, &self.options, node).await?;
+        let start = begin::look(&self.cluster, &self.options, node).await?;
         let since = self.options.clock.now();
-        let request = self.request(since, &job);
-        let guard = Guard {
-            seats: self.seats.clone(),
+        let request = self.request(since, &start);
+        let guard = LeaseGuard {
+            leases: self.leases.clone(),
             node: node.to_owned(),
-            begin: Opening {
-                runner: self,
-                job,
+            factory: TerminalDrainFactory {
+                drains: self,
+                start,
                 request,
                 since,
                 begun: false,
@@ -149,16 +149,16 @@ impl Runner {
     }
 
     /// The same wish again where another process has begun with it.
-    fn request(&self, now: Time, job: &Job) -> Request {
+    fn request(&self, now: Time, start: &StartingPoint) -> Request {
         let what = match self.options.intent {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
         };
-        let (id, name) = match &job.resume {
+        let (id, name) = match &start.resume {
             Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
             None => (
                 format!("{TRIGGER}-{:x}-{:x}", now.as_millis(), std::process::id()),
-                format!("{what}-{}", job.node),
+                format!("{what}-{}", start.node),
             ),
         };
         Request {
@@ -166,7 +166,7 @@ impl Runner {
             name,
             trigger: TRIGGER.to_owned(),
             intent: self.options.intent,
-            node: job.node.clone(),
+            node: start.node.clone(),
             deadline: self.options.timeout.map(|timeout| now + timeout.into()),
             settings: self.options.settings.clone(),
             policies: self.session.infos(),
@@ -183,10 +183,10 @@ impl Runner {
     }
 }
 
-impl Opening<'_> {
+impl TerminalDrainFactory<'_> {
     /// A policy that is not loaded here cannot undo its part.
     fn warn_of_absent(&self) {
-        let mark = self.job.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
+        let mark = self.start.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
         let to_undo = mark.filter(|_| self.request.intent == Intent::Uncordon);
         let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
         for policy in to_undo.into_iter().flat_map(|mark| &mark.to_undo) {
@@ -202,56 +202,58 @@ impl Opening<'_> {
 }
 
 /// How one node is begun.
-struct Opening<'a> {
-    runner: &'a Runner,
-    job: Job,
+struct TerminalDrainFactory<'a> {
+    drains: &'a LocalDrains,
+    start: StartingPoint,
     request: Request,
     /// When it was asked for.
     since: Time,
     begun: bool,
 }
 
-impl Begin for Opening<'_> {
-    async fn begin(&mut self, _: &[Event]) -> Result<Begun, AppError> {
-        let Runner {
+impl DrainFactory for TerminalDrainFactory<'_> {
+    async fn create(&mut self, _: &[Event]) -> Result<CreatedDrain, AppError> {
+        let LocalDrains {
             cluster,
             options,
             session,
-            said,
+            policy_messages,
             traces,
             ..
-        } = self.runner;
+        } = self.drains;
         // Whoever had the lease until now has written to the node.
         let own = self.begun.then_some(self.request.id.as_str());
-        self.job = begin::look_again(cluster, options, &self.job.node, own).await?;
+        self.start = begin::look_again(cluster, options, &self.start.node, own).await?;
         if !self.begun {
             // Which drain it goes on with is only known now; its time runs since it was asked for.
             let deadline = self.request.deadline;
-            let request = self.runner.request(options.clock.now(), &self.job);
+            let request = self.drains.request(options.clock.now(), &self.start);
             self.request = Request { deadline, ..request };
         }
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
         self.warn_of_absent();
-        self.job.adopt(cluster, || mark(now, &request)).await?;
-        let resume = self.job.resume.clone();
+        self.start.adopt(cluster, || mark(now, &request)).await?;
+        let resume = self.start.resume.clone();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
-        let output = self.runner.output(&request.node);
+        let output = self.drains.output(&request.node);
         let reporter = Reporter::lines(options.format, &output, now, started, &request)
             .and_last()
             .and_cluster(cluster.clone(), &request)
             .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref())
             .and_board(options.board.clone(), now, &request);
-        let tools = Tools {
+        let deps = RunnerDeps {
             cluster: cluster.clone(),
             clock: options.clock,
             health: Health::default(),
-            own_node: None,
-            said: said.clone(),
+            watched_node: None,
+            policy_messages: policy_messages.clone(),
             traces: traces.clone(),
         };
-        let drive = Drive::new(tools, Arc::clone(session), request, resume, reporter);
-        Ok(Begun::Drive(Box::new(drive.and_node(self.job.seen.take()))))
+        let runner = EngineRunner::new(deps, Arc::clone(session), request, resume, reporter);
+        Ok(CreatedDrain::Runner(Box::new(
+            runner.and_node(self.start.seen.take()),
+        )))
     }
 
     fn request(&self) -> &Request {
@@ -259,15 +261,15 @@ impl Begin for Opening<'_> {
     }
 
     fn clock(&self) -> Clock {
-        self.runner.options.clock
+        self.drains.options.clock
     }
 
     fn has_begun(&self) -> bool {
-        self.begun || self.job.resume.is_some()
+        self.begun || self.start.resume.is_some()
     }
 
     /// What another process is at is that one's; our own is put back where the lease comes back in time.
-    fn patience(&self) -> Option<Duration> {
+    fn wait_after_deadline(&self) -> Option<Duration> {
         Some(if self.begun {
             PUT_BACK_WITHIN
         } else {
@@ -275,12 +277,12 @@ impl Begin for Opening<'_> {
         })
     }
 
-    async fn too_late(&self) -> Outcome {
-        let Runner { cluster, options, .. } = self.runner;
+    async fn deadline_passed(&self) -> Outcome {
+        let LocalDrains { cluster, options, .. } = self.drains;
         let (node, request) = (&self.request.node, &self.request);
         tracing::warn!("node {node}: the deadline passed while another process was at work there");
         let (outcome, summary) = end_of_waiting(cluster, options.clock, request, self.since).await;
-        let (now, output) = (summary.ended, self.runner.output(node));
+        let (now, output) = (summary.ended, self.drains.output(node));
         let mut reporter = Reporter::lines(options.format, &output, now, self.since, request);
         let notice = Notice::Finished {
             outcome: outcome.clone(),
@@ -290,11 +292,11 @@ impl Begin for Opening<'_> {
         outcome
     }
 
-    fn stands_by(&self, holder: &str) {
+    fn waiting_for(&self, holder: &str) {
         let node = &self.request.node;
-        if let Some(board) = &self.runner.options.board {
+        if let Some(board) = &self.drains.options.board {
             let words = format!("standing by: {holder} holds the node's Lease");
-            board.begin(node, self.runner.options.clock.now(), &words);
+            board.begin(node, self.drains.options.clock.now(), &words);
         }
         tracing::warn!("node {node}: standing by: {holder} holds the node's Lease");
     }

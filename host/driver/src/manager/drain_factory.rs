@@ -7,19 +7,19 @@ use scupper_engine::{Checkpoint, Event, Node, Outcome, Phase, Request, Time};
 
 use crate::AppError;
 use crate::adapters::cordon_trigger;
-use crate::adapters::node_watch::OwnNode;
-use crate::lease::{Begin, Begun, called_off};
+use crate::adapters::node_watch::WatchedNode;
+use crate::lease::{CreatedDrain, DrainFactory, called_off};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::reporter::{Output, Reporter};
-use crate::runner::{Drive, Tools};
+use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy::Catalogue;
 use scupper_report::{Format, Metrics};
 
 /// What a drain is begun with.
-pub(crate) struct Opening {
-    pub(crate) tools: Tools,
+pub(crate) struct DriverDrainFactory {
+    pub(crate) deps: RunnerDeps,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) request: Request,
     /// When it was asked for.
@@ -33,24 +33,24 @@ pub(crate) struct Opening {
     pub(crate) followed: bool,
 }
 
-impl Begin for Opening {
-    async fn begin(&mut self, orders: &[Event]) -> Result<Begun, AppError> {
-        let node = resume_point::node_now(&self.tools.cluster, &self.request.node).await;
+impl DrainFactory for DriverDrainFactory {
+    async fn create(&mut self, orders: &[Event]) -> Result<CreatedDrain, AppError> {
+        let node = resume_point::node_now(&self.deps.cluster, &self.request.node).await;
         // Nothing is remembered from before the lease was ours.
         let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());
         if let Some(over) = self.is_over(node.as_ref(), mark.as_ref(), orders) {
-            return Ok(Begun::Over(over));
+            return Ok(CreatedDrain::Over(over));
         }
         if let Some(mark) = mark.as_ref().filter(|_| self.only_end) {
             self.request.name.clone_from(&mark.name);
             self.request.trigger.clone_from(&mark.trigger);
             self.request.intent = mark.intent();
             // A wall time on the node.
-            let moment = |wall| self.tools.clock.moment_of_wall(wall);
+            let moment = |wall| self.deps.clock.moment_of_wall(wall);
             self.request.deadline = mark.deadline.map(moment);
         }
-        let drive = self.drive(node, mark).await;
-        Ok(Begun::Drive(Box::new(drive)))
+        let runner = self.runner(node, mark).await;
+        Ok(CreatedDrain::Runner(Box::new(runner)))
     }
 
     fn request(&self) -> &Request {
@@ -58,26 +58,26 @@ impl Begin for Opening {
     }
 
     fn clock(&self) -> Clock {
-        self.tools.clock
+        self.deps.clock
     }
 
     fn has_begun(&self) -> bool {
-        let own = self.tools.own_node.as_ref();
+        let own = self.deps.watched_node.as_ref();
         self.only_end || own.is_none_or(|node| may_have_begun(node, &self.request.id))
     }
 
     /// Nobody else puts back what stands there.
-    fn patience(&self) -> Option<Duration> {
+    fn wait_after_deadline(&self) -> Option<Duration> {
         (!self.has_begun()).then_some(Duration::ZERO)
     }
 
-    fn stands_by(&self, holder: &str) {
+    fn waiting_for(&self, holder: &str) {
         let (node, drain) = (&self.request.node, &self.request.name);
         tracing::warn!(node, drain, "standing by: {holder} holds the node's Lease");
     }
 
-    async fn too_late(&self) -> Outcome {
-        let Tools { cluster, clock, .. } = &self.tools;
+    async fn deadline_passed(&self) -> Outcome {
+        let RunnerDeps { cluster, clock, .. } = &self.deps;
         let (node, drain) = (&self.request.node, &self.request.name);
         tracing::warn!(
             node,
@@ -93,7 +93,7 @@ impl Begin for Opening {
     }
 }
 
-impl Opening {
+impl DriverDrainFactory {
     /// There is nothing to be done any more; how it ended, where that is known.
     fn is_over(
         &self,
@@ -114,7 +114,7 @@ impl Opening {
         }
     }
 
-    async fn drive(&self, node: Option<Node>, resume: Option<Checkpoint>) -> Drive {
+    async fn runner(&self, node: Option<Node>, resume: Option<Checkpoint>) -> EngineRunner {
         // May have to wait until editions of a former process are loaded.
         let session = match &resume {
             Some(checkpoint) => self.catalogue.resume(&checkpoint.hooks).await,
@@ -122,26 +122,26 @@ impl Opening {
         };
         let mut request = self.request.clone();
         request.policies = session.infos();
-        let now = self.tools.clock.now();
+        let now = self.deps.clock.now();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let reporter = Reporter::lines(self.format, &self.output, now, started, &request)
-            .and_left(resume.as_ref())
-            .and_cluster(self.tools.cluster.clone(), &request)
+            .resuming(resume.as_ref())
+            .and_cluster(self.deps.cluster.clone(), &request)
             .and_metrics(&self.metrics, &request)
             .and_traces(
-                self.tools.traces.as_ref(),
-                self.tools.clock,
+                self.deps.traces.as_ref(),
+                self.deps.clock,
                 &request,
                 resume.as_ref(),
             )
             .and_follower(self.followed);
         let session = Arc::new(session);
-        Drive::new(self.tools.clone(), session, request, resume, reporter).and_node(node)
+        EngineRunner::new(self.deps.clone(), session, request, resume, reporter).and_node(node)
     }
 }
 
 /// Whether something of this drain may stand on the node, as far as the watch has shown.
-fn may_have_begun(node: &OwnNode, id: &str) -> bool {
+fn may_have_begun(node: &WatchedNode, id: &str) -> bool {
     node.newest().is_none_or(|node| {
         let mark = node.and_then(|node| node.checkpoint);
         mark.is_some_and(|mark| mark.id == id && mark.phase != Phase::Finished)

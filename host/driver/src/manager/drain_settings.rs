@@ -12,8 +12,8 @@ use scupper_policy::Catalogue;
 use scupper_triggers::Flags;
 
 /// What drains are begun on.
-pub(crate) struct Terms {
-    usual: Begun,
+pub(crate) struct DrainSettings {
+    usual: EffectiveSettings,
     /// What the command line says; `None`: there is no configuration file, and `usual` is all there is.
     flags: Option<DrainFile>,
     catalogue: Arc<Catalogue>,
@@ -21,7 +21,7 @@ pub(crate) struct Terms {
 
 /// What one drain is begun on.
 #[derive(Clone)]
-pub(crate) struct Begun {
+pub(crate) struct EffectiveSettings {
     pub(crate) settings: Settings,
     pub(crate) eviction_timeout: Duration,
     /// How long it may take. It is published with the transitions, so the driver's first word counts.
@@ -30,9 +30,9 @@ pub(crate) struct Begun {
     pub(crate) allowed: Vec<Override>,
 }
 
-impl Terms {
+impl DrainSettings {
     pub(crate) fn new(options: &PluginOptions, catalogue: Arc<Catalogue>) -> Self {
-        let usual = Begun {
+        let usual = EffectiveSettings {
             settings: options.settings.clone(),
             eviction_timeout: options.eviction_timeout,
             sla: options.sla,
@@ -46,7 +46,7 @@ impl Terms {
     }
 
     /// For a drain that begins now.
-    pub(crate) fn now(&self) -> Begun {
+    pub(crate) fn now(&self) -> EffectiveSettings {
         let said = self.catalogue.said();
         let (Some(flags), Some(said)) = (&self.flags, said.as_ref()) else {
             return self.usual.clone();
@@ -56,7 +56,7 @@ impl Terms {
             return self.usual.clone();
         };
         let drain = flags.clone().or(file.drain);
-        Begun {
+        EffectiveSettings {
             settings: settings(&drain, self.usual.settings.own_pod.clone(), Filters::default()),
             eviction_timeout: eviction_timeout(&drain),
             sla: sla(&drain),
@@ -65,7 +65,7 @@ impl Terms {
     }
 }
 
-impl Begun {
+impl EffectiveSettings {
     /// The same with what the wish says.
     pub(crate) fn with(self, flags: Option<&Flags>) -> Self {
         let Some(flags) = flags else { return self };

@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Ti
 use tokio::time::{sleep, timeout};
 
 use crate::reporter::kubernetes_event;
-use crate::reporter::write_retry::{Limits, Tries};
+use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Repeated, event_for};
@@ -15,7 +15,7 @@ use scupper_report::{Repeated, event_for};
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
 /// How long its Event is tried.
-const LIMITS: Limits = Limits {
+const LIMITS: RetryLimits = RetryLimits {
     refusals: 3,
     patience: Some(Duration::from_secs(60)),
 };
@@ -60,9 +60,9 @@ pub(crate) fn end_event(
 }
 
 pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {
-    let mut tries = Tries::new(LIMITS);
+    let mut retry = WriteRetry::new(LIMITS);
     while let Err(error) = cluster.emit(&event).await {
-        let Some(pause) = tries.failed(&error) else {
+        let Some(pause) = retry.failed(&error) else {
             tracing::warn!(node = event.node, %error, "the Event about the end could not be written");
             return;
         };

@@ -17,11 +17,11 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
 use crate::error::chain;
-use crate::lease::{Guard, Seats};
-use crate::manager::drain_factory::Opening;
-use crate::manager::drain_settings::Terms;
+use crate::lease::{LeaseGuard, NodeLeases};
+use crate::manager::drain_factory::DriverDrainFactory;
+use crate::manager::drain_settings::DrainSettings;
 use crate::reporter::Output;
-use crate::runner::{ORDERS, Tools};
+use crate::runner::{ORDERS, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy::Catalogue;
 use scupper_report::{Format, Metrics};
@@ -31,24 +31,24 @@ use scupper_triggers::{Demand, Standing, Wish};
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// One drain at a time.
-pub(crate) struct Desk {
-    tools: Tools,
+pub(crate) struct DrainManager {
+    deps: RunnerDeps,
     catalogue: Arc<Catalogue>,
     node: String,
-    terms: Arc<Terms>,
+    drain_settings: Arc<DrainSettings>,
     format: Format,
     output: Output,
     metrics: Metrics,
     standing: watch::Sender<Standing>,
-    seats: Seats,
-    current: Option<Current>,
+    leases: NodeLeases,
+    current: Option<RunningDrain>,
     /// The last drain that came to an end here: whatever is said of it later comes too late.
     ended: Option<String>,
     waiting: VecDeque<Wish>,
     stopping: bool,
 }
 
-struct Current {
+struct RunningDrain {
     id: String,
     /// The drain's own: what the doors say is translated.
     clock: Clock,
@@ -57,39 +57,39 @@ struct Current {
 }
 
 /// What a desk is made with.
-pub(crate) struct DeskOptions {
+pub(crate) struct ManagerOptions {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) node: String,
-    pub(crate) terms: Arc<Terms>,
+    pub(crate) drain_settings: Arc<DrainSettings>,
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
     pub(crate) standing: watch::Sender<Standing>,
-    pub(crate) seats: Seats,
+    pub(crate) leases: NodeLeases,
 }
 
-impl Desk {
-    pub(crate) fn new(tools: Tools, options: DeskOptions) -> Self {
-        let DeskOptions {
+impl DrainManager {
+    pub(crate) fn new(deps: RunnerDeps, options: ManagerOptions) -> Self {
+        let ManagerOptions {
             catalogue,
             node,
-            terms,
+            drain_settings,
             format,
             output,
             metrics,
             standing,
-            seats,
+            leases,
         } = options;
         Self {
-            tools,
+            deps,
             catalogue,
             node,
-            terms,
+            drain_settings,
             format,
             output,
             metrics,
             standing,
-            seats,
+            leases,
             current: None,
             ended: None,
             waiting: VecDeque::new(),
@@ -213,17 +213,17 @@ impl Desk {
 
     /// A door's deadline by the clock of a drain.
     fn on_line_of(&self, clock: &Clock, deadline: Option<Time>) -> Option<Time> {
-        deadline.map(|deadline| clock.moment_of(&self.tools.clock, deadline))
+        deadline.map(|deadline| clock.moment_of(&self.deps.clock, deadline))
     }
 
     /// `end`: the wish is over already, and what stands on the node of it is to be ended like this.
     fn start(&mut self, wish: &Wish, end: Option<Event>) {
-        let begun = self.terms.now().with(wish.flags.as_deref());
-        let seats = Seats {
+        let begun = self.drain_settings.now().with(wish.flags.as_deref());
+        let leases = NodeLeases {
             forbidden_timeout: begun.settings.forbidden_timeout.into(),
-            ..self.seats.clone()
+            ..self.leases.clone()
         };
-        let clock = self.tools.clock.anchored();
+        let clock = self.deps.clock.anchored();
         let request = Request {
             id: wish.id.clone(),
             name: wish.name.clone(),
@@ -235,14 +235,14 @@ impl Desk {
             policies: Vec::new(),
         };
         let (orders, inbox) = mpsc::channel(ORDERS);
-        let mut tools = self.tools.clone();
-        tools.clock = clock;
-        tools.cluster = tools.cluster.with_eviction_timeout(begun.eviction_timeout);
-        let guard = Guard {
-            seats,
+        let mut deps = self.deps.clone();
+        deps.clock = clock;
+        deps.cluster = deps.cluster.with_eviction_timeout(begun.eviction_timeout);
+        let guard = LeaseGuard {
+            leases,
             node: self.node.clone(),
-            begin: Opening {
-                tools,
+            factory: DriverDrainFactory {
+                deps,
                 catalogue: Arc::clone(&self.catalogue),
                 request,
                 since: clock.now(),
@@ -266,7 +266,7 @@ impl Desk {
         });
         self.standing
             .send_replace(Standing::Working { id: wish.id.clone() });
-        self.current = Some(Current {
+        self.current = Some(RunningDrain {
             id: wish.id.clone(),
             clock,
             orders,
@@ -275,7 +275,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for DrainManager {
     fn drop(&mut self) {
         if let Some(current) = &self.current {
             current.drive.abort();

@@ -12,14 +12,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::adapters::claim_api::Claims;
+use crate::adapters::claim_api::ClusterClaimApi;
 use crate::adapters::node_watch::watch_node;
 use crate::adapters::{cordon_trigger, metrics, transition_api};
-use crate::lease::{Holder, Seats};
-use crate::manager::drain_settings::Terms;
-use crate::manager::{Desk, DeskOptions, resume_point};
+use crate::lease::{HolderIdentity, NodeLeases};
+use crate::manager::drain_settings::DrainSettings;
+use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::reporter::Output;
-use crate::runner::Tools;
+use crate::runner::RunnerDeps;
 use crate::{AppError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
@@ -82,49 +82,49 @@ impl Plugin {
         .await?;
         let (standing, stands) = watch::channel(Standing::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
-        let terms = Arc::new(Terms::new(&options, Arc::clone(&kept.catalogue)));
-        let sla = terms.now().sla;
-        let (watching, nodes) = watch_node(&cluster, &node);
-        let tools = Tools {
+        let drain_settings = Arc::new(DrainSettings::new(&options, Arc::clone(&kept.catalogue)));
+        let sla = drain_settings.now().sla;
+        let (node_watch, nodes) = watch_node(&cluster, &node);
+        let deps = RunnerDeps {
             cluster: cluster.clone(),
             clock: options.clock,
             health: health.clone(),
-            own_node: Some(watching.node.clone()),
-            said: kept.said.clone(),
+            watched_node: Some(node_watch.node.clone()),
+            policy_messages: kept.policy_messages.clone(),
             traces: traces.clone(),
         };
-        let seats = Seats {
+        let leases = NodeLeases {
             cluster: cluster.clone(),
             namespace: options.lease_namespace(),
-            own: Holder::own(options.settings.own_pod.as_ref()),
+            own: HolderIdentity::own(options.settings.own_pod.as_ref()),
             forbidden_timeout: options.settings.forbidden_timeout.into(),
         };
-        let desk = DeskOptions {
+        let manager = ManagerOptions {
             catalogue: Arc::clone(&kept.catalogue),
             node: node.clone(),
-            terms: Arc::clone(&terms),
+            drain_settings: Arc::clone(&drain_settings),
             format: options.format,
             output,
             metrics: metrics.clone(),
             standing,
-            seats: seats.clone(),
+            leases: leases.clone(),
         };
-        let desk = Desk::new(tools, desk);
+        let manager = DrainManager::new(deps, manager);
         let stop = CancellationToken::new();
         let (demands, inbox) = mpsc::channel(DEMANDS);
         let (alone, is_alone) = watch::channel(false);
-        let cordons = cordon_trigger::Wires {
+        let cordons = cordon_trigger::CordonTriggerDeps {
             nodes,
             demands: demands.clone(),
             standing: stands.clone(),
             alone: is_alone,
-            seats,
+            leases,
         };
-        let cordons = cordon_trigger::open(&cluster, &options, cordons);
+        let cordons = cordon_trigger::start(&cluster, &options, cordons);
         let wires = Wires {
             events: readiness::synced(
                 &health,
-                transition_api::events(&cluster, &node, Arc::clone(&terms)),
+                transition_api::events(&cluster, &node, Arc::clone(&drain_settings)),
             ),
             transitions: transition_api::transitions(&cluster, &options.driver_name),
             demands,
@@ -133,14 +133,14 @@ impl Plugin {
             alone,
             turned: readiness::pulse(&health, "door"),
             look_back: resume_point::look_back(&cluster, &node),
-            claims: Arc::new(Claims {
+            claims: Arc::new(ClusterClaimApi {
                 cluster: cluster.clone(),
                 node: node.clone(),
-                terms,
+                drain_settings,
             }),
         };
         readiness::started(&health, &cluster, registered.clone(), options.claimant);
-        let board = Arc::new(transition_api::Board { cluster, node });
+        let board = Arc::new(transition_api::ClusterTransitionApi { cluster, node });
         let door = slm::run(slm_options(&options, sla), board, wires, stop.clone());
         let task = tokio::spawn({
             let stop = stop.clone();
@@ -148,8 +148,8 @@ impl Plugin {
                 // Policies are kept up to date as long as the driver lives.
                 let _kept = kept;
                 let _server = server;
-                let _watching = watching;
-                let ended = supervise(desk, inbox, tokio::spawn(door), stop, health).await;
+                let _watching = node_watch;
+                let ended = supervise(manager, inbox, tokio::spawn(door), stop, health).await;
                 cordons.abort();
                 if let Some(traces) = traces {
                     traces.close().await;
@@ -206,13 +206,13 @@ impl Drop for Plugin {
 
 /// Carries wishes from the door to the desk until the door has closed.
 async fn supervise(
-    mut desk: Desk,
+    mut manager: DrainManager,
     mut inbox: mpsc::Receiver<Demand>,
     mut door: JoinHandle<Result<(), slm::SlmError>>,
     stop: CancellationToken,
     health: Health,
 ) -> Result<(), AppError> {
-    let pulse = health.pulse("desk");
+    let pulse = health.pulse("manager");
     let mut beat = tokio::time::interval(Health::BEAT);
     let mut paused = false;
     loop {
@@ -221,16 +221,16 @@ async fn supervise(
             biased;
             () = stop.cancelled(), if !paused => {
                 paused = true;
-                desk.pause().await;
+                manager.pause().await;
             }
             closed = &mut door => {
-                desk.leave().await;
+                manager.leave().await;
                 return join(closed).map_err(AppError::Slm);
             }
-            Some(demand) = inbox.recv() => desk.demand(demand).await,
-            ended = desk.ended() => {
+            Some(demand) = inbox.recv() => manager.demand(demand).await,
+            ended = manager.ended() => {
                 let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
-                desk.close(outcome.unwrap_or_default()).await;
+                manager.close(outcome.unwrap_or_default()).await;
             }
             _ = beat.tick() => {}
         }

@@ -17,7 +17,7 @@ const REMIND: Duration = Duration::from_secs(60);
 
 /// How long something may keep the driver from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+enum WaitLimit {
     /// As long as it takes: a person or a controller is about to provide it.
     Endless,
     /// For [`scupper_engine::Settings::forbidden_timeout`].
@@ -45,14 +45,14 @@ where
         };
         let now = Instant::now();
         match patience(&error) {
-            Patience::Endless => forbidden_since = None,
-            Patience::Forbidden => {
+            WaitLimit::Endless => forbidden_since = None,
+            WaitLimit::Forbidden => {
                 let since = *forbidden_since.get_or_insert(now);
                 if now.duration_since(since) >= forbidden_timeout {
                     return Err(error);
                 }
             }
-            Patience::None => return Err(error),
+            WaitLimit::None => return Err(error),
         }
         let missing = chain(&error);
         readiness::waiting(health, &missing);
@@ -75,18 +75,18 @@ pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Clus
     served.ok_or(AppError::LifecycleNotServed)
 }
 
-const fn patience(error: &AppError) -> Patience {
+const fn patience(error: &AppError) -> WaitLimit {
     match error {
         AppError::LifecycleNotServed
         | AppError::Connect(ConnectError::Unreachable { .. } | ConnectError::Unexpected { .. }) => {
-            Patience::Endless
+            WaitLimit::Endless
         }
-        AppError::Connect(ConnectError::Unauthorized { .. }) => Patience::Forbidden,
+        AppError::Connect(ConnectError::Unauthorized { .. }) => WaitLimit::Forbidden,
         AppError::Node { source, .. } | AppError::Discovery(source) => match source {
-            ReadError::Unavailable { .. } => Patience::Endless,
-            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => Patience::Forbidden,
-            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => Patience::None,
+            ReadError::Unavailable { .. } => WaitLimit::Endless,
+            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => WaitLimit::Forbidden,
+            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => WaitLimit::None,
         },
-        _ => Patience::None,
+        _ => WaitLimit::None,
     }
 }

@@ -19,12 +19,12 @@ const LOCK: &str = "lock";
 
 /// Where compiled policies are, for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct CacheDir {
+pub(crate) struct CodeCacheDir {
     path: PathBuf,
     _own: Option<(TempDir, File)>,
 }
 
-impl CacheDir {
+impl CodeCacheDir {
     /// The one that was named, or one of our own.
     pub(crate) fn open(named: Option<&Path>) -> Result<Self, AppError> {
         let temporary = std::env::temp_dir();
@@ -60,9 +60,9 @@ impl CacheDir {
     }
 }
 
-fn make(path: &Path) -> io::Result<CacheDir> {
+fn make(path: &Path) -> io::Result<CodeCacheDir> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    Ok(CacheDir {
+    Ok(CodeCacheDir {
         path: path.to_owned(),
         _own: None,
     })
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn what_killed_processes_left_is_taken_away_and_nothing_else() {
         let parent = tempfile::tempdir().unwrap();
-        let living = CacheDir::own(parent.path()).unwrap();
+        let living = CodeCacheDir::own(parent.path()).unwrap();
         // As a killed process leaves it: its files are there, its lock is not held.
-        let killed = CacheDir::own(parent.path()).unwrap();
+        let killed = CodeCacheDir::own(parent.path()).unwrap();
         fs::create_dir(killed.path()).unwrap();
         fs::write(killed.path().join("code"), "native").unwrap();
         let (dir, lock) = killed._own.unwrap();
@@ -125,8 +125,8 @@ mod tests {
         let link = parent.path().join(format!("{PREFIX}link"));
         std::os::unix::fs::symlink(&other, &link).unwrap();
 
-        let next = CacheDir::own(parent.path()).unwrap();
-        let home = |cache: &CacheDir| cache.path().parent().unwrap().to_owned();
+        let next = CodeCacheDir::own(parent.path()).unwrap();
+        let home = |cache: &CodeCacheDir| cache.path().parent().unwrap().to_owned();
         let mut wanted = vec![home(&living), home(&next), beginning, other, link];
         wanted.sort();
         assert_eq!(names(parent.path()), wanted);
@@ -140,7 +140,7 @@ mod tests {
     fn the_directory_that_was_named_is_made_and_stays() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
-        drop(CacheDir::open(Some(&path)).unwrap());
+        drop(CodeCacheDir::open(Some(&path)).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
     }
 }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::adapters::metrics::Counting;
-use crate::adapters::policy_access::Access;
-use crate::adapters::policy_messages::Said;
-use crate::policies::code_cache::CacheDir;
+use crate::adapters::metrics::PolicyMetrics;
+use crate::adapters::policy_access::ClusterPolicyAccess;
+use crate::adapters::policy_messages::PolicyMessages;
+use crate::policies::code_cache::CodeCacheDir;
 use crate::{AppError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
@@ -26,24 +26,24 @@ use scupper_policy::{
 use scupper_report::Metrics;
 
 /// Policies that are loaded once, for a command that ends.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedPolicies {
     pub(crate) policies: Policies,
     /// What they say of nodes.
-    pub(crate) said: Said,
+    pub(crate) policy_messages: PolicyMessages,
     /// Where their compiled code is.
-    _cache: CacheDir,
+    _cache: CodeCacheDir,
 }
 
 /// Policies that are kept up to date while this lives.
-pub(crate) struct Kept {
+pub(crate) struct LivePolicies {
     pub(crate) catalogue: Arc<Catalogue>,
     /// What they say of the node.
-    pub(crate) said: Said,
+    pub(crate) policy_messages: PolicyMessages,
     task: JoinHandle<()>,
     told: JoinHandle<()>,
     checking: JoinHandle<()>,
     control: Option<JoinHandle<()>>,
-    _cache: CacheDir,
+    _cache: CodeCacheDir,
 }
 
 /// Loads the policies once.
@@ -52,7 +52,7 @@ pub(crate) async fn load(
     compiler: Option<PathBuf>,
     clock: Clock,
     cluster: &Cluster,
-) -> Result<Loaded, AppError> {
+) -> Result<LoadedPolicies, AppError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let specs = match &options.source {
         Some(source) => {
@@ -62,13 +62,13 @@ pub(crate) async fn load(
         }
         None => options.policies.clone(),
     };
-    let said = Said::default();
-    let policies = Policies::load(&runtime, &specs, access(cluster, &said))
+    let messages = PolicyMessages::default();
+    let policies = Policies::load(&runtime, &specs, access(cluster, &messages))
         .await
         .map_err(AppError::Policies)?;
-    Ok(Loaded {
+    Ok(LoadedPolicies {
         policies,
-        said,
+        policy_messages: messages,
         _cache: cache,
     })
 }
@@ -81,18 +81,18 @@ pub(crate) async fn keep(
     cluster: &Cluster,
     node: &str,
     metrics: &Metrics,
-) -> Result<Kept, AppError> {
+) -> Result<LivePolicies, AppError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let runtime = runtime
-        .observed_by(Arc::new(Counting(metrics.clone())))
+        .observed_by(Arc::new(PolicyMetrics(metrics.clone())))
         .marking_compilations(env::var("POD_UID").unwrap_or_default());
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
     let (notices, heard) = mpsc::unbounded_channel();
-    let said = Said::default();
+    let messages = PolicyMessages::default();
     let started = Reloader::start(
         Arc::new(runtime),
-        access(cluster, &said),
+        access(cluster, &messages),
         source,
         options.reload.clone(),
         notices,
@@ -115,9 +115,9 @@ pub(crate) async fn keep(
         clock,
         changed,
     );
-    Ok(Kept {
+    Ok(LivePolicies {
         catalogue,
-        said,
+        policy_messages: messages,
         task: tokio::spawn(reloader.run()),
         told: tokio::spawn(told),
         checking: tokio::spawn(checking),
@@ -126,7 +126,7 @@ pub(crate) async fn keep(
     })
 }
 
-impl Drop for Kept {
+impl Drop for LivePolicies {
     fn drop(&mut self) {
         self.task.abort();
         self.told.abort();
@@ -149,8 +149,8 @@ async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<Joi
     }
 }
 
-fn access(cluster: &Cluster, said: &Said) -> Arc<Access> {
-    Arc::new(Access::new(cluster.clone(), said.clone()))
+fn access(cluster: &Cluster, messages: &PolicyMessages) -> Arc<ClusterPolicyAccess> {
+    Arc::new(ClusterPolicyAccess::new(cluster.clone(), messages.clone()))
 }
 
 /// What policies are compiled and run with, and the directory that must live as long.
@@ -159,8 +159,8 @@ pub(crate) fn runtime(
     compiler: Option<PathBuf>,
     clock: Clock,
     network: Network,
-) -> Result<(Runtime, CacheDir), AppError> {
-    let cache = CacheDir::open(options.cache.as_deref())?;
+) -> Result<(Runtime, CodeCacheDir), AppError> {
+    let cache = CodeCacheDir::open(options.cache.as_deref())?;
     let compiler = match compiler {
         Some(compiler) => compiler,
         None => env::current_exe().map_err(|source| AppError::Cache {

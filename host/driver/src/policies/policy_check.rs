@@ -11,7 +11,7 @@ const UNASKED: NoCluster = NoCluster("the policy is only looked at");
 
 /// What became of one policy.
 #[derive(Debug)]
-pub struct Trial {
+pub struct PolicyCheck {
     /// The operator's name for it.
     pub name: String,
     /// What it is, or why it cannot be loaded.
@@ -19,7 +19,7 @@ pub struct Trial {
 }
 
 /// Loads each of the policies and lets it go again.
-pub async fn try_policies(options: &PoliciesOptions) -> Result<Vec<Trial>, AppError> {
+pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck>, AppError> {
     let (runtime, _cache) = policies::runtime(options, None, Clock::System, Network::default())?;
     let mut trials = Vec::new();
     for spec in &options.policies {
@@ -28,7 +28,7 @@ pub async fn try_policies(options: &PoliciesOptions) -> Result<Vec<Trial>, AppEr
         let Some(result) = loaded.transpose() else {
             continue;
         };
-        trials.push(Trial {
+        trials.push(PolicyCheck {
             name: spec.name.clone(),
             result,
         });

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use crate::adapters::metrics;
-use crate::reporter::write_retry::{Limits, Tries};
+use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
 use scupper_policy::{Catalogue, ReloadNotice};
 use scupper_report::Metrics;
@@ -20,7 +20,7 @@ const ANNOTATION: &str = "scupper.dev/policies";
 const DIGITS: usize = 8;
 
 /// How long one write is tried. What was missed is written with the next change.
-const LIMITS: Limits = Limits {
+const LIMITS: RetryLimits = RetryLimits {
     refusals: 8,
     patience: Some(Duration::from_secs(600)),
 };
@@ -92,9 +92,9 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
 
 /// Until it is written, or too old to be of use.
 pub(crate) async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
-    let mut tries = Tries::new(LIMITS);
+    let mut retry = WriteRetry::new(LIMITS);
     while let Err(error) = cluster.emit(event).await {
-        let Some(pause) = tries.failed(&error) else {
+        let Some(pause) = retry.failed(&error) else {
             tracing::warn!(%error, "an Event about a policy could not be written");
             return;
         };
@@ -105,13 +105,13 @@ pub(crate) async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
 
 /// Until what is active at that time is written; what it is then. `None`: it could not be written.
 async fn annotate(cluster: &Cluster, node: &str, catalogue: &Catalogue) -> Option<String> {
-    let mut tries = Tries::new(LIMITS);
+    let mut retry = WriteRetry::new(LIMITS);
     loop {
         let active = annotation(catalogue);
         let Err(error) = cluster.set_node_annotation(node, ANNOTATION, &active).await else {
             return Some(active);
         };
-        let Some(pause) = tries.failed(&error) else {
+        let Some(pause) = retry.failed(&error) else {
             tracing::warn!(%error, "could not publish the active policies on the node");
             return None;
         };

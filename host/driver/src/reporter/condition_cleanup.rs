@@ -8,7 +8,7 @@ use scupper_engine::{Node, Phase};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::lease::{Onlooker, Seats};
+use crate::lease::{LeaseObserver, NodeLeases};
 use crate::local;
 use crate::reporter::writer::set_conditions;
 use scupper_report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
@@ -19,13 +19,13 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// Begins to; ends when nobody shows the node any more.
 pub(crate) fn take_back(
-    seats: Seats,
+    leases: NodeLeases,
     standing: watch::Receiver<Standing>,
     mut nodes: watch::Receiver<Option<Node>>,
 ) {
     tokio::spawn(async move {
-        let cluster = seats.cluster.clone();
-        let mut onlooker = Onlooker::new(seats);
+        let cluster = leases.cluster.clone();
+        let mut observer = LeaseObserver::new(leases);
         loop {
             let node = nodes.borrow_and_update().clone();
             // What a drain or an uncordon of ours leads to is told at its end.
@@ -36,7 +36,7 @@ pub(crate) fn take_back(
                 let left = conditions_left_by_terminal(&node).filter(|_| changes.is_none());
                 of_terminal = left.is_some();
                 let left = match left {
-                    Some(left) => onlooker.is_left(&node.name).await.then_some(left),
+                    Some(left) => observer.is_abandoned(&node.name).await.then_some(left),
                     None => None,
                 };
                 if let Some(changes) = changes.or(left)

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use crate::reporter::status_publisher::Publisher;
-use crate::reporter::writer::{Entry, Writer};
+use crate::reporter::status_publisher::StatusPublisher;
+use crate::reporter::writer::{ApiWriter, PendingWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_report::{
@@ -48,14 +48,14 @@ pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
 pub(crate) struct Reporter {
     sink: Sink,
     started: Time,
-    writes: Option<mpsc::UnboundedSender<Entry>>,
+    writes: Option<mpsc::UnboundedSender<PendingWrite>>,
     /// Events wait for one another alone: conditions are what others go by.
-    events: Option<mpsc::UnboundedSender<Entry>>,
+    events: Option<mpsc::UnboundedSender<PendingWrite>>,
     writers: Vec<JoinHandle<()>>,
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
     board: Option<Board>,
-    publisher: Publisher,
+    publisher: StatusPublisher,
     stuck: StuckPods,
     blocked: BlockedCondition,
     /// What was told of the node: its reasons, and what was said of each.
@@ -91,7 +91,7 @@ impl Reporter {
             meter: None,
             trace: None,
             board: None,
-            publisher: Publisher::new(now, request.id.clone()),
+            publisher: StatusPublisher::new(now, request.id.clone()),
             stuck: StuckPods::default(),
             blocked: BlockedCondition::default(),
             told: Tallies::default(),
@@ -105,7 +105,7 @@ impl Reporter {
     }
 
     /// Goes on from what another process has left.
-    pub(crate) fn and_left(mut self, left: Option<&Checkpoint>) -> Self {
+    pub(crate) fn resuming(mut self, left: Option<&Checkpoint>) -> Self {
         self.was_drained = left.is_some_and(|left| left.ended_well);
         self
     }
@@ -163,7 +163,7 @@ impl Reporter {
 
     /// Writes conditions and Events, too.
     pub(crate) fn and_cluster(mut self, cluster: Cluster, request: &Request) -> Self {
-        let writer = Writer {
+        let writer = ApiWriter {
             cluster,
             node: request.node.clone(),
             drain: request.id.clone(),
@@ -241,7 +241,7 @@ impl Reporter {
             self.looked = Time::default();
         }
         if let Some(changes) = self.conditions(request, notice) {
-            self.write(Entry::Conditions(changes));
+            self.write(PendingWrite::Conditions(changes));
         }
         if let Some(event) = event_for(request, notice) {
             let key = (event.reason.clone(), event.note.clone());
@@ -255,7 +255,9 @@ impl Reporter {
         for ((_, words), event, repeated) in self.told.due(now) {
             // It may end twice, in other words: kubelets try again.
             let key = format!("{}: {words}", request.id);
-            self.write(Entry::Event(kubernetes_event(request, event, repeated, key)));
+            self.write(PendingWrite::Event(kubernetes_event(
+                request, event, repeated, key,
+            )));
         }
     }
 
@@ -275,10 +277,12 @@ impl Reporter {
         begins.then(|| conditions_of_begun(request))
     }
 
-    fn write(&self, entry: Entry) {
+    fn write(&self, entry: PendingWrite) {
         let writes = match entry {
-            Entry::Event(_) | Entry::PodEvent(..) | Entry::BudgetEvent(..) => &self.events,
-            Entry::Conditions(_) | Entry::View(_) => &self.writes,
+            PendingWrite::Event(_) | PendingWrite::PodEvent(..) | PendingWrite::BudgetEvent(..) => {
+                &self.events
+            }
+            PendingWrite::Conditions(_) | PendingWrite::View(_) => &self.writes,
         };
         if let Some(writes) = writes {
             // The writer ends only with this sender.
@@ -304,28 +308,28 @@ impl Reporter {
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
             // What holds a pod up has numbers that move: all of one drain and reason is the same.
             let event = kubernetes_event(request, event, repeated, request.id.clone());
-            self.write(Entry::PodEvent(pod, event));
+            self.write(PendingWrite::PodEvent(pod, event));
         }
         for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
             let event = kubernetes_event(request, event, repeated, request.id.clone());
-            self.write(Entry::BudgetEvent(budget, pod, event));
+            self.write(PendingWrite::BudgetEvent(budget, pod, event));
         }
         if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
-            self.write(Entry::Conditions(changes));
+            self.write(PendingWrite::Conditions(changes));
         }
         if self.publishing.load(Ordering::Relaxed) {
             return;
         }
         if let Some(text) = self.publisher.due(now, drain, waiting) {
             self.publishing.store(true, Ordering::Relaxed);
-            self.write(Entry::View(Some(text)));
+            self.write(PendingWrite::View(Some(text)));
         }
     }
 
     /// The drain is over: what is still to be written gets a little time.
     pub(crate) async fn end(&mut self, now: Time, drain: &Drain) {
         if let Some(last) = self.publisher.last(now, drain) {
-            self.write(Entry::View(last));
+            self.write(PendingWrite::View(last));
         }
         (self.writes, self.events) = (None, None);
         let mut written = join_all(std::mem::take(&mut self.writers));
@@ -390,7 +394,7 @@ mod tests {
             reporter.notice(now, &request, notice);
         }
         let mut told = Vec::new();
-        while let Ok(Entry::Event(event)) = receiver.try_recv() {
+        while let Ok(PendingWrite::Event(event)) = receiver.try_recv() {
             told.push((event.reason, event.series.unwrap()));
         }
         told

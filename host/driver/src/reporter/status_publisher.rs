@@ -15,7 +15,7 @@ const ALIVE: Duration = Duration::from_secs(60);
 const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// Decides what is to be written of one drain, and when.
-pub(crate) struct Publisher {
+pub(crate) struct StatusPublisher {
     /// The id of the drain.
     drain: String,
     keeper: ViewKeeper,
@@ -28,7 +28,7 @@ pub(crate) struct Publisher {
     followed: bool,
 }
 
-impl Publisher {
+impl StatusPublisher {
     /// For a drain that this process is at from now on.
     pub(crate) fn new(now: Time, drain: String) -> Self {
         Self {

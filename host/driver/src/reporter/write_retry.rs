@@ -13,23 +13,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// One write's failures.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tries {
+pub(crate) struct WriteRetry {
     failed: u32,
     since: Instant,
-    limits: Limits,
+    limits: RetryLimits,
 }
 
 /// When a write is given up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct RetryLimits {
     /// After so many refusals: a right may be missing for the moment after a restart of the API server, or for ever.
     pub(crate) refusals: u32,
     /// After so long without an answer; `None`: never.
     pub(crate) patience: Option<Duration>,
 }
 
-impl Tries {
-    pub(crate) fn new(limits: Limits) -> Self {
+impl WriteRetry {
+    pub(crate) fn new(limits: RetryLimits) -> Self {
         Self {
             failed: 0,
             since: Instant::now(),
@@ -64,7 +64,7 @@ fn pause(failed: u32) -> Duration {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: RetryLimits = RetryLimits {
         refusals: 3,
         patience: None,
     };
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn no_answer_is_waited_out_with_pauses_that_grow() {
-        let mut tries = Tries::new(LIMITS);
-        let pauses: Vec<_> = (0..50).map(|_| tries.failed(&unavailable()).unwrap()).collect();
+        let mut retry = WriteRetry::new(LIMITS);
+        let pauses: Vec<_> = (0..50).map(|_| retry.failed(&unavailable()).unwrap()).collect();
         assert_eq!(pauses.first(), Some(&FIRST_PAUSE));
         assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
         assert!(pauses.is_sorted());
@@ -95,20 +95,20 @@ mod tests {
 
     #[test]
     fn a_refusal_is_tried_a_few_times_and_what_is_gone_not_again() {
-        let mut tries = Tries::new(LIMITS);
-        let pauses = [(); 3].map(|()| tries.failed(&rejected(403)).is_some());
+        let mut retry = WriteRetry::new(LIMITS);
+        let pauses = [(); 3].map(|()| retry.failed(&rejected(403)).is_some());
         assert_eq!(pauses, [true, true, false]);
-        assert_eq!(Tries::new(LIMITS).failed(&rejected(404)), None);
+        assert_eq!(WriteRetry::new(LIMITS).failed(&rejected(404)), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn patience_ends() {
-        let mut tries = Tries::new(Limits {
+        let mut retry = WriteRetry::new(RetryLimits {
             patience: Some(Duration::from_secs(60)),
             ..LIMITS
         });
-        assert!(tries.failed(&unavailable()).is_some());
+        assert!(retry.failed(&unavailable()).is_some());
         tokio::time::advance(Duration::from_secs(61)).await;
-        assert_eq!(tries.failed(&unavailable()), None);
+        assert_eq!(retry.failed(&unavailable()), None);
     }
 }

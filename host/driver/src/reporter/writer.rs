@@ -10,18 +10,18 @@ use scupper_engine::{Phase, PodRef, Time};
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError};
 use tokio::time::sleep;
 
-use crate::reporter::write_retry::{Limits, Tries};
+use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent, NodeCondition, WriteError};
 use scupper_report::{ConditionChange, VIEW_ANNOTATION};
 
 /// How long an Event is tried that the API server does not take. The others wait behind it.
-const EVENT_LIMITS: Limits = Limits {
+const EVENT_LIMITS: RetryLimits = RetryLimits {
     refusals: 3,
     patience: Some(Duration::from_secs(600)),
 };
 
 /// Something to be written.
-pub(crate) enum Entry {
+pub(crate) enum PendingWrite {
     Conditions(Vec<ConditionChange>),
     Event(KubernetesEvent),
     PodEvent(PodRef, KubernetesEvent),
@@ -33,7 +33,7 @@ pub(crate) enum Entry {
 
 /// Writes for one drain.
 #[derive(Clone)]
-pub(crate) struct Writer {
+pub(crate) struct ApiWriter {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
     /// The drain's id.
@@ -50,23 +50,23 @@ pub(crate) struct Writer {
 
 /// The newest state that is not written.
 #[derive(Default)]
-struct Unwritten {
+struct LatestState {
     conditions: Option<Vec<ConditionChange>>,
     view: Option<Option<String>>,
 }
 
-impl Unwritten {
-    fn take(&mut self, entry: Entry) {
+impl LatestState {
+    fn take(&mut self, entry: PendingWrite) {
         match entry {
-            Entry::Conditions(changes) => {
+            PendingWrite::Conditions(changes) => {
                 let is_newer = |known: &ConditionChange| changes.iter().any(|it| it.kind == known.kind);
                 let mut conditions = self.conditions.take().unwrap_or_default();
                 conditions.retain(|known| !is_newer(known));
                 conditions.extend(changes);
                 self.conditions = Some(conditions);
             }
-            Entry::View(view) => self.view = Some(view),
-            Entry::Event(_) | Entry::PodEvent(..) | Entry::BudgetEvent(..) => {}
+            PendingWrite::View(view) => self.view = Some(view),
+            PendingWrite::Event(_) | PendingWrite::PodEvent(..) | PendingWrite::BudgetEvent(..) => {}
         }
     }
 
@@ -80,13 +80,13 @@ impl Unwritten {
     }
 }
 
-impl Writer {
+impl ApiWriter {
     /// Events, one after the other, until there are no more.
-    pub(crate) async fn events(self, mut entries: UnboundedReceiver<Entry>) {
+    pub(crate) async fn events(self, mut entries: UnboundedReceiver<PendingWrite>) {
         while let Some(entry) = entries.recv().await {
-            let mut tries = Tries::new(EVENT_LIMITS);
+            let mut retry = WriteRetry::new(EVENT_LIMITS);
             while let Err(error) = self.emit(&entry).await {
-                let Some(pause) = tries.failed(&error) else {
+                let Some(pause) = retry.failed(&error) else {
                     tracing::warn!(node = self.node, %error, "an Event about the drain could not be written");
                     break;
                 };
@@ -97,9 +97,9 @@ impl Writer {
     }
 
     /// The state of the node, until there is no more to say and the last of it is written or not true any more.
-    pub(crate) async fn states(self, mut entries: UnboundedReceiver<Entry>) {
-        let mut unwritten = Unwritten::default();
-        let mut tries = self.tries();
+    pub(crate) async fn states(self, mut entries: UnboundedReceiver<PendingWrite>) {
+        let mut unwritten = LatestState::default();
+        let mut retry = self.retry();
         let mut open = true;
         loop {
             if unwritten.is_nothing() {
@@ -109,14 +109,14 @@ impl Writer {
                 }
             }
             // The first try is of each state in turn, so that watchers see it; after a failure only the newest counts.
-            while open && tries.has_failed() {
+            while open && retry.has_failed() {
                 match entries.try_recv() {
                     Ok(entry) => unwritten.take(entry),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => open = false,
                 }
             }
-            if tries.has_failed() && !open && self.is_superseded().await {
+            if retry.has_failed() && !open && self.is_superseded().await {
                 return;
             }
             let written = self.write(&unwritten).await;
@@ -124,13 +124,13 @@ impl Writer {
             self.is_away.store(temporary, Ordering::Relaxed);
             let Err(error) = written else {
                 self.done(&mut unwritten);
-                tries = self.tries();
+                retry = self.retry();
                 continue;
             };
-            let Some(pause) = tries.failed(&error) else {
+            let Some(pause) = retry.failed(&error) else {
                 tracing::warn!(node = self.node, %error, "the node's conditions could not be written");
                 self.done(&mut unwritten);
-                tries = self.tries();
+                retry = self.retry();
                 continue;
             };
             tracing::debug!(node = self.node, %error, "the node's conditions could not be written yet");
@@ -144,32 +144,32 @@ impl Writer {
         }
     }
 
-    fn tries(&self) -> Tries {
-        Tries::new(Limits {
+    fn retry(&self) -> WriteRetry {
+        WriteRetry::new(RetryLimits {
             refusals: self.refusals,
             patience: None,
         })
     }
 
-    fn done(&self, unwritten: &mut Unwritten) {
+    fn done(&self, unwritten: &mut LatestState) {
         if unwritten.drop_first() {
             self.publishing.store(false, Ordering::Relaxed);
         }
     }
 
-    async fn emit(&self, entry: &Entry) -> Result<(), WriteError> {
+    async fn emit(&self, entry: &PendingWrite) -> Result<(), WriteError> {
         match entry {
-            Entry::Event(event) => self.cluster.emit(event).await,
-            Entry::PodEvent(pod, event) => self.cluster.emit_about_pod(event, pod).await,
-            Entry::BudgetEvent(budget, pod, event) => {
+            PendingWrite::Event(event) => self.cluster.emit(event).await,
+            PendingWrite::PodEvent(pod, event) => self.cluster.emit_about_pod(event, pod).await,
+            PendingWrite::BudgetEvent(budget, pod, event) => {
                 self.cluster.emit_about_budget(event, budget, pod).await
             }
-            Entry::Conditions(_) | Entry::View(_) => Ok(()),
+            PendingWrite::Conditions(_) | PendingWrite::View(_) => Ok(()),
         }
     }
 
     /// Conditions first: they are what others go by.
-    async fn write(&self, unwritten: &Unwritten) -> Result<(), WriteError> {
+    async fn write(&self, unwritten: &LatestState) -> Result<(), WriteError> {
         let Self { cluster, node, .. } = self;
         match (&unwritten.conditions, &unwritten.view) {
             (Some(changes), _) => set_conditions(cluster, node, changes).await,

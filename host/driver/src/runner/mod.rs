@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::adapters::node_watch::OwnNode;
-use crate::adapters::policy_messages::Said;
+use crate::adapters::node_watch::WatchedNode;
+use crate::adapters::policy_messages::PolicyMessages;
 use crate::handover;
 use crate::reporter::{Reporter, trace};
 use crate::runner::policy_calls::DrainState;
@@ -33,21 +33,21 @@ pub(crate) const ORDERS: usize = 64;
 
 /// What a drain is driven with.
 #[derive(Clone)]
-pub(crate) struct Tools {
+pub(crate) struct RunnerDeps {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Clock,
     pub(crate) health: Health,
     /// The node of the drain, where it is watched already.
-    pub(crate) own_node: Option<OwnNode>,
+    pub(crate) watched_node: Option<WatchedNode>,
     /// What policies say of nodes.
-    pub(crate) said: Said,
+    pub(crate) policy_messages: PolicyMessages,
     /// Where drains are told as traces, if anywhere.
     pub(crate) traces: Option<Traces>,
 }
 
 /// Drives one drain to its end.
-pub(crate) struct Drive {
-    tools: Tools,
+pub(crate) struct EngineRunner {
+    deps: RunnerDeps,
     /// The policies that this drain was begun with; their code may be replaced between two calls.
     policies: Arc<Session>,
     drain: Drain,
@@ -62,21 +62,21 @@ pub(crate) struct Drive {
     eviction_limit: usize,
 }
 
-impl Drive {
+impl EngineRunner {
     pub(crate) fn new(
-        tools: Tools,
+        deps: RunnerDeps,
         policies: Arc<Session>,
         request: Request,
         resume: Option<Checkpoint>,
         reporter: Reporter,
     ) -> Self {
-        let now = tools.clock.now();
+        let now = deps.clock.now();
         let drain = match resume {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
             None => Drain::new(now, request),
         };
         Self {
-            tools,
+            deps,
             policies,
             drain,
             view: Arc::default(),
@@ -98,55 +98,55 @@ impl Drive {
     /// drain it is.
     pub(crate) async fn run(self, control: mpsc::Receiver<Event>) -> Option<Outcome> {
         let span = trace::span(self.drain.request());
-        self.turn(control).instrument(span).await
+        self.run_loop(control).instrument(span).await
     }
 
-    async fn turn(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
+    async fn run_loop(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
         let node = self.drain.request().node.clone();
-        let cluster = &self.tools.cluster;
-        let mut watch = match &self.tools.own_node {
+        let cluster = &self.deps.cluster;
+        let mut watch = match &self.deps.watched_node {
             Some(own) => stream::select(cluster.watch_pods(&node), own.events()).boxed(),
             None => cluster.watch(&node).boxed(),
         };
-        let pulse = self.tools.health.pulse("drain");
+        let pulse = self.deps.health.pulse("drain");
         let mut ended = None;
         loop {
             pulse.beat();
-            self.tell_limit();
+            self.update_eviction_limit();
             self.reporter
-                .said(self.tools.clock.now(), &self.tools.said.take(&node));
-            self.settle(&node, &mut ended);
-            self.reporter.turned(self.tools.clock.now(), &self.drain);
+                .said(self.deps.clock.now(), &self.deps.policy_messages.take(&node));
+            self.drain_engine_output(&node, &mut ended);
+            self.reporter.turned(self.deps.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
-                self.reporter.end(self.tools.clock.now(), &self.drain).await;
+                self.reporter.end(self.deps.clock.now(), &self.drain).await;
                 return ended;
             }
             match self.next(&mut watch, &mut control).await {
-                Next::Heard(event) => {
+                Wakeup::Event(event) => {
                     // Only when the node is watched as well: a drain that hears neither an uncordon nor a cancel does
                     // not begin.
                     if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
-                        self.hear(Event::Node(Some(node)));
+                        self.handle(Event::Node(Some(node)));
                     }
-                    self.hear(event);
+                    self.handle(event);
                 }
-                Next::Timeout => self.drain.handle_timeout(self.tools.clock.now()),
-                Next::Abandoned => return ended,
+                Wakeup::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
+                Wakeup::Abandoned => return ended,
             }
         }
     }
 
     /// Every answer to an eviction, of this drain or of another one in this process, may change it.
-    fn tell_limit(&mut self) {
-        let limit = self.tools.cluster.evictions_at_once();
+    fn update_eviction_limit(&mut self) {
+        let limit = self.deps.cluster.evictions_at_once();
         if std::mem::replace(&mut self.eviction_limit, limit) != limit {
             let event = Event::EvictionLimit(limit);
-            self.drain.handle_event(self.tools.clock.now(), event);
+            self.drain.handle_event(self.deps.clock.now(), event);
         }
     }
 
-    fn hear(&mut self, event: Event) {
-        let now = self.tools.clock.now();
+    fn handle(&mut self, event: Event) {
+        let now = self.deps.clock.now();
         Arc::make_mut(&mut self.view).apply(&event);
         self.reporter.heard(now, &event);
         let cancelled = self.is_cancelled_by(&event);
@@ -167,9 +167,9 @@ impl Drive {
     }
 
     /// Takes everything out of the engine that it has for us just now.
-    fn settle(&mut self, node: &str, ended: &mut Option<Outcome>) {
+    fn drain_engine_output(&mut self, node: &str, ended: &mut Option<Outcome>) {
         loop {
-            let now = self.tools.clock.now();
+            let now = self.deps.clock.now();
             let mut quiet = true;
             while let Some(command) = self.drain.poll_command() {
                 quiet = false;
@@ -192,19 +192,19 @@ impl Drive {
         &mut self,
         watch: &mut (impl Stream<Item = Event> + Unpin),
         control: &mut mpsc::Receiver<Event>,
-    ) -> Next {
+    ) -> Wakeup {
         let timer = self.drain.poll_timeout();
-        let timer = timer.map(|at| Duration::from(at.since(self.tools.clock.now())));
+        let timer = timer.map(|at| Duration::from(at.since(self.deps.clock.now())));
         // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
         let beat = self.reporter.beat();
         let wait = timer.map_or(beat, |timer| timer.min(beat));
         // Orders from outside first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;
-            order = control.recv() => order.map_or(Next::Abandoned, Next::Heard),
-            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Next::Heard(answered(answer)),
-            Some(event) = watch.next() => Next::Heard(event),
-            () = tokio::time::sleep(wait) => Next::Timeout,
+            order = control.recv() => order.map_or(Wakeup::Abandoned, Wakeup::Event),
+            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Wakeup::Event(answered(answer)),
+            Some(event) = watch.next() => Wakeup::Event(event),
+            () = tokio::time::sleep(wait) => Wakeup::Timeout,
         }
     }
 
@@ -237,7 +237,7 @@ impl Drive {
                 self.running.spawn(stepping.in_current_span());
             }
             task => {
-                let (node, cluster) = (node.to_owned(), self.tools.cluster.clone());
+                let (node, cluster) = (node.to_owned(), self.deps.cluster.clone());
                 let performing = async move { (id, cluster.perform(&node, &task).await) };
                 self.running.spawn(performing.in_current_span());
             }
@@ -268,8 +268,8 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
     clippy::large_enum_variant,
     reason = "made and taken apart at once, never stored"
 )]
-enum Next {
-    Heard(Event),
+enum Wakeup {
+    Event(Event),
     Timeout,
     /// Nobody wants this drain driven any more.
     Abandoned,

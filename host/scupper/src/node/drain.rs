@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::output::{complain, exit_of, failed, print, wrong_options};
 use crate::signals::Signals;
 use scupper_common::clock::Clock;
-use scupper_driver::{Ended, HandOverOptions, LocalOptions, Nodes};
+use scupper_driver::{HandOverOptions, LocalOptions, NodeResult, Nodes};
 use scupper_report::{Format, Screen};
 
 /// Drains nodes.
@@ -173,10 +173,10 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
 }
 
 /// Each drain has told its story: what is left are nodes at which nothing was begun, and a sum.
-fn tell(ended: &[Ended], format: Format) -> Exit {
+fn tell(ended: &[NodeResult], format: Format) -> Exit {
     let mut exit = Exit::Done;
     let mut pending = Vec::new();
-    for Ended { node, result } in ended {
+    for NodeResult { node, result } in ended {
         let of_node = match result {
             Ok(Some(outcome)) => Exit::of(outcome),
             Ok(None) => Exit::DrainFailed,
