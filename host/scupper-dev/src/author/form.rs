@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use super::short::{BudgetForm, NodeForm, PodForm};
-use super::words::{Span, Text, text_or};
+use super::shorthand::{BudgetForm, NodeForm, PodForm};
+use super::values::{Span, Text, text_or};
 
 /// A scenario.
 #[derive(Debug, Deserialize)]

@@ -7,27 +7,27 @@
 //!
 //! It must not know how a real cluster is reached, and prints nothing.
 
-mod answers;
+mod assertions;
+mod cluster_access;
+mod dry_run;
 mod form;
-mod judge;
+mod memory_cluster;
+mod mock_servers;
 mod new;
-mod play;
-mod reach;
-mod rehearsal;
+mod offline;
+mod runner;
 mod scenario;
-mod short;
+mod shorthand;
 mod snapshot;
 mod specs;
 mod suite;
-mod words;
-mod workbench;
-mod world;
+mod values;
 
-pub(crate) use judge::Difference;
+pub(crate) use assertions::Difference;
+pub(crate) use dry_run::{DryRun, Figures, Stepped};
 pub(crate) use new::{Kind, new};
-pub(crate) use rehearsal::{Figures, Rehearsal, Stepped};
-pub(crate) use scenario::{Played, ScenarioError, play};
+pub(crate) use offline::OfflineRuntime;
+pub(crate) use scenario::{ScenarioError, ScenarioResult, run_scenario};
 pub(crate) use snapshot::Snapshot;
-pub(crate) use specs::Said;
+pub(crate) use specs::PolicyChoice;
 pub(crate) use suite::{Case, cases};
-pub(crate) use workbench::Workbench;

@@ -7,15 +7,15 @@ use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Time};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use super::assertions::{Assertions, Difference};
+use super::cluster_access::SharedCluster;
 use super::form::{ExpectForm, ScenarioForm, StepForm};
-use super::judge::{Difference, Judge};
-use super::play::{Play, Stop, Until};
-use super::reach::Shared;
-use super::short::plain_node;
+use super::memory_cluster::MemoryCluster;
+use super::offline::{OfflineRuntime, PolicyLoadError};
+use super::runner::{ScenarioRunner, Stop, Until};
+use super::shorthand::plain_node;
 use super::snapshot::{Snapshot, SnapshotError};
-use super::words::Span;
-use super::workbench::{Workbench, WorldLoadError};
-use super::world::World;
+use super::values::Span;
 use scupper_config::{ConfigError, Configuration};
 use scupper_policy::{Policies, Session};
 
@@ -28,7 +28,7 @@ const OLD: u64 = 3600 * 1000;
 
 /// A scenario that was played.
 #[derive(Debug)]
-pub(crate) struct Played {
+pub(crate) struct ScenarioResult {
     /// What it shows.
     pub about: String,
     /// What was not as expected; empty: all was.
@@ -64,34 +64,34 @@ pub(crate) enum ScenarioError {
     Config(String),
     /// The policy cannot be used.
     #[error(transparent)]
-    Load(#[from] WorldLoadError),
+    Load(#[from] PolicyLoadError),
 }
 
 /// Plays a scenario file with the policy in `module`.
-pub(crate) async fn play(
-    workbench: &Workbench,
+pub(crate) async fn run_scenario(
+    workbench: &OfflineRuntime,
     file: &Path,
     name: &str,
     module: &Path,
-) -> Result<Played, ScenarioError> {
+) -> Result<ScenarioResult, ScenarioError> {
     let text = std::fs::read_to_string(file).map_err(ScenarioError::Read)?;
     let form: ScenarioForm =
         serde_saphyr::from_str(&text).map_err(|error| ScenarioError::Form(error.to_string()))?;
     let configuration = configuration(&form, file, name, module)?;
-    let (world, own_pod) = world(&form, file)?;
-    let world = Shared::new(world);
-    let policies = workbench.load(&configuration.policies, &world).await?;
-    let request = request(&configuration, &world, own_pod, &policies);
-    let mut scene = Scene {
-        play: Play::begin(world, Session::fixed(policies), request),
+    let (cluster, own_pod) = cluster(&form, file)?;
+    let cluster = SharedCluster::new(cluster);
+    let policies = workbench.load(&configuration.policies, &cluster).await?;
+    let request = request(&configuration, &cluster, own_pod, &policies);
+    let mut run = ScenarioRun {
+        runner: ScenarioRunner::begin(cluster, Session::fixed(policies), request),
         heard: 0,
     };
-    let differences = scene.run(&form).await?;
-    Ok(Played {
+    let differences = run.run(&form).await?;
+    Ok(ScenarioResult {
         about: form.about,
         differences,
-        took_ms: scene.play.now().since(BEGINNING).as_millis(),
-        story: scene.play.story,
+        took_ms: run.runner.now().since(BEGINNING).as_millis(),
+        story: run.runner.story,
     })
 }
 
@@ -132,7 +132,7 @@ fn told(error: ConfigError) -> String {
     }
 }
 
-fn world(form: &ScenarioForm, file: &Path) -> Result<(World, Option<PodRef>), ScenarioError> {
+fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<PodRef>), ScenarioError> {
     let here = |path: &PathBuf| file.parent().unwrap_or_else(|| Path::new("")).join(path);
     let said = &form.node.0;
     let wanted = Some(said.name.as_str()).filter(|name| !name.is_empty());
@@ -147,36 +147,36 @@ fn world(form: &ScenarioForm, file: &Path) -> Result<(World, Option<PodRef>), Sc
     };
     said.change(&mut node, BEGINNING);
     let node_name = node.name.clone();
-    let mut world = World::new(BEGINNING, node);
+    let mut cluster = MemoryCluster::new(BEGINNING, node);
     for pod in pods {
-        world.add_pod(pod, None);
+        cluster.add_pod(pod, None);
     }
     for budget in budgets {
-        world.set_budget(budget);
+        cluster.set_budget(budget);
     }
     let mut own_pod = None;
     let before = Time::from_millis(BEGINNING.as_millis() - OLD);
     for form in &form.pods {
         let fields = &form.0;
         let pod = fields
-            .pod(&node_name, world.fresh_uid(&fields.name), before)
+            .pod(&node_name, cluster.fresh_uid(&fields.name), before)
             .map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
         own_pod = own_pod.or_else(|| fields.driver.then(|| pod.id.clone()));
-        world.add_pod(pod, fields.ends_after.map(Span::engine));
+        cluster.add_pod(pod, fields.ends_after.map(Span::engine));
     }
     for form in &form.budgets {
         let budget = form.budget();
-        world.set_budget(budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?);
+        cluster.set_budget(budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?);
     }
     for answer in &form.answers {
-        world.answers.add(answer);
+        cluster.answers.add(answer);
     }
-    Ok((world, own_pod))
+    Ok((cluster, own_pod))
 }
 
 fn request(
     configuration: &Configuration,
-    world: &Shared,
+    cluster: &SharedCluster,
     own_pod: Option<PodRef>,
     policies: &Policies,
 ) -> Request {
@@ -186,7 +186,7 @@ fn request(
         name: "maintenance".to_owned(),
         trigger: "test".to_owned(),
         intent: Intent::Drain,
-        node: world.lock().node.name.clone(),
+        node: cluster.lock().node.name.clone(),
         deadline: sla.map(|sla| BEGINNING + Span(sla).engine()),
         settings: scupper_driver::settings(&configuration.drain, own_pod, Filters::default()),
         policies: policies.infos(),
@@ -194,21 +194,21 @@ fn request(
 }
 
 /// A drain, and how far what it did has been looked at.
-struct Scene {
-    play: Play,
+struct ScenarioRun {
+    runner: ScenarioRunner,
     /// Answers of hooks that an expectation has seen, or that something happened after.
     heard: usize,
 }
 
-impl Scene {
+impl ScenarioRun {
     /// The first line that is not as expected ends it: what comes after would only be confusing.
     async fn run(&mut self, form: &ScenarioForm) -> Result<Vec<Difference>, ScenarioError> {
-        let stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        let stop = self.runner.go(&Until::Planned, BEGINNING + AT_MOST).await;
         if let Some(plan) = &form.plan {
-            let mut judge = Judge::new(plan.referenced.line());
-            judge.plan(&plan.value, &self.play);
-            if !judge.found.is_empty() {
-                return Ok(judge.found);
+            let mut assertions = Assertions::new(plan.referenced.line());
+            assertions.plan(&plan.value, &self.runner);
+            if !assertions.found.is_empty() {
+                return Ok(assertions.found);
             }
         }
         tracing::debug!(?stop, "planned");
@@ -226,48 +226,48 @@ impl Scene {
             return Ok(Vec::new());
         };
         let at_most = end.value.0.within.map_or(AT_MOST, Span::engine);
-        let at_most = self.play.now() + at_most;
-        let _stop = self.play.go(&Until::Ended, at_most).await;
-        let mut judge = Judge::new(end.referenced.line());
-        judge.end(&end.value, &self.play);
-        Ok(judge.found)
+        let at_most = self.runner.now() + at_most;
+        let _stop = self.runner.go(&Until::Ended, at_most).await;
+        let mut assertions = Assertions::new(end.referenced.line());
+        assertions.end(&end.value, &self.runner);
+        Ok(assertions.found)
     }
 
     async fn expect(&mut self, form: &ExpectForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
-        let mut judge = Judge::new(line);
+        let mut assertions = Assertions::new(line);
         if let Some(phase) = &form.hook {
-            let wanted = |answer: &super::play::HookAnswer| {
+            let wanted = |answer: &super::runner::HookAnswer| {
                 answer.phase.to_string() == *phase
                     && form.of.as_ref().is_none_or(|of| *of == answer.subject)
                     && form.policy.as_ref().is_none_or(|policy| *policy == answer.policy)
             };
-            let at = match self.play.answers.iter().skip(self.heard).position(wanted) {
+            let at = match self.runner.answers.iter().skip(self.heard).position(wanted) {
                 Some(at) => Some(self.heard + at),
                 None => {
                     let within = form.within.map_or(AT_MOST, Span::engine);
-                    let at_most = self.play.now() + within;
-                    let stop = self.play.go(&Until::Answer(&wanted), at_most).await;
-                    let last = self.play.answers.len().checked_sub(1);
+                    let at_most = self.runner.now() + within;
+                    let stop = self.runner.go(&Until::Answer(&wanted), at_most).await;
+                    let last = self.runner.answers.len().checked_sub(1);
                     if stop != Stop::There {
                         let actual = self.instead(stop);
-                        judge.differ(format!("{phase} is called"), format!("within {within}"), actual);
+                        assertions.differ(format!("{phase} is called"), format!("within {within}"), actual);
                     }
                     last.filter(|_| stop == Stop::There)
                 }
             };
-            if let Some(answer) = at.and_then(|at| self.play.answers.get(at)) {
-                judge.answer(form, answer);
+            if let Some(answer) = at.and_then(|at| self.runner.answers.get(at)) {
+                assertions.answer(form, answer);
             }
             self.heard = at.map_or(self.heard, |at| at + 1);
         }
-        if judge.found.is_empty() {
-            judge.cluster(form, &self.play);
+        if assertions.found.is_empty() {
+            assertions.cluster(form, &self.runner);
         }
-        Ok(judge.found)
+        Ok(assertions.found)
     }
 
     fn instead(&self, stop: Stop) -> String {
-        match (&self.play.outcome, stop) {
+        match (&self.runner.outcome, stop) {
             (Some(outcome), _) => format!("the drain ended as {}: {outcome}", outcome.name()),
             (None, Stop::Still) => "nothing more happens by itself".to_owned(),
             (None, Stop::Circles) => "the drain goes round in circles".to_owned(),
@@ -278,57 +278,57 @@ impl Scene {
     async fn act(&mut self, step: &StepForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
         let wrong = |message: String| ScenarioError::Sense { line, message };
         let nobody = |name: &str| format!("there is no pod {name} now");
-        let now = self.play.now();
+        let now = self.runner.now();
         match step {
             StepForm::Expect(_) => {}
             StepForm::Pass(span) => {
-                let _stop = self.play.go(&Until::Time, now + span.engine()).await;
+                let _stop = self.runner.go(&Until::Time, now + span.engine()).await;
             }
             StepForm::Pod(form) => {
-                let (fields, mut world) = (&form.0, self.play.world.lock());
+                let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
                 let ends_after = fields.ends_after.map(Span::engine);
-                let found = world.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now));
+                let found = cluster.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now));
                 if !found.map_err(wrong)? {
                     return Err(wrong(nobody(&fields.name)));
                 }
             }
             StepForm::Add(form) => {
-                let (fields, mut world) = (&form.0, self.play.world.lock());
-                let node = world.node.name.clone();
-                let pod = fields.pod(&node, world.fresh_uid(&fields.name), now);
-                world.add_pod(pod.map_err(wrong)?, fields.ends_after.map(Span::engine));
+                let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
+                let node = cluster.node.name.clone();
+                let pod = fields.pod(&node, cluster.fresh_uid(&fields.name), now);
+                cluster.add_pod(pod.map_err(wrong)?, fields.ends_after.map(Span::engine));
             }
             StepForm::Remove(name) => {
-                if !self.play.world.lock().remove_pod(name) {
+                if !self.runner.cluster.lock().remove_pod(name) {
                     return Err(wrong(nobody(name)));
                 }
             }
             StepForm::Node(form) => {
                 let _version = self
-                    .play
-                    .world
+                    .runner
+                    .cluster
                     .lock()
                     .change_node(|node| form.0.change(node, now));
             }
             StepForm::Budget(form) => {
                 let budget = form.budget().map_err(wrong)?;
-                self.play.world.lock().set_budget(budget);
+                self.runner.cluster.lock().set_budget(budget);
             }
-            StepForm::Answer(form) => self.play.world.lock().answers.add(form),
-            StepForm::Outage(span) => self.play.world.lock().outage(span.engine()),
-            StepForm::Cancel(reason) => self.play.cancel(reason),
-            StepForm::Restart => self.play.restart(),
+            StepForm::Answer(form) => self.runner.cluster.lock().answers.add(form),
+            StepForm::Outage(span) => self.runner.cluster.lock().outage(span.engine()),
+            StepForm::Cancel(reason) => self.runner.cancel(reason),
+            StepForm::Restart => self.runner.restart(),
             StepForm::Uncordon => {
-                let stop = self.play.go(&Until::Ended, now + AT_MOST).await;
+                let stop = self.runner.go(&Until::Ended, now + AT_MOST).await;
                 if stop != Stop::There {
-                    let mut judge = Judge::new(line);
-                    judge.differ("the drain", "ends", self.instead(stop));
-                    return Ok(judge.found);
+                    let mut assertions = Assertions::new(line);
+                    assertions.differ("the drain", "ends", self.instead(stop));
+                    return Ok(assertions.found);
                 }
-                self.play.uncordon();
+                self.runner.uncordon();
             }
         }
-        self.heard = self.play.answers.len();
+        self.heard = self.runner.answers.len();
         Ok(Vec::new())
     }
 }

@@ -10,7 +10,7 @@ use scupper_policy::{GrantError, PolicySpec};
 
 /// What somebody typed about a policy.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct PolicyChoice {
     /// The component.
     pub file: PathBuf,
     /// A `scupper.yaml` that says the rest.
@@ -56,7 +56,7 @@ pub(crate) enum SpecError {
     Setting(String),
 }
 
-impl Said {
+impl PolicyChoice {
     /// What a driver would be told. Blocks.
     pub(crate) fn spec(&self) -> Result<PolicySpec, SpecError> {
         let mut spec = match &self.config {

@@ -1,11 +1,11 @@
 //! `scupper demo`: the real driver, the real policy, a simulated cluster and a simulated kubelet.
 
 mod args;
+mod cluster_objects;
+mod demo_cluster;
 mod openstack;
 mod openstack_testbed;
 mod real_slurm;
-mod scene;
-mod stage;
 mod stuck;
 
 pub(crate) use args::DemoArgs;
@@ -16,13 +16,13 @@ use std::process::ExitCode;
 
 use scupper_simulator::slinky::{self, Happening};
 
-use scene::NODE;
+use cluster_objects::NODE;
+use demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, UNCORDON};
 use scupper::Exit;
 use scupper::{fail, print};
 use scupper_driver::PoliciesOptions;
 use scupper_policy::PolicySpec;
 use scupper_report::Format;
-use stage::{AbortOnDrop, DRIVER, DemoError, Stage, UNCORDON};
 
 const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 
@@ -70,8 +70,8 @@ async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(),
 }
 
 async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
-    let cluster = scene::cluster().await?;
-    scene::build(&cluster.store()).map_err(DemoError::Scene)?;
+    let cluster = cluster_objects::cluster().await?;
+    cluster_objects::build(&cluster.store()).map_err(DemoError::Scene)?;
     let say = speaker(format);
     let tell = say.clone();
     let _operator = AbortOnDrop(tokio::spawn(slinky::run(cluster.store(), move |happening| {
@@ -83,18 +83,18 @@ async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
     say(
         "plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.",
     );
-    let stage = Stage::set(cluster, NODE, policies(policy), format).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy), format).await?;
     say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
-    let mark = stage.mark();
-    stage.transition("drain-worker-1", DRIVER).await?;
-    say(&stage.requests(mark));
+    let mark = demo_cluster.mark();
+    demo_cluster.transition("drain-worker-1", DRIVER).await?;
+    say(&demo_cluster.requests(mark));
 
     say("\n$ kubectl create -f maintenance-complete.yaml    # transition drain.slm.k8s.io-uncordon");
-    stage
+    demo_cluster
         .transition("maintenance-complete-worker-1", UNCORDON)
         .await?;
     say("\nworker-1 takes pods again. Try the same on a cluster: README.md, `scupper --help`.");
-    stage.clear().await
+    demo_cluster.clear().await
 }
 
 fn policies(file: &Path) -> PoliciesOptions {

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use scupper_simulator::api::{Store, StoreError, objects};
 
+use super::demo_cluster::{
+    AbortOnDrop, DRIVER, DemoCluster, DemoError, EVENTS, UNCORDON, interrupts, worker,
+};
 use super::openstack_testbed::{Cloud, HOST};
 use super::speaker;
-use super::stage::{AbortOnDrop, DRIVER, DemoError, EVENTS, Stage, UNCORDON, interrupts, worker};
 use scupper_driver::PoliciesOptions;
 use scupper_policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use scupper_report::Format;
@@ -45,7 +47,7 @@ pub(super) async fn play(places: Places<'_>, format: Format) -> Result<(), DemoE
 
 async fn scenes(places: Places<'_>, cloud: &Cloud, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
-    let cluster = super::scene::cluster().await?;
+    let cluster = super::cluster_objects::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
         "The node {NODE} of Kubernetes is simulated, its host in Nova is {HOST}; the driver and openstack.wasm are the real ones.\n"
@@ -61,19 +63,21 @@ async fn scenes(places: Places<'_>, cloud: &Cloud, format: Format) -> Result<(),
         policies: vec![policy(places.policy, cloud)],
         ..PoliciesOptions::default()
     };
-    let stage = Stage::set(cluster, NODE, policies, format).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies, format).await?;
     let _watch = AbortOnDrop(tokio::spawn(watch(cloud.clone(), say.clone())));
     say(&format!(
         "\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition {DRIVER}, node {NODE}"
     ));
-    stage.transition("drain-node-1", DRIVER).await?;
+    demo_cluster.transition("drain-node-1", DRIVER).await?;
     show(cloud, &say).await?;
     say(&format!(
         "\n$ kubectl create -f maintenance-complete.yaml    # transition {UNCORDON}"
     ));
-    stage.transition("maintenance-complete-node-1", UNCORDON).await?;
+    demo_cluster
+        .transition("maintenance-complete-node-1", UNCORDON)
+        .await?;
     show(cloud, &say).await?;
-    stage.clear().await
+    demo_cluster.clear().await
 }
 
 /// What Nova says of its hosts and of the servers on them.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
-use super::stage::DemoError;
+use super::demo_cluster::DemoError;
 
 /// The host that is drained.
 pub(super) const HOST: &str = "compute-a";
@@ -18,14 +18,14 @@ pub(super) const HOST: &str = "compute-a";
 /// A real OpenStack. The last one that holds it ends it.
 #[derive(Clone)]
 pub(super) struct Cloud {
-    bed: Arc<Bed>,
+    bed: Arc<Testbed>,
     auth: Arc<Value>,
     nova: String,
     secret: Arc<NamedTempFile>,
 }
 
 /// What is to be ended.
-struct Bed {
+struct Testbed {
     program: PathBuf,
     state: PathBuf,
 }
@@ -33,7 +33,7 @@ struct Bed {
 impl Cloud {
     /// Starts it with no server on it. When this process is gone, however it went, OpenStack goes, too.
     pub(super) async fn start(program: &Path, state: &Path) -> Result<Self, DemoError> {
-        let bed = Arc::new(Bed {
+        let bed = Arc::new(Testbed {
             program: program.to_owned(),
             state: state.to_owned(),
         });
@@ -121,7 +121,7 @@ impl Cloud {
     }
 }
 
-async fn ask(bed: &Arc<Bed>, command: &str, options: &[&str]) -> Result<String, DemoError> {
+async fn ask(bed: &Arc<Testbed>, command: &str, options: &[&str]) -> Result<String, DemoError> {
     let mut process = bed.command(command);
     process.args(options);
     let program = bed.program.display().to_string();
@@ -140,7 +140,7 @@ fn text(value: &Value, key: &str) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-impl Bed {
+impl Testbed {
     /// In a process group of its own: Ctrl-C is for us, and we end it in order.
     fn command(&self, command: &str) -> Command {
         let mut process = Command::new(&self.program);
@@ -153,7 +153,7 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for Testbed {
     fn drop(&mut self) {
         let failed = match self.command("down").output() {
             Ok(output) if output.status.success() => return,

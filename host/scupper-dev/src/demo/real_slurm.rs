@@ -10,8 +10,10 @@ use scupper_simulator::api::{Store, StoreError, objects};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::demo_cluster::{
+    AbortOnDrop, DRIVER, DemoCluster, DemoError, EVENTS, UNCORDON, interrupts, worker,
+};
 use super::speaker;
-use super::stage::{AbortOnDrop, DRIVER, DemoError, EVENTS, Stage, UNCORDON, interrupts, worker};
 use scupper_driver::PoliciesOptions;
 use scupper_policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use scupper_report::Format;
@@ -39,14 +41,14 @@ pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result
 
 async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
-    let cluster = super::scene::cluster().await?;
+    let cluster = super::cluster_objects::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
         "A real Slurm {}: slurmctld, two slurmd with real jobs, and slurmrestd. The node {NODE} of Kubernetes is simulated;",
         slurm.fact("slurm_version"),
     ));
     say("the driver and slurm.wasm are the real ones, and talk to slurmrestd.\n");
-    let stage = Stage::set(cluster, NODE, policies(policy, slurm), format).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy, slurm), format).await?;
     for (user, name, seconds) in JOBS {
         let more = [
             "--user",
@@ -71,16 +73,16 @@ async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), Demo
     say(&format!(
         "\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition {DRIVER}, node {NODE}"
     ));
-    stage.transition("drain-slurm-worker-0", DRIVER).await?;
+    demo_cluster.transition("drain-slurm-worker-0", DRIVER).await?;
     say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
     say(&format!(
         "\n$ kubectl create -f maintenance-complete.yaml    # transition {UNCORDON}"
     ));
-    stage
+    demo_cluster
         .transition("maintenance-complete-slurm-worker-0", UNCORDON)
         .await?;
     say(&format!("\n$ sinfo\n            {}", slurm.node().await?));
-    stage.clear().await
+    demo_cluster.clear().await
 }
 
 /// A worker's pods: those of Slurm and of the shop leave, the exporter stays.

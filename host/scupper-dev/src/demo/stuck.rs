@@ -9,8 +9,8 @@ use scupper_simulator::api::{Store, StoreError, objects};
 use scupper_simulator::slinky;
 use serde_json::{Value, json};
 
-use super::stage::{AbortOnDrop, DRIVER, DemoError, Stage};
-use super::{policies, scene, speaker, told};
+use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError};
+use super::{cluster_objects, policies, speaker, told};
 use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
@@ -32,7 +32,7 @@ const HOLDS: [(&str, &[&str]); 2] = [
 
 /// Plays it: stuck, looked at, and helped out.
 pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
-    let cluster = scene::cluster().await?;
+    let cluster = cluster_objects::cluster().await?;
     let cluster = Arc::new(cluster);
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
@@ -46,7 +46,7 @@ pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError>
     say(
         "nobody takes the finalizer off a report; on worker-2 the job of a Slurm worker goes on for an hour.",
     );
-    let shop = Stage::set_telling(
+    let shop = DemoCluster::set_telling(
         Arc::clone(&cluster),
         SHOP,
         policies(policy),
@@ -54,7 +54,8 @@ pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError>
         output(SHOP, format),
     )
     .await?;
-    let slurm = Stage::set_telling(cluster, SLURM, policies(policy), format, output(SLURM, format)).await?;
+    let slurm =
+        DemoCluster::set_telling(cluster, SLURM, policies(policy), format, output(SLURM, format)).await?;
     say("\n$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
     shop.ask("drain-worker-1", DRIVER)?;
     slurm.ask("drain-worker-2", DRIVER)?;
@@ -132,10 +133,10 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
     })
 }
 
-async fn look(stage: &Stage, format: Format) -> Result<(), DemoError> {
+async fn look(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoError> {
     let clock = Clock::System;
     let options = StatusOptions {
-        connection: stage.kubeconfig().into(),
+        connection: demo_cluster.kubeconfig().into(),
         nodes: Nodes::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
         clock,
         lease_namespace: LEASE_NAMESPACE.to_owned(),

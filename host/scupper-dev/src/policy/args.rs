@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use scupper_engine::HookPhase;
 
-use crate::author::Said;
+use crate::author::PolicyChoice;
 
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
@@ -17,9 +17,9 @@ pub(crate) enum PolicyCommand {
     /// Run the scenarios of a policy: drains of a simulated cluster; needs no Kubernetes
     Test(TestArgs),
     /// Check whether a driver would load a policy, and report every problem
-    Check(SaidArgs),
+    Check(PolicyChoiceArgs),
     /// Show what a policy exports, needs and may use
-    Inspect(SaidArgs),
+    Inspect(PolicyChoiceArgs),
     /// Run a policy on a snapshot of a cluster, as `kubectl get node,pods,pdb -A -o yaml` prints it; change nothing
     Run(RunArgs),
     /// Measure a policy: time for a plan and for a hook step, and use of its limits
@@ -82,7 +82,7 @@ pub(crate) struct TestArgs {
 
 /// Which policy, and what the operator says of it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SaidArgs {
+pub(crate) struct PolicyChoiceArgs {
     /// Component (.wasm)
     pub file: PathBuf,
     /// Configuration file (scupper.yaml) with the grants and settings of the policy
@@ -99,8 +99,8 @@ pub(crate) struct SaidArgs {
     pub settings: Vec<String>,
 }
 
-impl From<&SaidArgs> for Said {
-    fn from(args: &SaidArgs) -> Self {
+impl From<&PolicyChoiceArgs> for PolicyChoice {
+    fn from(args: &PolicyChoiceArgs) -> Self {
         Self {
             file: args.file.clone(),
             config: args.config.clone(),
@@ -115,7 +115,7 @@ impl From<&SaidArgs> for Said {
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub policy: SaidArgs,
+    pub policy: PolicyChoiceArgs,
     /// Snapshot of the cluster, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub on: PathBuf,
@@ -140,7 +140,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
-    pub policy: SaidArgs,
+    pub policy: PolicyChoiceArgs,
     /// Number of pods on the node
     #[arg(long, default_value_t = 110, value_name = "COUNT")]
     pub pods: usize,

@@ -4,15 +4,15 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::args::SaidArgs;
+use super::args::PolicyChoiceArgs;
 use super::run::usage_lines;
-use crate::author::{Said, Workbench};
+use crate::author::{OfflineRuntime, PolicyChoice};
 use scupper::Exit;
 use scupper::{fail, print};
 use scupper_policy::{Description, Examined, LoadFault, MissingGrant};
 use scupper_report::Format;
 
-pub(super) async fn check(args: &SaidArgs, format: Format) -> ExitCode {
+pub(super) async fn check(args: &PolicyChoiceArgs, format: Format) -> ExitCode {
     let examined = match examine(args).await {
         Ok(examined) => examined,
         Err(code) => return code,
@@ -40,7 +40,7 @@ pub(super) async fn check(args: &SaidArgs, format: Format) -> ExitCode {
     .into()
 }
 
-pub(super) async fn inspect(args: &SaidArgs, format: Format) -> ExitCode {
+pub(super) async fn inspect(args: &PolicyChoiceArgs, format: Format) -> ExitCode {
     let examined = match examine(args).await {
         Ok(examined) => examined,
         Err(code) => return code,
@@ -66,11 +66,11 @@ pub(super) async fn inspect(args: &SaidArgs, format: Format) -> ExitCode {
 #[error("{0}")]
 struct Unloadable(String);
 
-async fn examine(args: &SaidArgs) -> Result<Examined, ExitCode> {
-    let spec = Said::from(args)
+async fn examine(args: &PolicyChoiceArgs) -> Result<Examined, ExitCode> {
+    let spec = PolicyChoice::from(args)
         .spec()
         .map_err(|error| fail(&error, Exit::Config))?;
-    let workbench = Workbench::new(None).map_err(|error| fail(&error, Exit::Bug))?;
+    let workbench = OfflineRuntime::new(None).map_err(|error| fail(&error, Exit::Bug))?;
     Ok(workbench.examine(&spec).await)
 }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use scupper_engine::{HookPhase, StepOutcome};
 use serde_json::json;
 
-use super::args::{BenchArgs, RunArgs, SaidArgs};
-use crate::author::{Figures, Rehearsal, Said, Snapshot, Stepped, Workbench};
+use super::args::{BenchArgs, PolicyChoiceArgs, RunArgs};
+use crate::author::{DryRun, Figures, OfflineRuntime, PolicyChoice, Snapshot, Stepped};
 use scupper::Exit;
 use scupper::plan_for_people;
 use scupper::{fail, print};
@@ -60,7 +60,7 @@ pub(super) async fn bench(args: &BenchArgs, format: Format) -> ExitCode {
         Err(code) => return code,
     };
     let snapshot = Snapshot::of_pods(args.pods);
-    let mut rehearsal = match Rehearsal::begin(&workbench, spec.clone(), snapshot).await {
+    let mut rehearsal = match DryRun::begin(&workbench, spec.clone(), snapshot).await {
         Ok(rehearsal) => rehearsal,
         Err(error) => return fail(&error, Exit::Config),
     };
@@ -78,17 +78,17 @@ pub(super) async fn bench(args: &BenchArgs, format: Format) -> ExitCode {
     Exit::Done.into()
 }
 
-fn workbench(args: &SaidArgs) -> Result<(Workbench, PolicySpec), ExitCode> {
-    let spec = Said::from(args)
+fn workbench(args: &PolicyChoiceArgs) -> Result<(OfflineRuntime, PolicySpec), ExitCode> {
+    let spec = PolicyChoice::from(args)
         .spec()
         .map_err(|error| fail(&error, Exit::Config))?;
-    let workbench = Workbench::new(None).map_err(|error| fail(&error, Exit::Bug))?;
+    let workbench = OfflineRuntime::new(None).map_err(|error| fail(&error, Exit::Bug))?;
     Ok((workbench, spec))
 }
 
-async fn begin(args: &SaidArgs, snapshot: Snapshot) -> Result<Rehearsal, ExitCode> {
+async fn begin(args: &PolicyChoiceArgs, snapshot: Snapshot) -> Result<DryRun, ExitCode> {
     let (workbench, spec) = workbench(args)?;
-    Rehearsal::begin(&workbench, spec, snapshot)
+    DryRun::begin(&workbench, spec, snapshot)
         .await
         .map_err(|error| fail(&error, Exit::Config))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::args::TestArgs;
-use crate::author::{self, Case, Difference, Played, ScenarioError, Workbench};
+use crate::author::{self, Case, Difference, OfflineRuntime, ScenarioError, ScenarioResult};
 use scupper::Exit;
 use scupper::{fail, print};
 use scupper_report::Format;
@@ -18,14 +18,14 @@ pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
         Ok(cases) => cases,
         Err(error) => return fail(&error, Exit::Config),
     };
-    let workbench = match Workbench::new(None) {
+    let workbench = match OfflineRuntime::new(None) {
         Ok(workbench) => workbench,
         Err(error) => return fail(&error, Exit::Bug),
     };
     let mut exit = Exit::Done;
     let mut good = 0;
     for case in &cases {
-        let played = author::play(&workbench, &case.file, &case.policy, &case.module).await;
+        let played = author::run_scenario(&workbench, &case.file, &case.policy, &case.module).await;
         exit = match &played {
             Ok(played) if played.differences.is_empty() => {
                 good += 1;
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
     exit.into()
 }
 
-fn words(case: &Case, played: &Result<Played, ScenarioError>, whole: bool) -> String {
+fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: bool) -> String {
     let file = case.file.display();
     match played {
         Err(error) => format!("FAILED  {file}\n{}", indented(&scupper_driver::chain(error))),
@@ -88,7 +88,7 @@ fn told(case: &Case, difference: &Difference) -> Vec<String> {
     lines
 }
 
-fn object(case: &Case, played: &Result<Played, ScenarioError>) -> serde_json::Value {
+fn object(case: &Case, played: &Result<ScenarioResult, ScenarioError>) -> serde_json::Value {
     match played {
         Err(error) => json!({"file": case.file, "ok": false, "error": scupper_driver::chain(error)}),
         Ok(played) => {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::agent::{Agent, until};
 use crate::guests::guest;
+use crate::kubelet_node::{Agent, until};
 use crate::rig::{Rig, Run};
 
 const CONFIG: &str = "\
@@ -141,7 +141,7 @@ fn a_driver_whose_policies_find_errors_drains() {
     let file = config(&rig, &["error|token|slurmrestd answers 401|renew the token"]);
     let _agent = Agent::with(&rig, false, &["--config", file.to_str().unwrap()]);
     rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&crate::agent::asks("drain", &[]));
+    let run = rig.run(&crate::kubelet_node::asks("drain", &[]));
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(run.stdout.contains("Drained"), "{run:#?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::agent::{Agent, asks, until};
+use crate::kubelet_node::{Agent, asks, until};
 use crate::pairs::Pairs;
 use crate::rig::{Rig, Running};
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, asks, until};
+use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::{LIMIT, Rig, Running};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";

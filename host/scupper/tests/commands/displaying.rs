@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::agent::{Agent, asks};
+use crate::kubelet_node::{Agent, asks};
 use crate::rig::Rig;
 use crate::terminal::Terminal;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::until;
+use crate::kubelet_node::until;
 use crate::rig::Rig;
 
 fn finished(stdout: &str) -> Vec<Value> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use scupper_simulator::api::{Action, Fault};
 use serde_json::{Value, json};
 
-use crate::agent::until;
+use crate::kubelet_node::until;
 use crate::rig::{Rig, Running};
 
 const EVENTS: &str = "events.events.k8s.io";

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use scupper_simulator::api::{Action, Fault, objects};
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, DRIVER, EVENTS, asks, until};
+use crate::kubelet_node::{Agent, DRIVER, EVENTS, asks, until};
 use crate::rig::{Rig, Run};
 
 fn lines(run: &Run) -> Vec<Value> {

@@ -6,7 +6,6 @@
     reason = "helpers of tests"
 )]
 
-mod agent;
 mod checking;
 #[path = "../support/clock_steps.rs"]
 mod clock_library;
@@ -21,13 +20,16 @@ mod displaying;
 mod draining;
 mod events;
 mod flags;
+mod foreign_objects;
 #[expect(dead_code, reason = "other suites list the guests")]
 #[path = "../support/guests.rs"]
 mod guests;
 mod handing_over;
+mod kubelet_node;
+mod lease_conflicts;
 #[path = "../support/limit.rs"]
 mod limit;
-mod others;
+mod messages;
 mod outputs;
 #[path = "../support/pairs.rs"]
 mod pairs;
@@ -37,9 +39,7 @@ mod returning;
 mod rig;
 #[path = "../support/schema.rs"]
 mod schema;
-mod standing_by;
 mod status;
 mod stopping;
 mod terminal;
 mod uncordoning;
-mod words;

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, asks, until};
 use crate::guests::guest;
+use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::Rig;
 
 const REASON: &str = "StaysDrained";

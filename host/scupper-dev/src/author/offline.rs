@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use thiserror::Error;
 
-use super::reach::Shared;
+use super::cluster_access::SharedCluster;
+use super::memory_cluster::MemoryCluster;
 use super::scenario::BEGINNING;
-use super::short::plain_node;
-use super::world::World;
+use super::shorthand::plain_node;
 use scupper_common::clock::Clock;
 use scupper_policy::{
     self, Compilation, Examined, LoadError, LoadFault, Network, Policies, PolicySpec, Runtime, RuntimeError,
@@ -17,7 +17,7 @@ use scupper_policy::{
 };
 
 /// Loads policies for their author.
-pub(crate) struct Workbench {
+pub(crate) struct OfflineRuntime {
     options: RuntimeOptions,
     runtime: Runtime,
     /// Their compiled code goes with the workbench.
@@ -26,7 +26,7 @@ pub(crate) struct Workbench {
 
 /// Why there is no workbench.
 #[derive(Debug, Error)]
-pub(crate) enum WorkbenchError {
+pub(crate) enum OfflineError {
     /// Compiled code cannot be kept anywhere.
     #[error("make a directory for compiled policies, or find this program")]
     Place(#[source] std::io::Error),
@@ -37,7 +37,7 @@ pub(crate) enum WorkbenchError {
 
 /// Why policies cannot be tried on a cluster in memory.
 #[derive(Debug, Error)]
-pub(crate) enum WorldLoadError {
+pub(crate) enum PolicyLoadError {
     /// The runtime for policies could not be made.
     #[error("could not prepare the policy runtime")]
     Runtime(#[from] RuntimeError),
@@ -46,16 +46,16 @@ pub(crate) enum WorldLoadError {
     Load(#[from] LoadError),
 }
 
-impl Workbench {
+impl OfflineRuntime {
     /// Sets everything up. `compiler`: the program that compiles policies; `None`: this one.
-    pub(crate) fn new(compiler: Option<PathBuf>) -> Result<Self, WorkbenchError> {
+    pub(crate) fn new(compiler: Option<PathBuf>) -> Result<Self, OfflineError> {
         let cache = tempfile::Builder::new()
             .prefix("scupper-author-")
             .tempdir()
-            .map_err(WorkbenchError::Place)?;
+            .map_err(OfflineError::Place)?;
         let compiler = match compiler {
             Some(compiler) => compiler,
-            None => std::env::current_exe().map_err(WorkbenchError::Place)?,
+            None => std::env::current_exe().map_err(OfflineError::Place)?,
         };
         let options = RuntimeOptions {
             cache: cache.path().join("native"),
@@ -64,7 +64,7 @@ impl Workbench {
             network: Network::closed(),
             secrets: Secrets::default(),
         };
-        let runtime = Runtime::new(options.clone()).map_err(WorkbenchError::Runtime)?;
+        let runtime = Runtime::new(options.clone()).map_err(OfflineError::Runtime)?;
         Ok(Self {
             options,
             runtime,
@@ -76,10 +76,10 @@ impl Workbench {
     pub(super) async fn load(
         &self,
         specs: &[PolicySpec],
-        world: &Shared,
-    ) -> Result<Policies, WorldLoadError> {
+        cluster: &SharedCluster,
+    ) -> Result<Policies, PolicyLoadError> {
         let network = Network {
-            stand_in: Some(Arc::new(world.clone())),
+            stand_in: Some(Arc::new(cluster.clone())),
             ..Network::closed()
         };
         // Compiled code is kept on disk, so another runtime costs next to nothing.
@@ -87,7 +87,7 @@ impl Workbench {
             network,
             ..self.options.clone()
         })?;
-        Ok(Policies::load(&runtime, specs, Arc::new(world.clone())).await?)
+        Ok(Policies::load(&runtime, specs, Arc::new(cluster.clone())).await?)
     }
 
     /// Compiles a policy once more, and says what that took.
@@ -102,6 +102,6 @@ impl Workbench {
 }
 
 /// Nobody asks for a cluster while a policy is looked over.
-fn nothing() -> Shared {
-    Shared::new(World::new(BEGINNING, plain_node("node-1")))
+fn nothing() -> SharedCluster {
+    SharedCluster::new(MemoryCluster::new(BEGINNING, plain_node("node-1")))
 }

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use scupper_engine::{HookPhase, HookStep, Intent, Outcome, Pod, Request, StepOutcome, Subject, Time};
 
-use super::play::{Play, Until};
-use super::reach::Shared;
+use super::cluster_access::SharedCluster;
+use super::memory_cluster::MemoryCluster;
+use super::offline::{OfflineRuntime, PolicyLoadError};
+use super::runner::{ScenarioRunner, Until};
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
-use super::workbench::{Workbench, WorldLoadError};
-use super::world::World;
 use scupper_driver::Planned;
 use scupper_policy::{LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
 
@@ -17,10 +17,10 @@ use scupper_policy::{LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Re
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
 
 /// A policy on a snapshot.
-pub(crate) struct Rehearsal {
+pub(crate) struct DryRun {
     policies: Policies,
     policy: String,
-    play: Play,
+    runner: ScenarioRunner,
 }
 
 /// One step of a hook.
@@ -45,34 +45,34 @@ pub(crate) struct Figures {
     pub worst: Duration,
 }
 
-impl Rehearsal {
+impl DryRun {
     /// Sets it up. The cluster is one in memory, and nothing goes out to any server, so what the policy wants
     /// is granted unasked, but for secrets, of which there are none.
     pub(crate) async fn begin(
-        workbench: &Workbench,
+        workbench: &OfflineRuntime,
         mut spec: PolicySpec,
         snapshot: Snapshot,
-    ) -> Result<Self, WorldLoadError> {
+    ) -> Result<Self, PolicyLoadError> {
         // Whatever the operator says: here somebody waits for the answer.
         spec.on_failure = OnFailure {
             planner: Remedy::Refuse,
             hooks: Remedy::Refuse,
             ..spec.on_failure
         };
-        let mut world = World::new(BEGINNING, snapshot.node);
+        let mut cluster = MemoryCluster::new(BEGINNING, snapshot.node);
         for pod in snapshot.pods {
-            world.add_pod(pod, None);
+            cluster.add_pod(pod, None);
         }
         for budget in snapshot.budgets {
-            world.set_budget(budget);
+            cluster.set_budget(budget);
         }
-        let node = world.node.name.clone();
-        let world = Shared::new(world);
+        let node = cluster.node.name.clone();
+        let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();
-        let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &world).await;
+        let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &cluster).await;
         let loaded = load(&spec).await;
         let missing = match &loaded {
-            Err(WorldLoadError::Load(error)) => match error.fault.as_ref() {
+            Err(PolicyLoadError::Load(error)) => match error.fault.as_ref() {
                 LoadFault::NotGranted(missing) => missing.clone(),
                 _ => Vec::new(),
             },
@@ -96,7 +96,7 @@ impl Rehearsal {
             policies: policies.infos(),
         };
         Ok(Self {
-            play: Play::begin(world, Session::fixed(policies.clone()), request),
+            runner: ScenarioRunner::begin(cluster, Session::fixed(policies.clone()), request),
             policies,
             policy,
         })
@@ -104,13 +104,13 @@ impl Rehearsal {
 
     /// What it would plan.
     pub(crate) async fn plan(&mut self) -> Planned {
-        let _stop = self.play.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        let _stop = self.runner.go(&Until::Planned, BEGINNING + AT_MOST).await;
         let (node, pods, budgets) = {
-            let world = self.play.world.lock();
-            let pods = world.pods().cloned().collect();
-            (world.node.name.clone(), pods, world.budgets.clone())
+            let cluster = self.runner.cluster.lock();
+            let pods = cluster.pods().cloned().collect();
+            (cluster.node.name.clone(), pods, cluster.budgets.clone())
         };
-        let result = match (&self.play.plan, &self.play.outcome) {
+        let result = match (&self.runner.plan, &self.runner.outcome) {
             (Some(plan), _) => Ok(plan.clone()),
             (None, Some(outcome)) => Err(outcome.clone()),
             (None, None) => Err(Outcome::Failed {
@@ -129,8 +129,8 @@ impl Rehearsal {
 
     /// The whole drain, as people would be told of it, and how it ended; nobody helps it, and it has a day.
     pub(crate) async fn drain(&mut self) -> (&[String], Option<&Outcome>) {
-        let _stop = self.play.go(&Until::Ended, BEGINNING + AT_MOST).await;
-        (&self.play.story, self.play.outcome.as_ref())
+        let _stop = self.runner.go(&Until::Ended, BEGINNING + AT_MOST).await;
+        (&self.runner.story, self.runner.outcome.as_ref())
     }
 
     /// Takes steps of one hook until it is through, but not more than so many.
@@ -143,8 +143,8 @@ impl Rehearsal {
             state: Vec::new(),
         };
         while taken.len() < most {
-            let at = self.play.now().since(BEGINNING);
-            let outcome = self.play.step(&step).await;
+            let at = self.runner.now().since(BEGINNING);
+            let outcome = self.runner.step(&step).await;
             let again = match &outcome {
                 StepOutcome::Done => None,
                 StepOutcome::Pending {
@@ -157,7 +157,7 @@ impl Rehearsal {
             };
             taken.push(Stepped { at, outcome });
             match again {
-                Some(span) => self.play.wait(span),
+                Some(span) => self.runner.wait(span),
                 None => break,
             }
         }
@@ -167,7 +167,7 @@ impl Rehearsal {
     /// The pod of this name, or the wave, as a hook's subject.
     pub(crate) fn subject(&self, of: Option<&str>) -> Subject {
         let Some(of) = of else { return Subject::Node };
-        match self.play.world.lock().pod(of) {
+        match self.runner.cluster.lock().pod(of) {
             Some(pod) => Subject::Pod(pod.id.uid.clone()),
             None => Subject::Wave(of.to_owned()),
         }
@@ -181,8 +181,8 @@ impl Rehearsal {
             return figures;
         };
         if info.planner {
-            let draft = self.play.draft();
-            let plan = async || drop(self.play.plan_once(&self.policy, &draft).await);
+            let draft = self.runner.draft();
+            let plan = async || drop(self.runner.plan_once(&self.policy, &draft).await);
             figures.extend(Figures::of("make-plan", rounds, plan).await);
         }
         if let Some(phase) = info.phases.first() {
@@ -192,7 +192,7 @@ impl Rehearsal {
                 subject: Subject::Node,
                 state: Vec::new(),
             };
-            let take = async || drop(self.play.step(&step).await);
+            let take = async || drop(self.runner.step(&step).await);
             figures.extend(Figures::of("step", rounds, take).await);
         }
         figures
@@ -225,11 +225,11 @@ impl Figures {
 impl Snapshot {
     /// A node with so many pods of a few workloads, for figures.
     pub(crate) fn of_pods(count: usize) -> Self {
-        let node = super::short::plain_node("node-1");
+        let node = super::shorthand::plain_node("node-1");
         let pod = |number: usize| -> Option<Pod> {
             let name = format!("shop/cart-{number}");
             let uid = format!("uid-{number}");
-            let fields = super::short::PodFields::labelled(name, number);
+            let fields = super::shorthand::PodFields::labelled(name, number);
             fields.pod(&node.name, uid, Time::default()).ok()
         };
         Self {

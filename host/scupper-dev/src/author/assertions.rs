@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use scupper_engine::{Outcome, Plan, StepOutcome, Verdict};
 
 use super::form::{EndForm, ExpectForm, PlanForm, WaitingForm, WaveForm};
-use super::play::{HookAnswer, Play};
-use super::words::{Text, matches};
+use super::runner::{HookAnswer, ScenarioRunner};
+use super::values::{Text, matches};
 
 /// Something that is not as it was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub(crate) struct Difference {
 }
 
 /// Collects differences of one line.
-pub(super) struct Judge {
+pub(super) struct Assertions {
     line: u64,
     pub(super) found: Vec<Difference>,
 }
 
-impl Judge {
+impl Assertions {
     pub(super) const fn new(line: u64) -> Self {
         Self {
             line,
@@ -56,9 +56,9 @@ impl Judge {
     }
 
     /// The plan, or what became of it.
-    pub(super) fn plan(&mut self, form: &PlanForm, play: &Play) {
-        match (&play.plan, &play.outcome) {
-            (Some(plan), _) => self.plan_itself(form, plan, play),
+    pub(super) fn plan(&mut self, form: &PlanForm, runner: &ScenarioRunner) {
+        match (&runner.plan, &runner.outcome) {
+            (Some(plan), _) => self.plan_itself(form, plan, runner),
             (None, Some(Outcome::Blocked { pods })) => {
                 let refused: BTreeMap<String, String> = pods
                     .iter()
@@ -74,16 +74,16 @@ impl Judge {
             }
             (None, outcome) => {
                 // A planner that fails is asked again and again, unless the operator says otherwise.
-                let told = || play.story.last().map_or("none", |line| line.trim()).to_owned();
+                let told = || runner.story.last().map_or("none", |line| line.trim()).to_owned();
                 let actual = outcome.as_ref().map_or_else(told, ended);
                 self.differ("the plan", "one that holds", actual);
             }
         }
     }
 
-    fn plan_itself(&mut self, form: &PlanForm, plan: &Plan, play: &Play) {
-        let world = play.world.lock();
-        let name = |uid| world.name_of(uid);
+    fn plan_itself(&mut self, form: &PlanForm, plan: &Plan, runner: &ScenarioRunner) {
+        let cluster = runner.cluster.lock();
+        let name = |uid| cluster.name_of(uid);
         let of = |verdict: Verdict| -> BTreeSet<String> {
             let decisions = plan.decisions.iter();
             decisions
@@ -266,27 +266,27 @@ impl Judge {
     }
 
     /// The cluster as it is now.
-    pub(super) fn cluster(&mut self, form: &ExpectForm, play: &Play) {
-        let world = play.world.lock();
-        self.annotations("the node", &form.annotations, &world.node.annotations);
+    pub(super) fn cluster(&mut self, form: &ExpectForm, runner: &ScenarioRunner) {
+        let cluster = runner.cluster.lock();
+        self.annotations("the node", &form.annotations, &cluster.node.annotations);
         if let Some(cordoned) = form.cordoned
-            && cordoned != world.node.unschedulable
+            && cordoned != cluster.node.unschedulable
         {
             let text = |cordoned: bool| if cordoned { "cordoned" } else { "not cordoned" };
             self.differ("the node", text(cordoned), text(!cordoned));
         }
         for name in &form.here {
-            if world.pod(name).is_none() {
+            if cluster.pod(name).is_none() {
                 self.differ(name, "here", "gone");
             }
         }
         for name in &form.gone {
-            if world.pod(name).is_some() {
+            if cluster.pod(name).is_some() {
                 self.differ(name, "gone", "here");
             }
         }
         for (name, expected) in &form.pods {
-            match world.pod(name) {
+            match cluster.pod(name) {
                 Some(pod) => self.annotations(name, &expected.annotations, &pod.annotations),
                 None => self.differ(name, "here", "gone"),
             }
@@ -314,12 +314,12 @@ impl Judge {
     }
 
     /// How the drain ended.
-    pub(super) fn end(&mut self, EndForm(form): &EndForm, play: &Play) {
-        let actual = play
+    pub(super) fn end(&mut self, EndForm(form): &EndForm, runner: &ScenarioRunner) {
+        let actual = runner
             .outcome
             .as_ref()
             .map_or_else(|| "it goes on".to_owned(), ended);
-        let (name, message) = match &play.outcome {
+        let (name, message) = match &runner.outcome {
             Some(outcome) => (outcome.name(), outcome.to_string()),
             None => ("", String::new()),
         };
@@ -336,12 +336,12 @@ impl Judge {
             self.differ("the end", expected, actual);
         }
         if let Some(within) = form.within
-            && play.took() > within.engine()
+            && runner.took() > within.engine()
         {
             self.differ(
                 "the end",
                 format!("within {}", within.engine()),
-                format!("after {}", play.took()),
+                format!("after {}", runner.took()),
             );
         }
     }

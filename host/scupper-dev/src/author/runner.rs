@@ -8,7 +8,7 @@ use scupper_engine::{
     Pod, Request, StepOutcome, Subject, Task, Time,
 };
 
-use super::reach::Shared;
+use super::cluster_access::SharedCluster;
 use scupper_driver::policy_calls::{self, DrainState};
 use scupper_driver::view::View;
 use scupper_policy::Session;
@@ -18,8 +18,8 @@ use scupper_report::Progress;
 const TURNS: usize = 200_000;
 
 /// A drain under way.
-pub(super) struct Play {
-    pub(super) world: Shared,
+pub(super) struct ScenarioRunner {
+    pub(super) cluster: SharedCluster,
     policies: Session,
     request: Request,
     started: Time,
@@ -77,12 +77,12 @@ pub(super) enum Stop {
     Circles,
 }
 
-impl Play {
-    pub(super) fn begin(world: Shared, policies: Session, request: Request) -> Self {
-        let now = world.lock().now;
-        let mut play = Self {
+impl ScenarioRunner {
+    pub(super) fn begin(cluster: SharedCluster, policies: Session, request: Request) -> Self {
+        let now = cluster.lock().now;
+        let mut runner = Self {
             drain: Drain::new(now, request.clone()),
-            world,
+            cluster,
             policies,
             started: now,
             view: View::default(),
@@ -93,14 +93,14 @@ impl Play {
             answers: Vec::new(),
             story: Vec::new(),
         };
-        play.look_around();
-        play
+        runner.look_around();
+        runner
     }
 
     /// The driver dies and starts anew.
     pub(super) fn restart(&mut self) {
         let now = self.now();
-        let checkpoint = self.world.lock().node.checkpoint.clone();
+        let checkpoint = self.cluster.lock().node.checkpoint.clone();
         self.drain = match checkpoint {
             Some(checkpoint) => Drain::resume(now, self.request.clone(), checkpoint),
             None => Drain::new(now, self.request.clone()),
@@ -192,13 +192,13 @@ impl Play {
 
     /// So much time passes, and the drain stands still.
     pub(super) fn wait(&self, span: Duration) {
-        let mut world = self.world.lock();
-        let now = world.now + span;
-        world.advance(now);
+        let mut cluster = self.cluster.lock();
+        let now = cluster.now + span;
+        cluster.advance(now);
     }
 
     pub(super) fn now(&self) -> Time {
-        self.world.lock().now
+        self.cluster.lock().now
     }
 
     /// Nothing happens now: on to the next moment at which something does.
@@ -210,7 +210,7 @@ impl Play {
             });
         }
         let timer = self.drain.poll_timeout().filter(|_| self.outcome.is_none());
-        let due = self.world.lock().next_due();
+        let due = self.cluster.lock().next_due();
         let next = timer.into_iter().chain(due).min();
         let waits_for_time = matches!(until, Until::Time);
         match next {
@@ -232,22 +232,22 @@ impl Play {
 
     fn advance(&mut self, to: Time) {
         let now = {
-            let mut world = self.world.lock();
-            world.advance(to);
-            world.now
+            let mut cluster = self.cluster.lock();
+            cluster.advance(to);
+            cluster.now
         };
         self.drain.handle_timeout(now);
     }
 
     fn look_around(&mut self) {
-        let events = self.world.lock().beginning();
+        let events = self.cluster.lock().beginning();
         for event in events {
             self.hear(event);
         }
     }
 
     fn hear_news(&mut self) -> bool {
-        let events = self.world.lock().news();
+        let events = self.cluster.lock().news();
         let heard = !events.is_empty();
         for event in events {
             self.hear(event);
@@ -289,14 +289,14 @@ impl Play {
             Task::Step { step, state_version } => {
                 policy_calls::step(&self.policies, info, &self.view, (step, *state_version)).await
             }
-            task => self.world.lock().carry_out(task),
+            task => self.cluster.lock().carry_out(task),
         };
         let (sent, emitted) = {
-            let mut world = self.world.lock();
-            let world = &mut *world;
+            let mut cluster = self.cluster.lock();
+            let cluster = &mut *cluster;
             (
-                std::mem::take(&mut world.answers.sent),
-                std::mem::take(&mut world.emitted),
+                std::mem::take(&mut cluster.answers.sent),
+                std::mem::take(&mut cluster.emitted),
             )
         };
         let stepped = match (&task, &answer) {
@@ -321,7 +321,7 @@ impl Play {
         match subject {
             Subject::Node => String::new(),
             Subject::Wave(name) => name.clone(),
-            Subject::Pod(uid) => self.world.lock().name_of(uid),
+            Subject::Pod(uid) => self.cluster.lock().name_of(uid),
         }
     }
 

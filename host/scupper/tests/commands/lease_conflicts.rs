@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use scupper_simulator::api::{Action, Fault, Forbidden};
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, asks, until};
+use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::{Rig, Running};
 
 const LEASES: &str = "leases.coordination.k8s.io";

@@ -9,7 +9,7 @@ use scupper_engine::{
     Answer, Budget, Checkpoint, Deletion, Duration, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
 };
 
-use super::answers::Answers;
+use super::mock_servers::MockServers;
 
 /// How long a pod takes to end when nothing is said about it.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
@@ -18,14 +18,14 @@ const REPLACED_AFTER: Duration = Duration::from_secs(1);
 
 /// The cluster.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct MemoryCluster {
     pub(super) now: Time,
     pub(super) node: Node,
-    pods: BTreeMap<Uid, Living>,
+    pods: BTreeMap<Uid, PodState>,
     gone: BTreeMap<Uid, PodRef>,
     pub(super) budgets: Vec<Budget>,
     /// What happens by itself.
-    due: Vec<(Time, Due)>,
+    due: Vec<(Time, TimedChange)>,
     /// What a watch would tell, in order.
     events: Vec<Event>,
     version: u64,
@@ -33,24 +33,24 @@ pub(super) struct World {
     /// The Kubernetes Events of policies: `REASON of OBJECT: NOTE`.
     pub(super) emitted: Vec<String>,
     /// The servers that policies speak to.
-    pub(super) answers: Answers,
+    pub(super) answers: MockServers,
 }
 
 #[derive(Debug)]
-struct Living {
+struct PodState {
     pod: Pod,
     ends_after: Duration,
 }
 
 #[derive(Debug)]
-enum Due {
+enum TimedChange {
     /// The kubelet has ended the pod.
     Gone(Uid),
     /// Another pod of the budget is ready.
     Recovers { namespace: String, name: String },
 }
 
-impl World {
+impl MemoryCluster {
     pub(super) fn new(now: Time, node: Node) -> Self {
         Self {
             now,
@@ -63,7 +63,7 @@ impl World {
             version: 1,
             outage_until: Time::default(),
             emitted: Vec::new(),
-            answers: Answers::default(),
+            answers: MockServers::default(),
         }
     }
 
@@ -94,12 +94,12 @@ impl World {
             .into_iter()
             .partition(|(at, _)| *at <= self.now);
         self.due = later;
-        let mut due: Vec<(Time, Due)> = due;
+        let mut due: Vec<(Time, TimedChange)> = due;
         due.sort_by_key(|(at, _)| *at);
         for (_, due) in due {
             match due {
-                Due::Gone(uid) => self.end(&uid),
-                Due::Recovers { namespace, name } => self.recover(&namespace, &name),
+                TimedChange::Gone(uid) => self.end(&uid),
+                TimedChange::Recovers { namespace, name } => self.recover(&namespace, &name),
             }
         }
     }
@@ -142,7 +142,7 @@ impl World {
     pub(super) fn add_pod(&mut self, pod: Pod, ends_after: Option<Duration>) {
         self.events.push(Event::PodApplied(pod.clone()));
         let ends_after = ends_after.unwrap_or(ENDS_AFTER);
-        self.pods.insert(pod.id.uid.clone(), Living { pod, ends_after });
+        self.pods.insert(pod.id.uid.clone(), PodState { pod, ends_after });
     }
 
     /// Changes a pod that is there.
@@ -152,7 +152,7 @@ impl World {
         ends_after: Option<Duration>,
         change: impl FnOnce(&mut Pod) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let named = |living: &&mut Living| living.pod.id.to_string() == name;
+        let named = |living: &&mut PodState| living.pod.id.to_string() == name;
         let Some(living) = self.pods.values_mut().find(named) else {
             return Ok(false);
         };
@@ -248,7 +248,7 @@ impl World {
                     budget.disruptions_allowed -= 1;
                 }
                 self.events.push(Event::BudgetApplied(budget.clone()));
-                living.pod.ready.then(|| Due::Recovers {
+                living.pod.ready.then(|| TimedChange::Recovers {
                     namespace: budget.namespace.clone(),
                     name: budget.name.clone(),
                 })
@@ -285,14 +285,16 @@ impl World {
             let at = now + Duration::from_secs(grace_seconds);
             living.pod.deletion = Some(Deletion { at, grace_seconds });
             self.events.push(Event::PodApplied(living.pod.clone()));
-            self.due
-                .push(((now + living.ends_after).min(at), Due::Gone(pod.uid.clone())));
+            self.due.push((
+                (now + living.ends_after).min(at),
+                TimedChange::Gone(pod.uid.clone()),
+            ));
         }
         EvictAnswer::Accepted
     }
 
     fn ends(&self, uid: &Uid) -> Option<Time> {
-        let this = |due: &&(Time, Due)| matches!(&due.1, Due::Gone(other) if other == uid);
+        let this = |due: &&(Time, TimedChange)| matches!(&due.1, TimedChange::Gone(other) if other == uid);
         self.due.iter().find(this).map(|(at, _)| *at)
     }
 

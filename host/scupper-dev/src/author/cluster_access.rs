@@ -6,46 +6,46 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Node, Pod, PodRef};
 
-use super::world::World;
+use super::memory_cluster::MemoryCluster;
 use scupper_policy::{AccessError, ClusterAccess, PolicyEvent, StandIn, StandInAnswer};
 
 /// The cluster, shared by the one who plays and the policies.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<World>>);
+pub(super) struct SharedCluster(Arc<Mutex<MemoryCluster>>);
 
-impl Shared {
-    pub(super) fn new(world: World) -> Self {
-        Self(Arc::new(Mutex::new(world)))
+impl SharedCluster {
+    pub(super) fn new(cluster: MemoryCluster) -> Self {
+        Self(Arc::new(Mutex::new(cluster)))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, World> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, MemoryCluster> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ask<'a, T: Send + 'a>(
         &'a self,
-        act: impl FnOnce(&mut World) -> Result<T, AccessError> + Send + 'a,
+        act: impl FnOnce(&mut MemoryCluster) -> Result<T, AccessError> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, AccessError>> {
         async move {
-            let mut world = self.lock();
-            if !world.is_reachable() {
+            let mut cluster = self.lock();
+            if !cluster.is_reachable() {
                 return Err(AccessError::Unavailable(
                     "the API server does not answer".to_owned(),
                 ));
             }
-            act(&mut world)
+            act(&mut cluster)
         }
         .boxed()
     }
 }
 
-impl ClusterAccess for Shared {
+impl ClusterAccess for SharedCluster {
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        self.ask(|world| Ok(world.seen_node()))
+        self.ask(|cluster| Ok(cluster.seen_node()))
     }
 
     fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        self.ask(|world| Ok(world.pods().cloned().collect()))
+        self.ask(|cluster| Ok(cluster.pods().cloned().collect()))
     }
 
     fn annotate_node<'a>(
@@ -54,8 +54,8 @@ impl ClusterAccess for Shared {
         key: &'a str,
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.ask(move |world| {
-            let _version = world.change_node(|node| annotate(&mut node.annotations, key, value));
+        self.ask(move |cluster| {
+            let _version = cluster.change_node(|node| annotate(&mut node.annotations, key, value));
             Ok(())
         })
     }
@@ -66,7 +66,7 @@ impl ClusterAccess for Shared {
         key: &'a str,
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.ask(move |world| {
+        self.ask(move |cluster| {
             let change = |found: &mut Pod| {
                 if found.id.uid != pod.uid {
                     return Err(AccessError::NotFound(format!("pod {pod}")));
@@ -74,7 +74,7 @@ impl ClusterAccess for Shared {
                 annotate(&mut found.annotations, key, value);
                 Ok(())
             };
-            match world.change_pod(&pod.to_string(), None, change)? {
+            match cluster.change_pod(&pod.to_string(), None, change)? {
                 true => Ok(()),
                 false => Err(AccessError::NotFound(format!("pod {pod}"))),
             }
@@ -91,9 +91,9 @@ impl ClusterAccess for Shared {
     }
 
     fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.ask(move |world| {
+        self.ask(move |cluster| {
             let about = event.pod.map_or_else(|| event.node.to_owned(), PodRef::to_string);
-            world
+            cluster
                 .emitted
                 .push(format!("{} of {about}: {}", event.reason, event.note));
             Ok(())
@@ -101,7 +101,7 @@ impl ClusterAccess for Shared {
     }
 }
 
-impl StandIn for Shared {
+impl StandIn for SharedCluster {
     fn answer(&self, method: &str, url: &str) -> StandInAnswer {
         self.lock().answers.take(method, url)
     }

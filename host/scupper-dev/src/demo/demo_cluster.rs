@@ -53,7 +53,7 @@ pub(super) enum DemoError {
 }
 
 /// A node with its driver.
-pub(super) struct Stage {
+pub(super) struct DemoCluster {
     cluster: Arc<ApiServer>,
     kubelet: KubeletHandle,
     plugin: Plugin,
@@ -61,7 +61,7 @@ pub(super) struct Stage {
     folder: TempDir,
 }
 
-impl Stage {
+impl DemoCluster {
     /// Starts the kubelet and the driver of a node of this cluster.
     pub(super) async fn set(
         cluster: ApiServer,
@@ -108,15 +108,15 @@ impl Stage {
         let plugin = Plugin::start_with_output(options, output)
             .await
             .map_err(DemoError::Driver)?;
-        let stage = Self {
+        let demo_cluster = Self {
             cluster,
             kubelet,
             plugin,
             node,
             folder,
         };
-        stage.offered().await?;
-        Ok(stage)
+        demo_cluster.offered().await?;
+        Ok(demo_cluster)
     }
 
     /// Ends the driver.

@@ -89,7 +89,7 @@ macro_rules! text_or {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let visitor = crate::author::words::TextOr($of, std::marker::PhantomData);
+                let visitor = crate::author::values::TextOr($of, std::marker::PhantomData);
                 from.deserialize_any(visitor).map(Self)
             }
         }

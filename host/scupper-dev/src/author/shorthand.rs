@@ -7,7 +7,7 @@ use scupper_engine::{
 };
 use serde::Deserialize;
 
-use super::words::{Span, text_or};
+use super::values::{Span, text_or};
 
 type Texts = BTreeMap<String, String>;
 /// What is to change: null takes away.

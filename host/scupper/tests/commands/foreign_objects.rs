@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::agent::{Agent, DRIVER, EVENTS, asks, until};
+use crate::kubelet_node::{Agent, DRIVER, EVENTS, asks, until};
 use crate::rig::Rig;
 
 const VIEW: &str = r#"{"v":1,"drain":"another","at":99999999999999,"wave":["all",1,1],"more":0}"#;

@@ -3,18 +3,18 @@
 use serde_json::Value;
 
 use super::form::{AnswerForm, NoAnswer};
-use super::words::matches;
+use super::values::matches;
 use scupper_policy::StandInAnswer;
 
 /// The list, and what was asked.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct MockServers {
     waiting: Vec<(AnswerForm, Option<u32>)>,
     /// What was sent: `METHOD URL`.
     pub(super) sent: Vec<String>,
 }
 
-impl Answers {
+impl MockServers {
     /// One more answer, after those that there are.
     pub(super) fn add(&mut self, form: &AnswerForm) {
         let times = match form.times {

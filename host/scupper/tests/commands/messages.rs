@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use scupper_simulator::api::objects;
 use serde_json::json;
 
-use crate::agent::{Agent, asks};
+use crate::kubelet_node::{Agent, asks};
 use crate::rig::{LIMIT, Rig};
 
 /// The exit code of a run whose output nobody reads: both pipes are closed at once.
