@@ -15,7 +15,7 @@ export const about = {
 export const planner = {
   makePlan(drain, node, pods, draft) {
     const priorityOf = new Map(pods.map((pod) => [pod.uid, pod.priority]));
-    // Which pods leave was decided before: only the waves change.
+    // Earlier policies decided which pods leave; this one changes only the waves.
     const byPriority = new Map();
     for (const uid of draft.waves.flatMap((wave) => [...wave.pods])) {
       const priority = priorityOf.get(uid);

@@ -26,7 +26,7 @@ class About(exports.About):
 class Planner(exports.Planner):
     def make_plan(self, drain, node, pods, draft):
         marked = {pod.uid for pod in pods if any(label.key == LABEL for label in pod.labels)}
-        # Only pods that would leave: the ones that stay or refuse keep the verdict of the policy before.
+        # Only pods that would leave: others keep the verdict of the previous policy.
         kept = {decision.pod for decision in draft.decisions if decision.pod in marked and decision.verdict in LEAVE}
         draft.decisions = [
             Decision(decision.pod, Verdict.KEEP, f"it has the label {LABEL}", "") if decision.pod in kept else decision

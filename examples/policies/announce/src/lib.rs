@@ -1,4 +1,4 @@
-//! Marks the node while it is drained, for a load balancer to see: the smallest hooks that are of use.
+//! Marks the node during its drain, for example for a load balancer: minimal hooks.
 
 use scupper_sdk::{Call, Description, Grant, Hooks, Outcome, Phase, Policy, cluster, description, log};
 
@@ -10,7 +10,7 @@ scupper_sdk::export!(Announce with hooks);
 
 impl Policy for Announce {
     fn describe() -> Description {
-        // The driver does not load it unless its operator grants this very prefix.
+        // The driver loads the policy only if the operator grants this prefix.
         description!("Marks the node with the name of its drain")
             .wants(Grant::node_annotations("example.com/"))
     }
@@ -22,17 +22,17 @@ impl Hooks for Announce {
     }
 
     fn step(call: &Call) -> Outcome {
-        // A step may be taken once more after a crash: both ways do the same when done twice.
+        // A step may be repeated after a crash, and both changes are safe to repeat.
         let done = match call.phase {
             Phase::BeforeDrain => cluster::annotate_node(ANNOTATION, &call.drain.name),
             _ => cluster::remove_node_annotation(ANNOTATION),
         };
         match done {
             Ok(()) => {
-                log::info!("{:?}: the mark is right", call.phase);
+                log::info!("{:?}: the mark is correct", call.phase);
                 Outcome::Done
             }
-            // Tried again if that can help.
+            // Retried if the API server was unavailable.
             Err(error) => error.into(),
         }
     }

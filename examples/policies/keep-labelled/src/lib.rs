@@ -1,8 +1,8 @@
-//! Keeps pods that their owners marked: the smallest planner that is of use.
+//! Keeps pods that their owners marked: a minimal planner.
 
 use scupper_sdk::{Description, Draft, Drain, Node, Planner, Policy, description};
 
-/// The label, whatever its value.
+/// The label, with any value.
 const LABEL: &str = "example.com/keep";
 
 struct KeepLabelled;

@@ -242,7 +242,7 @@ fn run_shows_a_plan_the_steps_of_a_hook_and_a_whole_drain_on_a_snapshot() {
     );
     assert_eq!(told.good(), "      0s  before-drain  done\n");
     assert!(
-        told.stderr.contains("BeforeDrain: the mark is right"),
+        told.stderr.contains("BeforeDrain: the mark is correct"),
         "{told:#?}"
     );
     let told = policy(
