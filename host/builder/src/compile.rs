@@ -1,4 +1,4 @@
-//! Asks cargo for the core modules.
+//! Has cargo build the core modules.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,11 +8,11 @@ use crate::{BuildError, Package};
 
 /// Plain wasm: no operating system, so nothing of WASI is imported.
 pub const TARGET: &str = "wasm32-unknown-unknown";
-/// The profile that policies are built with.
+/// The profile for policies.
 pub const PROFILE: &str = "policy";
 
-/// The profile, for a workspace that does not say what it is: small, as policies travel in ConfigMaps, and with names,
-/// so that a trap's backtrace says where.
+/// The profile for a workspace that does not define it: small, because policies are shipped in ConfigMaps, and with names, for
+/// the backtraces of traps.
 const OUR_PROFILE: [&str; 5] = [
     "inherits='release'",
     "opt-level='s'",
@@ -21,8 +21,8 @@ const OUR_PROFILE: [&str; 5] = [
     "strip='debuginfo'",
 ];
 
-/// Builds the modules of these packages, each for itself: together they would share the features of what they use, so
-/// that what becomes of one would depend on who its neighbours are. Cargo tells on standard error what it does not like.
+/// Builds the modules of these packages one by one: built together they would share the features of their dependencies, and
+/// each module would depend on the others. Cargo reports errors on standard error.
 pub fn compile(workspace: &Workspace, packages: &[&Package], profile: &str) -> Result<(), BuildError> {
     for package in packages {
         package.check_cdylib()?;
@@ -60,7 +60,7 @@ fn build(workspace: &Workspace, package: &Package, profile: &str) -> Result<(), 
     }
 }
 
-/// rustc names the folder of a target's libraries whether it is there or not.
+/// rustc names the folder of a target's libraries even if it does not exist.
 fn is_missing(target: &str) -> bool {
     let rustc = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", target])
@@ -80,8 +80,11 @@ mod tests {
     fn a_missing_target_is_noticed_and_one_that_is_there_is_not() {
         assert!(
             is_missing("wasm64-unknown-unknown"),
-            "nothing of this repository is built for it"
+            "this repository is not built for it"
         );
-        assert!(!is_missing(TARGET), "bring it with `rustup target add {TARGET}`");
+        assert!(
+            !is_missing(TARGET),
+            "install it with `rustup target add {TARGET}`"
+        );
     }
 }

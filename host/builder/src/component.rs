@@ -1,4 +1,4 @@
-//! From a core module, as rustc leaves it, to a component in a file.
+//! Turns a core module from rustc into a component file.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -19,7 +19,7 @@ pub struct Built {
     pub file: PathBuf,
     /// Its size in bytes.
     pub size: usize,
-    /// What it is known by: SHA-256 in hex.
+    /// Its digest: SHA-256 in hex.
     pub sha256: String,
 }
 
@@ -56,7 +56,7 @@ pub fn component(name: &str, module: &Path, out: &Path) -> Result<Built, BuildEr
     })
 }
 
-/// The names of what a component imports and exports; `None`: it is none.
+/// The names of a component's imports and exports; `None` if it is not a component.
 pub fn interfaces(component: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
     let Ok(DecodedWasm::Component(resolve, world)) = wit_component::decode(component) else {
         return None;
@@ -76,11 +76,11 @@ fn exports_about(component: &[u8]) -> bool {
         .any(|name| name.starts_with("scupper:drain/about@"))
 }
 
-/// A driver may be watching the file: it must never see half of it.
+/// Replaces the file atomically, because a driver may be watching it.
 fn write_in_one(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    // Others may be at the same one, so that each has its own name; and for all to read, as far as the umask lets them.
+    // Each process uses its own temporary name, as others may write the same file. Readable for all, as far as the umask allows.
     let mode = Permissions::from_mode(0o666);
     let mut beside = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
     beside.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! Why there is no component.
+//! Why a build fails.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,59 +8,59 @@ use thiserror::Error;
 
 use crate::TARGET;
 
-/// Why there is no component.
+/// Why a build fails.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// There is no crate.
     #[error("there is no Cargo.toml in {}; name the folder of a policy's crate", .0.display())]
     NoCrate(PathBuf),
     /// The folder's `Cargo.toml` is of a workspace, not of a package.
-    #[error("{} is no package; name the folder of one of its members", .0.display())]
+    #[error("{} is a workspace without a package; name the folder of one of its members", .0.display())]
     NoPackage(PathBuf),
-    /// The crate makes no module.
+    /// The crate does not build a module.
     #[error(
-        "`{package}` is no cdylib; its Cargo.toml needs `[lib]` with `crate-type = [\"cdylib\", \"rlib\"]`"
+        "`{package}` is not a cdylib; its Cargo.toml needs `[lib]` with `crate-type = [\"cdylib\", \"rlib\"]`"
     )]
     NoCdylib {
         /// The package.
         package: String,
     },
-    /// Cargo is not there.
+    /// Cargo cannot be started.
     #[error("start cargo; is Rust installed?")]
     Start(#[source] io::Error),
-    /// Cargo does not understand the manifest. It has told why.
+    /// Cargo rejects the manifest and has printed why.
     #[error("cargo cannot read the manifest: {0}")]
     Metadata(ExitStatus),
-    /// Cargo answers something else.
-    #[error("read the answer of `cargo metadata`")]
+    /// The output of cargo is invalid.
+    #[error("read the output of `cargo metadata`")]
     Answer(#[source] serde_json::Error),
-    /// rustc cannot make wasm.
-    #[error("the standard library for {TARGET} is missing; bring it with `rustup target add {TARGET}`")]
+    /// rustc cannot compile to wasm.
+    #[error("the standard library for {TARGET} is missing; install it with `rustup target add {TARGET}`")]
     NoTarget,
-    /// It does not compile. Cargo has told why.
+    /// The crate does not compile. Cargo has printed why.
     #[error("`cargo build` failed: {0}")]
     Compile(ExitStatus),
-    /// The module is not where cargo puts it.
+    /// The module cannot be read.
     #[error("read the module {}", path.display())]
     Module {
-        /// Where it should be.
+        /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The module is none of ours.
+    /// The module cannot be encoded as a component.
     #[error("make a component of the core module: {0}")]
     Encode(String),
     /// It is a component, but no policy.
-    #[error("`{0}` is no policy yet: it needs a line like `scupper_sdk::export!(MyPolicy with planner);`")]
+    #[error("`{0}` is not a policy yet: it needs a line like `scupper_sdk::export!(MyPolicy with planner);`")]
     NoPolicy(String),
     /// The component cannot be written.
     #[error("write {}", path.display())]
     Write {
-        /// Where to.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

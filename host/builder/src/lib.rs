@@ -1,7 +1,6 @@
-//! From the crate of a policy to a component: cargo makes a core module of it, which is wrapped and written in one.
+//! Builds the crate of a policy into a component: cargo compiles a core module, which is wrapped and written to a file.
 //!
-//! `scupper policy build` and the repository's own `cargo xtask policies` are both this. It must not know what a policy
-//! does, nor how it is run.
+//! For `scupper policy build` and `cargo xtask policies`. It does not know what a policy does or how it runs.
 #![deny(missing_docs)]
 
 mod compile;

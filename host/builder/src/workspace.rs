@@ -1,4 +1,4 @@
-//! What cargo knows about a workspace.
+//! A workspace as cargo describes it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,13 +10,13 @@ use serde::Deserialize;
 use crate::compile::TARGET;
 use crate::{BuildError, Built, component};
 
-/// The parts of `cargo metadata` that are used here.
+/// The used parts of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 pub struct Workspace {
-    /// Where the top `Cargo.toml` is.
+    /// The folder of the top `Cargo.toml`.
     #[serde(rename = "workspace_root")]
     pub root: PathBuf,
-    /// Where builds end, whatever `CARGO_TARGET_DIR` and the configuration say.
+    /// The target directory, from `CARGO_TARGET_DIR` or the configuration.
     #[serde(rename = "target_directory")]
     pub target: PathBuf,
     /// Its members.
@@ -40,7 +40,7 @@ struct Target {
 }
 
 impl Workspace {
-    /// The workspace that we are in.
+    /// The workspace of the current directory.
     pub fn read() -> Result<Self, BuildError> {
         Self::ask(&[])
     }
@@ -80,12 +80,12 @@ impl Workspace {
             .ok_or_else(|| BuildError::NoPackage(manifest.clone()))
     }
 
-    /// Where components end unless somebody says otherwise.
+    /// The default folder for components.
     pub fn components(&self) -> PathBuf {
         self.target.join("policies")
     }
 
-    /// Makes the component of a package whose module was compiled with a profile.
+    /// Builds the component of a package from the module of a profile.
     pub fn component(&self, package: &Package, profile: &str, out: &Path) -> Result<Built, BuildError> {
         let library = package.check_cdylib()?;
         let folder = if profile == "dev" { "debug" } else { profile };
@@ -97,7 +97,7 @@ impl Workspace {
         component(&package.name, &module.with_extension("wasm"), out)
     }
 
-    /// Whether the workspace says itself what the profile is.
+    /// Whether the workspace defines the profile itself.
     pub(crate) fn defines_profile(&self, name: &str) -> bool {
         let manifest = fs::read_to_string(self.root.join("Cargo.toml")).unwrap_or_default();
         manifest
@@ -119,7 +119,7 @@ impl Package {
     }
 }
 
-/// The cargo that runs us, or the one in the path.
+/// The cargo that runs this program, or the one in `PATH`.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }

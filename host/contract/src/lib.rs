@@ -1,7 +1,7 @@
 //! The two gRPC contracts a driver has with the kubelet: plugin registration, and Specialized Lifecycle Management.
 //!
 //! Messages, clients and servers are generated from `proto/` and committed, so that a build needs no protobuf
-//! compiler; `tests/bootstrap.rs` keeps them in step. The crate must not know how either side behaves.
+//! compiler; `tests/bootstrap.rs` checks that they are current. The crate does not know how either side behaves.
 #![deny(missing_docs)]
 
 mod names;

@@ -1,6 +1,6 @@
-//! Stand-ins for a cluster: a Kubernetes API server over HTTP, and the part of a kubelet that speaks SLM.
+//! A simulated cluster: a Kubernetes API server over HTTP, and the SLM part of a kubelet.
 //!
-//! For the demo, the tests, the benchmarks and policy authors. No part of the driver.
+//! For the demo, the tests, the benchmarks and policy authors. Not part of the driver.
 
 pub mod api;
 pub mod kubelet;

@@ -1,8 +1,8 @@
-//! Plays Slinky's slurm-operator on the API simulator, as far as draining a node goes: on a cordoned node it drains
-//! the Slurm node of each `slurmd` pod, and mirrors what Slurm says into the pod's conditions.
+//! Simulates Slinky's slurm-operator on the API simulator: on a cordoned node it drains the Slurm node of each `slurmd` pod, and
+//! copies Slurm's states into the pod's conditions.
 //!
-//! Jobs are feigned: the annotation `testbed/job-ends: "3"` on a pod says that its job ends 3 s after the drain of its
-//! Slurm node began. It knows nothing of the driver.
+//! Jobs are simulated: with the annotation `testbed/job-ends: "3"` on a pod its job ends 3 s after the drain of its Slurm node
+//! began. It does not know the driver.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::api::Store;
 
-/// The operator looks at its pods so often.
+/// The poll interval of the operator.
 const TICK: Duration = Duration::from_millis(50);
 const REASON: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 
-/// Something the operator did that people may want to hear of.
+/// Something that the operator did, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// The Slurm node of a pod is being drained, with this reason.
     Draining {
         /// `namespace/name`
         pod: String,
-        /// The reason that Slurm was given.
+        /// The reason for Slurm.
         reason: String,
     },
     /// The job on a pod has ended.
@@ -31,7 +31,7 @@ pub enum Happening {
         /// `namespace/name`
         pod: String,
     },
-    /// The Slurm node of a pod takes jobs again.
+    /// The Slurm node of a pod gets jobs again.
     Resumed {
         /// `namespace/name`
         pod: String,
@@ -70,7 +70,7 @@ fn look(store: &Store, began: &mut HashMap<String, Instant>, pod: &Value) -> Vec
     }
     let Some(since) = began.get(&uid) else {
         began.insert(uid, Instant::now());
-        // The first reason that Slurm is given stays.
+        // Slurm keeps the first reason.
         let annotated = node
             .pointer("/metadata/annotations")
             .and_then(|all| all.get(REASON));
@@ -99,11 +99,11 @@ fn look(store: &Store, began: &mut HashMap<String, Instant>, pod: &Value) -> Vec
     vec![Happening::JobEnded { pod: full }]
 }
 
-/// Takes conditions away and adds others. A state that ends is removed, never set to False.
+/// Removes and adds conditions. An ended state is removed, never set to False.
 fn set(store: &Store, pod: &Value, remove: &[&str], add: &[(&str, &str)]) {
     let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
     let now = jiff::Timestamp::now().to_string();
-    // A pod that has gone meanwhile needs nothing.
+    // The pod may be gone meanwhile.
     let _gone = store.edit("pods", namespace, name, |pod| {
         let Some(Value::Array(conditions)) = pod.pointer_mut("/status/conditions") else {
             return;

@@ -1,6 +1,6 @@
-//! What the repository does to itself: building policies and checking the house rules.
+//! The repository's own commands: building policies and checking the house rules.
 //!
-//! It is a library so that tests can make components too.
+//! A library, so that tests can also build components.
 
 pub mod policies;
 pub mod tidy;

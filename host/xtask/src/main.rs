@@ -2,7 +2,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "its output is for the person who called it"
+    reason = "a command line prints its output"
 )]
 
 use std::{path::PathBuf, process::ExitCode};
@@ -20,7 +20,7 @@ enum Command {
         /// Only this policy; may be given more than once.
         #[arg(short, long = "policy", value_name = "NAME")]
         policies: Vec<String>,
-        /// Where the components go [default: `policies` in the target directory].
+        /// Folder for the components [default: `policies` in the target directory].
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },

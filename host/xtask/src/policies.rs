@@ -1,4 +1,4 @@
-//! Building the repository's policies into components.
+//! Builds the repository's policies into components.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use scupper_builder::{Built, PROFILE, Package, Workspace};
 
 use crate::workspace;
 
-/// Builds these policies, or all of them when none is named, into `out`, or else `policies` in the target directory.
+/// Builds these policies, or all if none is named, into `out`, or else `policies` in the target directory.
 pub fn build(workspace: &Workspace, names: &[String], out: Option<&Path>) -> Result<Vec<Built>> {
     let all = workspace::policies(workspace);
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|p| p.name == **name)) {
         let known: Vec<&str> = all.iter().map(|package| package.name.as_str()).collect();
-        bail!("there is no policy `{unknown}`; there are {}", known.join(", "));
+        bail!("unknown policy `{unknown}`; known: {}", known.join(", "));
     }
     let chosen: Vec<&Package> = all
         .into_iter()

@@ -1,4 +1,4 @@
-//! Which packages of this workspace are policies.
+//! The packages of this workspace that are policies.
 
 pub use scupper_builder::Workspace;
 

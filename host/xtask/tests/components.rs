@@ -1,4 +1,4 @@
-//! The policies as they are delivered: what they import, what they export, and how large they are.
+//! The policies as shipped: their imports, exports and sizes.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::{collections::BTreeMap, fs};
@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs};
 use wit_component::{DecodedWasm, decode};
 use xtask::{encode, policies, workspace::Workspace};
 
-/// What Kubernetes takes in a ConfigMap, with room for its other keys.
+/// Kubernetes' limit for a ConfigMap, with room for its other keys.
 const CONFIG_MAP_BYTES: usize = 900 << 10;
 
 /// The interfaces that a component imports and exports.
@@ -80,9 +80,7 @@ fn an_unknown_policy_is_told_with_those_that_there_are() {
     )
     .unwrap_err();
     assert!(
-        error
-            .to_string()
-            .starts_with("there is no policy `slrum`; there are "),
+        error.to_string().starts_with("unknown policy `slrum`; known: "),
         "{error}"
     );
     assert!(error.to_string().contains("slurm"), "{error}");

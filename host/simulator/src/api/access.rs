@@ -1,4 +1,4 @@
-//! Who may do what. In this simulator a bearer token is the name of its user; without rules everybody may do everything.
+//! Authorization. In this simulator a bearer token is the name of its user; without rules everything is allowed.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::selector::Selection;
 use super::target::{Query, Target};
 
-/// What is refused with 403. An empty field matches everything.
+/// A rule for requests that are refused with 403. An empty field matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forbidden {
     /// The beginning of the user agent.
@@ -28,14 +28,14 @@ impl Forbidden {
     }
 }
 
-/// Who asks.
+/// The client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
     pub(crate) user: String,
     pub(crate) user_agent: String,
 }
 
-/// The name of the resource as rules and messages have it.
+/// The name of the resource in rules and messages.
 fn resource(target: &Target) -> String {
     match &target.subresource {
         Some(sub) => format!("{}/{sub}", target.kind.resource()),
@@ -58,7 +58,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The answer to a SelfSubjectAccessReview: what the rules say. What the node authorizer allows is not in it.
+/// The response to a SelfSubjectAccessReview, from the rules without the node authorizer.
 pub(crate) fn review(rules: &[Forbidden], asker: &Asker, mut review: Value) -> Value {
     let attributes = review
         .pointer("/spec/resourceAttributes")
@@ -96,7 +96,7 @@ fn refusal(asker: &Asker, verb: &str, target: &Target) -> Failure {
     Failure::forbidden(kind, target.name.as_deref().unwrap_or_default(), &why)
 }
 
-/// What the node authorizer lets a kubelet (`system:node:NAME`) do with the kinds of SLM. Other kinds are not its matter here.
+/// Whether the node authorizer allows a kubelet (`system:node:NAME`) a request for a kind of SLM. It ignores other kinds here.
 fn node_may(asker: &Asker, verb: &str, target: &Target, query: &Query) -> bool {
     let Some(node) = asker.user.strip_prefix("system:node:") else {
         return true;

@@ -1,4 +1,4 @@
-//! Deleting objects: preconditions, grace, finalizers. Knows no HTTP.
+//! Deletion of objects: preconditions, grace periods, finalizers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::fields::{self, text};
 use super::kinds::Kind;
 use super::table::{Key, Table};
 
-/// What a deletion asks for.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) grace: Option<i64>,
@@ -31,7 +31,7 @@ impl DeleteOptions {
         }
     }
 
-    /// A precondition that the stored object does not meet.
+    /// The precondition that the stored object does not meet, if any.
     pub(crate) fn check(&self, kind: &Kind, object: &Value) -> Result<(), Failure> {
         let name = text(object, "/metadata/name");
         let stored = text(object, "/metadata/uid");
@@ -54,15 +54,15 @@ impl DeleteOptions {
     }
 }
 
-/// What became of it.
+/// The result of a deletion.
 #[derive(Clone, Debug)]
 pub(crate) struct Deleted {
     pub(crate) object: Arc<Value>,
-    /// It is out of the store.
+    /// Removed from the store.
     pub(crate) gone: bool,
 }
 
-/// Deletes an object, or marks it as going.
+/// Deletes an object, or marks it as terminating.
 pub(crate) fn delete(
     table: &mut Table,
     kind: &Kind,
@@ -118,7 +118,7 @@ fn delete_at_once(table: &mut Table, kind: &Kind, key: &Key, old: &Arc<Value>, d
     }
 }
 
-/// The grace that a pod gets which is not yet going.
+/// The grace period of a pod that is not yet terminating.
 fn first_grace(pod: &Value, options: &DeleteOptions) -> i64 {
     let own = fields::number(pod, "/spec/terminationGracePeriodSeconds").unwrap_or(0);
     let finished = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
@@ -183,7 +183,7 @@ fn mark(pod: &mut Value, at: &str, grace: i64) {
     fields::set(pod, "/metadata/deletionGracePeriodSeconds", grace.into());
 }
 
-/// A shorter grace counts from the first deletion, and never ends in the past.
+/// A shorter grace period counts from the first deletion, and never ends in the past.
 fn shorten(pod: &mut Value, now: &str, given: i64, grace: i64) {
     let at = clock::shifted(text(pod, "/metadata/deletionTimestamp"), grace - given);
     let grace = if *at < *now && grace != 0 { 1 } else { grace };
@@ -191,7 +191,7 @@ fn shorten(pod: &mut Value, now: &str, given: i64, grace: i64) {
     mark(pod, &at, grace);
 }
 
-/// The body of the answer to a deletion.
+/// The body of the response to a deletion.
 pub(crate) fn answer(kind: &Kind, deleted: &Deleted) -> Value {
     let returned = matches!(
         kind.kind.as_str(),

@@ -1,4 +1,4 @@
-//! What the server says of itself: `/api`, `/apis`, `/version`, health. Knows no objects.
+//! Discovery: `/api`, `/apis`, `/version`, health.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::kinds::Kind;
 
-/// The answer to a discovery path.
+/// The response for a discovery path.
 pub(crate) fn answer(path: &str, kinds: &[Arc<Kind>]) -> Option<Value> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! The eviction of a pod: budgets, preconditions, waits. Knows no HTTP.
+//! The eviction of a pod: budgets, preconditions, retries.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::table::{Key, Table};
 use super::target::{Query, Target};
 use super::write;
 
-/// A conflict is tried again so often, that far apart: 10 s in all.
+/// How often and at which interval the server retries a conflict: 10 s in total.
 const TRIES: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// The reason of the condition that marks an evicted pod.
 const DISRUPTION: &str = "EvictionByEvictionAPI";
 
-/// What an eviction asks for.
+/// The options of an eviction.
 struct Request {
     target: Target,
     name: String,
@@ -37,7 +37,7 @@ pub(crate) async fn evict(
     body: &Value,
 ) -> Result<Value, Failure> {
     let version = text(body, "/apiVersion");
-    // A body may leave out what it is.
+    // A body may omit its kind.
     if !matches!(text(body, "/kind"), "" | "Eviction")
         || !matches!(version, "" | "policy/v1" | "policy/v1beta1")
     {
@@ -81,9 +81,9 @@ pub(crate) async fn evict(
     }
 }
 
-/// Why an attempt did not evict.
+/// Why an attempt has failed.
 enum Attempt {
-    /// A conflict that the server tries again.
+    /// A conflict that the server retries.
     Again(Failure),
     Refused(Failure),
 }
@@ -169,7 +169,7 @@ fn is_ready(pod: &Value) -> bool {
     fields::condition(pod, "Ready").is_some_and(|it| text(it, "/status") == "True")
 }
 
-/// Takes one disruption from the budget, or says why there is none.
+/// Takes one disruption from the budget, or returns why there is none.
 fn spend(table: &mut Table, pod: &Value, key: &Key, dry: bool) -> Result<(), Failure> {
     let Some(old) = table.get(key).cloned() else {
         return Ok(());
@@ -209,7 +209,7 @@ fn spend(table: &mut Table, pod: &Value, key: &Key, dry: bool) -> Result<(), Fai
     Ok(())
 }
 
-/// More entries than this, and the server stops trusting them.
+/// With more entries than this the server refuses.
 const MOST_DISRUPTED: usize = 2000;
 
 fn check_allowed(budget: &Value, name: &str) -> Result<(), Failure> {

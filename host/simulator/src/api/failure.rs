@@ -1,11 +1,11 @@
-//! Refusals, as `v1 Status` bodies, to the letter of a real API server. Knows no HTTP and no store.
+//! Refusals as `v1 Status` bodies, with the exact texts of a real API server.
 
 use serde_json::{Value, json};
 
 use super::fields;
 use super::kinds::Kind;
 
-/// A request that was refused.
+/// A refused request.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u16,
@@ -63,7 +63,7 @@ impl Cause {
 }
 
 impl Failure {
-    /// A refusal with nothing but a code, a reason and a message.
+    /// A refusal with a code, a reason and a message.
     pub(crate) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         let mut body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": message.into(), "reason": reason, "code": code});
@@ -87,7 +87,7 @@ impl Failure {
         self
     }
 
-    /// The answer carries `Retry-After`, and its details say so.
+    /// Adds `Retry-After` to the headers and the details.
     pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
         fields::set(&mut self.body, "/details/retryAfterSeconds", seconds.into());
         self.retry_after = Some(seconds);
@@ -107,7 +107,7 @@ impl Failure {
         .details(kind.details(name, &kind.plural))
     }
 
-    /// A path that leads nowhere.
+    /// An unknown path.
     pub(crate) fn no_such_path() -> Self {
         Self::new(
             404,
@@ -126,7 +126,7 @@ impl Failure {
         .details(kind.details(name, &kind.plural))
     }
 
-    /// A write over an old version.
+    /// A write based on an old version.
     pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
@@ -141,7 +141,7 @@ impl Failure {
         Self::new(409, "Conflict", message).details(kind.details(name, &kind.plural))
     }
 
-    /// A precondition of a deletion that does not hold: named by kind, not by resource.
+    /// A failed precondition of a deletion, with the kind instead of the resource.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",

@@ -1,4 +1,4 @@
-//! Faults that tests order: refusals, delays, hanging and dropped connections. Knows no objects.
+//! Faults that tests inject: refusals, delays, hanging and dropped connections.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::failure::Failure;
 use super::requests::RequestRecord;
 
-/// A fault: which requests, which of those, and what happens to them.
+/// A fault: which requests it hits, and what happens to them.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The method (`GET`); empty for all.
@@ -20,11 +20,11 @@ pub struct Fault {
     pub verb: String,
     /// The beginning of the user agent; empty for all.
     pub user_agent: String,
-    /// So many matching requests pass first.
+    /// The number of matching requests that pass first.
     pub skip: u32,
-    /// Then so many are hit; nothing: all.
+    /// The number of requests to hit then; `None`: all.
     pub count: Option<u32>,
-    /// Of those, the share that is hit, by the plan's seed.
+    /// The probability of a hit, from the plan's seed.
     pub probability: f64,
     /// What happens.
     pub action: Action,
@@ -33,19 +33,19 @@ pub struct Fault {
 /// What happens to a request.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// It is refused with this code and body, without effect. No body: a Status that names the code.
+    /// Refuse it with this code and body, without effect. Without a body: a Status for the code.
     Status(u16, Option<Value>),
     /// As [`Action::Status`], with a `Retry-After` in seconds.
     RetryAfter(u16, u32),
-    /// It is done so much later.
+    /// Delay it.
     Delay(Duration),
-    /// It is never answered and has no effect.
+    /// Never respond, without effect.
     Hang,
-    /// The connection breaks, and the request has no effect.
+    /// Break the connection, without effect.
     DropBefore,
-    /// The request has its effect, then the connection breaks without an answer.
+    /// Carry it out, then break the connection without a response.
     DropAfter,
-    /// The request has its effect; the answer never comes.
+    /// Carry it out, but never respond.
     HangAfter,
 }
 
@@ -121,7 +121,7 @@ impl Fault {
     }
 }
 
-/// Does the text match the pattern, where `*` stands for anything?
+/// Whether the text matches the pattern, where `*` matches anything.
 fn glob(pattern: &str, text: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else {
         return pattern == text;
@@ -132,17 +132,17 @@ fn glob(pattern: &str, text: &str) -> bool {
     (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| glob(after, rest)))
 }
 
-/// The connection is to break.
+/// Breaks the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("connection dropped")]
 pub(crate) struct Dropped;
 
-/// What hits one request, if anything does.
+/// The fault that hits a request, if any.
 #[derive(Debug)]
 pub(crate) struct Hit(Option<Action>);
 
 impl Hit {
-    /// Before the effect: the refusal, if it is one.
+    /// Applied before the effect; returns the refusal, if it is one.
     pub(crate) async fn before(&self) -> Result<Option<Failure>, Dropped> {
         match &self.0 {
             Some(Action::Status(code, body)) => Ok(Some(refusal(*code, body.as_ref()))),
@@ -157,7 +157,7 @@ impl Hit {
         }
     }
 
-    /// After the effect.
+    /// Applied after the effect.
     pub(crate) async fn after(&self) -> Result<(), Dropped> {
         match &self.0 {
             Some(Action::DropAfter) => Err(Dropped),
@@ -192,7 +192,7 @@ fn refusal(code: u16, body: Option<&Value>) -> Failure {
     failure
 }
 
-/// The faults that are ordered.
+/// The injected faults.
 #[derive(Debug)]
 pub(crate) struct Faults(Mutex<Plan>);
 

@@ -1,4 +1,4 @@
-//! Reading and writing fields of JSON objects by pointer. Knows no kinds.
+//! Reads and writes fields of JSON objects by pointer.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
     object.pointer(pointer).and_then(Value::as_i64)
 }
 
-/// The items at `pointer`; none where there is no list.
+/// The items at `pointer`; none if there is no list.
 pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object
         .pointer(pointer)
@@ -24,7 +24,7 @@ pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// Puts `value` at `pointer` and makes the maps on the way. A pointer of keys only: no list positions, no escapes.
+/// Sets `value` at `pointer` and creates missing maps. The pointer has only keys: no list positions, no escapes.
 pub(crate) fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut at = object;
     for key in pointer.split('/').skip(1) {
@@ -37,7 +37,7 @@ pub(crate) fn set(object: &mut Value, pointer: &str, value: Value) {
     *at = value;
 }
 
-/// Takes the field at `pointer` away.
+/// Removes the field at `pointer`.
 pub(crate) fn unset(object: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else {
         return;
@@ -47,7 +47,7 @@ pub(crate) fn unset(object: &mut Value, pointer: &str) {
     }
 }
 
-/// Makes the field at `pointer` what it is in `from`, absent if it is absent there.
+/// Copies the field at `pointer` from `from`; removes it if it is absent there.
 pub(crate) fn copy(object: &mut Value, from: &Value, pointer: &str) {
     match from.pointer(pointer) {
         Some(value) => set(object, pointer, value.clone()),
@@ -72,7 +72,7 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
         .find(|it| text(it, "/type") == kind)
 }
 
-/// Puts a condition into `status.conditions`, in the place of the one of its type. Its transition time stays if its status does.
+/// Sets a condition in `status.conditions`, replacing that of its type. The transition time stays if the status does.
 pub(crate) fn set_condition(object: &mut Value, mut condition: Value, now: &str) {
     let old = self::condition(object, text(&condition, "/type"));
     let since = old

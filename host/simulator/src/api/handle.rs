@@ -1,4 +1,4 @@
-//! A request that has arrived and is let through: from its target to the answer. Knows the operations, not the connection.
+//! Handles a request that is authorized and not faulted: from its target to the response.
 
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -15,7 +15,7 @@ use super::target::{Query, Target};
 use super::watch::{Setting, Watcher};
 use super::{eviction, write};
 
-/// What came, taken apart.
+/// A parsed request.
 pub(crate) struct Asked {
     pub(crate) target: Target,
     pub(crate) query: Query,
@@ -25,16 +25,16 @@ pub(crate) struct Asked {
     pub(crate) body: Vec<u8>,
 }
 
-/// What goes back.
+/// The response.
 pub(crate) enum Answer {
     Object(u16, Value),
     Watch(Box<Watcher>),
 }
 
-/// How long a server waits for a version that lies ahead.
+/// How long a server waits for a future version.
 const WAIT_FOR_VERSION: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// The verb of a request, as rights and audit logs name it.
+/// The verb of a request, as in RBAC and audit logs.
 pub(crate) fn verb(method: &str, target: &Target, query: &Query) -> Option<&'static str> {
     Some(match (method, target.name.is_some()) {
         ("GET", _) if query.flag("watch") => "watch",
@@ -50,7 +50,7 @@ pub(crate) fn verb(method: &str, target: &Target, query: &Query) -> Option<&'sta
 }
 
 impl Asked {
-    /// Does what was asked.
+    /// Carries out the request.
     pub(crate) async fn answer(
         self,
         store: &Store,
@@ -132,7 +132,7 @@ impl Asked {
         Ok(Answer::Object(201, self.shape.object(&made)))
     }
 
-    /// The body of a create or an update. The kinds of the core may leave out what they are.
+    /// The body of a create or an update. Kinds of the core may omit their kind.
     fn typed(&self) -> Result<Value, Failure> {
         let mut body = self.json()?;
         let kind = &self.target.kind;

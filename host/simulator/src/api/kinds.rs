@@ -1,4 +1,4 @@
-//! The kinds that are served: names, scope, what can be selected by. Knows nothing of requests.
+//! The served kinds: names, scope, selectable fields.
 
 use serde_json::{Value, json};
 
@@ -10,13 +10,13 @@ pub struct Kind {
     pub(crate) plural: String,
     pub(crate) kind: String,
     pub(crate) namespaced: bool,
-    /// It has a `/status`, and the main resource leaves the status alone.
+    /// It has a `/status`, and writes of the main resource do not change the status.
     pub(crate) status: bool,
-    /// Changes of the spec are counted in `metadata.generation`.
+    /// `metadata.generation` counts changes of the spec.
     pub(crate) generation: bool,
-    /// Served from a CRD: objects in lists carry their kind, and there is no strategic merge.
+    /// Served from a CRD: objects in lists have their kind, and there is no strategic merge.
     pub(crate) custom: bool,
-    /// What field selectors may name, beside `metadata.name` and `metadata.namespace`.
+    /// The selectable fields besides `metadata.name` and `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ fn lifecycle(how: Lifecycle, group: &str) -> Vec<Kind> {
     ]
 }
 
-/// Every kind that a server of these options serves.
+/// All kinds that a server with these options serves.
 pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
     let mut kinds = vec![
         Kind::of("", "v1", "nodes", "Node")

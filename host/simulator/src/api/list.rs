@@ -1,4 +1,4 @@
-//! Lists: selection, pages, versions. Knows no HTTP.
+//! Lists: selection, pages, versions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::shape::Shape;
 use super::table::{Key, Table};
 use super::target::{Query, Target};
 
-/// Where a paged list goes on.
+/// Where a paged list continues.
 struct Page {
     version: u64,
     after: Option<(String, String)>,
 }
 
-/// The version that the query asks for lies ahead: the server waits a little and gives up.
+/// The requested version is in the future: the server waits for a moment and then refuses.
 pub(crate) fn lies_ahead(table: &Table, query: &Query) -> bool {
     query
         .number("resourceVersion")
         .is_some_and(|it| it > table.version)
 }
 
-/// The answer to that.
+/// The response in that case.
 pub(crate) fn too_large(table: &Table, query: &Query) -> Failure {
     let wanted = query.text("resourceVersion");
     let message = format!(
@@ -37,7 +37,7 @@ pub(crate) fn too_large(table: &Table, query: &Query) -> Failure {
         .retry_after(1)
 }
 
-/// A `List` of what the query selects.
+/// A `List` of the selected objects.
 pub(crate) fn list(table: &Table, target: &Target, query: &Query, shape: Shape) -> Result<Value, Failure> {
     let kind = &target.kind;
     let selection = Selection::parse(kind, query.text("labelSelector"), query.text("fieldSelector"))?;

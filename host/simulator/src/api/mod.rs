@@ -1,7 +1,7 @@
 //! A Kubernetes API server in memory, over real HTTP.
 //!
-//! It answers as a real one does where the driver looks: evictions and their budgets, watches and their ends, patches, conflicts.
-//! It knows nothing of the driver.
+//! It responds like a real one in everything that the driver uses: evictions and budgets, watches and their ends, patches,
+//! conflicts. It does not know the driver.
 
 mod access;
 mod clock;

@@ -1,4 +1,4 @@
-//! Builders of objects as tests and demos need them. They end in a JSON value for [`super::Store::apply`] or a POST.
+//! Builders of objects for tests and demos. They build JSON for [`super::Store::apply`] or a POST.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cluster::status;
 use super::fields;
 
-/// When everything that a builder makes has started.
+/// The start time of all built objects.
 const STARTED: &str = "2026-01-01T00:00:00Z";
 
 /// A node that is Ready.
@@ -33,7 +33,7 @@ pub fn namespace(name: &str) -> Object {
     Object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
 }
 
-/// A bare pod that runs on a node and is ready.
+/// A running, ready pod without a controller.
 pub fn pod(namespace: &str, name: &str, node: &str) -> Object {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -46,7 +46,7 @@ pub fn pod(namespace: &str, name: &str, node: &str) -> Object {
     Object(pod)
 }
 
-/// A budget that keeps `minimum` pods with all of these labels. Its status is the disruption controller's to write.
+/// A budget that requires `minimum` pods with all of these labels. The disruption controller writes its status.
 pub fn budget(namespace: &str, name: &str, selector: &[(&str, &str)], minimum: impl Into<Value>) -> Value {
     let labels: serde_json::Map<String, Value> = selector
         .iter()
@@ -57,17 +57,17 @@ pub fn budget(namespace: &str, name: &str, selector: &[(&str, &str)], minimum: i
         "spec": {"minAvailable": minimum.into(), "selector": {"matchLabels": labels}}})
 }
 
-/// A ReplicaSet that wants so many pods. With [`super::Options::owners`] it makes those it lacks.
+/// A ReplicaSet with this number of pods. With [`super::Options::owners`] it creates missing ones.
 pub fn replica_set(namespace: &str, name: &str, replicas: u32) -> Object {
     owner("ReplicaSet", namespace, name).with("/spec/replicas", replicas)
 }
 
-/// A StatefulSet that wants so many pods. With [`super::Options::owners`] it makes those it lacks.
+/// A StatefulSet with this number of pods. With [`super::Options::owners`] it creates missing ones.
 pub fn stateful_set(namespace: &str, name: &str, replicas: u32) -> Object {
     owner("StatefulSet", namespace, name).with("/spec/replicas", replicas)
 }
 
-/// A DaemonSet, for its pods to point at.
+/// A DaemonSet, as the owner of its pods.
 pub fn daemon_set(namespace: &str, name: &str) -> Object {
     owner("DaemonSet", namespace, name)
 }
@@ -83,7 +83,7 @@ fn owner(kind: &str, namespace: &str, name: &str) -> Object {
     }))
 }
 
-/// The UID of an owner follows from its name, so that pods can be made before it.
+/// The UID of an owner follows from its name, so that pods can be built before it.
 fn owner_uid(kind: &str, namespace: &str, name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     (kind, namespace, name).hash(&mut hasher);
@@ -122,7 +122,7 @@ impl Object {
         self.0
     }
 
-    /// Puts a value at a pointer (`/spec/hostNetwork`). Keys with a slash have their own methods.
+    /// Sets a value at a pointer (`/spec/hostNetwork`). Keys with a slash have their own methods.
     #[must_use]
     pub fn with(mut self, pointer: &str, value: impl Into<Value>) -> Self {
         fields::set(&mut self.0, pointer, value.into());
@@ -209,38 +209,38 @@ impl Object {
             .annotation("kubernetes.io/config.source", "file")
     }
 
-    /// Deleted, its containers take so many seconds to end.
+    /// Once deleted, its containers take this many seconds to end.
     #[must_use]
     pub fn takes(self, seconds: f64) -> Self {
         self.annotation("testbed/takes", &seconds.to_string())
     }
 
-    /// Deleted, it stays.
+    /// Once deleted, it never ends.
     #[must_use]
     pub fn stuck(self) -> Self {
         self.annotation("testbed/stuck", "true")
     }
 
-    /// What its containers end with.
+    /// The exit code of its containers.
     #[must_use]
     pub fn exit_code(self, code: i32) -> Self {
         self.annotation("testbed/exit-code", &code.to_string())
     }
 
-    /// It ends by itself after so many seconds.
+    /// It ends by itself after this many seconds.
     #[must_use]
     pub fn completes(self, seconds: f64) -> Self {
         self.annotation("testbed/completes", &seconds.to_string())
     }
 
-    /// It runs and is not ready.
+    /// It runs but is not ready.
     #[must_use]
     pub fn unready(mut self) -> Self {
         status::set_ready(&mut self.0, false, "ContainersNotReady", STARTED);
         self.annotation("testbed/ready", "false")
     }
 
-    /// It has not started, and does not.
+    /// It is pending and never starts.
     #[must_use]
     pub fn pending(self) -> Self {
         self.annotation("testbed/starts", "false")
@@ -266,7 +266,7 @@ impl Object {
         self.with("/spec/priority", priority)
     }
 
-    /// It has a volume that goes with it.
+    /// It has an `emptyDir` volume.
     #[must_use]
     pub fn empty_dir(self) -> Self {
         self.push("/spec/volumes", json!({"name": "scratch", "emptyDir": {}}))

@@ -1,4 +1,4 @@
-//! Patches: merge, strategic merge, JSON patch, and server-side apply as far as one field owner goes. Knows no store.
+//! Patches: merge, strategic merge, JSON patch, and server-side apply with a single field owner.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::fields;
 use super::kinds::Kind;
 
-/// How a patch is to be read.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patch {
     Merge,
@@ -56,13 +56,13 @@ impl Patch {
     }
 }
 
-/// A JSON patch that does not fit the object: the server says no more than that.
+/// A JSON patch that does not apply to the object: a real server gives no details.
 fn refused() -> Failure {
     let message = "the server rejected our request due to an error in our request";
     Failure::new(422, "Invalid", message).details(json!({}))
 }
 
-/// By what the entries of a list are merged; nothing for a list that is replaced as a whole.
+/// The merge key of a list; `None` for a list that is replaced as a whole.
 fn merge_key(field: &str) -> Option<&'static str> {
     match field {
         "conditions" | "addresses" => Some("type"),
@@ -77,7 +77,7 @@ fn merge_key(field: &str) -> Option<&'static str> {
     }
 }
 
-/// Merges as the types of the core say.
+/// Merges by the types of the core.
 fn strategic(object: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *object = patch.clone();

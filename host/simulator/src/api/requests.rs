@@ -1,4 +1,4 @@
-//! What was asked of the server, as an audit log would have it. A watch is one request.
+//! The requests to the server, as in an audit log. A watch is one request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,11 +15,11 @@ pub struct RequestRecord {
     pub path: String,
     /// The query as sent, without its question mark.
     pub query: String,
-    /// Who asked.
+    /// The user agent.
     pub user_agent: String,
     /// The bearer token: the user's name in this simulator.
     pub user: String,
-    /// The header `Impersonate-User`. This simulator acts as `user` all the same.
+    /// The header `Impersonate-User`. This simulator still acts as `user`.
     pub impersonated: String,
     /// The headers `Impersonate-Group`.
     pub impersonated_groups: Vec<String>,
@@ -29,7 +29,7 @@ pub struct RequestRecord {
     pub resource: String,
     /// `status`, `eviction`, or empty.
     pub subresource: String,
-    /// The answer; nothing while it is under way, and for a connection that was dropped.
+    /// The response code; `None` while the request runs, and for a dropped connection.
     pub status: Option<u16>,
 }
 
@@ -38,7 +38,7 @@ pub struct RequestRecord {
 pub(crate) struct RequestLog(Mutex<Vec<RequestRecord>>);
 
 impl RequestLog {
-    /// Notes a request; the number is for [`Self::answered`].
+    /// Adds a request; the number is for [`Self::answered`].
     pub(crate) fn note(&self, record: RequestRecord) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(record);

@@ -1,4 +1,4 @@
-//! Label and field selectors, as queries and as objects carry them. Knows no requests.
+//! Label and field selectors, in queries and in objects.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ impl Selection {
         })
     }
 
-    /// Nothing is left out.
+    /// Selects everything.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -42,7 +42,7 @@ impl Selection {
                 .all(|(field, same, value)| (field_text(object, field) == *value) == *same)
     }
 
-    /// The value that a field must have, where the query says so.
+    /// The value that a field must have, if the query requires one.
     pub(crate) fn required(&self, field: &str) -> Option<&str> {
         self.fields
             .iter()
@@ -66,7 +66,7 @@ impl Requirement {
     }
 }
 
-/// Does a `LabelSelector` of an object's spec match those labels? None matches nothing, an empty one everything.
+/// Whether a `LabelSelector` of an object's spec matches the labels. None matches nothing, an empty one everything.
 pub(crate) fn label_selector_matches(selector: Option<&Value>, object: &Value) -> bool {
     let Some(selector) = selector.filter(|it| it.is_object()) else {
         return false;

@@ -1,4 +1,4 @@
-//! The HTTP side: connections, headers, faults, the log. Decides nothing about objects.
+//! The HTTP side: connections, headers, faults, the log.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,10 +30,10 @@ use super::watch::{Setting, Watcher};
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Where everybody may ask what they may.
+/// The resource by which every user may ask for its permissions.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// What every connection shares.
+/// The state that all connections share.
 pub(crate) struct Service {
     pub(crate) store: Store,
     pub(crate) kinds: Vec<Arc<Kind>>,
@@ -60,16 +60,16 @@ pub(crate) async fn accept(listener: TcpListener, service: Arc<Service>, stop: C
 }
 
 async fn connection(stream: TcpStream, service: Arc<Service>, stop: CancellationToken) {
-    // Small answers go at once.
+    // Send small responses at once.
     drop(stream.set_nodelay(true));
     let handler = service_fn(move |request| Arc::clone(&service).respond(request));
     let builder = auto::Builder::new(TokioExecutor::new());
     let served = builder.serve_connection(TokioIo::new(stream), handler);
     tokio::select! {
-        () = stop.cancelled() => {}
-        // A broken connection is the client's to notice.
-        _done = served => {}
-    }
+            () = stop.cancelled() => {}
+    // The client notices a broken connection.
+            _done = served => {}
+        }
 }
 
 impl Service {

@@ -1,4 +1,4 @@
-//! The handle of a running server: what tests, the demo and the simulators hold.
+//! The handle of a running server, for tests, the demo and the simulators.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -19,30 +19,30 @@ use super::store::Store;
 use super::table::Table;
 use super::write;
 
-/// How a server is to be.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How the kinds of SLM are served.
     pub lifecycle: Lifecycle,
-    /// Under which group name.
+    /// Their group name.
     pub lifecycle_group: String,
     /// More kinds, as from CRDs.
     pub kinds: Vec<Kind>,
-    /// Pods that are deleted end, and pods that are created start, as under kubelets.
+    /// Deleted pods end, and created pods start, as with kubelets.
     pub kubelets: bool,
-    /// How long a deleted pod takes that does not say so itself (`testbed/takes`).
+    /// How long a deleted pod takes to end without the annotation `testbed/takes`.
     pub takes: Duration,
-    /// The disruption controller looks so long after a change; nothing: budgets have no status but their own.
+    /// The delay of the disruption controller after a change; `None`: no disruption controller.
     pub disruption: Option<Duration>,
-    /// ReplicaSets, StatefulSets and DaemonSets make the pods that they lack.
+    /// ReplicaSets, StatefulSets and DaemonSets create missing pods.
     pub owners: bool,
     /// How often watches get a BOOKMARK.
     pub bookmark_every: Duration,
-    /// Watches may send what is there first (`sendInitialEvents`). Older servers refuse that.
+    /// Watches support `sendInitialEvents`. Older servers refuse it.
     pub watch_list: bool,
-    /// So many changes are remembered; watches from before are refused.
+    /// The number of remembered changes; older watches are refused.
     pub history: usize,
-    /// A port of the loopback; 0 for a free one.
+    /// The port on the loopback interface; 0 for a free one.
     pub port: u16,
 }
 
@@ -67,12 +67,12 @@ impl Default for Options {
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The port could not be had.
+    /// The port is not available.
     #[error("binding 127.0.0.1:{port}: choose another port, or 0 for a free one")]
     Bind {
         /// The wanted port.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -96,7 +96,7 @@ impl Drop for ApiServer {
 }
 
 impl ApiServer {
-    /// Binds, makes the namespaces that every cluster has, and begins to answer.
+    /// Binds, creates the namespaces that every cluster has, and begins to serve.
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let bound = |source| StartError::Bind {
             port: options.port,
@@ -156,7 +156,7 @@ impl ApiServer {
         self.kubeconfig_for("admin")
     }
 
-    /// A kubeconfig for a user: what it sends as bearer token is its name.
+    /// A kubeconfig for a user, whose bearer token is its name.
     pub fn kubeconfig_for(&self, user: &str) -> String {
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "simulator",
@@ -168,7 +168,7 @@ impl ApiServer {
         format!("{config:#}\n")
     }
 
-    /// A configuration for kube-rs, without the retries of its own that would hide the server's answers.
+    /// A configuration for kube-rs without its retries, which would hide the server's responses.
     pub fn client_config(&self) -> kube::Config {
         let mut config = kube::Config::new(self.url().parse().unwrap_or_default());
         config.default_retry = false;
@@ -176,7 +176,7 @@ impl ApiServer {
         config
     }
 
-    /// The objects, behind the API's back.
+    /// Direct access to the objects, without the API.
     pub fn store(&self) -> Store {
         self.service.store.clone()
     }
@@ -196,22 +196,22 @@ impl ApiServer {
         self.service.log.since(mark)
     }
 
-    /// Orders faults, beside those already ordered. The first that fits a request hits it.
+    /// Adds faults. The first one that matches a request hits it.
     pub fn faults(&self, faults: impl IntoIterator<Item = Fault>) {
         self.service.faults.add(faults);
     }
 
-    /// Orders nothing any more.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.service.faults.clear();
     }
 
-    /// From what faults with a probability draw their lots.
+    /// Sets the seed for faults with a probability.
     pub fn seed(&self, seed: u64) {
         self.service.faults.seed(seed);
     }
 
-    /// Ends all watches, without a word to their readers.
+    /// Ends all watches without an error.
     pub fn break_watches(&self) {
         let mut breaker = self
             .service
@@ -221,32 +221,32 @@ impl ApiServer {
         std::mem::replace(&mut *breaker, CancellationToken::new()).cancel();
     }
 
-    /// Forgets the history: watches and pages of any version before now are answered 410.
+    /// Drops the history: watches and pages of earlier versions get 410.
     pub fn compact_history(&self) {
         self.service.store.write(Table::compact);
     }
 
-    /// Requests are taken and not answered, watches are silent, controllers rest.
+    /// Pauses the server: requests get no response, watches no events, and controllers stop.
     pub fn pause(&self) {
         self.service.running.send_replace(false);
     }
 
-    /// Goes on.
+    /// Resumes the server.
     pub fn resume(&self) {
         self.service.running.send_replace(true);
     }
 
-    /// The controllers rest: budgets go stale, namespaces stay, owners make no pods.
+    /// Pauses the controllers: budgets become stale, namespaces stay, owners create no pods.
     pub fn pause_controllers(&self) {
         self.controllers.send_replace(false);
     }
 
-    /// The controllers go on.
+    /// Resumes the controllers.
     pub fn resume_controllers(&self) {
         self.controllers.send_replace(true);
     }
 
-    /// Refuses what the rule names, from now on.
+    /// Adds a rule for refused requests.
     pub fn set_forbidden(&self, rule: Forbidden) {
         self.service
             .forbidden
@@ -255,7 +255,7 @@ impl ApiServer {
             .push(rule);
     }
 
-    /// Refuses nothing any more.
+    /// Removes all rules.
     pub fn clear_forbidden(&self) {
         self.service
             .forbidden

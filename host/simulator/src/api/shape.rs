@@ -1,10 +1,10 @@
-//! How an answer is to look: whole objects, or their metadata only.
+//! The shape of a response: whole objects, or only their metadata.
 
 use serde_json::{Value, json};
 
 use super::kinds::Kind;
 
-/// What the `Accept` header asks for.
+/// The requested shape, from the `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Whole,
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// An entry of a list: kinds of the core leave out what they are.
+    /// An entry of a list: kinds of the core omit their kind.
     pub(crate) fn item(self, kind: &Kind, object: &Value) -> Value {
         let mut item = self.object(object);
         if self == Self::Whole
@@ -57,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// What a BOOKMARK carries. That of a pod has `containers: null`, as on a real server.
+    /// The object of a BOOKMARK. That of a pod has `containers: null`, as on a real server.
     pub(crate) fn bookmark(self, kind: &Kind, version: u64, end_of_initial: bool) -> Value {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if end_of_initial && let Some(map) = metadata.as_object_mut() {

@@ -1,4 +1,4 @@
-//! The shared handle of the table: for the server, for what plays the cluster, and for tests that reach behind the API.
+//! The shared handle of the table: for the server, the simulated cluster, and tests that bypass the API.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use super::kinds::Kind;
 use super::table::{Key, Table};
 use super::write;
 
-/// Direct access to what is stored, without HTTP, faults or rights.
+/// Direct access to the stored objects, without HTTP, faults or authorization.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Shared>);
 
@@ -22,7 +22,7 @@ struct Shared {
     latest: watch::Sender<u64>,
 }
 
-/// An object that the store does not take.
+/// Why the store rejects an object.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Its `apiVersion` and `kind` are not served.
@@ -36,8 +36,8 @@ pub enum StoreError {
     /// A resource name (`pods`, `leases.coordination.k8s.io`) that is not served.
     #[error("{0:?} is not a resource that this server serves")]
     UnknownResource(String),
-    /// There is no such object.
-    #[error("{0} is not there")]
+    /// The object does not exist.
+    #[error("{0} does not exist")]
     NotFound(String),
     /// The server refused it.
     #[error("{0}")]
@@ -79,7 +79,7 @@ impl Store {
         done
     }
 
-    /// Creates the object, or replaces it as it stands here, its status and its deletion included. A missing namespace is made.
+    /// Creates the object, or replaces it including its status and deletion. Creates a missing namespace.
     pub fn apply(&self, object: Value) -> Result<Value, StoreError> {
         self.write(|table| {
             let kind = kind_of(table, &object)?;
@@ -126,7 +126,7 @@ impl Store {
         })
     }
 
-    /// The object, if it is there. `resource` is `pods` or `leases.coordination.k8s.io`; `namespace` is empty for cluster-scoped ones.
+    /// The object, if it exists. `resource` is `pods` or `leases.coordination.k8s.io`; `namespace` is empty for cluster-scoped ones.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.read(|table| {
             table
@@ -145,7 +145,7 @@ impl Store {
         })
     }
 
-    /// Takes an object away at once, finalizers or not.
+    /// Removes an object at once, despite finalizers.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.write(|table| {
             table
@@ -175,7 +175,7 @@ impl Store {
         })
     }
 
-    /// Changes an object in place. Only its version is counted on.
+    /// Changes an object in place, with a new version.
     pub fn edit(
         &self,
         resource: &str,

@@ -1,4 +1,4 @@
-//! The objects, their versions and their history. Every write goes through [`Table::put`] or [`Table::take`]. Knows no requests.
+//! The objects, their versions and their history. Every write uses [`Table::put`] or [`Table::take`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::fields;
 use super::kinds::Kind;
 
-/// Where an object stands. Sorted by resource, namespace, name: the order of lists.
+/// The key of an object. Sorted by resource, namespace, name: the order of lists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) resource: String,
@@ -32,9 +32,9 @@ impl Key {
 pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) key: Key,
-    /// Nothing before: it was made.
+    /// The object before; `None` for a creation.
     pub(crate) before: Option<Arc<Value>>,
-    /// The object as written, or as it went.
+    /// The object as written, or as it was removed.
     pub(crate) object: Arc<Value>,
     pub(crate) gone: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Table {
     uids: u64,
 }
 
-/// A server that was just made is past its first versions: 1 is too old, as on a real one.
+/// A new server is past its first versions: 1 is too old, as on a real one.
 const FIRST_VERSION: u64 = 200;
 
 impl Table {
@@ -72,7 +72,7 @@ impl Table {
         }
     }
 
-    /// The kind that a resource name (`pods`, `leases.coordination.k8s.io`) stands for.
+    /// The kind of a resource name (`pods`, `leases.coordination.k8s.io`).
     pub(crate) fn kind(&self, resource: &str) -> Option<Arc<Kind>> {
         self.kinds.iter().find(|it| it.resource() == resource).cloned()
     }
@@ -129,7 +129,7 @@ impl Table {
         then
     }
 
-    /// What was written after `version`; nothing if part of that has been dropped.
+    /// The changes after `version`; `None` if some of them have been dropped.
     pub(crate) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Arc<Change>>> {
         if self
             .changes
@@ -162,7 +162,7 @@ impl Table {
         object
     }
 
-    /// Takes an object away. The answer carries the version of its going.
+    /// Removes an object. Returns it with the version of its removal.
     pub(crate) fn take(&mut self, key: &Key) -> Option<Arc<Value>> {
         let before = self.objects.remove(key)?;
         self.version += 1;
@@ -189,7 +189,7 @@ impl Table {
         self.oldest = self.version;
     }
 
-    /// A UID that nobody had.
+    /// A new UID.
     pub(crate) fn new_uid(&mut self) -> String {
         self.uids += 1;
         let (high, low) = (self.uids >> 12, self.uids & 0xfff);

@@ -1,4 +1,4 @@
-//! From a URL to what is asked for: kind, namespace, name, subresource. Decides nothing.
+//! Parses a URL into kind, namespace, name and subresource.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Nothing for a path that names no served resource.
+    /// `None` for a path without a served resource.
     pub(crate) fn parse(path: &str, kinds: &[Arc<Kind>]) -> Option<Self> {
         let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version) = match parts.as_slice() {
@@ -53,7 +53,7 @@ impl Target {
         })
     }
 
-    /// Where the named object stands.
+    /// The key of the named object.
     pub(crate) fn key(&self) -> Key {
         Key::new(
             &self.kind,

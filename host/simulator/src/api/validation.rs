@@ -1,4 +1,4 @@
-//! What the server itself refuses in an object. Knows no requests.
+//! Validation of objects.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::failure::{Cause, Failure};
 use super::fields::{items, text};
 use super::kinds::Kind;
 
-/// Refuses an object that must not be stored. `old` is what it replaces.
+/// Refuses an invalid object. `old` is the object that it replaces.
 pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
     let name = text(object, "/metadata/name");
     let mut causes = Vec::new();
@@ -103,7 +103,7 @@ fn event(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
 const WORD: usize = 128;
 const NOTE: usize = 1024;
 
-/// An Event of `events.k8s.io`: the older API in the core asks for none of this.
+/// An Event of `events.k8s.io`: the older API in the core requires none of this.
 fn told(object: &Value, causes: &mut Vec<Cause>) {
     for field in [
         "reportingController",
@@ -148,7 +148,7 @@ fn told(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What an Event says stays; only how often it has happened changes. The core's names of fields stand in the answer.
+/// Only the series of an Event may change. The response uses the core's field names.
 fn told_again(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for (field, name) in [
         ("regarding", "involvedObject"),
@@ -168,7 +168,7 @@ fn told_again(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// How often it has happened.
+/// The series of an Event.
 fn series(object: &Value, causes: &mut Vec<Cause>) {
     let Some(series) = object.get("series").filter(|series| !series.is_null()) else {
         return;

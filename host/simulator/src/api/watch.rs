@@ -1,4 +1,4 @@
-//! Watches: what was there, what changes, bookmarks, and how the stream ends. Knows no HTTP beyond lines of JSON.
+//! Watches: initial objects, changes, bookmarks, and the end of the stream, as lines of JSON.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Watcher {
     target: Target,
     selection: Selection,
     shape: Shape,
-    /// Everything up to here has been told.
+    /// Everything up to this version has been sent.
     seen: u64,
     lines: VecDeque<Bytes>,
     bookmarks: Option<Duration>,
@@ -35,7 +35,7 @@ pub(crate) struct Watcher {
     over: bool,
 }
 
-/// What the server brings to a watch.
+/// What the server provides for a watch.
 pub(crate) struct Setting {
     pub(crate) store: Store,
     pub(crate) running: watch::Receiver<bool>,
@@ -44,9 +44,9 @@ pub(crate) struct Setting {
     pub(crate) watch_list: bool,
 }
 
-/// A real server picks half an hour to an hour.
+/// A real server chooses half an hour to an hour.
 const LONGEST: Duration = Duration::from_secs(45 * 60);
-/// A last bookmark so long before the end.
+/// The time of the last bookmark before the end.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// Where a watch begins.
@@ -124,7 +124,7 @@ impl Watcher {
         }
     }
 
-    /// The next line; nothing when the server ends the stream.
+    /// The next line; `None` when the server ends the stream.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             if self.running.wait_for(|it| *it).await.is_err() {
@@ -153,7 +153,7 @@ impl Watcher {
         }
     }
 
-    /// Reads what was written since; false if it fell too far behind.
+    /// Reads the new changes; false if the watch fell too far behind.
     fn catch_up(&mut self) -> bool {
         let store = self.store.clone();
         store.read(|table| {

@@ -1,4 +1,4 @@
-//! Creating and updating objects: what the server fills in, keeps, counts and refuses. Knows no HTTP.
+//! Creates and updates objects: what the server fills in, keeps, counts and refuses.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::kinds::Kind;
 use super::table::{Key, Table};
 use super::validation;
 
-/// The namespace must be there and must not be going.
+/// The namespace must exist and must not be terminating.
 pub(crate) fn check_namespace(table: &Table, kind: &Kind, key: &Key) -> Result<(), Failure> {
     if !kind.namespaced {
         return Ok(());
@@ -32,7 +32,7 @@ pub(crate) fn check_namespace(table: &Table, kind: &Kind, key: &Key) -> Result<(
     Err(namespace_terminating(kind, &key.name, &key.namespace))
 }
 
-/// The refusal of new content.
+/// The refusal of new content in a terminating namespace.
 pub(crate) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Failure {
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     Failure::forbidden(kind, name, &why).causes(json!([{"reason": "NamespaceTerminating",
@@ -74,7 +74,7 @@ pub(crate) fn create(
     Ok(table.put(key, object))
 }
 
-/// The body must be of the kind that the URL names.
+/// The body must be of the URL's kind.
 pub(crate) fn check_form(kind: &Kind, object: &Value) -> Result<(), Failure> {
     if !object.is_object() {
         return Err(Failure::bad_request(
@@ -92,7 +92,7 @@ pub(crate) fn check_form(kind: &Kind, object: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The namespace in the body must be that of the URL.
+/// The namespace in the body must be the URL's.
 fn place(kind: &Kind, namespace: Option<&str>, object: &mut Value) -> Result<(), Failure> {
     let Some(namespace) = namespace else {
         if kind.namespaced {
@@ -110,7 +110,7 @@ fn place(kind: &Kind, namespace: Option<&str>, object: &mut Value) -> Result<(),
     Ok(())
 }
 
-/// What the server fills in at birth.
+/// The fields that the server sets at creation.
 fn prepare_new(table: &Table, kind: &Kind, uid: &str, object: &mut Value) {
     for field in [
         "resourceVersion",
@@ -171,7 +171,7 @@ fn prepare_new_pod(object: &mut Value) {
     }
 }
 
-/// Puts `new` in the place of what is stored, as an update of the main resource or of the status.
+/// Replaces the stored object with `new`, as an update of the main resource or of the status.
 pub(crate) fn update(
     table: &mut Table,
     kind: &Kind,
@@ -258,8 +258,8 @@ fn check_identity(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<()
     Ok(())
 }
 
-/// A patch that names another version or another UID. Unlike a whole object's, a patch's UID is no precondition but a
-/// field that cannot be changed: 422, and only for a patch of the version that is stored.
+/// Refuses a patch with another version or UID. Unlike in an update, the UID of a patch is not a precondition but an immutable
+/// field: 422, and only for a patch of the stored version.
 pub(crate) fn check_patched(kind: &Kind, key: &Key, old: &Value, new: &Value) -> Result<(), Failure> {
     let version = text(new, "/metadata/resourceVersion");
     if !version.is_empty() && version != text(old, "/metadata/resourceVersion") {
@@ -286,7 +286,7 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
     }
 }
 
-/// An update of the status changes nothing else: of the metadata, the kinds of the core let labels and the like pass.
+/// An update of the status changes nothing else, except that kinds of the core accept labels and similar metadata.
 fn keep_all_but_status(kind: &Kind, new: &mut Value, old: &Value) {
     let strict = kind.custom || kind.kind.starts_with("Lifecycle");
     let mut kept = old.clone();

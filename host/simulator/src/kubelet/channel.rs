@@ -1,8 +1,7 @@
-//! A gRPC channel with the habits of the kubelet's client library.
+//! A gRPC channel that behaves like the kubelet's client library.
 //!
-//! It connects at once, and again with a growing pause while it is refused. Once ready it goes idle when the connection
-//! ends or when nobody has called for half an hour; from idle only a call makes it connect again, and waiting for
-//! readiness does not.
+//! It connects at once, and retries with growing pauses while it is refused. A ready channel becomes idle when the connection
+//! ends or after half an hour without calls; then only a call makes it connect again, waiting for readiness does not.
 //!
 //! ```text
 //!            ┌───── a call ◄───────────────────┐
@@ -25,11 +24,11 @@ use tonic::Status;
 use super::options::Timing;
 use super::wire::{self, Cut};
 
-/// What a refused connection's pause grows by, in tenths.
+/// The growth of the pause after a refused connection, in tenths.
 const GROWTH_TENTHS: u32 = 16;
-/// What it ends at.
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
-/// For one attempt to connect, the server's first word included.
+/// The time limit of one attempt to connect, including the server's first bytes.
 const ATTEMPT: Duration = Duration::from_secs(20);
 
 /// A channel to one socket. Dropped, its connection ends.
@@ -98,7 +97,7 @@ impl Channel {
         }
     }
 
-    /// The way to the driver for one call. Connects an idle channel; fails at once on one that is refused.
+    /// A client for one call. Connects an idle channel; fails at once if the connection is refused.
     pub(super) async fn call(&self) -> Result<Way, Status> {
         let mut state = self.state.subscribe();
         if matches!(*state.borrow(), State::Idle) {
@@ -115,7 +114,7 @@ impl Channel {
         }
     }
 
-    /// Cuts the connection, one that is being made included. The channel is idle then.
+    /// Cuts the connection, also a pending one. The channel is idle then.
     pub(super) fn cut(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         *task = None;
@@ -171,7 +170,7 @@ impl Life {
         }
     }
 
-    /// A connection is one once the server has spoken: one that listens and does not accept is none.
+    /// A connection counts once the server has sent something: a server that listens without accepting does not.
     async fn connect(&self) -> Result<oneshot::Receiver<()>, String> {
         let attempt = async {
             let connection = wire::connect(&self.path).await?;
@@ -179,7 +178,7 @@ impl Life {
             connection.spoke.await.map_err(gone)?;
             Ok::<_, String>((connection.channel, connection.cut, connection.ended))
         };
-        let silent = |_| format!("{} does not answer", self.path.display());
+        let silent = |_| format!("{} does not respond", self.path.display());
         let (channel, cut, ended) = timeout(ATTEMPT, attempt).await.map_err(silent)??;
         lock(&self.usage).last = Instant::now();
         self.state.send_replace(State::Ready {
@@ -196,7 +195,7 @@ impl Life {
     }
 }
 
-/// Done when nobody has called for so long.
+/// Ends after this long without a call.
 async fn unused(usage: &Mutex<Usage>, limit: Duration) {
     loop {
         let (last, running) = {
@@ -215,7 +214,7 @@ async fn unused(usage: &Mutex<Usage>, limit: Duration) {
     }
 }
 
-/// The way to the driver for the length of a call.
+/// A client for the duration of a call.
 #[derive(Debug)]
 pub(super) struct Way {
     /// Where to call.

@@ -10,7 +10,7 @@ use super::handle::Inner;
 use super::objects::Transition;
 use super::record::{Entry, Outcome};
 
-/// Takes a pending event on, as far as one pass goes; it is driven in the next.
+/// Claims a pending event in one pass; the next pass drives it.
 pub(super) async fn claim(inner: &Inner, event: &DynamicObject) -> Outcome {
     let transition = match inner.objects.transition(transition_name(event)).await {
         Ok(transition) => transition,
@@ -73,7 +73,7 @@ async fn write(inner: &Inner, name: &str, transition: &Transition, deadline: Opt
             });
             Outcome::Done
         }
-        Ok(None) => Outcome::Left("somebody else claimed it".to_owned()),
+        Ok(None) => Outcome::Left("another component claimed it".to_owned()),
         Err(error) => Outcome::Left(format!("the claim: {error}")),
     }
 }

@@ -1,4 +1,4 @@
-//! Removing node-scoped transitions: all of them when a kubelet starts, a driver's once it has been gone for a while.
+//! Removes node-scoped transitions: all of them when a kubelet starts, a driver's once it has been gone for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::record::Entry;
 
 /// Attempts at one removal.
 const ATTEMPTS: usize = 100;
-/// What the growing pause between them ends at.
+/// The longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
-/// Each pause is up to so many percent longer.
+/// The jitter of a pause, in percent.
 const JITTER_PERCENT: usize = 20;
 
 /// Every driver's transitions for this node.
@@ -23,7 +23,7 @@ pub(super) async fn at_start(inner: Arc<Inner>) {
     remove(&inner, &selector).await;
 }
 
-/// A driver's transitions for this node, after the delay. Dropped, it does not happen.
+/// Removes a driver's transitions for this node after the delay, unless dropped before.
 pub(super) fn after_driver(inner: Arc<Inner>, driver: String) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         sleep(inner.options.timing.cleanup_delay).await;

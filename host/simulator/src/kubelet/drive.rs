@@ -1,5 +1,4 @@
-//! Driving a claimed event: what the node's condition says decides the next call, and the call's answer what it says
-//! next.
+//! Drives a claimed event: the node's condition decides the next call, and the call's response decides the next condition.
 
 use kube::api::DynamicObject;
 use scupper_contract::slm::slm_plugin_client::SlmPluginClient;
@@ -15,14 +14,14 @@ use super::options::Mode;
 use super::plugins::Registered;
 use super::record::{Answer, Call, Entry, Kind, Outcome};
 
-/// Goes on with a claimed event, as far as one pass goes.
+/// Continues a claimed event for one pass.
 pub(super) async fn drive(inner: &Inner, name: &str) -> Outcome {
     let event = match inner.objects.update(name, hold).await {
         Ok(event) => event,
         Err(error) => return Outcome::Left(format!("the finalizer: {error}")),
     };
     if event::claim(&event) != "Claimed" {
-        return Outcome::Left("it is not claimed any more".to_owned());
+        return Outcome::Left("it is no longer claimed".to_owned());
     }
     if is_expired(inner, &event) {
         return expire(inner, event).await;
@@ -58,7 +57,7 @@ fn is_expired(inner: &Inner, event: &DynamicObject) -> bool {
     event::deadline(event).is_some_and(|deadline| (inner.options.now)() >= deadline)
 }
 
-/// By the proposal the driver is told, and whatever it answers, the event has expired.
+/// By the proposal the kubelet calls the driver; with any response the event has expired.
 async fn expire(inner: &Inner, event: DynamicObject) -> Outcome {
     if inner.options.mode == Mode::Proposal
         && let Ok(transition) = inner.objects.transition(transition_name(&event)).await
@@ -72,7 +71,7 @@ async fn expire(inner: &Inner, event: DynamicObject) -> Outcome {
     finish::finish(inner, event, End::Expired).await
 }
 
-/// A call and the patch of the node that follows it. An error is the end of the event.
+/// A call and the following patch of the node. An error ends the event.
 async fn step(
     inner: &Inner,
     event: &DynamicObject,
@@ -129,9 +128,9 @@ async fn call(
         Err(why) => Err(why),
         Ok(plugin) => match timeout_at(limit, send(inner, &plugin, transition, &call, limit)).await {
             Ok(Ok(answer)) => Ok(answer),
-            // Both ends count the time; whichever is first, it is the same end.
+            // Client and server both measure the timeout; the result is the same.
             Ok(Err(why)) if Instant::now() < limit => Err(why),
-            Ok(Err(_)) | Err(_) => Err("DeadlineExceeded: no answer in time".to_owned()),
+            Ok(Err(_)) | Err(_) => Err("DeadlineExceeded: no response in time".to_owned()),
         },
     };
     inner.record.add(Entry::Called(call.clone()));
@@ -183,7 +182,7 @@ async fn send(
     })
 }
 
-/// The driver is told how long it has.
+/// Sends the deadline to the driver.
 fn limited<T>(request: T, limit: Instant) -> Request<T> {
     let mut request = Request::new(request);
     request.set_timeout(limit.saturating_duration_since(Instant::now()));

@@ -1,4 +1,4 @@
-//! A lifecycle event as the API has it: reading and changing the fields that matter to a kubelet.
+//! Reads and changes the fields of a lifecycle event that matter to a kubelet.
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
@@ -59,7 +59,7 @@ pub(super) fn set_status(event: &mut DynamicObject, fields: &[(&str, Value)]) {
     }
 }
 
-/// Does the event carry the finalizer of a kubelet's claim?
+/// Whether the event has the finalizer of a kubelet's claim.
 pub(super) fn is_held(event: &DynamicObject) -> bool {
     event
         .metadata
@@ -69,7 +69,7 @@ pub(super) fn is_held(event: &DynamicObject) -> bool {
         .any(|finalizer| finalizer == FINALIZER)
 }
 
-/// Adds the finalizer; false when it is there already.
+/// Adds the finalizer; false if it is already set.
 pub(super) fn hold(event: &mut DynamicObject) -> bool {
     let add = !is_held(event);
     if add {
@@ -82,7 +82,7 @@ pub(super) fn hold(event: &mut DynamicObject) -> bool {
     add
 }
 
-/// Removes the finalizer; false when it is not there.
+/// Removes the finalizer; false if it is not set.
 pub(super) fn release(event: &mut DynamicObject) -> bool {
     let held = is_held(event);
     event
@@ -93,7 +93,7 @@ pub(super) fn release(event: &mut DynamicObject) -> bool {
     held
 }
 
-/// A moment as the API writes it: whole seconds, the rest cut off.
+/// A time as the API writes it: truncated to whole seconds.
 pub(super) fn seconds(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

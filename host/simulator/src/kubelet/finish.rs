@@ -1,4 +1,4 @@
-//! Ending an event: the terminal status, then the finalizer, then the object.
+//! Ends an event: writes the terminal status, then removes the finalizer, then the object.
 
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ pub(super) enum End<'a> {
     Expired,
 }
 
-/// Ends an event. The status is written in one attempt on what this pass has read: if anybody changed the event since,
-/// it stays as it is and is driven again.
+/// Ends an event. Writes the status once, based on what this pass has read: if the event has changed since, it stays as it is
+/// and is driven again.
 pub(super) async fn finish(inner: &Inner, mut event: DynamicObject, end: End<'_>) -> Outcome {
     let status = match end {
         End::Succeeded => "Succeeded",
@@ -48,7 +48,7 @@ pub(super) async fn finish(inner: &Inner, mut event: DynamicObject, end: End<'_>
     }
 }
 
-/// Lets go of an event that has ended, and deletes it.
+/// Removes the finalizer of an event that has ended, and deletes the event.
 pub(super) async fn remove(inner: &Inner, name: &str) -> Outcome {
     match inner.objects.update(name, release).await {
         Ok(_) => {}

@@ -1,4 +1,4 @@
-//! Starting a simulated kubelet, and what a test holds of it then.
+//! Starts a simulated kubelet, and its handle for tests.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -22,13 +22,13 @@ use super::record::{Attempt, Call, Entry, Pass, Record};
 use super::sockets::{Sockets, WatchError};
 use super::{cleanup, pass, registry};
 
-/// What a kubelet lets the owner of a folder do, and its group.
+/// The mode of a kubelet's folders.
 const FOLDER_MODE: u32 = 0o750;
 
 /// The kubelet did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A folder could not be made.
+    /// A folder could not be created.
     #[error("cannot make {path}")]
     Folder {
         /// The folder.
@@ -42,7 +42,7 @@ pub enum StartError {
     Watch(#[from] WatchError),
 }
 
-/// What the parts of a running kubelet share. A restart makes it anew: this is a kubelet's memory.
+/// The state that the parts of a running kubelet share. A restart begins with a new one.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub options: Options,
@@ -54,10 +54,10 @@ pub(super) struct Inner {
     pub turn: Arc<Turn>,
 }
 
-/// Whose turn it is: a pass's, or a test's that wants none.
+/// Held by a pass, or by a test that blocks passes.
 pub(super) type Turn = tokio::sync::Mutex<()>;
 
-/// While this lives, no pass begins.
+/// While this exists, no pass begins.
 #[derive(Debug)]
 pub struct Held(#[expect(dead_code, reason = "held, never read")] OwnedMutexGuard<()>);
 
@@ -90,7 +90,7 @@ struct Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // Removals that are under way hold what they are kept in.
+        // Running removals hold a reference to the state that contains them.
         self.inner.plugins.forget();
     }
 }
@@ -99,7 +99,7 @@ impl Drop for Run {
 #[derive(Debug)]
 pub struct KubeletHandle {
     options: Options,
-    /// Does it know SLM, from its next start on?
+    /// Whether it knows SLM from its next start on.
     gate: AtomicBool,
     faults: Faults,
     record: Record,
@@ -113,7 +113,7 @@ impl KubeletHandle {
         &self.options.root
     }
 
-    /// What may be broken in it.
+    /// Its faults.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -153,13 +153,12 @@ impl KubeletHandle {
         }
     }
 
-    /// Waits for the end of a pass that is under way, and keeps the next one from beginning. No driver is being
-    /// called then: the moment to replace it.
+    /// Waits for the end of a running pass, and blocks the next one. No driver is called then, so it can be replaced.
     pub async fn hold(&self) -> Held {
         Held(Arc::clone(&self.turn).lock_owned().await)
     }
 
-    /// Ends it as a crash does: a call under way is cut, nothing is tidied up.
+    /// Ends it like a crash: cuts a running call, without cleanup.
     pub async fn stop(&self) {
         let run = self.lock().take();
         if let Some(mut run) = run {
@@ -167,7 +166,7 @@ impl KubeletHandle {
         }
     }
 
-    /// Starts it after `stop`. It knows nothing of what was; a kubelet that runs is left alone.
+    /// Starts it after `stop`, without its former state. Does nothing if it runs.
     pub fn up(&self) -> Result<(), StartError> {
         let mut slot = self.lock();
         if slot.is_none() {
@@ -188,7 +187,7 @@ impl KubeletHandle {
         self.up()
     }
 
-    /// Waits until `done` holds of the record; the error shows the record when it does not in time.
+    /// Waits until `done` is true for the record; the error contains the record if it times out.
     pub async fn wait_for(&self, done: impl Fn(&Record) -> bool, limit: Duration) -> Result<(), String> {
         let mut changed = self.record.watch();
         let wait = async {

@@ -1,9 +1,9 @@
-//! The kubelet, as far as SLM goes, over real Unix sockets.
+//! The SLM part of a kubelet, over real Unix sockets.
 //!
-//! It does what the SLM contract says of a kubelet and nothing else: it watches its registry folder for plugin
-//! sockets, registers the drivers behind them, claims the lifecycle events that are bound to its node, drives them by
-//! Start and End calls, writes the node's condition and ends the events. Towards the API server it is a client like
-//! any other, so it works beside the API simulator and beside a real server alike. It knows no part of the driver.
+//! It does what the SLM contract requires of a kubelet and nothing else: it watches its registry folder for plugin sockets,
+//! registers the drivers behind them, claims the lifecycle events of its node, drives them by Start and End calls, writes the
+//! node's condition and ends the events. For the API server it is an ordinary client, so it works with the simulator and with
+//! a real server. It does not know the driver.
 //!
 //! ```text
 //!   sockets ──► registry ──► registration ──► plugins (channel) ◄─┐

@@ -1,4 +1,4 @@
-//! The requests that a kubelet makes of the API server for SLM, and the reading of what comes back.
+//! A kubelet's requests to the API server for SLM, and their responses.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use tokio::time::sleep;
 use super::event::{name, seconds};
 use super::options::{Faults, Mode, Options};
 
-/// Attempts at a write that meets a conflict.
+/// Attempts at a write after conflicts.
 const CONFLICT_ATTEMPTS: usize = 5;
 pub(super) const CONFLICT: u16 = 409;
 pub(super) const NOT_FOUND: u16 = 404;
 const FORBIDDEN: u16 = 403;
 
-/// What the API server is asked.
+/// The client of the API server.
 #[derive(Debug)]
 pub(super) struct Objects {
     pub events: Api<DynamicObject>,
@@ -33,7 +33,7 @@ pub(super) struct Objects {
     faults: Faults,
 }
 
-/// What a transition says.
+/// The fields of a transition.
 #[derive(Clone, Debug)]
 pub(super) struct Transition {
     pub name: String,
@@ -84,7 +84,7 @@ impl Objects {
             .await
     }
 
-    /// GET and PUT, again while somebody else writes at the same time. `change` says whether there is a need to write.
+    /// GET and PUT, repeated on conflicts. `change` returns whether a write is needed.
     pub(super) async fn update(
         &self,
         name: &str,
@@ -104,7 +104,7 @@ impl Objects {
         }
     }
 
-    /// GET and PUT of the status, again while somebody else writes at the same time. `None`: there was no need.
+    /// GET and PUT of the status, repeated on conflicts. `None`: no write was needed.
     pub(super) async fn update_status(
         &self,
         name: &str,
@@ -169,7 +169,7 @@ impl Objects {
             .map(|_| ())
     }
 
-    /// The reason of the node's SLM condition; empty when there is none.
+    /// The reason of the node's SLM condition; empty if there is none.
     pub(super) async fn reason(&self) -> kube::Result<String> {
         let node = self.nodes.get(&self.node).await?;
         let conditions = node
@@ -182,7 +182,7 @@ impl Objects {
         Ok(ours.and_then(|condition| condition.reason).unwrap_or_default())
     }
 
-    /// Writes the condition. Another node than the own one is refused, as a server refuses it to a kubelet.
+    /// Writes the condition. Refuses other nodes, as a server does for a kubelet.
     pub(super) async fn patch(
         &self,
         node: &str,
@@ -229,7 +229,7 @@ impl Objects {
     }
 
     fn typed(&self, event: &DynamicObject) -> DynamicObject {
-        // Items of a list come without their kind.
+        // Items of a list have no kind.
         DynamicObject {
             types: Some(self.types.clone()),
             ..event.clone()
@@ -237,7 +237,7 @@ impl Objects {
     }
 }
 
-/// The HTTP status of an answer; 0 where there was none.
+/// The HTTP status of a response; 0 if there was none.
 pub(super) fn code(error: &kube::Error) -> u16 {
     match error {
         kube::Error::Api(status) => status.code,

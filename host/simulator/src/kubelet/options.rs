@@ -1,4 +1,4 @@
-//! What a simulated kubelet is told before it starts, and what may be broken in it while it runs.
+//! The options of a simulated kubelet, and its faults while it runs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,26 +10,26 @@ use kube::Client;
 use kube::api::ApiResource;
 use scupper_contract::{GROUP, VERSION};
 
-/// How a kubelet is started. The fields that `Options::new` does not ask for have the contract's values.
+/// The options of a kubelet. `Options::new` sets the contract's values for the other fields.
 #[derive(Clone)]
 pub struct Options {
     /// The API server.
     pub client: Client,
-    /// The node that this is the kubelet of.
+    /// The kubelet's node.
     pub node: String,
     /// The kubelet's root; `plugins_registry` and `plugins` are made below it.
     pub root: PathBuf,
-    /// Where the node's `/` is: endpoints that drivers name are below it.
+    /// The node's `/`: drivers' endpoints are relative to it.
     pub slash: PathBuf,
     /// How long things take.
     pub timing: Timing,
-    /// Chooses the event of a pass; the same seed and the same events give the same choices.
+    /// The seed for the choice of events; the same seed and events give the same choices.
     pub seed: u64,
     /// Which of the two descriptions of SLM it follows.
     pub mode: Mode,
-    /// Does this kubelet know SLM? Without, it refuses plugins of the type `SLMPlugin` and claims nothing.
+    /// Whether this kubelet knows SLM. Otherwise it refuses plugins of the type `SLMPlugin` and claims nothing.
     pub gate: bool,
-    /// The wall clock: what is written to objects and compared with deadlines.
+    /// The wall clock for objects and deadlines.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// The kind of the events.
     pub events: ApiResource,
@@ -101,9 +101,9 @@ pub struct Timing {
     pub readiness: Duration,
     /// From the loss of a driver's last endpoint to the removal of its node-scoped transitions.
     pub cleanup_delay: Duration,
-    /// Between two looks at whether the events are there.
+    /// Between two checks for the kind of the events.
     pub sync_poll: Duration,
-    /// Between two looks at the sockets.
+    /// Between two checks of the sockets.
     pub registry_tick: Duration,
     /// For dialling a registration socket.
     pub dial: Duration,
@@ -113,7 +113,7 @@ pub struct Timing {
     pub notify: Duration,
     /// After the first failure of a socket path; doubled after each further one.
     pub backoff: Duration,
-    /// What the doubling ends at.
+    /// The longest pause.
     pub backoff_max: Duration,
     /// Without a call for so long, a channel goes idle and stays so until the next call.
     pub idle: Duration,
@@ -148,8 +148,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Everything `divisor` times as fast: for tests in real time. A pause between two passes of 10 s becomes 100 ms
-    /// with a divisor of 100. What waits for another process (dialling, `GetInfo`, Notify) keeps its time.
+    /// Everything `divisor` times as fast, for tests in real time: with 100, a pause of 10 s becomes 100 ms. Timeouts for other
+    /// processes (dialling, `GetInfo`, Notify) stay.
     pub fn faster(divisor: u32) -> Self {
         let plain = Self::default();
         let by = |time: Duration| time / divisor.max(1);
@@ -169,7 +169,7 @@ impl Timing {
     }
 }
 
-/// What is broken in a kubelet at the moment. Shared: a change counts from the next request on.
+/// The current faults of a kubelet. Shared: a change applies from the next request on.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Broken>>);
 
@@ -181,17 +181,17 @@ struct Broken {
 }
 
 impl Faults {
-    /// Each patch of the node's condition takes so long before it is sent.
+    /// Delays each patch of the node's condition.
     pub fn delay_patch(&self, delay: Option<Duration>) {
         self.lock().patch_delay = delay;
     }
 
-    /// Each patch of the node's condition is answered with this HTTP status, without reaching the server.
+    /// Each patch of the node's condition fails with this HTTP status, without reaching the server.
     pub fn refuse_patch(&self, status: Option<u16>) {
         self.lock().patch_refused = status;
     }
 
-    /// The next so many writes of an event's status are answered with 409, without reaching the server.
+    /// This many next writes of an event's status fail with 409, without reaching the server.
     pub fn refuse_status_writes(&self, times: u32) {
         self.lock().status_conflicts = times;
     }
@@ -201,7 +201,7 @@ impl Faults {
         (broken.patch_delay, broken.patch_refused)
     }
 
-    /// Is this write of a status one to refuse? Counts it.
+    /// Whether to refuse this write of a status. Counts it.
     pub(super) fn takes_status_write(&self) -> bool {
         let mut broken = self.lock();
         let refused = broken.status_conflicts > 0;

@@ -1,7 +1,6 @@
 //! The loop: one event a pass, and a pause after each.
 //!
-//! A claimed event comes first and so holds up everything else on the node; then a pending one, chosen at random; then
-//! a terminal one that is left over.
+//! A claimed event comes first, so it blocks all others on the node; then a random pending one; then a terminal leftover.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ async fn pass(inner: &Inner, cache: &Store<DynamicObject>) -> Pass {
         Step::CleanUp | Step::Nothing => finish::remove(inner, name(&event)).await,
     };
     if let Outcome::Left(why) = &outcome {
-        tracing::debug!(event = name(&event), why, "the event is left as it is");
+        tracing::debug!(event = name(&event), why, "the event stays as it is");
     }
     Pass {
         step,

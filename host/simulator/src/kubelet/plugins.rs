@@ -23,7 +23,7 @@ pub(super) struct Plugins {
 struct Driver {
     /// Oldest first.
     endpoints: Vec<Arc<Registered>>,
-    /// The removal of its transitions, under way since its last endpoint went.
+    /// The removal of its transitions, running since its last endpoint went.
     cleanup: Option<AbortOnDropHandle<()>>,
 }
 
@@ -45,7 +45,7 @@ impl Plugins {
         }
     }
 
-    /// Is what a plugin says of itself acceptable?
+    /// Validates a plugin's information.
     pub(super) fn validate(versions: &[String]) -> Result<(), String> {
         if versions.is_empty() {
             return Err("empty list of supported gRPC services (aka supported versions)".to_owned());

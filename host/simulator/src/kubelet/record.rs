@@ -1,4 +1,4 @@
-//! What a simulated kubelet did, in order, for tests to look at and to wait on.
+//! What a simulated kubelet did, in order, for tests.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub enum Entry {
         event: String,
         /// Its UID.
         uid: String,
-        /// The driver that shall work on it.
+        /// The driver for it.
         driver: String,
         /// Its deadline.
         sla: Option<String>,
@@ -60,7 +60,7 @@ pub enum Entry {
         uid: String,
         /// The status.
         status: String,
-        /// Why the write failed; the event is driven again then.
+        /// Why the write failed; then the event is driven again.
         error: Option<String>,
     },
     /// A pass ended.
@@ -69,21 +69,21 @@ pub enum Entry {
     CleanedUp {
         /// The field selector.
         selector: String,
-        /// Why it failed; it is tried again then.
+        /// Why it failed; then it is retried.
         error: Option<String>,
     },
     /// It was restarted.
     Restarted,
 }
 
-/// One attempt to register what is behind a socket.
+/// One attempt to register the plugin behind a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The registration socket.
     pub socket: PathBuf,
     /// The driver's name, when `GetInfo` answered.
     pub driver: Option<String>,
-    /// What the driver was told: registered or not, and the text. `None`: nothing, for it could not be reached.
+    /// The notification of the driver: registered or not, and the text. `None`: it could not be reached.
     pub notified: Option<(bool, String)>,
     /// Why it failed.
     pub error: Option<String>,
@@ -116,7 +116,7 @@ pub struct Call {
     pub kind: Kind,
     /// The driver called.
     pub driver: String,
-    /// Its endpoint, where one was registered.
+    /// Its endpoint, if one was registered.
     pub endpoint: Option<PathBuf>,
     /// The transition.
     pub transition: String,
@@ -124,7 +124,7 @@ pub struct Call {
     pub event: String,
     /// End only: was the deadline said to have passed?
     pub sla_expired: bool,
-    /// The answer, or why there is none.
+    /// The response, or why there is none.
     pub answer: Result<Answer, String>,
 }
 
@@ -157,7 +157,7 @@ pub enum Step {
 pub enum Outcome {
     /// It did what it was about.
     Done,
-    /// It left the event as it is, for this reason, and comes back to it.
+    /// It did not change the event, for this reason, and will try it again.
     Left(String),
 }
 
@@ -246,7 +246,7 @@ impl Record {
         })
     }
 
-    /// What `choose` makes of the entries.
+    /// The entries for which `choose` returns a value.
     pub fn pick<T>(&self, choose: impl Fn(&Entry) -> Option<T>) -> Vec<T> {
         self.lock()
             .iter()

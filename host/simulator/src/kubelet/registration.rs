@@ -1,6 +1,6 @@
-//! One attempt to register what is behind a socket: dial, ask, check, register, tell.
+//! One attempt to register the plugin behind a socket: dial, `GetInfo`, validate, register, notify.
 //!
-//! A plugin that cannot be reached or does not say what it is hears nothing; every other failure is told.
+//! A plugin is notified of every failure, unless it cannot be reached or does not answer `GetInfo`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,17 +23,17 @@ pub(super) struct Plugin {
     pub endpoint: PathBuf,
 }
 
-/// What one attempt came to.
+/// The result of one attempt.
 pub(super) struct Tried {
     /// For the record.
     pub attempt: Attempt,
-    /// The plugin, where it was registered.
+    /// The plugin, if it was registered.
     pub plugin: Option<Plugin>,
-    /// It was registered and then the driver did not take the news: it has to be undone.
+    /// It was registered, but the notification failed: the registration must be undone.
     pub undo: bool,
 }
 
-/// Tries to register what is behind `socket`.
+/// Tries to register the plugin behind `socket`.
 pub(super) async fn attempt(socket: &Path, plugins: &Plugins, options: &Options) -> Tried {
     let mut tried = Tried {
         attempt: Attempt {
@@ -123,6 +123,6 @@ async fn within<T>(
     match timeout(limit, call).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
         Ok(Err(status)) => Err(format!("{:?}: {}", status.code(), status.message())),
-        Err(_) => Err(format!("no answer within {limit:?}")),
+        Err(_) => Err(format!("no response within {limit:?}")),
     }
 }

@@ -1,8 +1,8 @@
-//! Keeps what is registered in step with the sockets that are there.
+//! Registers and deregisters plugins as sockets come and go.
 //!
-//! One tick a second: what has gone or was made anew is deregistered first, then everything that is not registered is
-//! tried, each path at its own pace. A path that failed is tried again after a pause that doubles, and keeps that
-//! pause when its socket is removed and made again; a success ends it.
+//! On each tick (once a second) removed and recreated sockets are deregistered first, then unregistered ones are tried, each
+//! path at its own pace. A failed path is retried after a pause that doubles; the pause survives the recreation of the socket,
+//! and a success ends it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ impl Registry {
         });
     }
 
-    /// Takes in what attempts come to, until the next tick.
+    /// Handles results of attempts until the next tick.
     async fn settle(&mut self) {
         let tick = sleep(self.inner.options.timing.registry_tick);
         tokio::pin!(tick);

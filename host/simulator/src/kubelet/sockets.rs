@@ -1,8 +1,7 @@
-//! Which sockets there are below the registry folder, and since when.
+//! The sockets below the registry folder, and their incarnations.
 //!
-//! By inotify, as a kubelet does it: a file that is removed counts as gone, one that is renamed away does not, and a
-//! folder whose name begins with a dot is walked only when the kubelet starts. Knows nothing of what is behind a
-//! socket.
+//! It uses inotify as a kubelet does: a removed file counts as gone, a renamed one does not, and a folder whose name begins with
+//! a dot is walked only when the kubelet starts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,7 +18,7 @@ use rustix::io::Errno;
 /// A socket that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Socket {
-    /// Its incarnation: another number means that it was made anew.
+    /// Its incarnation: another number means that it was recreated.
     pub generation: u64,
     file: (u64, u64, i64, i64),
 }
@@ -28,14 +27,14 @@ pub(super) struct Socket {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The kernel gives no watch.
-    #[error("inotify is not to be had")]
+    #[error("inotify is not available")]
     Inotify(#[source] Errno),
-    /// The folder is not there, or may not be read.
+    /// The folder does not exist or cannot be read.
     #[error("cannot watch {path}")]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         #[source]
         source: Errno,
     },
@@ -51,7 +50,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Begins to watch, and finds what is there already.
+    /// Begins to watch, and finds existing sockets.
     pub(super) fn watch(folder: &Path) -> Result<Self, WatchError> {
         let inotify =
             inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(WatchError::Inotify)?;
@@ -71,7 +70,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// What is there now, after everything that has happened up to now.
+    /// The current sockets, after all events so far.
     pub(super) fn poll(&mut self) -> &BTreeMap<PathBuf, Socket> {
         for change in self.read() {
             match change {
@@ -88,7 +87,7 @@ impl Sockets {
         let mut room = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = inotify::Reader::new(&self.inotify, &mut room);
         let mut changes = Vec::new();
-        // An error is the end of what there is to read: the queue is empty.
+        // An error means that the queue is empty.
         while let Ok(event) = reader.next() {
             let Some(folder) = self.folders.get(&event.wd()) else {
                 continue;
@@ -109,10 +108,10 @@ impl Sockets {
         if is_hidden(path) {
             return;
         }
-        // Gone again already: the removal is next in the queue.
+        // Already gone: the removal follows in the queue.
         let Ok(found) = fs::metadata(path) else { return };
         if found.is_dir() {
-            // It may be gone again as well.
+            // It may already be gone.
             if self.watch_folder(path).is_ok() {
                 self.walk(path);
             }
@@ -121,7 +120,7 @@ impl Sockets {
         }
     }
 
-    /// Everything below a folder, hidden folders included, hidden files not.
+    /// Everything below a folder, including hidden folders but not hidden files.
     fn walk(&mut self, folder: &Path) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
@@ -136,7 +135,7 @@ impl Sockets {
         }
     }
 
-    /// A socket that was told of twice (by the walk and by the kernel) is the same one still.
+    /// A socket that was found twice (by the walk and by the kernel) stays the same.
     fn add(&mut self, path: &Path, found: &Metadata) {
         let file = (found.dev(), found.ino(), found.ctime(), found.ctime_nsec());
         let known = self.found.get(path).is_some_and(|known| known.file == file);

@@ -1,6 +1,6 @@
-//! One connection to a Unix socket, which says when the other side first spoke and when the connection ended.
+//! One connection to a Unix socket, which reports the first bytes of the other side and the end of the connection.
 //!
-//! A gRPC channel counts as ready only once the server has said something, and a test may cut it.
+//! A gRPC channel counts as ready only once the server has sent something, and a test may cut it.
 
 use std::io;
 use std::net::Shutdown;
@@ -16,25 +16,25 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
-/// A connection, and what there is to know of it.
+/// A connection and its events.
 pub(super) struct Connection {
-    /// For calls. Once the connection has ended, calls fail: it is not made again.
+    /// For calls. Once the connection has ended, calls fail: there is no reconnect.
     pub channel: Channel,
     /// Cuts the connection.
     pub cut: Cut,
-    /// Done when the other side speaks; an error when the connection ends before.
+    /// Done when the other side sends something; an error if the connection ends before.
     pub spoke: oneshot::Receiver<()>,
     /// Done, with an error, when the connection has ended.
     pub ended: oneshot::Receiver<()>,
 }
 
-/// Cuts a connection for both sides when told to.
+/// Cuts a connection for both sides on a signal.
 #[derive(Debug)]
 pub(super) struct Cut(StdStream);
 
 impl Cut {
     pub(super) fn now(&self) {
-        // A connection that has ended already is as cut as can be.
+        // A connection that has ended is already cut.
         self.0.shutdown(Shutdown::Both).ok();
     }
 }
@@ -63,7 +63,7 @@ pub(super) async fn connect(path: &Path) -> Result<Connection, String> {
                 .ok_or_else(|| io::Error::other("the connection has ended")),
         )
     });
-    // The name is never looked up: the connector knows the way.
+    // The name is never resolved: the connector has the path.
     let channel = Endpoint::from_static("http://localhost")
         .connect_with_connector(connector)
         .await
@@ -94,7 +94,7 @@ impl AsyncRead for Wire {
         if room.filled().len() > before
             && let Some(spoke) = self.spoke.take()
         {
-            // Nobody listens any more where the wait for this was given up.
+            // The receiver may be gone.
             spoke.send(()).ok();
         }
         Poll::Ready(Ok(()))

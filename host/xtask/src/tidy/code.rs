@@ -29,7 +29,7 @@ fn literal(text: &str, before: Option<char>) -> Option<usize> {
         [b'"', ..] => Some(quoted(text, 1, '"')),
         [b'r', b'"' | b'#', ..] if !in_word => raw(text, 1),
         [b'b', b'r', b'"' | b'#', ..] if !in_word => raw(text, 2),
-        // A character is closed again after one, or after an escape; a lifetime is not.
+        // A character literal ends after one character or an escape; a lifetime does not.
         [b'\'', b'\\', ..] => Some(quoted(text, 1, '\'')),
         [b'\'', ..] => {
             let inside = text.chars().nth(1)?;
@@ -85,7 +85,7 @@ fn raw(text: &str, prefix: usize) -> Option<usize> {
     })
 }
 
-/// Whether the line contains the word, not merely as a part of another.
+/// Whether the line contains the whole word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';

@@ -1,5 +1,4 @@
-//! Dependencies that nothing uses, by the names in the code: each one is built, checked for licences and advisories, and
-//! shipped for nothing.
+//! Unused dependencies, by the names in the code: each one costs build time, checks of licences and advisories, and size.
 
 use super::{
     code::has_word,
@@ -11,9 +10,9 @@ const RULE: &str = "used-dependencies";
 /// A table of a manifest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
-    /// `[dependencies]`: used by more than tests.
+    /// `[dependencies]`: must be used outside tests.
     Usual,
-    /// `[dev-dependencies]` and `[build-dependencies]`: used anywhere.
+    /// `[dev-dependencies]` and `[build-dependencies]`: may be used anywhere.
     Other,
 }
 
@@ -52,14 +51,14 @@ pub(super) fn used_dependencies(sources: &[Source]) -> Vec<Finding> {
     found
 }
 
-/// Of a package's manifest: the folder that it is in.
+/// The folder of a package's manifest.
 fn folder(source: &Source) -> Option<(&Source, &str)> {
     let folder = source.path.strip_suffix("Cargo.toml")?;
     let is_package = source.text.lines().any(|line| line.trim() == "[package]");
     (is_package && (folder.is_empty() || folder.ends_with('/'))).then_some((source, folder))
 }
 
-/// A package may itself lie among tests, as the guests do.
+/// A package may itself be inside a folder of tests, as the guests are.
 fn is_for_tests(source: &Source, folder: &str) -> bool {
     let inside = source.path.strip_prefix(folder).unwrap_or(&source.path);
     inside.ends_with("/tests.rs") || ["tests/", "benches/"].iter().any(|part| inside.starts_with(part))
@@ -74,7 +73,7 @@ fn dependencies(manifest: &str) -> Vec<(usize, Table, &str)> {
         if let Some(header) = line.strip_prefix('[') {
             let header = header.trim_end_matches(']');
             table = table_of(header);
-            // `[dependencies.name]` is one by itself.
+            // `[dependencies.name]` is a dependency itself.
             if let (None, Some((outer, name))) = (table, header.rsplit_once('.'))
                 && let Some(table) = table_of(outer)
             {

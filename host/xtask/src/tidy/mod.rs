@@ -1,4 +1,4 @@
-//! The house rules that a program can check: [`check`] says where they are broken.
+//! The house rules that a program can check: [`check`] finds where they are broken.
 
 mod code;
 mod dependencies;

@@ -6,10 +6,10 @@ use super::{
     source::{Finding, Source},
 };
 
-/// From here on a file must be split.
+/// Files must have fewer lines than this.
 const LINES: usize = 500;
 
-/// Each looks at one file and is known by the name that its findings carry.
+/// Each rule checks one file; its findings carry its name.
 const RULES: [fn(&Source) -> Vec<Finding>; 7] = [
     pure_engine,
     short_files,
@@ -20,7 +20,7 @@ const RULES: [fn(&Source) -> Vec<Finding>; 7] = [
     no_paths_outside,
 ];
 
-/// Everything in these files that breaks a rule.
+/// Finds everything in these files that breaks a rule.
 pub fn check(sources: &[Source]) -> Vec<Finding> {
     sources
         .iter()
@@ -29,7 +29,7 @@ pub fn check(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-/// The engine has no dependencies and no standard library: it builds for bare wasm and cannot do anything.
+/// The engine has no dependencies and no standard library, so it builds for bare wasm and cannot do I/O.
 fn pure_engine(source: &Source) -> Vec<Finding> {
     const RULE: &str = "pure-engine";
     match source.path.as_str() {
@@ -38,7 +38,7 @@ fn pure_engine(source: &Source) -> Vec<Finding> {
             let lines = source.text.lines().enumerate().filter(|(_, line)| {
                 if line.starts_with('[') {
                     in_dependencies = line.contains("dependencies");
-                    // `[dependencies.name]` is one by itself.
+                    // `[dependencies.name]` is a dependency itself.
                     return in_dependencies && line.contains("dependencies.");
                 }
                 in_dependencies && !line.trim().is_empty() && !line.starts_with('#')
@@ -59,7 +59,7 @@ fn pure_engine(source: &Source) -> Vec<Finding> {
     }
 }
 
-/// A file that is too long for one sitting is two files.
+/// Files are short enough to read at once.
 fn short_files(source: &Source) -> Vec<Finding> {
     let lines = source.text.lines().count();
     if !source.is_rust() || source.is_generated() || source.is_test() || lines <= LINES {
@@ -72,17 +72,17 @@ fn short_files(source: &Source) -> Vec<Finding> {
     )]
 }
 
-/// A test that is not run tests nothing.
+/// No test is ignored.
 fn no_ignored_tests(source: &Source) -> Vec<Finding> {
     source.lines("no-ignored-tests", &source.code, |line| {
         let ignored = ["#[ignore", ", ignore)", ", ignore ="]
             .iter()
             .any(|text| line.contains(text));
-        ignored.then(|| "an ignored test; let it say what it needs, and run it".to_owned())
+        ignored.then(|| "an ignored test; run it, and let it say what it needs".to_owned())
     })
 }
 
-/// `expect` complains when its reason is gone, `allow` stays for ever.
+/// `expect` warns when its reason is gone, `allow` stays for ever.
 fn no_allow(source: &Source) -> Vec<Finding> {
     if source.is_generated() {
         return Vec::new();
@@ -95,7 +95,7 @@ fn no_allow(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// What is left to do stands in an issue, not in the code.
+/// Open tasks are issues, not comments.
 fn no_leftovers(source: &Source) -> Vec<Finding> {
     // Not whole words here, or this file would break its own rule.
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
@@ -105,7 +105,7 @@ fn no_leftovers(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// A module says first what it is for.
+/// A module begins with its purpose.
 fn module_docs(source: &Source) -> Vec<Finding> {
     let first = source
         .text
@@ -114,14 +114,10 @@ fn module_docs(source: &Source) -> Vec<Finding> {
     if !source.is_rust() || source.is_generated() || first.is_some_and(|line| line.starts_with("//!")) {
         return Vec::new();
     }
-    vec![source.finding(
-        "module-docs",
-        1,
-        "begin with `//!`: what the module is for and what it must not know",
-    )]
+    vec![source.finding("module-docs", 1, "begin with `//!` and the purpose of the module")]
 }
 
-/// Whoever clones the repository has nothing else of ours.
+/// A clone contains only the repository, so paths outside it lead nowhere.
 fn no_paths_outside(source: &Source) -> Vec<Finding> {
     let paths = [
         concat!("/wo", "rk/"),
@@ -135,6 +131,6 @@ fn no_paths_outside(source: &Source) -> Vec<Finding> {
             let mut places = line.match_indices(**path);
             places.any(|(at, _)| !line.get(..at).is_some_and(|before| before.ends_with(is_part)))
         })?;
-        Some(format!("`{found}...` is no place in this repository"))
+        Some(format!("`{found}...` is outside this repository"))
     })
 }

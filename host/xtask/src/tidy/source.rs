@@ -1,4 +1,4 @@
-//! The files that are checked, and what is found in them.
+//! The checked files, and the findings.
 
 use std::{fmt, fs, path::Path, process::Command};
 
@@ -11,9 +11,9 @@ use super::code::code_only;
 pub struct Source {
     /// Its path from the repository's root.
     pub path: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
-    /// The same without comments and the insides of strings, for Rust files; line by line as it was.
+    /// For Rust files the same without comments and contents of strings, with the same lines.
     pub(super) code: String,
 }
 
@@ -49,12 +49,12 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// Made by a program, which says so in the first lines.
+    /// Whether a program generated it, by its first lines.
     pub(super) fn is_generated(&self) -> bool {
         self.text.lines().take(3).any(|line| line.contains("@generated"))
     }
 
-    /// Only tests use it.
+    /// Whether only tests use it.
     pub(super) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self
@@ -72,7 +72,7 @@ impl Source {
         }
     }
 
-    /// A finding for each line in which the check sees something.
+    /// A finding for each line for which the check returns a message.
     pub(super) fn lines(
         &self,
         rule: &'static str,
@@ -91,7 +91,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Reads what git knows of and what is new, but not what git ignores. Files that are no text are left out.
+/// Reads tracked and new files, but not those that git ignores. Skips files that are not text.
 pub fn read(root: &Path) -> Result<Vec<Source>> {
     let listed = Command::new("git")
         .current_dir(root)
@@ -107,7 +107,7 @@ pub fn read(root: &Path) -> Result<Vec<Source>> {
     }
     let paths = String::from_utf8(listed.stdout).context("read the answer of `git ls-files`")?;
     let paths = paths.split('\0').filter(|path| !path.is_empty());
-    // What was deleted and not yet committed is still listed.
+    // A deleted file is still listed until the commit.
     let files = paths.filter(|path| root.join(path).is_file());
     files
         .map(|path| {

@@ -1,4 +1,4 @@
-//! Each rule is broken once and kept once, and the repository keeps them all.
+//! Each rule is tested broken and kept, and the repository keeps all rules.
 
 use std::path::Path;
 

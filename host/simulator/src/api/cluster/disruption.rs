@@ -1,4 +1,4 @@
-//! Plays the disruption controller: counts what each budget allows. Writes nothing but the status of budgets.
+//! Simulates the disruption controller: computes what each budget allows, and writes only the status of budgets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::super::table::{Key, Table};
 use super::Gate;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-/// A pod that was to be evicted and is still there after so long counts again.
+/// A pod that is still there this long after its eviction counts again.
 const FORGETS: Duration = Duration::from_secs(120);
 
-/// The most pods that were seen of an owner that is no object here.
+/// The most pods seen of an owner that does not exist as an object.
 type Peaks = BTreeMap<String, i64>;
 
-/// Runs until dropped. Looks `lag` after each change.
+/// Runs until dropped. Updates budgets `lag` after each change.
 pub(super) async fn run(store: Store, mut gate: Gate, lag: Duration) {
     let mut latest = store.latest();
     let mut seen = 0;
@@ -29,7 +29,7 @@ pub(super) async fn run(store: Store, mut gate: Gate, lag: Duration) {
     while gate.open().await {
         latest.mark_unchanged();
         let all = next.is_some_and(|it| it <= Instant::now());
-        // What changes from here on, our own writes included, is for the next round.
+        // Later changes, including our own writes, are for the next round.
         let (touched, looked) = store.read(|table| (touched(table, seen, all), table.version));
         if !touched.is_empty() && lag > Duration::ZERO {
             sleep(lag).await;
@@ -56,7 +56,7 @@ pub(super) async fn run(store: Store, mut gate: Gate, lag: Duration) {
     }
 }
 
-/// The namespaces where something changed that matters.
+/// The namespaces with a relevant change.
 fn touched(table: &Table, seen: u64, all: bool) -> BTreeSet<String> {
     let matters = |key: &Key| {
         matches!(
@@ -76,7 +76,7 @@ fn touched(table: &Table, seen: u64, all: bool) -> BTreeSet<String> {
     }
 }
 
-/// Counts every budget of a namespace. The answer is when the next entry of `disruptedPods` is forgotten.
+/// Updates every budget of a namespace. Returns when the next entry of `disruptedPods` expires.
 fn count_namespace(table: &mut Table, namespace: &str, peaks: &mut Peaks) -> Option<Duration> {
     let budgets: Vec<(Key, Arc<Value>)> = table
         .list(BUDGETS, Some(namespace))
@@ -110,7 +110,7 @@ fn count_namespace(table: &mut Table, namespace: &str, peaks: &mut Peaks) -> Opt
     soonest
 }
 
-/// The entries that still count: the pod is there, not going, and was to be evicted not long ago.
+/// The entries that still count: the pod exists, is not terminating, and its eviction is recent.
 fn disrupted_pods(table: &Table, budget: &Value, pods: &[&Value]) -> (Map<String, Value>, Option<Duration>) {
     let mut kept = Map::new();
     let mut soonest = None;
@@ -129,7 +129,7 @@ fn disrupted_pods(table: &Table, budget: &Value, pods: &[&Value]) -> (Map<String
     (kept, soonest)
 }
 
-/// Pods that are expected, and healthy ones that are desired.
+/// The numbers of expected pods and of desired healthy pods.
 struct Counts {
     expected: i64,
     desired: i64,
@@ -202,7 +202,7 @@ fn scale(table: &Table, pods: &[&Value], peaks: &mut Peaks) -> Result<i64, Strin
     Ok(owners.values().sum())
 }
 
-/// An owner that is no object here wants as many pods as it ever had.
+/// An owner that does not exist as an object wants as many pods as it ever had.
 fn peak(pods: &[&Value], uid: &str, peaks: &mut Peaks) -> i64 {
     let of_owner = |pod: &Value| {
         fields::items(pod, "/metadata/ownerReferences")

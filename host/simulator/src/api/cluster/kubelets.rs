@@ -1,4 +1,5 @@
-//! Plays the kubelets: pods start, become ready, complete, and end once deleted. Annotations of a pod say how, as on the real testbed.
+//! Simulates kubelets: pods start, become ready, complete, and end once deleted. Annotations of a pod control this, as on the real
+//! testbed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::super::store::Store;
 use super::super::table::{Key, Table};
 use super::{Gate, status};
 
-/// A mirror pod that was evicted comes back after so long, as seen on a real kubelet.
+/// An evicted mirror pod comes back after this time, as on a real kubelet.
 const MIRROR_COMES_BACK: Duration = Duration::from_secs(86);
 
 /// Runs until dropped.
@@ -38,7 +39,7 @@ pub(super) async fn run(store: Store, mut gate: Gate, takes: Duration) {
     }
 }
 
-/// What is known of the pods of all nodes.
+/// The pods of all nodes.
 struct Pods {
     takes: Duration,
     seen: u64,
@@ -83,7 +84,7 @@ impl Pods {
         });
     }
 
-    /// Decides anew what is next for a pod.
+    /// Decides again what is next for a pod.
     fn look(&mut self, table: &Table, key: Key) {
         if let Some((at, _)) = self.lives.get(&key).and_then(|it| it.due) {
             self.queue.remove(&(at, key.clone()));
@@ -106,7 +107,7 @@ impl Pods {
         }
         let deleted = !text(pod, "/metadata/deletionTimestamp").is_empty();
         let alive = kubelet_runs(table, text(pod, "/spec/nodeName"));
-        // A kubelet that comes back gives a whole grace period again.
+        // A restarted kubelet grants the whole grace period again.
         life.ending = life.ending.or(Some(now)).filter(|_| deleted && alive);
         life.due = if alive { next(pod, life, self.takes) } else { None };
         if let Some((at, _)) = life.due {
@@ -130,7 +131,7 @@ impl Pods {
     }
 }
 
-/// A node that is not there counts as running: tests may make pods alone.
+/// A missing node counts as running, as tests may create pods alone.
 fn kubelet_runs(table: &Table, node: &str) -> bool {
     let key = Key {
         resource: "nodes".to_owned(),
@@ -227,12 +228,12 @@ fn remove(table: &mut Table, key: &Key, uid: &str) {
         ..DeleteOptions::default()
     };
     if let Some(kind) = table.kind("pods") {
-        // Whoever took it first has done the same.
+        // Another task has already done the same.
         drop(delete::delete(table, &kind, key, &options));
     }
 }
 
-/// The kubelet puts a mirror of its static pod back.
+/// Recreates the mirror of a static pod.
 fn remake(table: &mut Table, key: &Key, old: &Arc<Value>) {
     remove(table, key, text(old, "/metadata/uid"));
     table.take(key);

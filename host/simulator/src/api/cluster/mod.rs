@@ -1,4 +1,4 @@
-//! What plays the rest of a cluster: kubelets, the disruption controller, namespaces, owners of pods. They know the store, not HTTP.
+//! The simulated rest of a cluster: kubelets, the disruption controller, namespaces, owners of pods. They use the store, not HTTP.
 
 mod disruption;
 mod kubelets;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::server::Options;
 use super::store::Store;
 
-/// When a part may act: while neither the server nor, for controllers, they are paused.
+/// Blocks a part while the server is paused, and controllers also while controllers are paused.
 pub(super) struct Gate(Vec<watch::Receiver<bool>>);
 
 impl Gate {
@@ -27,7 +27,7 @@ impl Gate {
     }
 }
 
-/// Starts what the options ask for. Everything rests while the server is paused, and ends with it.
+/// Starts the parts that the options select. They stop while the server is paused, and end with it.
 pub(crate) fn start(
     options: &Options,
     store: &Store,

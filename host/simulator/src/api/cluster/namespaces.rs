@@ -1,4 +1,4 @@
-//! Plays the namespace controller: empties a namespace that is going, then lets it go.
+//! Simulates the namespace controller: empties a terminating namespace, then removes it.
 
 use super::super::delete::{self, DeleteOptions};
 use super::super::fields::text;
@@ -31,7 +31,7 @@ fn going(table: &Table) -> Vec<Key> {
         .collect()
 }
 
-/// Deletes what is in the namespace, and the namespace once nothing is.
+/// Deletes the content of the namespace, and then the namespace.
 fn empty(table: &mut Table, namespace: &Key) {
     let mut left = 0;
     for kind in table.kinds.clone().into_iter().filter(|it| it.namespaced) {

@@ -1,5 +1,5 @@
-//! Plays the controllers and the scheduler: ReplicaSets and StatefulSets get the pods that they lack, on the first
-//! node that takes pods; DaemonSets one on every node, cordoned or not. Knows no kubelets.
+//! Simulates controllers and the scheduler: ReplicaSets and StatefulSets get their missing pods on the first schedulable node,
+//! DaemonSets one on every node, cordoned or not.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) async fn run(store: Store, mut gate: Gate) {
         latest.mark_unchanged();
         for pod in lacking(&store, &mut made) {
             if let Err(error) = store.apply(pod) {
-                tracing::debug!(%error, "an owner could not make its pod");
+                tracing::debug!(%error, "an owner could not create its pod");
             }
         }
         if latest.changed().await.is_err() {
@@ -28,7 +28,7 @@ pub(super) async fn run(store: Store, mut gate: Gate) {
 
 /// The pods that owners lack.
 fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
-    // Most clusters of tests have no owners, and every write comes by here.
+    // This runs after every write, and most test clusters have no owners.
     let owners = ["replicasets.apps", "statefulsets.apps", "daemonsets.apps"];
     if store.read(|table| owners.iter().all(|it| table.list(it, None).next().is_none())) {
         return Vec::new();
@@ -89,7 +89,7 @@ fn owned<'a>(pods: &'a [Value], set: &'a Value) -> impl Iterator<Item = &'a Valu
     })
 }
 
-/// A pod that is leaving or has finished does not count any more.
+/// A pod that is terminating or has finished no longer counts.
 fn ending(pod: &Value) -> bool {
     pod.pointer("/metadata/deletionTimestamp").is_some()
         || matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")

@@ -1,4 +1,4 @@
-//! The status of a pod as a kubelet writes it. Knows no store.
+//! The status of a pod as a kubelet writes it.
 
 use serde_json::{Value, json};
 
