@@ -22,7 +22,7 @@ fn interfaces(component: &[u8]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn policies_import_nothing_but_ours_and_export_what_they_say() {
+fn policies_import_only_our_package_and_export_their_interfaces() {
     let folder = tempfile::tempdir().unwrap();
     let built = policies::build(&Workspace::read().unwrap(), &[], Some(folder.path())).unwrap();
     let exports: BTreeMap<&str, &[&str]> = [
@@ -60,7 +60,7 @@ fn policies_import_nothing_but_ours_and_export_what_they_say() {
             policy.name,
             bytes.len()
         );
-        // Without names a trap's backtrace would be numbers.
+        // Without names the backtrace of a trap would contain only numbers.
         let glue = b"scupper_sdk";
         assert!(
             bytes.windows(glue.len()).any(|window| window == glue),
@@ -71,7 +71,7 @@ fn policies_import_nothing_but_ours_and_export_what_they_say() {
 }
 
 #[test]
-fn an_unknown_policy_is_told_with_those_that_there_are() {
+fn the_error_for_an_unknown_policy_lists_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let error = policies::build(
         &Workspace::read().unwrap(),
@@ -87,7 +87,7 @@ fn an_unknown_policy_is_told_with_those_that_there_are() {
 }
 
 #[test]
-fn what_is_no_core_module_is_no_policy() {
+fn a_file_that_is_not_a_core_module_is_rejected() {
     for bytes in [&b""[..], b"\0asm", b"\0asm\x0d\0\x01\0", b"\x7fELF"] {
         assert!(encode(bytes).is_err(), "{bytes:?}");
     }

@@ -1,4 +1,4 @@
-"""Just enough of a client for setting up and for the helpers."""
+"""A minimal client for the setup and the helpers."""
 
 import json
 import urllib.error
@@ -12,7 +12,7 @@ TOKENS = {}
 
 
 class Api:
-    """Just enough of a client for setting up and for the helpers."""
+    """A minimal client for the setup and the helpers."""
 
     def __init__(self, bed, project='admin', user='admin'):
         self.bed, self.project, self.user = bed, project, user
@@ -43,7 +43,7 @@ class Api:
                              headers, raw)
         except urllib.error.HTTPError as e:
             if e.code == 401 and kept:
-                # It has ended, or belongs to a state that was wiped.
+                # The token has expired, or belongs to a wiped state.
                 self.token = ''
                 return self.call(method, service, path, body, micro, ok, raw)
             text = e.read().decode(errors='replace')

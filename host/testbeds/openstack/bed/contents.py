@@ -1,4 +1,4 @@
-"""What is made once in an empty testbed: schemas, users, roles, endpoints, an image, flavors."""
+"""The initial contents of a testbed: schemas, users, roles, endpoints, an image, flavors."""
 
 import os
 import secrets
@@ -12,8 +12,8 @@ from .state import REGION
 
 DATABASES = ['keystone', 'glance', 'placement', 'nova_api', 'nova',
              'nova_cell0']
-# What a drain needs from Nova and nothing else: the access rules of the
-# application credential `drain-limited`.
+# Exactly what a drain needs from Nova: the access rules of the application
+# credential `drain-limited`.
 DRAIN_RULES = [
     ('GET', '/v2.1/'), ('GET', '/v2.1/os-services'),
     ('PUT', '/v2.1/os-services/*'), ('GET', '/v2.1/servers'),
@@ -48,7 +48,7 @@ def setup_databases(bed):
         run(bed, nova + ['cell_v2', 'map_cell0', '--database_connection',
                          bed.db('nova_cell0')], env, log='setup-nova')
         run(bed, nova + ['db', 'sync'], env, log='setup-nova')
-        # 2: the cell is there already, from an `up` that was cut short.
+        # 2: the cell exists already, from an interrupted `up`.
         run(bed, nova + ['cell_v2', 'create_cell', '--name', 'cell1'], env,
             log='setup-nova', ok=(0, 2))
 
@@ -109,7 +109,7 @@ def setup_identity(bed):
             projects[project], users[user], roles[role]))
 
     # Two regions; everything in the second one points at a closed port, so
-    # that a client that ignores the region is found out.
+    # that a client that ignores the region fails.
     ks('POST', '/regions', {'region': {'id': 'RegionTwo'}}, ok=(409,))
     have = {(e['service_id'], e['interface'], e['region_id'])
             for e in ks('GET', '/endpoints')['endpoints']}

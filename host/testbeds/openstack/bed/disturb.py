@@ -1,4 +1,4 @@
-"""What happens to a cloud and no request brings about: old records, services that stand still."""
+"""Situations that no API request can create: old records, paused services."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from .processes import record, session_members, start_time
 from .services import sql
 from .state import COMPUTES, Failure
 
-# How the rows that were made here are known again.
+# Marks the rows that are created here.
 NODE = 'testbed-record'
 
 
@@ -36,7 +36,7 @@ def forget_records(bed):
 
 
 def cmd_pause(bed, args):
-    """The process stands still; what is sent to it waits."""
+    """Pauses the process; its requests wait."""
     send(bed, args.name, signal.SIGSTOP)
 
 
@@ -51,5 +51,5 @@ def send(bed, name, what):
         raise Failure('%s does not run' % name)
     for pid in session_members(rec['pid']):
         os.kill(pid, what)
-    # A signal is taken a moment after it was sent.
+    # The signal takes effect a moment later.
     time.sleep(0.1)

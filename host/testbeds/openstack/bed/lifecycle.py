@@ -84,7 +84,7 @@ def cmd_up(bed, args):
         bed.settings['compute'] = True
         bed.save()
     api = Api(bed)
-    # Each look costs Nova what the services need for their start.
+    # Each poll takes CPU time that the services need for their start.
     wait_for('nova-compute', lambda: computes_up(api), 180, bed, every=1)
     wait_for('the host mapping', lambda: hosts_mapped(api), 60, bed, every=1)
     wait_for('nova-scheduler', lambda: scheduler_up(api), 60, bed, every=1)
@@ -94,13 +94,13 @@ def cmd_up(bed, args):
 
 
 def choose_ports(bed, args):
-    """The ports stand in the service catalog, so they stay with the state."""
+    """The service catalog contains the ports, so they are stored with the state."""
     if any(alive(bed, n) for n in ORDER):
         return
     if args.port_base is not None:
         bed.settings['port_base'] = args.port_base
     if 'port_base' not in bed.settings:
-        # Below the range from which outgoing connections get theirs.
+        # Below the range of ports for outgoing connections.
         bases = list(range(20000, 32000, len(PORTS)))
         random.shuffle(bases)
         bed.settings['port_base'] = next(
@@ -113,7 +113,7 @@ def choose_ports(bed, args):
 
 
 def guard(bed, owner):
-    """Ends the testbed when its owner is gone, however the owner ended."""
+    """Ends the testbed when its owner has ended, for any reason."""
     start = start_time(owner)
     if start is None:
         raise Failure('there is no process %d' % owner)
@@ -129,7 +129,7 @@ def cmd_guard(bed, args):
 
 
 def cmd_fetch(bed, args):
-    """Brings the software, so that `up` needs no network."""
+    """Fetches the software, so that `up` needs no network."""
     bed.settings['software'] = os.path.abspath(args.software or SOFTWARE)
     bed.dir = bed.settings['software']
     os.makedirs(bed.path('log'), exist_ok=True)
@@ -137,7 +137,7 @@ def cmd_fetch(bed, args):
 
 
 def write_clouds(bed):
-    """A clouds.yaml (JSON is YAML, too) that any OpenStack client reads."""
+    """A clouds.yaml (as JSON, which is YAML) for any OpenStack client."""
     def cloud(auth, **more):
         return dict({'region_name': REGION, 'interface': 'public',
                      'auth': dict(auth, auth_url=bed.url('keystone', '/v3'))},
@@ -164,7 +164,7 @@ def write_clouds(bed):
 
 def cmd_down(bed, args):
     begun = time.monotonic()
-    # In this order, since a compute service says good-bye by the conductor.
+    # In this order, because a compute service signs off through the conductor.
     for group in (COMPUTES + ['nova-scheduler', 'nova-api'],
                   ['nova-conductor', 'glance', 'placement', 'network',
                    'keystone'],
@@ -226,7 +226,7 @@ def cmd_token(bed, args):
 
 
 def cmd_token_ttl(bed, args):
-    """Keystone alone is started anew; the tokens that there are stay valid."""
+    """Restarts only Keystone; existing tokens stay valid."""
     bed.need()
     if bed.settings['token_ttl'] == args.seconds:
         return

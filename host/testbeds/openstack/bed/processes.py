@@ -69,11 +69,11 @@ def session_members(sid):
 
 
 def stop(bed, name, grace=15):
-    """End one process this script started, and what it started itself."""
+    """End one process that this script started, with its children."""
     rec = record(bed, name)
     if rec and start_time(rec['pid']) == rec['start']:
         for sig, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 5)):
-            # Every one of them was put in a session of its own.
+            # Each of them has its own session.
             for pid in session_members(rec['pid']):
                 try:
                     os.kill(pid, sig)

@@ -1,4 +1,4 @@
-"""The commands that make, show and remove servers."""
+"""The commands that create, show and remove servers."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ def cmd_boot(bed, args):
     if args.seconds is not None:
         meta['testbed-seconds'] = str(args.seconds)
 
-    # Once, and not by each of those below.
+    # Once here, instead of in each thread below.
     if not api.token:
         api.login()
 
@@ -41,7 +41,7 @@ def cmd_boot(bed, args):
         found = api.nova('GET', '/servers?limit=1000&status=' + status)
         return {x['id'] for x in found['servers']} & set(ids)
 
-    # None is there sooner, and each look costs as much as a part of a boot.
+    # No server is ready sooner, and each poll takes CPU time from the boots.
     time.sleep(1)
     until = time.monotonic() + args.timeout
     while building := ours('BUILD'):
@@ -107,7 +107,7 @@ def cmd_purge(bed, args):
 
 
 def cmd_verify(bed, args):
-    """The drain that the plugin will do, by the public API alone."""
+    """The same drain as the plugin's, by the public API only."""
     bed.need()
     cmd_purge(bed, args)
     api, begun = Api(bed), time.monotonic()

@@ -122,8 +122,8 @@ class Nova:
 
 
 def start_all_nova(bed):
-    """The compute services last: one that asks the conductor before it
-    listens waits ten seconds before it asks again."""
+    """The compute services last: a service that calls the conductor too
+    early waits ten seconds before it retries."""
     log = bed.path('log', 'nova-conductor.log')
     seen = os.path.getsize(log) if os.path.exists(log) else 0
 

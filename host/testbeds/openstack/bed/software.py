@@ -1,4 +1,4 @@
-"""What is fetched once: Python packages in a virtual environment, Debian packages unpacked."""
+"""The fetched software: Python packages in a virtual environment, Debian packages unpacked."""
 
 import fcntl
 import glob
@@ -19,7 +19,7 @@ DEBS = ['rabbitmq-server', 'mariadb-server-core', 'mariadb-client-core']
 def install(bed):
     """Python packages in a virtual environment, Debian packages unpacked."""
     os.makedirs(bed.software, exist_ok=True)
-    # Several testbeds may share the software, and begin at the same time.
+    # Several testbeds may share the software and start at the same time.
     with open(os.path.join(bed.software, '.lock'), 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return install_locked(bed)

@@ -1,4 +1,4 @@
-"""One testbed: where its state is, and the figures and names all parts agree on."""
+"""One testbed: its state, and the constants and names that all parts share."""
 
 import json
 import os
