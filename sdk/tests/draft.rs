@@ -84,8 +84,8 @@ fn every_verdict_can_be_given_with_its_reason() {
             ..
         } = &plan.decisions[0];
         assert_eq!((pod.as_str(), *given, reason.as_str()), ("a", verdict, "so"));
-        let stands = plan.waves.iter().any(|wave| wave.pods.contains(pod));
-        assert_eq!(stands, verdict.leaves(), "{verdict:?}");
+        let is_in_wave = plan.waves.iter().any(|wave| wave.pods.contains(pod));
+        assert_eq!(is_in_wave, verdict.leaves(), "{verdict:?}");
     }
 }
 

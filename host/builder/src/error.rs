@@ -11,7 +11,7 @@ use crate::TARGET;
 /// Why a build fails.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// There is no crate.
+    /// The folder has no `Cargo.toml`.
     #[error("there is no Cargo.toml in {}; name the folder of a policy's crate", .0.display())]
     NoCrate(PathBuf),
     /// The folder's `Cargo.toml` is of a workspace, not of a package.

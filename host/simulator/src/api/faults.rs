@@ -14,7 +14,7 @@ use super::requests::RequestRecord;
 pub struct Fault {
     /// The method (`GET`); empty for all.
     pub method: String,
-    /// The path, where `*` stands for anything; empty for all.
+    /// The path, where `*` matches anything; empty for all.
     pub path: String,
     /// The verb (`watch`, `patch`); empty for all.
     pub verb: String,
@@ -71,7 +71,7 @@ impl Fault {
         self
     }
 
-    /// Only requests of this path; `*` stands for anything.
+    /// Only requests of this path; `*` matches anything.
     #[must_use]
     pub fn path(mut self, glob: &str) -> Self {
         glob.clone_into(&mut self.path);

@@ -1,5 +1,4 @@
-//! The API server simulator: what the driver's library does with it, its handle, and the rows that the real API server
-//! answers, too.
+//! The API server simulator: with the driver's client library, its handle, and the rows that the real API server also passes.
 
 mod handle;
 mod kube_client;

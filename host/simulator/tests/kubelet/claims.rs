@@ -92,7 +92,7 @@ async fn an_endpoint_that_does_not_accept_fails_the_event() {
             world_with(|options| options.timing.readiness = Duration::from_millis(300)).await;
         let (path, listener);
         if crashed {
-            // The file stays, nobody listens: the kubelet still counts the driver as registered.
+            // The file stays without a listener: the kubelet still counts the driver as registered.
             let (service, front) = driver(&world, []).await;
             service.crash().await;
             (path, listener) = (front, None);

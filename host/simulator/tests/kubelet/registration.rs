@@ -254,7 +254,7 @@ async fn a_dead_socket_costs_the_time_for_dialling_and_is_told_nothing() {
         "it gave up after {:?}",
         begun.elapsed()
     );
-    assert!(tried.error.unwrap().contains("failed to dial"), "nobody listens");
+    assert!(tried.error.unwrap().contains("failed to dial"), "no listener");
     assert_eq!(tried.notified, None);
 }
 
@@ -271,7 +271,7 @@ async fn a_notification_that_is_not_taken_undoes_the_registration() {
     };
     let failing = Registered::serve(&world.registry("a"), failing);
     let late = Registered::serve(&world.registry("b"), late);
-    // Each time it is told that it is registered; each time that is undone.
+    // Each time it is notified of the registration, which is then undone.
     assert!(
         failing
             .wait_notified(2)

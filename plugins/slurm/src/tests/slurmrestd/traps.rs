@@ -95,7 +95,7 @@ fn trap_05_a_reason_outlives_its_drain_and_grows() {
     assert_eq!(
         fake.state(NODE),
         ["IDLE", "DRAIN"],
-        "the reason alone is no drain"
+        "the reason alone does not mean a drain"
     );
 
     let fake = Fake::new();

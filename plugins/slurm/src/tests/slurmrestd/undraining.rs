@@ -44,7 +44,7 @@ fn uncordon_undrains_any_drain_of_ours() {
     fake.host.drain_named("maintenance-complete");
     fake.host.cordon(true);
     assert_eq!(fake.step(Phase::BeforeUncordon), Outcome::Done);
-    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"], "the cordon still stands");
+    assert_eq!(fake.state(NODE), ["IDLE", "DRAIN"], "the node is still cordoned");
     fake.host.uncordon();
     assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
     assert_eq!(
