@@ -3,7 +3,7 @@
 #![deny(missing_docs)]
 
 pub mod cordon;
+mod request;
 pub mod slm;
-mod wish;
 
-pub use wish::{Demand, Flags, Resume, Standing, Wish};
+pub use request::{DrainCommand, DrainFlags, DrainRequest, DriverState, ResumePoint};

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use crate::adapters::transition_api;
 use crate::manager::drain_settings::DrainSettings;
 use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
-use scupper_triggers::slm::{self, ClaimError, Claimable, Sight};
+use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent};
 
 /// The cluster edge, for self-claim.
 pub(crate) struct ClusterClaimApi {
@@ -18,22 +18,22 @@ pub(crate) struct ClusterClaimApi {
 }
 
 impl slm::ClaimApi for ClusterClaimApi {
-    fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>> {
+    fn read<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<EventSnapshot, ClaimError>> {
         self.see(event).boxed()
     }
 
     fn write<'a>(
         &'a self,
-        seen: &'a Claimable,
-        change: &'a slm::Change,
-    ) -> BoxFuture<'a, Result<Claimable, ClaimError>> {
+        seen: &'a VersionedEvent,
+        change: &'a slm::EventUpdate,
+    ) -> BoxFuture<'a, Result<VersionedEvent, ClaimError>> {
         async move {
             let stored = to_cluster(seen);
             let written = match change {
-                slm::Change::Finalizers(finalizers) => {
+                slm::EventUpdate::Finalizers(finalizers) => {
                     self.cluster.set_event_finalizers(&stored, finalizers).await
                 }
-                slm::Change::Claim { driver, sla } => {
+                slm::EventUpdate::Claim { driver, sla } => {
                     let status = EventStatus {
                         claim_status: slm::ClaimStatus::Claimed.as_str().to_owned(),
                         driver: Some(driver.clone()),
@@ -41,7 +41,7 @@ impl slm::ClaimApi for ClusterClaimApi {
                     };
                     self.cluster.set_event_status(&stored, &status).await
                 }
-                slm::Change::Finish { status, driver } => {
+                slm::EventUpdate::Finish { status, driver } => {
                     let status = EventStatus {
                         claim_status: status.as_str().to_owned(),
                         driver: driver.clone(),
@@ -55,7 +55,7 @@ impl slm::ClaimApi for ClusterClaimApi {
         .boxed()
     }
 
-    fn remove<'a>(&'a self, seen: &'a Claimable) -> BoxFuture<'a, Result<(), ClaimError>> {
+    fn delete<'a>(&'a self, seen: &'a VersionedEvent) -> BoxFuture<'a, Result<(), ClaimError>> {
         async move {
             let stored = to_cluster(seen);
             self.cluster.delete_event(&stored.event).await.map_err(unwritten)
@@ -63,9 +63,12 @@ impl slm::ClaimApi for ClusterClaimApi {
         .boxed()
     }
 
-    fn set_condition<'a>(&'a self, condition: &'a slm::Condition) -> BoxFuture<'a, Result<(), ClaimError>> {
+    fn set_condition<'a>(
+        &'a self,
+        condition: &'a slm::TransitionCondition,
+    ) -> BoxFuture<'a, Result<(), ClaimError>> {
         async move {
-            let slm::Condition { reason, message } = condition;
+            let slm::TransitionCondition { reason, message } = condition;
             let written = self.cluster.set_transition_reason(&self.node, reason, message);
             written.await.map_err(unwritten)
         }
@@ -74,26 +77,26 @@ impl slm::ClaimApi for ClusterClaimApi {
 }
 
 impl ClusterClaimApi {
-    fn claimable(&self, stored: StoredEvent) -> Claimable {
-        Claimable {
+    fn claimable(&self, stored: StoredEvent) -> VersionedEvent {
+        VersionedEvent {
             event: transition_api::event(stored.event, &self.drain_settings),
             version: stored.version,
             finalizers: stored.finalizers,
         }
     }
 
-    async fn see(&self, name: &str) -> Result<Sight, ClaimError> {
+    async fn see(&self, name: &str) -> Result<EventSnapshot, ClaimError> {
         let Some(stored) = self.cluster.stored_event(name).await.map_err(unread)? else {
-            return Ok(Sight::default());
+            return Ok(EventSnapshot::default());
         };
         let event = self.claimable(stored);
         // One that has failed and is still held may have left its mark in the condition.
         let is_over = event.event.claim.is_terminal();
-        if is_over && (event.event.claim == slm::ClaimStatus::Succeeded || !event.is_held()) {
+        if is_over && (event.event.claim == slm::ClaimStatus::Succeeded || !event.has_finalizer()) {
             let event = Some(event);
-            return Ok(Sight {
+            return Ok(EventSnapshot {
                 event,
-                ..Sight::default()
+                ..EventSnapshot::default()
             });
         }
         let transition = self.cluster.lifecycle_transition(&event.event.transition);
@@ -102,19 +105,21 @@ impl ClusterClaimApi {
         let node = node.ok_or_else(|| ClaimError::Unavailable(format!("there is no node {}", self.node)))?;
         let mut conditions = node.conditions.into_iter();
         let condition = conditions.find(|condition| condition.kind == TRANSITION_CONDITION);
-        Ok(Sight {
+        Ok(EventSnapshot {
             event: Some(event),
             transition: transition.map_err(unread)?.map(transition_api::transition),
-            condition: condition.map_or_else(slm::Condition::default, |condition| slm::Condition {
-                reason: condition.reason,
-                message: condition.message,
+            condition: condition.map_or_else(slm::TransitionCondition::default, |condition| {
+                slm::TransitionCondition {
+                    reason: condition.reason,
+                    message: condition.message,
+                }
             }),
         })
     }
 }
 
 /// What a write names of an event.
-fn to_cluster(seen: &Claimable) -> StoredEvent {
+fn to_cluster(seen: &VersionedEvent) -> StoredEvent {
     StoredEvent {
         event: transition_api::event_to_cluster(&seen.event),
         version: seen.version.clone(),

@@ -12,8 +12,8 @@ use crate::lease::NodeLeases;
 use crate::reporter::condition_cleanup;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_triggers::cordon::{self, CordonOptions, CordonWires, LABEL, Left, Look, NodeView, TRIGGER};
-use scupper_triggers::{Demand, Standing};
+use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts, ReadNode, TRIGGER};
+use scupper_triggers::{DrainCommand, DriverState, ResumePoint};
 
 /// How long an uncordon may take, as for a LifecycleEvent.
 const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
@@ -21,8 +21,8 @@ const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 
 /// What the door is connected with.
 pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) nodes: N,
-    pub(crate) demands: mpsc::Sender<Demand>,
-    pub(crate) standing: watch::Receiver<Standing>,
+    pub(crate) demands: mpsc::Sender<DrainCommand>,
+    pub(crate) standing: watch::Receiver<DriverState>,
     pub(crate) alone: watch::Receiver<bool>,
     pub(crate) leases: NodeLeases,
 }
@@ -52,12 +52,12 @@ where
         shown.send_replace(node);
         seen
     });
-    let wires = CordonWires {
+    let deps = CordonDeps {
         nodes: nodes.boxed(),
-        look: look(cluster.clone(), name.clone(), clock),
-        demands,
-        standing,
-        alone,
+        read_node: look(cluster.clone(), name.clone(), clock),
+        commands: demands,
+        driver_state: standing,
+        sole_instance: alone,
     };
     let options = CordonOptions {
         node: name,
@@ -65,7 +65,7 @@ where
         uncordon_sla: UNCORDON_WITHIN,
         clock,
     };
-    tokio::spawn(cordon::run(options, wires))
+    tokio::spawn(cordon::run(options, deps))
 }
 
 /// How a wish of this door has been met by another process, if it has: a node that is drained is not drained again.
@@ -75,18 +75,19 @@ pub(crate) fn dealt_with(request: &Request, node: &Node) -> Option<Outcome> {
 }
 
 /// What another process was at, if it was for this door.
-fn left(checkpoint: &Checkpoint, clock: Clock) -> Option<Left> {
+fn left(checkpoint: &Checkpoint, clock: Clock) -> Option<ResumePoint> {
     let is_ours = checkpoint.trigger == TRIGGER && checkpoint.phase != Phase::Finished;
-    is_ours.then(|| Left {
+    is_ours.then(|| ResumePoint {
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
         intent: checkpoint.intent(),
         // A wall time on the node.
         deadline: checkpoint.deadline.map(|wall| clock.moment_of_wall(wall)),
+        finished: false,
     })
 }
 
-fn look(cluster: Cluster, name: String, clock: Clock) -> Look {
+fn look(cluster: Cluster, name: String, clock: Clock) -> ReadNode {
     Arc::new(move || {
         let (cluster, name) = (cluster.clone(), name.clone());
         async move {
@@ -107,13 +108,13 @@ fn says_drained(node: &Node) -> bool {
     conditions.any(|condition| condition.kind == "Drained" && condition.status == "True")
 }
 
-fn view(node: &Node, clock: Clock) -> NodeView {
-    NodeView {
+fn view(node: &Node, clock: Clock) -> NodeFacts {
+    NodeFacts {
         uid: node.uid.0.clone(),
         labelled: node.labels.get(LABEL).is_some_and(|value| value == "true"),
         cordoned: node.unschedulable,
         own_cordon: node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon),
         drained: says_drained(node),
-        left: node.checkpoint.as_ref().and_then(|mark| left(mark, clock)),
+        resume_point: node.checkpoint.as_ref().and_then(|mark| left(mark, clock)),
     }
 }

@@ -17,8 +17,11 @@ pub(crate) struct ClusterTransitionApi {
     pub(crate) node: String,
 }
 
-impl slm::Board for ClusterTransitionApi {
-    fn publish<'a>(&'a self, transition: &'a slm::Transition) -> BoxFuture<'a, Result<(), slm::BoardError>> {
+impl slm::TransitionApi for ClusterTransitionApi {
+    fn publish<'a>(
+        &'a self,
+        transition: &'a slm::Transition,
+    ) -> BoxFuture<'a, Result<(), slm::TransitionApiError>> {
         async move {
             let published = self.cluster.publish_transition(&to_cluster(transition)).await;
             let published =
@@ -29,7 +32,7 @@ impl slm::Board for ClusterTransitionApi {
         .boxed()
     }
 
-    fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), slm::BoardError>> {
+    fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), slm::TransitionApiError>> {
         async move {
             let deleted = self.cluster.delete_transition(name).await;
             deleted.map_err(|error| failed("delete lifecycletransition", name, error))
@@ -37,7 +40,11 @@ impl slm::Board for ClusterTransitionApi {
         .boxed()
     }
 
-    fn warn<'a>(&'a self, reason: &'a str, message: &'a str) -> BoxFuture<'a, Result<(), slm::BoardError>> {
+    fn warn<'a>(
+        &'a self,
+        reason: &'a str,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), slm::TransitionApiError>> {
         async move {
             tracing::warn!(node = self.node, reason, "{message}");
             let event = KubernetesEvent {
@@ -55,8 +62,8 @@ impl slm::Board for ClusterTransitionApi {
     }
 }
 
-fn failed(step: &str, what: &str, error: WriteError) -> slm::BoardError {
-    slm::BoardError {
+fn failed(step: &str, what: &str, error: WriteError) -> slm::TransitionApiError {
+    slm::TransitionApiError {
         step: format!("{step} {what}"),
         source: Box::new(error),
     }

@@ -2,7 +2,7 @@
 //! Kubernetes Event about the node in which it says more.
 
 use scupper_cluster::Note;
-use scupper_triggers::slm::ENDS;
+use scupper_triggers::slm::OUTCOME_PREFIXES;
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,9 @@ impl Told {
             .text
             .strip_prefix(&format!("LifecycleEvent {event} failed: "))
             .filter(|_| note.reason == "EventFailed")?;
-        let known = ENDS.into_iter().find(|(begins, _)| why.starts_with(begins));
+        let known = OUTCOME_PREFIXES
+            .into_iter()
+            .find(|(begins, _)| why.starts_with(begins));
         let outcome = known.map_or("Failed", |(_, name)| name);
         Some(Self {
             end: end_of(outcome).unwrap_or(End::Failed),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::label_selector;
 use scupper_cluster::FLAGS_ANNOTATION;
-use scupper_triggers::Flags;
+use scupper_triggers::DrainFlags;
 
 /// The longest text that is read.
 const LONGEST: usize = 4096;
@@ -72,7 +72,7 @@ pub(super) fn write(typed: &Typed) -> Result<String, serde_json::Error> {
 }
 
 /// What the annotation says, or what is wrong with it. Whether the driver obeys it is not asked here.
-pub(crate) fn read(text: &str) -> Result<Flags, String> {
+pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
     let wrong = |why: String| format!("annotation {FLAGS_ANNOTATION}: {why}");
     if text.len() > LONGEST {
         return Err(wrong(format!(
@@ -116,7 +116,7 @@ pub(crate) fn read(text: &str) -> Result<Flags, String> {
             wire.pod_selector
         ))
     })?;
-    Ok(Flags {
+    Ok(DrainFlags {
         filters: Filters {
             force: wire.force,
             ignore_daemonsets: wire.ignore_daemonsets,

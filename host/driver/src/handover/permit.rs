@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::manager::drain_settings::EffectiveSettings;
 use scupper_config::Override;
-use scupper_triggers::Flags;
+use scupper_triggers::DrainFlags;
 
 /// The flags as the driver obeys them.
 ///
@@ -17,7 +17,7 @@ use scupper_triggers::Flags;
 ///
 /// # Errors
 /// The flags that widen without leave, and what to do, for people.
-pub(crate) fn permit(flags: Flags, own: &EffectiveSettings) -> Result<Flags, String> {
+pub(crate) fn permit(flags: DrainFlags, own: &EffectiveSettings) -> Result<DrainFlags, String> {
     let allows = |flag| own.allowed.contains(&flag);
     let refused: Vec<_> = widening(&flags, own)
         .into_iter()
@@ -31,7 +31,7 @@ pub(crate) fn permit(flags: Flags, own: &EffectiveSettings) -> Result<Flags, Str
         .timeout
         .filter(|timeout| allows(Override::Timeout) || !beyond(timeout));
     let is_given = flags.grace_seconds.is_some();
-    Ok(Flags {
+    Ok(DrainFlags {
         grace_seconds: flags.grace_seconds.or(own.settings.grace_seconds),
         // Against the pods' own grace periods the plan compares, pod by pod.
         grace_only_longer: is_given && own.settings.grace_seconds.is_none() && !allows(Override::GracePeriod),
@@ -47,7 +47,7 @@ struct Widening {
     own: String,
 }
 
-fn widening(flags: &Flags, own: &EffectiveSettings) -> Vec<Widening> {
+fn widening(flags: &DrainFlags, own: &EffectiveSettings) -> Vec<Widening> {
     let (wanted, usual) = (&flags.filters, &own.settings.filters);
     let switches = [
         (Override::Force, wanted.force, usual.force),
@@ -97,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    fn flags() -> Flags {
-        Flags {
+    fn flags() -> DrainFlags {
+        DrainFlags {
             filters: Filters {
                 ignore_daemonsets: false,
                 delete_emptydir_data: false,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_flag_that_widens_is_refused_by_its_name_unless_it_is_listed() {
-        type Set = fn(&mut Flags);
+        type Set = fn(&mut DrainFlags);
         let cases: [(Set, &str, &str, Override); 4] = [
             (
                 |flags| flags.filters.force = true,
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_grace_period_is_compared_with_each_pods_own_where_the_driver_has_none() {
-        let given = Flags {
+        let given = DrainFlags {
             grace_seconds: Some(5),
             ..flags()
         };
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_timeout_counts_up_to_the_drivers_limit() {
         let timeout = |seconds: u64, own: &EffectiveSettings| {
-            let given = Flags {
+            let given = DrainFlags {
                 timeout: Some(Duration::from_secs(seconds)),
                 ..flags()
             };

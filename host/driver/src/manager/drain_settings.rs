@@ -9,7 +9,7 @@ use scupper_engine::{Filters, PodRef, Settings};
 use crate::PluginOptions;
 use scupper_config::{DrainFile, Override, OwnCordon};
 use scupper_policy::Catalogue;
-use scupper_triggers::Flags;
+use scupper_triggers::DrainFlags;
 
 /// What drains are begun on.
 pub(crate) struct DrainSettings {
@@ -67,7 +67,7 @@ impl DrainSettings {
 
 impl EffectiveSettings {
     /// The same with what the wish says.
-    pub(crate) fn with(self, flags: Option<&Flags>) -> Self {
+    pub(crate) fn with(self, flags: Option<&DrainFlags>) -> Self {
         let Some(flags) = flags else { return self };
         Self {
             settings: Settings {

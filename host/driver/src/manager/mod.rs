@@ -25,7 +25,7 @@ use crate::runner::{ORDERS, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy::Catalogue;
 use scupper_report::{Format, Metrics};
-use scupper_triggers::{Demand, Standing, Wish};
+use scupper_triggers::{DrainCommand, DrainRequest, DriverState};
 
 /// How long a drain may take to let go when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -39,12 +39,12 @@ pub(crate) struct DrainManager {
     format: Format,
     output: Output,
     metrics: Metrics,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<DriverState>,
     leases: NodeLeases,
     current: Option<RunningDrain>,
     /// The last drain that came to an end here: whatever is said of it later comes too late.
     ended: Option<String>,
-    waiting: VecDeque<Wish>,
+    waiting: VecDeque<DrainRequest>,
     stopping: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct ManagerOptions {
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
-    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) standing: watch::Sender<DriverState>,
     pub(crate) leases: NodeLeases,
 }
 
@@ -98,15 +98,15 @@ impl DrainManager {
     }
 
     /// Somebody demands something.
-    pub(crate) async fn demand(&mut self, demand: Demand) {
+    pub(crate) async fn demand(&mut self, demand: DrainCommand) {
         match demand {
-            Demand::Begin(wish) => self.begin(wish).await,
-            Demand::Deadline { id, deadline } => self.order(&id, Event::Deadline(deadline)).await,
-            Demand::Cancel { id, reason } => {
+            DrainCommand::Begin(wish) => self.begin(wish).await,
+            DrainCommand::Deadline { id, deadline } => self.order(&id, Event::Deadline(deadline)).await,
+            DrainCommand::Cancel { id, reason } => {
                 self.waiting.retain(|wish| wish.id != id);
                 self.order(&id, Event::Cancel { reason }).await;
             }
-            Demand::Lost { id, reason } => self.lost(id, reason).await,
+            DrainCommand::Lost { id, reason } => self.lost(id, reason).await,
         }
     }
 
@@ -126,14 +126,14 @@ impl DrainManager {
         self.ended = Some(current.id.clone());
         match outcome {
             Some(outcome) => {
-                let ended = Standing::Ended {
+                let ended = DriverState::Ended {
                     id: current.id,
                     outcome,
                 };
                 self.standing.send_replace(ended);
             }
             None => {
-                self.standing.send_replace(Standing::Idle);
+                self.standing.send_replace(DriverState::Idle);
             }
         }
         if let Some(next) = self.waiting.pop_front() {
@@ -161,7 +161,7 @@ impl DrainManager {
         }
     }
 
-    async fn begin(&mut self, wish: Wish) {
+    async fn begin(&mut self, wish: DrainRequest) {
         if self.stopping {
             return;
         }
@@ -185,7 +185,7 @@ impl DrainManager {
     async fn lost(&mut self, id: String, reason: String) {
         self.waiting.retain(|wish| wish.id != id);
         if self.current.is_none() && self.ended.as_ref() != Some(&id) {
-            let wish = Wish {
+            let wish = DrainRequest {
                 name: id.clone(),
                 id,
                 trigger: String::new(),
@@ -217,7 +217,7 @@ impl DrainManager {
     }
 
     /// `end`: the wish is over already, and what stands on the node of it is to be ended like this.
-    fn start(&mut self, wish: &Wish, end: Option<Event>) {
+    fn start(&mut self, wish: &DrainRequest, end: Option<Event>) {
         let begun = self.drain_settings.now().with(wish.flags.as_deref());
         let leases = NodeLeases {
             forbidden_timeout: begun.settings.forbidden_timeout.into(),
@@ -265,7 +265,7 @@ impl DrainManager {
             }
         });
         self.standing
-            .send_replace(Standing::Working { id: wish.id.clone() });
+            .send_replace(DriverState::Running { id: wish.id.clone() });
         self.current = Some(RunningDrain {
             id: wish.id.clone(),
             clock,

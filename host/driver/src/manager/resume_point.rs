@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::local;
 use scupper_cluster::Cluster;
-use scupper_triggers::{Resume, cordon, slm};
+use scupper_triggers::{ResumePoint, cordon, slm};
 
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ pub(crate) async fn node_now(cluster: &Cluster, name: &str) -> Option<Node> {
 }
 
 /// How the SLM door looks what another process has left for it.
-pub(crate) fn look_back(cluster: &Cluster, name: &str) -> slm::LookBack {
+pub(crate) fn look_back(cluster: &Cluster, name: &str) -> slm::FindResumePoint {
     let (cluster, name) = (cluster.clone(), name.to_owned());
     Arc::new(move || {
         let (cluster, name) = (cluster.clone(), name.clone());
@@ -40,10 +40,11 @@ pub(crate) fn look_back(cluster: &Cluster, name: &str) -> slm::LookBack {
 }
 
 /// A drain that somebody runs in a terminal is not ours to end, and the cordon door looks after its own.
-fn of_event(mark: Checkpoint) -> Option<Resume> {
+fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
     let is_of_event = mark.trigger != local::TRIGGER && mark.trigger != cordon::TRIGGER;
-    is_of_event.then(|| Resume {
+    is_of_event.then(|| ResumePoint {
         intent: mark.intent(),
+        deadline: None,
         finished: mark.phase == Phase::Finished,
         id: mark.id,
         name: mark.name,

@@ -23,8 +23,8 @@ use crate::runner::RunnerDeps;
 use crate::{AppError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
-use scupper_triggers::slm::{self, Registration, SlmOptions, Wires};
-use scupper_triggers::{Demand, Standing};
+use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};
+use scupper_triggers::{DrainCommand, DriverState};
 
 /// Wishes that may wait for the desk.
 const DEMANDS: usize = 64;
@@ -34,7 +34,7 @@ pub struct Plugin {
     stop: CancellationToken,
     task: JoinHandle<Result<(), AppError>>,
     registration: watch::Receiver<Registration>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<DriverState>,
     metrics: Option<SocketAddr>,
 }
 
@@ -80,7 +80,7 @@ impl Plugin {
             &metrics,
         )
         .await?;
-        let (standing, stands) = watch::channel(Standing::Idle);
+        let (standing, stands) = watch::channel(DriverState::Idle);
         let (registration, registered) = watch::channel(Registration::Waiting);
         let drain_settings = Arc::new(DrainSettings::new(&options, Arc::clone(&kept.catalogue)));
         let sla = drain_settings.now().sla;
@@ -121,18 +121,18 @@ impl Plugin {
             leases,
         };
         let cordons = cordon_trigger::start(&cluster, &options, cordons);
-        let wires = Wires {
+        let slm_deps = SlmDeps {
             events: readiness::synced(
                 &health,
                 transition_api::events(&cluster, &node, Arc::clone(&drain_settings)),
             ),
             transitions: transition_api::transitions(&cluster, &options.driver_name),
-            demands,
-            standing: stands.clone(),
+            commands: demands,
+            driver_state: stands.clone(),
             registration,
-            alone,
-            turned: readiness::pulse(&health, "door"),
-            look_back: resume_point::look_back(&cluster, &node),
+            sole_instance: alone,
+            heartbeat: readiness::pulse(&health, "door"),
+            find_resume_point: resume_point::look_back(&cluster, &node),
             claims: Arc::new(ClusterClaimApi {
                 cluster: cluster.clone(),
                 node: node.clone(),
@@ -141,7 +141,7 @@ impl Plugin {
         };
         readiness::started(&health, &cluster, registered.clone(), options.claimant);
         let board = Arc::new(transition_api::ClusterTransitionApi { cluster, node });
-        let door = slm::run(slm_options(&options, sla), board, wires, stop.clone());
+        let door = slm::run(slm_options(&options, sla), board, slm_deps, stop.clone());
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
@@ -193,7 +193,7 @@ impl Plugin {
     }
 
     /// What the driver is at.
-    pub fn standing(&self) -> watch::Receiver<Standing> {
+    pub fn standing(&self) -> watch::Receiver<DriverState> {
         self.standing.clone()
     }
 }
@@ -207,7 +207,7 @@ impl Drop for Plugin {
 /// Carries wishes from the door to the desk until the door has closed.
 async fn supervise(
     mut manager: DrainManager,
-    mut inbox: mpsc::Receiver<Demand>,
+    mut inbox: mpsc::Receiver<DrainCommand>,
     mut door: JoinHandle<Result<(), slm::SlmError>>,
     stop: CancellationToken,
     health: Health,

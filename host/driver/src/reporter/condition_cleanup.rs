@@ -12,7 +12,7 @@ use crate::lease::{LeaseObserver, NodeLeases};
 use crate::local;
 use crate::reporter::writer::set_conditions;
 use scupper_report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
-use scupper_triggers::Standing;
+use scupper_triggers::DriverState;
 
 /// How often it is looked whether a terminal that drains this node is still there, and a failed write tried again.
 const LOOK: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Begins to; ends when nobody shows the node any more.
 pub(crate) fn take_back(
     leases: NodeLeases,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<DriverState>,
     mut nodes: watch::Receiver<Option<Node>>,
 ) {
     tokio::spawn(async move {
@@ -29,7 +29,7 @@ pub(crate) fn take_back(
         loop {
             let node = nodes.borrow_and_update().clone();
             // What a drain or an uncordon of ours leads to is told at its end.
-            let is_idle = !matches!(*standing.borrow(), Standing::Working { .. });
+            let is_idle = !matches!(*standing.borrow(), DriverState::Running { .. });
             let (mut of_terminal, mut failed) = (false, false);
             if let Some(node) = node.filter(|_| is_idle) {
                 let changes = conditions_of_uncordoned(&node);

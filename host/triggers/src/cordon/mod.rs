@@ -5,7 +5,7 @@
 //! drain goes.
 
 mod run;
-mod watch;
+mod state;
 
-pub use run::{CordonOptions, CordonWires, Look, run};
-pub use watch::{LABEL, Left, NodeView, TRIGGER};
+pub use run::{CordonDeps, CordonOptions, ReadNode, run};
+pub use state::{LABEL, NodeFacts, TRIGGER};

@@ -8,8 +8,8 @@ use futures::{Stream, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::watch::{Limits, NodeView, Watch};
-use crate::{Demand, Standing};
+use super::state::{CordonLimits, CordonState, NodeFacts};
+use crate::{DrainCommand, DriverState};
 use scupper_common::clock::Clock;
 
 /// A node that could not be looked at is looked at again after so long.
@@ -29,73 +29,74 @@ pub struct CordonOptions {
 }
 
 /// Looks at the node once; `None`: there is none, or it could not be looked at.
-pub type Look = Arc<dyn Fn() -> BoxFuture<'static, Option<NodeView>> + Send + Sync>;
+pub type ReadNode = Arc<dyn Fn() -> BoxFuture<'static, Option<NodeFacts>> + Send + Sync>;
 
 /// What connects the door with the rest of the driver.
-pub struct CordonWires<N> {
+pub struct CordonDeps<N> {
     /// The node, whenever it changes; `None`: there is none.
     pub nodes: N,
     /// Looks at it once.
-    pub look: Look,
+    pub read_node: ReadNode,
     /// Where wishes go.
-    pub demands: mpsc::Sender<Demand>,
+    pub commands: mpsc::Sender<DrainCommand>,
     /// What the driver is at.
-    pub standing: watch::Receiver<Standing>,
+    pub driver_state: watch::Receiver<DriverState>,
     /// No other instance of this driver is at work, and this one does not stop.
-    pub alone: watch::Receiver<bool>,
+    pub sole_instance: watch::Receiver<bool>,
 }
 
 /// Serves until the rest of the driver is gone.
-pub async fn run<N>(options: CordonOptions, wires: CordonWires<N>)
+pub async fn run<N>(options: CordonOptions, deps: CordonDeps<N>)
 where
-    N: Stream<Item = Option<NodeView>> + Send + Unpin,
+    N: Stream<Item = Option<NodeFacts>> + Send + Unpin,
 {
-    let CordonWires {
+    let CordonDeps {
         mut nodes,
-        look,
-        demands,
-        mut standing,
-        mut alone,
-    } = wires;
-    let limits = Limits {
+        read_node,
+        commands,
+        mut driver_state,
+        mut sole_instance,
+    } = deps;
+    let limits = CordonLimits {
         drain: options.sla,
         uncordon: options.uncordon_sla,
     };
-    let mut door = Watch::new(&options.node, limits);
-    let mut node: Option<NodeView> = None;
+    let mut state = CordonState::new(&options.node, limits);
+    let mut node: Option<NodeFacts> = None;
     loop {
-        let wanted = *alone.borrow_and_update() && node.as_ref().is_some_and(|node| door.wants(node));
+        let wanted =
+            *sole_instance.borrow_and_update() && node.as_ref().is_some_and(|node| state.wants(node));
         if wanted {
             // The watch may be behind what the driver itself has just written.
-            match look().await {
+            match read_node().await {
                 Some(seen) => {
-                    door.handle_standing(standing.borrow_and_update().clone());
-                    door.handle_node(&seen);
-                    door.begin(&seen, options.clock.now());
+                    state.handle_driver_state(driver_state.borrow_and_update().clone());
+                    state.handle_node(&seen);
+                    state.begin(&seen, options.clock.now());
                     node = Some(seen);
                 }
                 None => sleep(RETRY).await,
             }
         }
-        while let Some(demand) = door.poll_demand() {
-            tracing::info!(?demand, "demand");
-            if demands.send(demand).await.is_err() {
+        while let Some(command) = state.poll_command() {
+            tracing::info!(?command, "demand");
+            if commands.send(command).await.is_err() {
                 return;
             }
         }
         tokio::select! {
             biased;
-            changed = standing.changed() => match changed {
-                Ok(()) => door.handle_standing(standing.borrow_and_update().clone()),
+            changed = driver_state.changed() => match changed {
+                Ok(()) => state.handle_driver_state(driver_state.borrow_and_update().clone()),
                 Err(_) => return,
             },
-            changed = alone.changed() => if changed.is_err() {
+            changed = sole_instance.changed() => if changed.is_err() {
                 return;
             },
             seen = nodes.next() => match seen {
                 Some(seen) => {
                     if let Some(seen) = &seen {
-                        door.handle_node(seen);
+                        state.handle_node(seen);
                     }
                     node = seen;
                 }

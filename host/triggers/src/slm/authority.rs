@@ -26,12 +26,12 @@ const ROOM: usize = 8 * 1024;
 
 /// A connection from a kubelet, or another client.
 #[derive(Debug)]
-pub(super) struct FromKubelet {
+pub(super) struct KubeletStream {
     stream: UnixStream,
     frames: Frames,
 }
 
-impl FromKubelet {
+impl KubeletStream {
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -40,7 +40,7 @@ impl FromKubelet {
     }
 }
 
-impl AsyncRead for FromKubelet {
+impl AsyncRead for KubeletStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -60,7 +60,7 @@ impl AsyncRead for FromKubelet {
     }
 }
 
-impl AsyncWrite for FromKubelet {
+impl AsyncWrite for KubeletStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -74,7 +74,7 @@ impl AsyncWrite for FromKubelet {
     }
 }
 
-impl Connected for FromKubelet {
+impl Connected for KubeletStream {
     type ConnectInfo = <UnixStream as Connected>::ConnectInfo;
 
     fn connect_info(&self) -> Self::ConnectInfo {

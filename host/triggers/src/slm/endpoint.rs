@@ -14,10 +14,10 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server;
 
-use super::authority::FromKubelet;
-use super::registration::{Registrar, Word};
-use super::service::{Alias, Asked, Plugin};
-use super::sockets::{Bound, SocketFile, bind};
+use super::authority::KubeletStream;
+use super::registration::{RegistrationReport, RegistrationService};
+use super::service::{Alias, PendingCall, Plugin};
+use super::sockets::{BoundSocket, SocketFile, bind};
 use super::{SlmError, SlmOptions};
 
 /// How long calls under way may take when a server closes; they take no time.
@@ -25,9 +25,9 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where the words of the kubelet go.
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
-    pub(super) calls: mpsc::Sender<Asked>,
-    pub(super) words: mpsc::UnboundedSender<Word>,
+pub(super) struct EndpointChannels {
+    pub(super) calls: mpsc::Sender<PendingCall>,
+    pub(super) reports: mpsc::UnboundedSender<RegistrationReport>,
 }
 
 /// One pair of sockets, served.
@@ -47,7 +47,11 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Makes the service socket first, then the registration socket, so that whoever is told of it finds it served.
-    pub(super) fn open(options: &SlmOptions, number: u64, lines: &Lines) -> Result<Self, SlmError> {
+    pub(super) fn open(
+        options: &SlmOptions,
+        number: u64,
+        channels: &EndpointChannels,
+    ) -> Result<Self, SlmError> {
         let instance = match number {
             0 => options.instance.clone(),
             _ => format!("{}.{number}", options.instance),
@@ -57,7 +61,7 @@ impl Endpoint {
 
         let service = bind(&options.driver_dir(), &hidden, options.service_socket(&instance))?;
         let plugin = SlmPluginServer::new(Plugin {
-            calls: lines.calls.clone(),
+            calls: channels.calls.clone(),
         });
         let router = Server::builder()
             .add_service(plugin.clone())
@@ -77,11 +81,11 @@ impl Endpoint {
             service.remove();
             close.cancel();
         })?;
-        let registrar = Registrar {
+        let registrar = RegistrationService {
             driver: options.driver_name.clone(),
             service: service.path.display().to_string(),
             endpoint: number,
-            words: lines.words.clone(),
+            reports: channels.reports.clone(),
         };
         let router = Server::builder().add_service(RegistrationServer::new(registrar));
         let (registration, incoming) = accept(registration);
@@ -133,7 +137,7 @@ impl Endpoint {
 
 /// The connections to a socket. Only root may call, and whoever we are ourselves: socket files have modes, but
 /// a mount may not keep them.
-fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<FromKubelet>> + use<>) {
+fn accept(bound: BoundSocket) -> (SocketFile, impl Stream<Item = io::Result<KubeletStream>> + use<>) {
     let own = geteuid().as_raw();
     let incoming = UnixListenerStream::new(bound.listener).filter(move |stream| {
         let peer = stream
@@ -147,7 +151,7 @@ fn accept(bound: Bound) -> (SocketFile, impl Stream<Item = io::Result<FromKubele
         }
         std::future::ready(welcome)
     });
-    (bound.file, incoming.map(|stream| stream.map(FromKubelet::new)))
+    (bound.file, incoming.map(|stream| stream.map(KubeletStream::new)))
 }
 
 fn log_end(end: Result<(), tonic::transport::Error>) {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, Lines};
-use super::registration::{Registration, Word};
-use super::service::Asked;
+use super::endpoint::{Endpoint, EndpointChannels};
+use super::registration::{Registration, RegistrationReport};
+use super::service::PendingCall;
 use super::sockets::{self, SocketFile};
 use super::{SlmError, SlmOptions};
 
@@ -20,7 +20,7 @@ const LINGER: Duration = Duration::from_secs(60);
 /// The pairs of sockets of this process.
 pub(super) struct Endpoints {
     options: SlmOptions,
-    lines: Lines,
+    channels: EndpointChannels,
     /// The newest, which the kubelet is to use.
     current: Endpoint,
     /// Kept until the newest is registered.
@@ -31,17 +31,17 @@ pub(super) struct Endpoints {
     /// Since when the kubelet's directories have been gone.
     missing: Option<Instant>,
     /// Another instance of the driver was alive when we began.
-    sibling: bool,
+    predecessor: bool,
     /// What the kubelet has said last.
-    standing: Registration,
+    registration: Registration,
 }
 
 impl Endpoints {
     /// Opens the first pair.
     pub(super) async fn open(
         options: &SlmOptions,
-        calls: mpsc::Sender<Asked>,
-        words: mpsc::UnboundedSender<Word>,
+        calls: mpsc::Sender<PendingCall>,
+        reports: mpsc::UnboundedSender<RegistrationReport>,
     ) -> Result<Self, SlmError> {
         sockets::prepare_directories(options).await?;
         let found = sockets::sweep(options, &[]).await;
@@ -51,42 +51,42 @@ impl Endpoints {
         for path in &found.alive {
             tracing::warn!(path = %path.display(), "another instance of this driver is alive; it is left alone");
         }
-        let lines = Lines { calls, words };
-        let current = Endpoint::open(options, 0, &lines)?;
+        let channels = EndpointChannels { calls, reports };
+        let current = Endpoint::open(options, 0, &channels)?;
         Ok(Self {
             options: options.clone(),
-            lines,
+            channels,
             current,
             former: Vec::new(),
             retired: Vec::new(),
             next: 1,
             missing: None,
-            sibling: !found.alive.is_empty(),
-            standing: Registration::Waiting,
+            predecessor: !found.alive.is_empty(),
+            registration: Registration::Waiting,
         })
     }
 
     /// How it stands between the kubelet and us.
-    pub(super) fn standing(&self) -> &Registration {
-        &self.standing
+    pub(super) fn registration(&self) -> &Registration {
+        &self.registration
     }
 
     /// The kubelet has said something. True when it has taken the newest pair, maybe once more.
-    pub(super) fn handle_word(&mut self, word: Word) -> bool {
-        let registered = word.registration == Registration::Registered;
+    pub(super) fn handle_report(&mut self, report: RegistrationReport) -> bool {
+        let registered = report.registration == Registration::Registered;
         for former in &mut self.former {
-            if former.number == word.endpoint {
+            if former.number == report.endpoint {
                 former.registered = registered;
             }
         }
-        if self.current.number != word.endpoint {
+        if self.current.number != report.endpoint {
             return false;
         }
         self.current.heard = true;
         self.current.registered = registered;
-        if word.registration != self.standing {
-            word.registration.log(&self.options);
-            self.standing = word.registration;
+        if report.registration != self.registration {
+            report.registration.log(&self.options);
+            self.registration = report.registration;
         }
         registered
     }
@@ -94,7 +94,7 @@ impl Endpoints {
     /// Opens a new pair; the old one goes when the kubelet has taken the new one.
     pub(super) fn renew(&mut self, why: &'static str) -> Result<(), SlmError> {
         tracing::info!(why, "making new sockets");
-        let new = Endpoint::open(&self.options, self.next, &self.lines)?;
+        let new = Endpoint::open(&self.options, self.next, &self.channels)?;
         self.next += 1;
         self.former.push(std::mem::replace(&mut self.current, new));
         Ok(())
@@ -106,7 +106,7 @@ impl Endpoints {
     }
 
     /// Looks after the pairs. `busy`: a call may come at any moment, so that nothing is taken away.
-    pub(super) async fn tend(&mut self, now: Instant, busy: bool) -> Result<(), SlmError> {
+    pub(super) async fn maintain(&mut self, now: Instant, busy: bool) -> Result<(), SlmError> {
         if self.current.is_intact() {
             self.missing = None;
         } else {
@@ -123,17 +123,17 @@ impl Endpoints {
             retired.close().await;
         }
         let silent = !self.current.heard && now.duration_since(self.current.opened) >= SILENT_AFTER;
-        if silent && self.standing == Registration::Waiting {
-            self.standing = Registration::Silent;
-            self.standing.log(&self.options);
+        if silent && self.registration == Registration::Waiting {
+            self.registration = Registration::Silent;
+            self.registration.log(&self.options);
         }
         Ok(())
     }
 
     /// A socket of ours is gone: made again under a new name, because the kubelet's patience belongs to the name.
     fn replace_removed(&mut self, now: Instant) -> Result<(), SlmError> {
-        if self.standing == Registration::Registered {
-            self.standing = Registration::Waiting;
+        if self.registration == Registration::Registered {
+            self.registration = Registration::Waiting;
         }
         if let Some(path) = sockets::missing_directory(&self.options) {
             let since = *self.missing.get_or_insert(now);
@@ -149,13 +149,13 @@ impl Endpoints {
 
     /// Another instance of the driver was alive when we began.
     pub(super) fn has_predecessor(&self) -> bool {
-        self.sibling
+        self.predecessor
     }
 
     /// Another instance of the driver is alive.
-    pub(super) async fn has_sibling(&self) -> bool {
+    pub(super) async fn has_other_instance(&self) -> bool {
         let own: Vec<&SocketFile> = self.all().flat_map(Endpoint::files).collect();
-        !sockets::live_siblings(&self.options, &own).await.is_empty()
+        !sockets::live_instances(&self.options, &own).await.is_empty()
     }
 
     /// Makes the kubelet forget us; calls are still answered.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
-use crate::Flags;
+use crate::DrainFlags;
 
 /// A LifecycleEvent that is bound to this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub struct LifecycleEvent {
     /// `status.sla`.
     pub sla: Option<Time>,
     /// What it says of the drain besides, or what is wrong with that.
-    pub flags: Option<Box<Result<Flags, String>>>,
+    pub flags: Option<Box<Result<DrainFlags, String>>>,
 }
 
 impl LifecycleEvent {
     /// What it says of the drain besides, if that makes sense.
-    pub(super) fn flags(&self) -> Option<&Flags> {
+    pub(super) fn flags(&self) -> Option<&DrainFlags> {
         self.flags.as_deref()?.as_ref().ok()
     }
 }

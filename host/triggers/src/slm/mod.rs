@@ -6,43 +6,45 @@
 //!  driver  ──► Standing ────────────────────────────────┘                  └─► Board    (transitions, warnings)
 //! ```
 //!
-//! `anchors`, `claim`, `deadline`, `door`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
-//! `service`, `registration` and `keeper` do and decide nothing; `worker` hears all of them, `run` joins them.
+//! `monotonic_deadlines`, `claim`, `deadline`, `state`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
+//! `service`, `registration` and `transition_publisher` do and decide nothing; `worker` hears all of them, `run` joins them.
 //! `self_claim` is the kubelet's part, for kubelets that do not know SLM. The module must not know how the API server
 //! is reached, nor how a drain goes.
 
-mod anchors;
-mod ask;
+mod ask_kubelet;
 mod authority;
-mod board;
-mod claim;
+mod call;
 mod deadline;
-mod door;
 mod endpoint;
 mod endpoints;
 mod error;
-mod keeper;
+mod event_loop;
 mod lifecycle;
+mod monotonic_deadlines;
 mod options;
 mod registration;
-mod rotate;
+mod rotation;
 mod run;
 mod self_claim;
 mod service;
+mod shutdown;
 mod sockets;
-mod stop;
-mod transitions;
-mod worker;
+mod state;
+mod transition_api;
+mod transition_publisher;
+mod transition_sync;
 
-pub use ask::ask_kubelet;
-pub use board::{Board, BoardError};
-pub use claim::ENDS;
+pub use ask_kubelet::ask_kubelet;
+pub use call::OUTCOME_PREFIXES;
 pub use error::SlmError;
 pub use lifecycle::{
     ClaimStatus, LifecycleChange, LifecycleEvent, NodeSelection, Transition, TransitionChange,
 };
 pub use options::{OptionsError, Scope, SlmOptions, unique_instance};
 pub use registration::Registration;
-pub use run::{LookBack, Wires, run};
+pub use run::{FindResumePoint, SlmDeps, run};
 pub use scupper_contract::{GROUP as API_GROUP, PLUGIN_VERSION, VERSION as API_VERSION};
-pub use self_claim::{Change, ClaimApi, ClaimError, Claimable, Claimant, Condition, Sight};
+pub use self_claim::{
+    ClaimApi, ClaimError, Claimant, EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent,
+};
+pub use transition_api::{TransitionApi, TransitionApiError};

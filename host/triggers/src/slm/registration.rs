@@ -88,24 +88,24 @@ impl Registration {
 
 /// The kubelet's word, and to which of our sockets it was given.
 #[derive(Debug)]
-pub(super) struct Word {
+pub(super) struct RegistrationReport {
     pub(super) endpoint: u64,
     pub(super) registration: Registration,
 }
 
 /// The service on one registration socket.
 #[derive(Debug)]
-pub(super) struct Registrar {
+pub(super) struct RegistrationService {
     pub(super) driver: String,
     /// The path of the service socket.
     pub(super) service: String,
     /// Which of our sockets this is.
     pub(super) endpoint: u64,
-    pub(super) words: mpsc::UnboundedSender<Word>,
+    pub(super) reports: mpsc::UnboundedSender<RegistrationReport>,
 }
 
 #[tonic::async_trait]
-impl Service for Registrar {
+impl Service for RegistrationService {
     async fn get_info(&self, _: Request<InfoRequest>) -> Result<Response<PluginInfo>, Status> {
         Ok(Response::new(PluginInfo {
             r#type: PLUGIN_TYPE.to_owned(),
@@ -121,11 +121,11 @@ impl Service for Registrar {
         status: Request<RegistrationStatus>,
     ) -> Result<Response<RegistrationStatusResponse>, Status> {
         let registration = Registration::from_status(status.into_inner());
-        let word = Word {
+        let report = RegistrationReport {
             endpoint: self.endpoint,
             registration,
         };
-        if self.words.send(word).is_err() {
+        if self.reports.send(report).is_err() {
             tracing::debug!("the kubelet notified a driver that has stopped");
         }
         Ok(Response::new(RegistrationStatusResponse {}))

@@ -9,15 +9,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
 use super::endpoints::Endpoints;
-use super::keeper::{self, Situation};
+use super::event_loop::{LoopInputs, LoopOutputs, SlmLoop};
 use super::registration::Registration;
-use super::self_claim::{self, Machine};
-use super::transitions::{self, Transitions};
-use super::worker::{Hears, Tells, Worker};
-use super::{Board, ClaimApi, LifecycleChange, SlmError, SlmOptions, TransitionChange};
-use crate::{Demand, Resume, Standing};
+use super::self_claim::{self, ClaimMachine};
+use super::state::SlmState;
+use super::transition_publisher::{self, PublisherInput};
+use super::transition_sync::{self, TransitionSync};
+use super::{ClaimApi, LifecycleChange, SlmError, SlmOptions, TransitionApi, TransitionChange};
+use crate::{DrainCommand, DriverState, ResumePoint};
 
 /// Calls that may wait; the kubelet makes one at a time.
 const CALLS: usize = 16;
@@ -29,26 +29,26 @@ const WARNED_WITHIN: Duration = Duration::from_secs(2);
 const SHORTEST_SENSIBLE_SLA: Duration = Duration::from_secs(60);
 
 /// Looks what another process of this driver was at, once that has ended; waits for whoever must be asked.
-pub type LookBack = Arc<dyn Fn() -> BoxFuture<'static, Option<Resume>> + Send + Sync>;
+pub type FindResumePoint = Arc<dyn Fn() -> BoxFuture<'static, Option<ResumePoint>> + Send + Sync>;
 
 /// What connects the door with the rest of the driver.
-pub struct Wires<E, T> {
+pub struct SlmDeps<E, T> {
     /// The LifecycleEvents of this node.
     pub events: E,
     /// The LifecycleTransitions of this driver.
     pub transitions: T,
     /// Where wishes go.
-    pub demands: mpsc::Sender<Demand>,
+    pub commands: mpsc::Sender<DrainCommand>,
     /// What the driver is at.
-    pub standing: watch::Receiver<Standing>,
+    pub driver_state: watch::Receiver<DriverState>,
     /// How it stands between the kubelet and us.
     pub registration: watch::Sender<Registration>,
     /// No other instance of this driver is at work, and this one does not stop: for the other doors.
-    pub alone: watch::Sender<bool>,
+    pub sole_instance: watch::Sender<bool>,
     /// Called whenever the door's loop turns, which is once a second at least.
-    pub turned: Arc<dyn Fn() + Send + Sync>,
+    pub heartbeat: Arc<dyn Fn() + Send + Sync>,
     /// Looks what another process has left.
-    pub look_back: LookBack,
+    pub find_resume_point: FindResumePoint,
     /// How events are claimed where the kubelet does not do it.
     pub claims: Arc<dyn ClaimApi>,
 }
@@ -59,8 +59,8 @@ pub struct Wires<E, T> {
 /// The first thing without which the door cannot work.
 pub async fn run<E, T>(
     options: SlmOptions,
-    board: Arc<dyn Board>,
-    wires: Wires<E, T>,
+    transition_api: Arc<dyn TransitionApi>,
+    deps: SlmDeps<E, T>,
     stop: CancellationToken,
 ) -> Result<(), SlmError>
 where
@@ -71,27 +71,27 @@ where
     if options.sla.is_some_and(|sla| sla < SHORTEST_SENSIBLE_SLA) {
         tracing::warn!(sla = ?options.sla, "the kubelet needs about 40 seconds for an event that takes no time at all");
     }
-    let Wires {
+    let SlmDeps {
         events,
         transitions,
-        demands,
-        standing,
+        commands,
+        driver_state,
         registration,
-        alone,
-        turned,
-        look_back,
+        sole_instance,
+        heartbeat,
+        find_resume_point,
         claims,
-    } = wires;
+    } = deps;
     let (calls, inbox) = mpsc::channel(CALLS);
-    let (words, heard) = mpsc::unbounded_channel();
+    let (reports, report_receiver) = mpsc::unbounded_channel();
     let (warnings, warned) = mpsc::channel(WARNINGS);
-    let (situation, situations) = watch::channel(Situation::default());
+    let (publisher_input, publisher_inputs) = watch::channel(PublisherInput::default());
 
-    let (claimer, claiming) = mpsc::unbounded_channel();
-    let claim = self_claim::Worker {
-        machine: Machine::new(&options.driver_name, &options.node_name)
-            .keeping(options.keep_finished.into())
-            .bearing(options.forbidden_timeout.into()),
+    let (claim_task, claim_inputs) = mpsc::unbounded_channel();
+    let claims_task = self_claim::ClaimTask {
+        machine: ClaimMachine::new(&options.driver_name, &options.node_name)
+            .with_retention(options.keep_finished.into())
+            .with_forbidden_timeout(options.forbidden_timeout.into()),
         api: claims,
         calls: calls.clone(),
         warnings: warnings.clone(),
@@ -99,42 +99,47 @@ where
     };
 
     let endpoints = tokio::select! {
-        opened = Endpoints::open(&options, calls, words) => opened?,
+        opened = Endpoints::open(&options, calls, reports) => opened?,
         () = stop.cancelled() => return Ok(()),
     };
-    let keeping = keeper::keep(
-        Transitions::new(&options),
-        Arc::clone(&board),
+    let publishing = transition_publisher::publish_transitions(
+        TransitionSync::new(&options),
+        Arc::clone(&transition_api),
         transitions,
-        situations,
+        publisher_inputs,
     );
-    let keeping = tokio::spawn(keeping);
-    let warning = tokio::spawn(keeper::warn_people(board, warned));
-    let claiming = tokio::spawn(claim.work(claiming));
+    let publishing = tokio::spawn(publishing);
+    let warning = tokio::spawn(transition_publisher::emit_warnings(transition_api, warned));
+    let claim_handle = tokio::spawn(claims_task.run(claim_inputs));
 
-    let door = Door::new(transitions::identity(&options), transitions::lengths(&options));
-    let tells = Tells {
-        demands,
+    let state = SlmState::new(
+        transition_sync::identity(&options),
+        transition_sync::slas(&options),
+    );
+    let outputs = LoopOutputs {
+        commands,
         warnings,
-        situation,
+        publisher_input,
         registration,
-        alone,
-        turned,
-        claimer,
-        look_back,
+        sole_instance,
+        heartbeat,
+        claim_task,
+        find_resume_point,
     };
-    let hears = Hears {
+    let inputs = LoopInputs {
         events,
         calls: inbox,
-        words: heard,
-        standing,
+        reports: report_receiver,
+        driver_state,
         stop,
     };
-    let ended = Worker::new(&options, door, endpoints, tells).work(hears).await;
-    keeping.abort();
-    claiming.abort();
+    let result = SlmLoop::new(&options, state, endpoints, outputs)
+        .work(inputs)
+        .await;
+    publishing.abort();
+    claim_handle.abort();
     if timeout(WARNED_WITHIN, warning).await.is_err() {
         tracing::warn!("the last warnings could not be emitted as Events in time");
     }
-    ended
+    result
 }

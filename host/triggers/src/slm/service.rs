@@ -14,11 +14,11 @@ use tonic::server::NamedService;
 use tonic::{Request, Response, Status};
 use tower::Service;
 
-use super::claim::{Call, Method, Reply};
+use super::call::{Call, Method, Reply};
 
 /// A call that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingCall {
     pub(super) call: Call,
     pub(super) reply: oneshot::Sender<Reply>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Asked {
 /// The service on one socket.
 #[derive(Clone, Debug)]
 pub(super) struct Plugin {
-    pub(super) calls: mpsc::Sender<Asked>,
+    pub(super) calls: mpsc::Sender<PendingCall>,
 }
 
 impl Plugin {
@@ -35,12 +35,12 @@ impl Plugin {
         let node_name = call.node.clone();
         let (reply, answer) = oneshot::channel();
         self.calls
-            .send(Asked { call, reply })
+            .send(PendingCall { call, reply })
             .await
             .map_err(|_| stopped())?;
         let reply = answer.await.map_err(|_| stopped())?;
         let (lifecycle_condition, error) = match reply {
-            Reply::Condition(reason) => (reason, String::new()),
+            Reply::ConditionReason(reason) => (reason, String::new()),
             Reply::Empty => (String::new(), String::new()),
             Reply::Error(error) => (String::new(), error),
         };

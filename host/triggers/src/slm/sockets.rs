@@ -23,7 +23,7 @@ const DIRECTORY_MODE: u32 = 0o750;
 
 /// A socket that is listened on, and which file it is: the path may be somebody else's one day.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundSocket {
     pub(super) listener: UnixListener,
     pub(super) file: SocketFile,
 }
@@ -83,7 +83,7 @@ pub(super) fn make_driver_directory(options: &SlmOptions) -> Result<(), SlmError
 }
 
 /// Binds under a hidden name, listens, and moves the file into its place: nobody sees it half ready.
-pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<Bound, SlmError> {
+pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<BoundSocket, SlmError> {
     let hidden = dir.join(hidden);
     let make = || {
         discard(&hidden);
@@ -93,7 +93,7 @@ pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<Bound, Slm
         Ok((listener, id))
     };
     match make() {
-        Ok((listener, id)) => Ok(Bound {
+        Ok((listener, id)) => Ok(BoundSocket {
             listener,
             file: SocketFile { path, id },
         }),
@@ -106,7 +106,7 @@ pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<Bound, Slm
 
 /// What else is in the directories under our driver's name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SocketSweep {
     /// Registration sockets that somebody listens on.
     pub(super) alive: Vec<PathBuf>,
     /// Files that nobody listened on; they are removed.
@@ -115,8 +115,8 @@ pub(super) struct Found {
 
 /// Tries every socket of our driver's name but `own`; removes those that nobody listens on. A dead registration
 /// socket makes the kubelet claim events for a driver that is not there.
-pub(super) async fn sweep(options: &SlmOptions, own: &[&SocketFile]) -> Found {
-    let mut found = Found::default();
+pub(super) async fn sweep(options: &SlmOptions, own: &[&SocketFile]) -> SocketSweep {
+    let mut found = SocketSweep::default();
     let registrations = sockets_in(&options.registry_dir(), |name| is_registration(options, name));
     let services = sockets_in(&options.driver_dir(), |name| name.ends_with(".sock"));
     let is_own = |path: &PathBuf| own.iter().any(|file| file.path == *path);
@@ -138,7 +138,7 @@ pub(super) async fn sweep(options: &SlmOptions, own: &[&SocketFile]) -> Found {
 }
 
 /// Registration sockets of our driver's name, but not `own`, that somebody listens on.
-pub(super) async fn live_siblings(options: &SlmOptions, own: &[&SocketFile]) -> Vec<PathBuf> {
+pub(super) async fn live_instances(options: &SlmOptions, own: &[&SocketFile]) -> Vec<PathBuf> {
     let mut alive = Vec::new();
     for path in sockets_in(&options.registry_dir(), |name| is_registration(options, name)) {
         if own.iter().all(|file| file.path != path) && is_alive(&path).await {

@@ -5,14 +5,16 @@ use std::time::Duration;
 use scupper_contract::slm::LifecycleTransitionResponse;
 use scupper_engine::{Intent, Outcome, Time};
 use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
-use scupper_triggers::{Demand, Resume, Wish};
+use scupper_triggers::{DrainCommand, DrainRequest, ResumePoint};
 use tonic::client::Grpc;
 use tonic_prost::ProstCodec;
 
-use crate::fixture::{Answer, Asked, Door, Kubelet, Root, claimed, dial, start_request, wait_for_socket};
+use crate::fixture::{
+    Answer, ApiCall, Kubelet, Root, SlmTrigger, claimed, dial, start_request, wait_for_socket,
+};
 
-fn wish(id: &str, name: &str) -> Wish {
-    Wish {
+fn wish(id: &str, name: &str) -> DrainRequest {
+    DrainRequest {
         id: id.to_owned(),
         name: name.to_owned(),
         trigger: "LifecycleEvent".to_owned(),
@@ -25,26 +27,29 @@ fn wish(id: &str, name: &str) -> Wish {
 #[tokio::test]
 async fn a_drain_from_start_to_end() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
-    door.apply(claimed("u1", "drain-1"));
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(claimed("u1", "drain-1"));
 
     assert_eq!(kubelet.start("drain-1").await, Answer::condition("drain-started"));
-    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    assert_eq!(
+        trigger.command().await,
+        DrainCommand::Begin(wish("u1", "drain-1"))
+    );
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
-    door.working("u1");
+    trigger.working("u1");
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
     assert_eq!(kubelet.start("drain-1").await, Answer::condition("drain-started"));
 
-    door.ended("u1", Outcome::Drained);
+    trigger.ended("u1", Outcome::Drained);
     assert_eq!(kubelet.end("drain-1").await, Answer::condition("drain-complete"));
-    assert!(door.demands.try_recv().is_err(), "begun once");
+    assert!(trigger.commands.try_recv().is_err(), "begun once");
 }
 
 #[tokio::test]
 async fn the_short_path_is_served_too() {
     let root = Root::new();
-    let (mut door, kubelet) = Door::registered(&root).await;
-    door.apply(claimed("u1", "drain-1"));
+    let (mut trigger, kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(claimed("u1", "drain-1"));
 
     let mut client = Grpc::new(dial(kubelet.info.endpoint.as_ref()).await);
     client.ready().await.unwrap();
@@ -53,24 +58,30 @@ async fn the_short_path_is_served_too() {
     let answer = client.unary(request, path, ProstCodec::default()).await.unwrap();
     let answer: LifecycleTransitionResponse = answer.into_inner();
     assert_eq!(answer.lifecycle_condition, "drain-started");
-    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    assert_eq!(
+        trigger.command().await,
+        DrainCommand::Begin(wish("u1", "drain-1"))
+    );
 }
 
 #[tokio::test]
 async fn a_call_waits_a_moment_for_its_event_to_come_into_view() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     let call = tokio::spawn(async move { kubelet.end("drain-1").await });
     tokio::task::yield_now().await;
-    door.apply(claimed("u1", "drain-1"));
+    trigger.apply(claimed("u1", "drain-1"));
     assert_eq!(call.await.unwrap(), Answer::Empty);
-    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    assert_eq!(
+        trigger.command().await,
+        DrainCommand::Begin(wish("u1", "drain-1"))
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     let call = kubelet.end("drain-1");
     assert!(
         tokio::time::timeout(Duration::from_millis(100), call)
@@ -81,43 +92,46 @@ async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
     let mut foreign = start_request("drain-1");
     foreign.transition_name = "reboot".to_owned();
     kubelet.service.start_lifecycle_transition(foreign).await.unwrap();
-    door.apply(claimed("u1", "drain-1"));
-    door.settle().await;
-    assert!(door.demands.try_recv().is_err());
+    trigger.apply(claimed("u1", "drain-1"));
+    trigger.settle().await;
+    assert!(trigger.commands.try_recv().is_err());
 }
 
 #[tokio::test]
 async fn an_event_that_does_not_come_into_view_begins_nothing() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
-    assert!(door.demands.try_recv().is_err());
+    assert!(trigger.commands.try_recv().is_err());
 }
 
 #[tokio::test]
 async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
-    door.apply(claimed("u1", "drain-1"));
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(claimed("u1", "drain-1"));
     kubelet.start("drain-1").await;
-    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
-    door.working("u1");
+    assert_eq!(
+        trigger.command().await,
+        DrainCommand::Begin(wish("u1", "drain-1"))
+    );
+    trigger.working("u1");
 
-    door.apply(LifecycleEvent {
+    trigger.apply(LifecycleEvent {
         deleting: true,
         ..claimed("u1", "drain-1")
     });
     let reason = "LifecycleEvent drain-1 was deleted".to_owned();
     assert_eq!(
-        door.demand().await,
-        Demand::Cancel {
+        trigger.command().await,
+        DrainCommand::Cancel {
             id: "u1".to_owned(),
             reason: reason.clone()
         }
     );
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
 
-    door.ended(
+    trigger.ended(
         "u1",
         Outcome::Cancelled {
             reason: reason.clone(),
@@ -127,44 +141,47 @@ async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
         kubelet.end("drain-1").await,
         Answer::Error(format!("cancelled: {reason}"))
     );
-    door.gone("u1");
+    trigger.gone("u1");
 
     // The same name again is another drain.
-    door.apply(claimed("u2", "drain-1"));
+    trigger.apply(claimed("u2", "drain-1"));
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
-    assert_eq!(door.demand().await, Demand::Begin(wish("u2", "drain-1")));
+    assert_eq!(
+        trigger.command().await,
+        DrainCommand::Begin(wish("u2", "drain-1"))
+    );
 }
 
 #[tokio::test]
 async fn the_deadline_follows_the_event() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     let sla = |secs: u64| Some(Time::from_millis(1_000_000 + secs * 1000));
-    door.apply(LifecycleEvent {
+    trigger.apply(LifecycleEvent {
         sla: sla(300),
         ..claimed("u1", "drain-1")
     });
     kubelet.start("drain-1").await;
-    let Demand::Begin(begun) = door.demand().await else {
+    let DrainCommand::Begin(begun) = trigger.command().await else {
         panic!("not begun")
     };
     assert_eq!(begun.deadline, sla(285));
-    door.apply(LifecycleEvent {
+    trigger.apply(LifecycleEvent {
         sla: sla(200),
         ..claimed("u1", "drain-1")
     });
     assert_eq!(
-        door.demand().await,
-        Demand::Deadline {
+        trigger.command().await,
+        DrainCommand::Deadline {
             id: "u1".to_owned(),
             deadline: sla(185)
         }
     );
-    door.apply(LifecycleEvent {
+    trigger.apply(LifecycleEvent {
         claim: ClaimStatus::SlaExpired,
         ..claimed("u1", "drain-1")
     });
-    let Demand::Lost { id, reason } = door.demand().await else {
+    let DrainCommand::Lost { id, reason } = trigger.command().await else {
         panic!("not lost")
     };
     assert_eq!(
@@ -176,27 +193,31 @@ async fn the_deadline_follows_the_event() {
 #[tokio::test]
 async fn a_checkpoint_goes_on_or_is_lost() {
     let resume = || {
-        Some(Resume {
+        Some(ResumePoint {
             id: "u1".to_owned(),
             name: "drain-1".to_owned(),
             intent: Intent::Drain,
+            deadline: None,
             finished: false,
         })
     };
     let root = Root::new();
-    let mut door = Door::open(root.options("one"), resume());
-    door.list(vec![claimed("u1", "drain-1")]);
-    assert_eq!(door.demand().await, Demand::Begin(wish("u1", "drain-1")));
+    let mut trigger = SlmTrigger::open(root.options("one"), resume());
+    trigger.list(vec![claimed("u1", "drain-1")]);
+    assert_eq!(
+        trigger.command().await,
+        DrainCommand::Begin(wish("u1", "drain-1"))
+    );
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
 
     let root = Root::new();
-    let mut door = Door::open(root.options("two"), resume());
-    door.list(vec![claimed("u2", "drain-1")]);
+    let mut trigger = SlmTrigger::open(root.options("two"), resume());
+    trigger.list(vec![claimed("u2", "drain-1")]);
     let reason = "LifecycleEvent drain-1 is gone".to_owned();
     assert_eq!(
-        door.demand().await,
-        Demand::Lost {
+        trigger.command().await,
+        DrainCommand::Lost {
             id: "u1".to_owned(),
             reason
         }
@@ -206,16 +227,16 @@ async fn a_checkpoint_goes_on_or_is_lost() {
 #[tokio::test]
 async fn a_success_that_is_not_ours_is_told() {
     let root = Root::new();
-    let (door, _kubelet) = Door::registered(&root).await;
-    door.apply(claimed("u1", "drain-1"));
-    door.apply(LifecycleEvent {
+    let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(claimed("u1", "drain-1"));
+    trigger.apply(LifecycleEvent {
         claim: ClaimStatus::Succeeded,
         ..claimed("u1", "drain-1")
     });
-    let asked = door
-        .asked("a warning", |asked| matches!(asked, Asked::Warn(..)))
+    let calls = trigger
+        .calls("a warning", |calls| matches!(calls, ApiCall::Warn(..)))
         .await;
-    let Asked::Warn(reason, message) = asked else {
+    let ApiCall::Warn(reason, message) = calls else {
         panic!("not a warning")
     };
     assert_eq!(reason, "NotDrained");

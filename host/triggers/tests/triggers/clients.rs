@@ -10,7 +10,7 @@ use scupper_contract::slm::LifecycleTransitionResponse;
 use scupper_contract::slm::slm_plugin_server::SERVICE_NAME;
 use tokio::process::Command;
 
-use crate::fixture::{DRIVER, Door, NODE, Root, claimed, start_request, wait_for_socket};
+use crate::fixture::{DRIVER, NODE, Root, SlmTrigger, claimed, start_request, wait_for_socket};
 use crate::skip;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testbeds/grpc/client.py");
@@ -63,7 +63,7 @@ async fn a_client_on_the_c_core_is_answered_on_both_sockets() {
         return;
     }
     let root = Root::new();
-    let door = Door::open(root.options("one"), None);
+    let trigger = SlmTrigger::open(root.options("one"), None);
     let socket = wait_for_socket(&root).await;
 
     let method = "/pluginregistration.Registration/GetInfo";
@@ -74,7 +74,7 @@ async fn a_client_on_the_c_core_is_answered_on_both_sockets() {
         "{known:?}"
     );
 
-    door.list(vec![claimed("u1", "drain-1")]);
+    trigger.list(vec![claimed("u1", "drain-1")]);
     let method = format!("/{SERVICE_NAME}/StartLifecycleTransition");
     let service = Path::new(&known[0].endpoint);
     let answers: Vec<LifecycleTransitionResponse> = call(service, &method, &start_request("drain-1")).await;

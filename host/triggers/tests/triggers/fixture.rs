@@ -17,10 +17,11 @@ use scupper_contract::slm::{
 };
 use scupper_engine::{Outcome, Time};
 use scupper_triggers::slm::{
-    Board, BoardError, Change, ClaimApi, ClaimError, ClaimStatus, Claimable, Condition, LifecycleChange,
-    LifecycleEvent, Registration, Sight, SlmError, SlmOptions, Transition, TransitionChange, Wires, run,
+    ClaimApi, ClaimError, ClaimStatus, EventSnapshot, EventUpdate, LifecycleChange, LifecycleEvent,
+    Registration, SlmDeps, SlmError, SlmOptions, Transition, TransitionApi, TransitionApiError,
+    TransitionChange, TransitionCondition, VersionedEvent, run,
 };
-use scupper_triggers::{Demand, Resume, Standing};
+use scupper_triggers::{DrainCommand, DriverState, ResumePoint};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -33,7 +34,7 @@ pub(crate) const NODE: &str = "worker-1";
 
 /// What was asked of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ApiCall {
     Publish(Transition),
     Withdraw(String),
     Warn(String, String),
@@ -41,13 +42,17 @@ pub(crate) enum Asked {
 
 /// An API server that does what it is asked, and shows it in the watch of transitions.
 pub(crate) struct Api {
-    pub(crate) asked: Mutex<Vec<Asked>>,
+    pub(crate) calls: Mutex<Vec<ApiCall>>,
     watch: mpsc::UnboundedSender<TransitionChange>,
 }
 
 impl Api {
-    fn note(&self, asked: Asked, change: Option<TransitionChange>) -> BoxFuture<'_, Result<(), BoardError>> {
-        self.asked.lock().unwrap().push(asked);
+    fn note(
+        &self,
+        calls: ApiCall,
+        change: Option<TransitionChange>,
+    ) -> BoxFuture<'_, Result<(), TransitionApiError>> {
+        self.calls.lock().unwrap().push(calls);
         if let Some(change) = change {
             self.watch.send(change).unwrap_or_default();
         }
@@ -59,44 +64,51 @@ impl Api {
 struct NoClaims;
 
 impl ClaimApi for NoClaims {
-    fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>> {
+    fn read<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<EventSnapshot, ClaimError>> {
         panic!("looked at {event} to claim it")
     }
 
     fn write<'a>(
         &'a self,
-        seen: &'a Claimable,
-        _: &'a Change,
-    ) -> BoxFuture<'a, Result<Claimable, ClaimError>> {
+        seen: &'a VersionedEvent,
+        _: &'a EventUpdate,
+    ) -> BoxFuture<'a, Result<VersionedEvent, ClaimError>> {
         panic!("wrote {seen:?}")
     }
 
-    fn remove<'a>(&'a self, seen: &'a Claimable) -> BoxFuture<'a, Result<(), ClaimError>> {
+    fn delete<'a>(&'a self, seen: &'a VersionedEvent) -> BoxFuture<'a, Result<(), ClaimError>> {
         panic!("removed {seen:?}")
     }
 
-    fn set_condition<'a>(&'a self, condition: &'a Condition) -> BoxFuture<'a, Result<(), ClaimError>> {
+    fn set_condition<'a>(
+        &'a self,
+        condition: &'a TransitionCondition,
+    ) -> BoxFuture<'a, Result<(), ClaimError>> {
         panic!("wrote {condition:?}")
     }
 }
 
-impl Board for Api {
-    fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), BoardError>> {
+impl TransitionApi for Api {
+    fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), TransitionApiError>> {
         self.note(
-            Asked::Publish(transition.clone()),
+            ApiCall::Publish(transition.clone()),
             Some(TransitionChange::Applied(transition.clone())),
         )
     }
 
-    fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), BoardError>> {
+    fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), TransitionApiError>> {
         let gone = TransitionChange::Gone {
             name: name.to_owned(),
         };
-        self.note(Asked::Withdraw(name.to_owned()), Some(gone))
+        self.note(ApiCall::Withdraw(name.to_owned()), Some(gone))
     }
 
-    fn warn<'a>(&'a self, reason: &'a str, message: &'a str) -> BoxFuture<'a, Result<(), BoardError>> {
-        self.note(Asked::Warn(reason.to_owned(), message.to_owned()), None)
+    fn warn<'a>(
+        &'a self,
+        reason: &'a str,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), TransitionApiError>> {
+        self.note(ApiCall::Warn(reason.to_owned(), message.to_owned()), None)
     }
 }
 
@@ -149,57 +161,57 @@ impl Root {
 }
 
 /// A door at work.
-pub(crate) struct Door {
+pub(crate) struct SlmTrigger {
     pub(crate) events: mpsc::UnboundedSender<LifecycleChange>,
     pub(crate) transitions: mpsc::UnboundedSender<TransitionChange>,
-    pub(crate) demands: mpsc::Receiver<Demand>,
-    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) commands: mpsc::Receiver<DrainCommand>,
+    pub(crate) driver_state: watch::Sender<DriverState>,
     pub(crate) registration: watch::Receiver<Registration>,
     pub(crate) api: Arc<Api>,
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<Result<(), SlmError>>,
 }
 
-impl Drop for Door {
+impl Drop for SlmTrigger {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Door {
-    pub(crate) fn open(options: SlmOptions, resume: Option<Resume>) -> Self {
+impl SlmTrigger {
+    pub(crate) fn open(options: SlmOptions, resume: Option<ResumePoint>) -> Self {
         let (events, changes) = mpsc::unbounded_channel();
         let (transitions, transition_changes) = mpsc::unbounded_channel();
-        let (demanded, demands) = mpsc::channel(16);
-        let (standing, stands) = watch::channel(Standing::Idle);
+        let (command_sender, commands) = mpsc::channel(16);
+        let (driver_state, driver_states) = watch::channel(DriverState::Idle);
         let (registered, registration) = watch::channel(Registration::Waiting);
         let api = Arc::new(Api {
-            asked: Mutex::default(),
+            calls: Mutex::default(),
             watch: transitions.clone(),
         });
         let stop = CancellationToken::new();
-        let wires = Wires {
-            turned: Arc::new(|| {}),
+        let deps = SlmDeps {
+            heartbeat: Arc::new(|| {}),
             events: UnboundedReceiverStream::new(changes),
             transitions: UnboundedReceiverStream::new(transition_changes),
-            demands: demanded,
-            standing: stands,
+            commands: command_sender,
+            driver_state: driver_states,
             registration: registered,
-            alone: watch::channel(false).0,
-            look_back: Arc::new(move || std::future::ready(resume.clone()).boxed()),
+            sole_instance: watch::channel(false).0,
+            find_resume_point: Arc::new(move || std::future::ready(resume.clone()).boxed()),
             claims: Arc::new(NoClaims),
         };
         let task = tokio::spawn(run(
             options,
-            Arc::clone(&api) as Arc<dyn Board>,
-            wires,
+            Arc::clone(&api) as Arc<dyn TransitionApi>,
+            deps,
             stop.clone(),
         ));
         Self {
             events,
             transitions,
-            demands,
-            standing,
+            commands,
+            driver_state,
             registration,
             api,
             stop,
@@ -209,12 +221,15 @@ impl Door {
 
     /// A door in front of a kubelet that has taken it, and an API server without events.
     pub(crate) async fn registered(root: &Root) -> (Self, Kubelet) {
-        let door = Self::open(root.options("one"), None);
-        door.list(vec![]);
-        door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
+        let trigger = Self::open(root.options("one"), None);
+        trigger.list(vec![]);
+        trigger
+            .transitions
+            .send(TransitionChange::Listed(vec![]))
+            .unwrap();
         let mut kubelet = Kubelet::meet(&wait_for_socket(root).await).await;
         kubelet.notify(true, "").await;
-        (door, kubelet)
+        (trigger, kubelet)
     }
 
     pub(crate) fn list(&self, events: Vec<LifecycleEvent>) {
@@ -232,30 +247,30 @@ impl Door {
     }
 
     pub(crate) fn working(&self, id: &str) {
-        self.standing
-            .send_replace(Standing::Working { id: id.to_owned() });
+        self.driver_state
+            .send_replace(DriverState::Running { id: id.to_owned() });
     }
 
     pub(crate) fn ended(&self, id: &str, outcome: Outcome) {
-        self.standing.send_replace(Standing::Ended {
+        self.driver_state.send_replace(DriverState::Ended {
             id: id.to_owned(),
             outcome,
         });
     }
 
-    pub(crate) async fn demand(&mut self) -> Demand {
-        within("a demand", self.demands.recv()).await.unwrap()
+    pub(crate) async fn command(&mut self) -> DrainCommand {
+        within("a demand", self.commands.recv()).await.unwrap()
     }
 
     /// Waits until the API server was asked for something that satisfies `wanted`.
-    pub(crate) async fn asked(&self, what: &str, wanted: impl Fn(&Asked) -> bool) -> Asked {
+    pub(crate) async fn calls(&self, what: &str, wanted: impl Fn(&ApiCall) -> bool) -> ApiCall {
         eventually(what, || {
             self.api
-                .asked
+                .calls
                 .lock()
                 .unwrap()
                 .iter()
-                .find(|asked| wanted(asked))
+                .find(|calls| wanted(calls))
                 .cloned()
         })
         .await
@@ -405,10 +420,10 @@ pub(crate) async fn wait_for_socket(root: &Root) -> PathBuf {
 }
 
 /// Looks again and again until there is something. By the machine's clock, because tokio's may be stopped.
-pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) async fn eventually<T>(what: &str, mut read: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = read() {
             return found;
         }
         assert!(start.elapsed() < LIMIT, "waited {LIMIT:?} for {what}");

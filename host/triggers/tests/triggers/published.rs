@@ -4,20 +4,22 @@ use std::time::Duration;
 
 use scupper_triggers::slm::{NodeSelection, Scope, SlmOptions, Transition, TransitionChange};
 
-use crate::fixture::{Asked, DRIVER, Door, Kubelet, NODE, Root, claimed, eventually, still, wait_for_socket};
+use crate::fixture::{
+    ApiCall, DRIVER, Kubelet, NODE, Root, SlmTrigger, claimed, eventually, still, wait_for_socket,
+};
 
-fn published(door: &Door) -> Vec<Transition> {
-    let asked = door.api.asked.lock().unwrap();
-    let publish = |asked: &Asked| match asked {
-        Asked::Publish(transition) => Some(transition.clone()),
-        Asked::Withdraw(_) | Asked::Warn(..) => None,
+fn published(trigger: &SlmTrigger) -> Vec<Transition> {
+    let calls = trigger.api.calls.lock().unwrap();
+    let publish = |calls: &ApiCall| match calls {
+        ApiCall::Publish(transition) => Some(transition.clone()),
+        ApiCall::Withdraw(_) | ApiCall::Warn(..) => None,
     };
-    asked.iter().filter_map(publish).collect()
+    calls.iter().filter_map(publish).collect()
 }
 
-async fn count(door: &Door, wanted: usize) -> Vec<Transition> {
+async fn count(trigger: &SlmTrigger, wanted: usize) -> Vec<Transition> {
     eventually("transitions", || {
-        Some(published(door)).filter(|all| all.len() >= wanted)
+        Some(published(trigger)).filter(|all| all.len() >= wanted)
     })
     .await
 }
@@ -25,31 +27,37 @@ async fn count(door: &Door, wanted: usize) -> Vec<Transition> {
 #[tokio::test]
 async fn nothing_is_published_before_the_kubelet_has_taken_us() {
     let root = Root::new();
-    let door = Door::open(root.options("one"), None);
-    door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
+    let trigger = SlmTrigger::open(root.options("one"), None);
+    trigger
+        .transitions
+        .send(TransitionChange::Listed(vec![]))
+        .unwrap();
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     kubelet.notify(false, "another driver has this endpoint").await;
-    door.settle().await;
-    assert!(published(&door).is_empty());
+    trigger.settle().await;
+    assert!(published(&trigger).is_empty());
     kubelet.notify(true, "").await;
-    is_published(&door).await;
+    is_published(&trigger).await;
 }
 
 #[tokio::test]
 async fn for_a_kubelet_that_does_not_know_slm_they_are_published_because_we_claim() {
     let root = Root::new();
-    let door = Door::open(root.options("one"), None);
-    door.list(vec![]);
-    door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
+    let trigger = SlmTrigger::open(root.options("one"), None);
+    trigger.list(vec![]);
+    trigger
+        .transitions
+        .send(TransitionChange::Listed(vec![]))
+        .unwrap();
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     kubelet
         .notify(false, "no handler registered for plugin type")
         .await;
-    is_published(&door).await;
+    is_published(&trigger).await;
 }
 
-async fn is_published(door: &Door) {
-    let all = count(door, 2).await;
+async fn is_published(trigger: &SlmTrigger) {
+    let all = count(trigger, 2).await;
     let drain = Transition {
         name: DRIVER.to_owned(),
         driver: DRIVER.to_owned(),
@@ -70,17 +78,20 @@ async fn is_published(door: &Door) {
 #[tokio::test]
 async fn what_a_starting_kubelet_deletes_comes_back_when_it_has_taken_us_again() {
     let root = Root::new();
-    let door = Door::open(
+    let trigger = SlmTrigger::open(
         SlmOptions {
             scope: Scope::Node,
             ..root.options("one")
         },
         None,
     );
-    door.transitions.send(TransitionChange::Listed(vec![])).unwrap();
+    trigger
+        .transitions
+        .send(TransitionChange::Listed(vec![]))
+        .unwrap();
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     kubelet.notify(true, "").await;
-    let names: Vec<_> = count(&door, 2).await.into_iter().map(|all| all.name).collect();
+    let names: Vec<_> = count(&trigger, 2).await.into_iter().map(|all| all.name).collect();
     assert_eq!(
         names,
         [format!("{DRIVER}.{NODE}"), format!("{DRIVER}-uncordon.{NODE}")]
@@ -88,74 +99,80 @@ async fn what_a_starting_kubelet_deletes_comes_back_when_it_has_taken_us_again()
 
     let _stopped = still();
     for name in names {
-        door.transitions.send(TransitionChange::Gone { name }).unwrap();
+        trigger.transitions.send(TransitionChange::Gone { name }).unwrap();
     }
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(
-        published(&door).len(),
+        published(&trigger).len(),
         2,
         "the kubelet may not have taken us again yet"
     );
     kubelet.notify(true, "").await;
-    assert_eq!(count(&door, 4).await[2..], published(&door)[..2]);
+    assert_eq!(count(&trigger, 4).await[2..], published(&trigger)[..2]);
 }
 
 #[tokio::test]
 async fn what_somebody_deletes_or_changes_is_put_back() {
     let root = Root::new();
-    let (door, _kubelet) = Door::registered(&root).await;
-    let first = count(&door, 2).await;
+    let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
+    let first = count(&trigger, 2).await;
     let _stopped = still();
-    door.transitions
+    trigger
+        .transitions
         .send(TransitionChange::Gone {
             name: DRIVER.to_owned(),
         })
         .unwrap();
-    door.settle().await;
+    trigger.settle().await;
     tokio::time::advance(Duration::from_secs(6)).await;
-    assert_eq!(count(&door, 3).await[2], first[0]);
+    assert_eq!(count(&trigger, 3).await[2], first[0]);
     let edited = Transition {
         sla: None,
         ..first[1].clone()
     };
-    door.transitions.send(TransitionChange::Applied(edited)).unwrap();
-    door.settle().await;
+    trigger
+        .transitions
+        .send(TransitionChange::Applied(edited))
+        .unwrap();
+    trigger.settle().await;
     tokio::time::advance(Duration::from_secs(11)).await;
-    assert_eq!(count(&door, 4).await[3], first[1]);
+    assert_eq!(count(&trigger, 4).await[3], first[1]);
 }
 
 #[tokio::test]
 async fn the_node_selection_changes_by_deleting_and_not_while_an_event_is_claimed() {
     let root = Root::new();
-    let (door, _kubelet) = Door::registered(&root).await;
-    let first = count(&door, 2).await;
-    door.apply(claimed("u1", "drain-1"));
-    door.settle().await;
+    let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
+    let first = count(&trigger, 2).await;
+    trigger.apply(claimed("u1", "drain-1"));
+    trigger.settle().await;
     let _stopped = still();
     tokio::time::advance(Duration::from_secs(20)).await;
     let narrowed = Transition {
         nodes: NodeSelection::Selector,
         ..first[0].clone()
     };
-    door.transitions
+    trigger
+        .transitions
         .send(TransitionChange::Applied(narrowed))
         .unwrap();
-    door.settle().await;
-    assert_eq!(published(&door).len(), 2);
+    trigger.settle().await;
+    assert_eq!(published(&trigger).len(), 2);
 
-    door.gone("u1");
-    door.asked("a withdrawal", |asked| {
-        *asked == Asked::Withdraw(DRIVER.to_owned())
-    })
-    .await;
-    assert_eq!(count(&door, 3).await[2], first[0]);
+    trigger.gone("u1");
+    trigger
+        .calls("a withdrawal", |calls| {
+            *calls == ApiCall::Withdraw(DRIVER.to_owned())
+        })
+        .await;
+    assert_eq!(count(&trigger, 3).await[2], first[0]);
 }
 
 #[tokio::test]
 async fn a_former_scope_of_this_node_is_withdrawn() {
     let root = Root::new();
-    let (door, _kubelet) = Door::registered(&root).await;
-    let first = count(&door, 2).await;
+    let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
+    let first = count(&trigger, 2).await;
     let former = Transition {
         name: format!("{DRIVER}.{NODE}"),
         nodes: NodeSelection::Node(NODE.to_owned()),
@@ -166,15 +183,20 @@ async fn a_former_scope_of_this_node_is_withdrawn() {
         ..former.clone()
     };
     for transition in [foreign, former.clone()] {
-        door.transitions
+        trigger
+            .transitions
             .send(TransitionChange::Applied(transition))
             .unwrap();
     }
-    door.asked("a withdrawal", |asked| {
-        *asked == Asked::Withdraw(former.name.clone())
-    })
-    .await;
-    door.settle().await;
-    let withdrawn = |asked: &&Asked| matches!(asked, Asked::Withdraw(_));
-    assert_eq!(door.api.asked.lock().unwrap().iter().filter(withdrawn).count(), 1);
+    trigger
+        .calls("a withdrawal", |calls| {
+            *calls == ApiCall::Withdraw(former.name.clone())
+        })
+        .await;
+    trigger.settle().await;
+    let withdrawn = |calls: &&ApiCall| matches!(calls, ApiCall::Withdraw(_));
+    assert_eq!(
+        trigger.api.calls.lock().unwrap().iter().filter(withdrawn).count(),
+        1
+    );
 }

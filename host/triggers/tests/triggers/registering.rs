@@ -7,12 +7,12 @@ use std::time::Duration;
 use scupper_contract::{PLUGIN_TYPE, PLUGIN_VERSION};
 use scupper_triggers::slm::{Registration, Scope, SlmError, SlmOptions};
 
-use crate::fixture::{DRIVER, Door, Kubelet, Root, eventually, still, wait_for_socket};
+use crate::fixture::{DRIVER, Kubelet, Root, SlmTrigger, eventually, still, wait_for_socket};
 
 #[tokio::test]
 async fn says_who_it_is_and_where_it_serves() {
     let root = Root::new();
-    let (mut door, kubelet) = Door::registered(&root).await;
+    let (mut trigger, kubelet) = SlmTrigger::registered(&root).await;
     let info = &kubelet.info;
     assert_eq!((info.r#type.as_str(), info.name.as_str()), (PLUGIN_TYPE, DRIVER));
     assert_eq!(info.supported_versions, [PLUGIN_VERSION]);
@@ -28,57 +28,59 @@ async fn says_who_it_is_and_where_it_serves() {
             .join("plugins_registry")
             .join(format!("{DRIVER}-one-reg.sock"))]
     );
-    door.registration(&Registration::Registered).await;
+    trigger.registration(&Registration::Registered).await;
 }
 
 #[tokio::test]
 async fn tells_a_kubelet_without_slm_from_one_that_refuses() {
     let root = Root::new();
-    let mut door = Door::open(root.options("one"), None);
+    let mut trigger = SlmTrigger::open(root.options("one"), None);
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     let message = "RegisterPlugin error -- no handler registered for plugin type: SLMPlugin at socket x";
     kubelet.notify(false, message).await;
-    door.registration(&Registration::Unsupported {
-        message: message.to_owned(),
-    })
-    .await;
+    trigger
+        .registration(&Registration::Unsupported {
+            message: message.to_owned(),
+        })
+        .await;
     let message = "RegisterPlugin error -- plugin validation failed with err: unlucky";
     kubelet.notify(false, message).await;
-    door.registration(&Registration::Refused {
-        message: message.to_owned(),
-    })
-    .await;
+    trigger
+        .registration(&Registration::Refused {
+            message: message.to_owned(),
+        })
+        .await;
     kubelet.notify(true, "").await;
-    door.registration(&Registration::Registered).await;
+    trigger.registration(&Registration::Registered).await;
 }
 
 #[tokio::test]
 async fn silence_is_told_after_thirty_seconds() {
     let root = Root::new();
-    let mut door = Door::open(root.options("one"), None);
+    let mut trigger = SlmTrigger::open(root.options("one"), None);
     wait_for_socket(&root).await;
     let _stopped = still();
     tokio::time::advance(Duration::from_secs(25)).await;
     eventually("a tick", || {
-        (*door.registration.borrow() == Registration::Waiting).then_some(())
+        (*trigger.registration.borrow() == Registration::Waiting).then_some(())
     })
     .await;
     tokio::time::advance(Duration::from_secs(6)).await;
-    door.registration(&Registration::Silent).await;
+    trigger.registration(&Registration::Silent).await;
 }
 
 #[tokio::test]
 async fn a_removed_socket_is_made_again_under_a_new_name() {
     let root = Root::new();
-    let (mut door, _) = Door::registered(&root).await;
+    let (mut trigger, _) = SlmTrigger::registered(&root).await;
     let first = wait_for_socket(&root).await;
     fs::remove_file(&first).unwrap();
     let second = eventually("a new socket", || root.registry().first().cloned()).await;
     assert_ne!(first, second);
-    door.registration(&Registration::Waiting).await;
+    trigger.registration(&Registration::Waiting).await;
     let mut kubelet = Kubelet::meet(&second).await;
     kubelet.notify(true, "").await;
-    door.registration(&Registration::Registered).await;
+    trigger.registration(&Registration::Registered).await;
 }
 
 #[tokio::test]
@@ -103,7 +105,7 @@ async fn dead_sockets_go_and_live_ones_and_foreign_ones_stay() {
     let alive = registry.join(format!("{DRIVER}-other-reg.sock"));
     let sibling = UnixListener::bind(&alive).unwrap();
 
-    let _door = Door::open(root.options("one"), None);
+    let _door = SlmTrigger::open(root.options("one"), None);
     let ours = registry.join(format!("{DRIVER}-one-reg.sock"));
     eventually("our socket", || ours.exists().then_some(())).await;
     assert!(dead.iter().all(|path| !path.exists()), "dead sockets are removed");
@@ -118,14 +120,14 @@ async fn dead_sockets_go_and_live_ones_and_foreign_ones_stay() {
 #[tokio::test]
 async fn missing_directories_are_waited_for() {
     let root = Root::empty();
-    let mut door = Door::open(root.options("one"), None);
+    let mut trigger = SlmTrigger::open(root.options("one"), None);
     fs::create_dir(root.path().join("plugins_registry")).unwrap();
     fs::create_dir(root.path().join("plugins")).unwrap();
     Kubelet::meet(&wait_for_socket(&root).await)
         .await
         .notify(true, "")
         .await;
-    door.registration(&Registration::Registered).await;
+    trigger.registration(&Registration::Registered).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,8 +135,8 @@ async fn missing_directories_are_named_after_thirty_seconds() {
     let root = Root::empty();
     fs::create_dir(root.path().join("plugins_registry")).unwrap();
     let start = tokio::time::Instant::now();
-    let mut door = Door::open(root.options("one"), None);
-    let error = (&mut door.task).await.unwrap().unwrap_err();
+    let mut trigger = SlmTrigger::open(root.options("one"), None);
+    let error = (&mut trigger.task).await.unwrap().unwrap_err();
     assert!(start.elapsed() >= Duration::from_secs(30));
     let SlmError::NoDirectory { path } = &error else {
         panic!("{error:?}")
@@ -148,7 +150,10 @@ async fn missing_directories_are_named_after_thirty_seconds() {
 async fn a_file_in_the_place_of_our_directory_is_named() {
     let root = Root::new();
     fs::write(root.path().join("plugins").join(DRIVER), "in the way").unwrap();
-    let error = Door::open(root.options("one"), None).end().await.unwrap_err();
+    let error = SlmTrigger::open(root.options("one"), None)
+        .end()
+        .await
+        .unwrap_err();
     let SlmError::Listen { path, .. } = &error else {
         panic!("{error:?}")
     };
@@ -184,7 +189,7 @@ async fn options_are_checked_before_anything_is_touched() {
         root.options("with-dash"),
     ];
     for options in wrong {
-        let error = Door::open(options, None).end().await.unwrap_err();
+        let error = SlmTrigger::open(options, None).end().await.unwrap_err();
         assert!(matches!(error, SlmError::Options(_)), "{error:?}");
     }
     assert!(root.registry().is_empty() && root.services().is_empty());

@@ -5,18 +5,18 @@ use std::time::Duration;
 use scupper_engine::Outcome;
 use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
 
-use crate::fixture::{Answer, Door, Kubelet, Root, claimed, eventually, still};
+use crate::fixture::{Answer, Kubelet, Root, SlmTrigger, claimed, eventually, still};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_new_one_is_taken() {
     let root = Root::new();
-    let (mut door, mut old) = Door::registered(&root).await;
-    door.asked("the transitions", |_| true).await;
+    let (mut trigger, mut old) = SlmTrigger::registered(&root).await;
+    trigger.calls("the transitions", |_| true).await;
     let _stopped = still();
     tokio::time::advance(19 * MINUTE).await;
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(root.registry().len(), 1);
     tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
     let both = eventually("a second socket", || {
@@ -25,7 +25,7 @@ async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_ne
     .await;
 
     // Both serve; the old one goes only when the new one is taken.
-    door.apply(LifecycleEvent {
+    trigger.apply(LifecycleEvent {
         claim: ClaimStatus::Pending,
         ..claimed("u1", "drain-1")
     });
@@ -33,7 +33,7 @@ async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_ne
     assert_ne!(new.info.endpoint, old.info.endpoint);
     assert_eq!(old.start("drain-1").await, Answer::Empty);
     tokio::time::advance(Duration::from_secs(2)).await;
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(root.registry(), both);
     new.notify(true, "").await;
     tokio::time::advance(Duration::from_secs(2)).await;
@@ -52,27 +52,27 @@ async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_ne
     })
     .await;
 
-    door.apply(claimed("u1", "drain-1"));
-    door.settle().await;
+    trigger.apply(claimed("u1", "drain-1"));
+    trigger.settle().await;
     assert_eq!(new.start("drain-1").await, Answer::condition("drain-started"));
-    door.demand().await;
+    trigger.command().await;
 }
 
 #[tokio::test]
 async fn nothing_is_renewed_while_an_event_is_claimed() {
     let root = Root::new();
-    let (mut door, mut kubelet) = Door::registered(&root).await;
-    door.apply(claimed("u1", "drain-1"));
+    let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(claimed("u1", "drain-1"));
     kubelet.start("drain-1").await;
-    door.demand().await;
+    trigger.command().await;
     let _stopped = still();
     tokio::time::advance(45 * MINUTE).await;
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(root.registry().len(), 1);
 
-    door.ended("u1", Outcome::Drained);
-    door.gone("u1");
-    door.settle().await;
+    trigger.ended("u1", Outcome::Drained);
+    trigger.gone("u1");
+    trigger.settle().await;
     tokio::time::advance(Duration::from_secs(2)).await;
     eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;
 }
@@ -80,15 +80,15 @@ async fn nothing_is_renewed_while_an_event_is_claimed() {
 #[tokio::test]
 async fn an_event_that_nobody_claims_holds_it_back_only_for_a_while() {
     let root = Root::new();
-    let (door, _kubelet) = Door::registered(&root).await;
-    door.apply(LifecycleEvent {
+    let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(LifecycleEvent {
         claim: ClaimStatus::Pending,
         ..claimed("u1", "drain-1")
     });
-    door.settle().await;
+    trigger.settle().await;
     let _stopped = still();
     tokio::time::advance(24 * MINUTE).await;
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(root.registry().len(), 1);
     tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
     eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;
@@ -97,21 +97,21 @@ async fn an_event_that_nobody_claims_holds_it_back_only_for_a_while() {
 #[tokio::test]
 async fn the_old_connection_stays_while_an_event_is_claimed() {
     let root = Root::new();
-    let (door, _old) = Door::registered(&root).await;
+    let (trigger, _old) = SlmTrigger::registered(&root).await;
     let _stopped = still();
     tokio::time::advance(20 * MINUTE + Duration::from_secs(2)).await;
     let both = eventually("a second socket", || {
         (root.registry().len() == 2).then(|| root.registry())
     })
     .await;
-    door.apply(claimed("u1", "drain-1"));
-    door.settle().await;
+    trigger.apply(claimed("u1", "drain-1"));
+    trigger.settle().await;
     Kubelet::meet(&both[1]).await.notify(true, "").await;
     tokio::time::advance(Duration::from_secs(2)).await;
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(root.registry(), both);
-    door.gone("u1");
-    door.settle().await;
+    trigger.gone("u1");
+    trigger.settle().await;
     tokio::time::advance(Duration::from_secs(2)).await;
     eventually("the old one's end", || {
         (root.registry() == both[1..]).then_some(())
@@ -122,19 +122,19 @@ async fn the_old_connection_stays_while_an_event_is_claimed() {
 #[tokio::test]
 async fn a_call_shows_that_the_connection_is_awake() {
     let root = Root::new();
-    let (door, mut kubelet) = Door::registered(&root).await;
-    door.apply(LifecycleEvent {
+    let (trigger, mut kubelet) = SlmTrigger::registered(&root).await;
+    trigger.apply(LifecycleEvent {
         claim: ClaimStatus::Pending,
         ..claimed("u1", "drain-1")
     });
-    door.settle().await;
+    trigger.settle().await;
     let _stopped = still();
     tokio::time::advance(15 * MINUTE).await;
     assert_eq!(kubelet.start("drain-1").await, Answer::Empty);
-    door.gone("u1");
-    door.settle().await;
+    trigger.gone("u1");
+    trigger.settle().await;
     tokio::time::advance(19 * MINUTE).await;
-    door.settle().await;
+    trigger.settle().await;
     assert_eq!(root.registry().len(), 1);
     tokio::time::advance(MINUTE + Duration::from_secs(2)).await;
     eventually("a second socket", || (root.registry().len() == 2).then_some(())).await;

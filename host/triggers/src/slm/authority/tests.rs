@@ -14,7 +14,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-use super::FromKubelet;
+use super::KubeletStream;
 
 struct Plugin;
 
@@ -125,7 +125,7 @@ async fn connected(tolerant: bool) -> (tempfile::TempDir, UnixStream) {
     let listener = UnixListenerStream::new(UnixListener::bind(&path).unwrap());
     let server = Server::builder().add_service(RegistrationServer::new(Plugin));
     if tolerant {
-        let incoming = listener.map(|stream| stream.map(FromKubelet::new));
+        let incoming = listener.map(|stream| stream.map(KubeletStream::new));
         tokio::spawn(server.serve_with_incoming(incoming));
     } else {
         tokio::spawn(server.serve_with_incoming(listener));

@@ -9,25 +9,28 @@ use crate::slm::{ClaimStatus, LifecycleEvent, Transition};
 /// Reads and writes what a kubelet would.
 pub trait ClaimApi: Send + Sync {
     /// An event, its transition and the node's condition, as the API server has them now.
-    fn look<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<Sight, ClaimError>>;
+    fn read<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<EventSnapshot, ClaimError>>;
 
     /// Changes an event that has not changed since it was looked at, and says what it has become.
     fn write<'a>(
         &'a self,
-        seen: &'a Claimable,
-        change: &'a Change,
-    ) -> BoxFuture<'a, Result<Claimable, ClaimError>>;
+        seen: &'a VersionedEvent,
+        change: &'a EventUpdate,
+    ) -> BoxFuture<'a, Result<VersionedEvent, ClaimError>>;
 
     /// Deletes an event. One that is gone is no error.
-    fn remove<'a>(&'a self, seen: &'a Claimable) -> BoxFuture<'a, Result<(), ClaimError>>;
+    fn delete<'a>(&'a self, seen: &'a VersionedEvent) -> BoxFuture<'a, Result<(), ClaimError>>;
 
     /// Writes the condition of the node.
-    fn set_condition<'a>(&'a self, condition: &'a Condition) -> BoxFuture<'a, Result<(), ClaimError>>;
+    fn set_condition<'a>(
+        &'a self,
+        condition: &'a TransitionCondition,
+    ) -> BoxFuture<'a, Result<(), ClaimError>>;
 }
 
 /// An event in one version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimable {
+pub struct VersionedEvent {
     /// What it says.
     pub event: LifecycleEvent,
     /// What tells this version from others.
@@ -36,39 +39,39 @@ pub struct Claimable {
     pub finalizers: Vec<String>,
 }
 
-impl Claimable {
+impl VersionedEvent {
     /// It has the finalizer of whoever claims events.
-    pub fn is_held(&self) -> bool {
+    pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|name| name == FINALIZER)
     }
 
     /// With that finalizer.
-    pub(super) fn hold(&self) -> Change {
+    pub(super) fn add_finalizer(&self) -> EventUpdate {
         let more = [FINALIZER.to_owned()];
-        Change::Finalizers(self.finalizers.iter().cloned().chain(more).collect())
+        EventUpdate::Finalizers(self.finalizers.iter().cloned().chain(more).collect())
     }
 
     /// Without it.
-    pub(super) fn release(&self) -> Change {
+    pub(super) fn remove_finalizer(&self) -> EventUpdate {
         let others = self.finalizers.iter().filter(|name| *name != FINALIZER);
-        Change::Finalizers(others.cloned().collect())
+        EventUpdate::Finalizers(others.cloned().collect())
     }
 }
 
 /// What was seen in one look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sight {
+pub struct EventSnapshot {
     /// The event; `None`: it is gone.
-    pub event: Option<Claimable>,
+    pub event: Option<VersionedEvent>,
     /// The transition that it names; `None`: there is none.
     pub transition: Option<Transition>,
     /// The condition of the node.
-    pub condition: Condition,
+    pub condition: TransitionCondition,
 }
 
 /// The node condition `LifecycleTransition`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
+pub struct TransitionCondition {
     /// Its reason: where the transition stands.
     pub reason: String,
     /// Its message: which transition that is.
@@ -77,7 +80,7 @@ pub struct Condition {
 
 /// What to change in an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EventUpdate {
     /// It has these finalizers.
     Finalizers(Vec<String>),
     /// It is claimed.

@@ -5,33 +5,33 @@ use std::collections::{BTreeMap, VecDeque};
 
 use scupper_engine::{Duration, Settings, Time};
 
-use super::api::{ClaimError, Claimable, Sight};
-use super::decide::{Action, Own};
-use crate::slm::claim::Reply;
+use super::api::{ClaimError, EventSnapshot, VersionedEvent};
+use super::rules::{ClaimAction, ClaimRules};
+use crate::slm::call::Reply;
 use crate::slm::{ClaimStatus, LifecycleChange, LifecycleEvent};
 
 /// An event is looked at again after so long although nothing has changed: a kubelet does so, too.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const RECHECK_AFTER: Duration = Duration::from_secs(10);
 /// Events of others are looked at rarely: a transition may be given to us.
-const LOOK_AT_OTHERS: Duration = Duration::from_secs(60);
+const RECHECK_OTHERS_AFTER: Duration = Duration::from_secs(60);
 /// After the first failure; doubled after each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 /// Another driver's event whose deadline passed so long ago does not hold up ours any more.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The most finished events of a node that are kept, however long they may be.
-const MOST_KEPT: usize = 10;
+const MAX_RETAINED: usize = 10;
 
 /// What came of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::slm) enum Done {
+pub(in crate::slm) enum ActionResult {
     /// This was seen.
-    Looked(Result<Sight, ClaimError>),
+    Read(Result<EventSnapshot, ClaimError>),
     /// The event is like this now.
-    Written(Result<Claimable, ClaimError>),
+    Written(Result<VersionedEvent, ClaimError>),
     /// The event is deleted.
-    Removed(Result<(), ClaimError>),
+    Deleted(Result<(), ClaimError>),
     /// The condition is written.
     Set(Result<(), ClaimError>),
     /// The door has answered; `None`: it has closed.
@@ -40,90 +40,90 @@ pub(in crate::slm) enum Done {
 
 /// What people should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::slm) enum Note {
+pub(in crate::slm) enum ClaimNotice {
     /// An event has become this.
     Became { event: String, claim: ClaimStatus },
     /// An event failed, and why.
     Failed { event: String, why: String },
     /// An event is left as it is for now, and why.
-    Left { event: String, why: String },
+    Postponed { event: String, why: String },
 }
 
 /// Which event is worked at, and when.
 #[derive(Debug)]
-pub(in crate::slm) struct Machine {
-    own: Own,
+pub(in crate::slm) struct ClaimMachine {
+    rules: ClaimRules,
     /// How long the API server may refuse to write the condition before the event fails.
     forbidden_timeout: Duration,
     /// It is our part to claim.
-    leads: bool,
+    claims_events: bool,
     /// The watch has shown everything once.
     listed: bool,
     events: BTreeMap<String, LifecycleEvent>,
-    rests: BTreeMap<String, Rest>,
-    pass: Option<Pass>,
+    backoffs: BTreeMap<String, Backoff>,
+    current: Option<CurrentEvent>,
     /// How long a finished event is kept.
-    keep: Duration,
+    retention: Duration,
     /// When this process first saw each event finished.
     finished: BTreeMap<String, Time>,
     /// Whose event, by UID, the node's condition tells about, as far as this process knows.
     condition_of: Option<String>,
-    notes: VecDeque<Note>,
+    notices: VecDeque<ClaimNotice>,
 }
 
 /// An event that is worked at: exactly one action of it is under way.
 #[derive(Debug)]
-struct Pass {
+struct CurrentEvent {
     uid: String,
-    sight: Sight,
-    action: Action,
+    snapshot: EventSnapshot,
+    action: ClaimAction,
     /// The action was handed out.
-    under_way: bool,
+    in_flight: bool,
     /// Something has changed since it was looked at.
-    stirred: bool,
+    woken: bool,
 }
 
 /// An event that is left alone for a while.
 #[derive(Clone, Debug)]
-struct Rest {
+struct Backoff {
     until: Time,
-    /// How long the next failure makes it rest.
+    /// How long the next failure makes it backoff.
     pause: Duration,
     /// Ends early when something changes.
-    light: bool,
+    ends_on_change: bool,
     /// Since when the API server has refused (401, 403) nothing but the last write.
     forbidden_since: Option<Time>,
     why: String,
 }
 
-impl Machine {
+impl ClaimMachine {
     pub(in crate::slm) fn new(driver: &str, node: &str) -> Self {
         Self {
-            own: Own {
+            rules: ClaimRules {
                 driver: driver.to_owned(),
                 node: node.to_owned(),
             },
             forbidden_timeout: Settings::FORBIDDEN_TIMEOUT,
-            leads: false,
+            claims_events: false,
             listed: false,
             events: BTreeMap::new(),
-            rests: BTreeMap::new(),
-            pass: None,
-            keep: Duration::ZERO,
+            backoffs: BTreeMap::new(),
+            current: None,
+            retention: Duration::ZERO,
             finished: BTreeMap::new(),
             condition_of: None,
-            notes: VecDeque::new(),
+            notices: VecDeque::new(),
         }
     }
 
     /// The same, but that a finished event is kept for so long before it is deleted, and the newest ten at most. A new
     /// process starts counting again.
-    pub(in crate::slm) fn keeping(self, keep: Duration) -> Self {
-        Self { keep, ..self }
+    pub(in crate::slm) fn with_retention(self, retention: Duration) -> Self {
+        Self { retention, ..self }
     }
 
     /// The same with another time for which the API server may refuse to write the condition.
-    pub(in crate::slm) fn bearing(self, forbidden_timeout: Duration) -> Self {
+    pub(in crate::slm) fn with_forbidden_timeout(self, forbidden_timeout: Duration) -> Self {
         Self {
             forbidden_timeout,
             ..self
@@ -131,10 +131,10 @@ impl Machine {
     }
 
     /// It is our part to claim, or not any more: then what is under way is not followed up.
-    pub(in crate::slm) fn handle_lead(&mut self, leads: bool) {
-        self.leads = leads;
-        self.pass = None;
-        self.rests.clear();
+    pub(in crate::slm) fn handle_claiming(&mut self, claims_events: bool) {
+        self.claims_events = claims_events;
+        self.current = None;
+        self.backoffs.clear();
         self.condition_of = None;
     }
 
@@ -144,7 +144,7 @@ impl Machine {
             LifecycleChange::Applied(event) => {
                 let uid = event.uid.clone();
                 self.events.insert(uid.clone(), event);
-                self.stir(&uid);
+                self.wake(&uid);
             }
             LifecycleChange::Gone { uid } => self.forget(&uid),
             LifecycleChange::Listed(events) => {
@@ -153,61 +153,61 @@ impl Machine {
                     .map(|event| (event.uid.clone(), event))
                     .collect();
                 let events = &self.events;
-                self.rests.retain(|uid, _| events.contains_key(uid));
+                self.backoffs.retain(|uid, _| events.contains_key(uid));
                 self.listed = true;
-                self.stir_all();
+                self.wake_all();
             }
         }
     }
 
     /// The driver is at something else than before: its next answer may be another one.
-    pub(in crate::slm) fn stir_all(&mut self) {
+    pub(in crate::slm) fn wake_all(&mut self) {
         let uids: Vec<_> = self.events.keys().cloned().collect();
         for uid in uids {
-            self.stir(&uid);
+            self.wake(&uid);
         }
     }
 
-    fn stir(&mut self, uid: &str) {
-        if let Some(rest) = self.rests.get_mut(uid)
-            && rest.light
+    fn wake(&mut self, uid: &str) {
+        if let Some(backoff) = self.backoffs.get_mut(uid)
+            && backoff.ends_on_change
         {
-            rest.until = Time::default();
+            backoff.until = Time::default();
         }
-        if let Some(pass) = self.pass.as_mut().filter(|pass| pass.uid == uid) {
-            pass.stirred = true;
+        if let Some(current) = self.current.as_mut().filter(|current| current.uid == uid) {
+            current.woken = true;
         }
     }
 
     fn forget(&mut self, uid: &str) {
         self.events.remove(uid);
-        self.rests.remove(uid);
+        self.backoffs.remove(uid);
     }
 
     /// What is to be done now; what came of it is told by [`Self::handle_done`] before the next one is asked for.
-    pub(in crate::slm) fn poll_action(&mut self, now: Time) -> Option<Action> {
-        if !self.leads || !self.listed {
+    pub(in crate::slm) fn poll_action(&mut self, now: Time) -> Option<ClaimAction> {
+        if !self.claims_events || !self.listed {
             return None;
         }
         self.note_finished(now);
-        if self.pass.is_none() {
+        if self.current.is_none() {
             let event = self.choose(now)?;
-            self.pass = Some(Pass {
+            self.current = Some(CurrentEvent {
                 uid: event.uid.clone(),
-                sight: Sight::default(),
-                action: Action::Look(event.name.clone()),
-                under_way: false,
-                stirred: false,
+                snapshot: EventSnapshot::default(),
+                action: ClaimAction::Read(event.name.clone()),
+                in_flight: false,
+                woken: false,
             });
         }
-        let pass = self.pass.as_mut().filter(|pass| !pass.under_way)?;
-        pass.under_way = true;
-        Some(pass.action.clone())
+        let current = self.current.as_mut().filter(|current| !current.in_flight)?;
+        current.in_flight = true;
+        Some(current.action.clone())
     }
 
     /// When to ask for an action although nothing has changed.
     pub(in crate::slm) fn poll_timeout(&self, now: Time) -> Option<Time> {
-        if !self.leads || !self.listed || self.pass.is_some() {
+        if !self.claims_events || !self.listed || self.current.is_some() {
             return None;
         }
         let due = self.candidates(now).into_iter().map(|event| self.due(event));
@@ -217,12 +217,12 @@ impl Machine {
         due.chain(abandoned.filter(|until| *until > now)).min()
     }
 
-    pub(in crate::slm) fn poll_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
+    pub(in crate::slm) fn poll_notice(&mut self) -> Option<ClaimNotice> {
+        self.notices.pop_front()
     }
 
     fn is_own(&self, event: &LifecycleEvent) -> bool {
-        event.driver.as_ref() == Some(&self.own.driver)
+        event.driver.as_ref() == Some(&self.rules.driver)
     }
 
     fn claimed(&self) -> impl Iterator<Item = &LifecycleEvent> {
@@ -265,42 +265,45 @@ impl Machine {
     }
 
     /// Until when a finished event stays: the newest of ours for a time, all others not at all.
-    fn kept_until(&self, event: &LifecycleEvent) -> Option<Time> {
-        let is_kept = |event: &LifecycleEvent| {
-            event.claim.is_terminal() && !event.deleting && self.is_own(event) && self.keep > Duration::ZERO
+    fn retained_until(&self, event: &LifecycleEvent) -> Option<Time> {
+        let is_retained = |event: &LifecycleEvent| {
+            event.claim.is_terminal()
+                && !event.deleting
+                && self.is_own(event)
+                && self.retention > Duration::ZERO
         };
         let age = |event: &LifecycleEvent| {
             let finished = self.finished.get(&event.uid).copied();
             (finished, event.created, event.uid.clone())
         };
-        let own = age(event);
-        let since = own.0.filter(|_| is_kept(event))?;
+        let rank = age(event);
+        let since = rank.0.filter(|_| is_retained(event))?;
         let newer = self
             .events
             .values()
-            .filter(|other| is_kept(other) && age(other) > own);
-        (newer.count() < MOST_KEPT).then(|| since + self.keep)
+            .filter(|other| is_retained(other) && age(other) > rank);
+        (newer.count() < MAX_RETAINED).then(|| since + self.retention)
     }
 
     /// When the event is to be looked at. A deadline is not slept over.
     fn due(&self, event: &LifecycleEvent) -> Time {
-        let due = self.rested(event);
-        self.kept_until(event).map_or(due, |kept| kept.max(due))
+        let due = self.backoff_until(event);
+        self.retained_until(event).map_or(due, |kept| kept.max(due))
     }
 
-    fn rested(&self, event: &LifecycleEvent) -> Time {
-        match self.rests.get(&event.uid) {
+    fn backoff_until(&self, event: &LifecycleEvent) -> Time {
+        match self.backoffs.get(&event.uid) {
             None => Time::default(),
-            Some(rest) if !rest.light => rest.until,
-            Some(rest) if event.claim == ClaimStatus::Claimed => {
-                event.sla.map_or(rest.until, |sla| sla.min(rest.until))
+            Some(backoff) if !backoff.ends_on_change => backoff.until,
+            Some(backoff) if event.claim == ClaimStatus::Claimed => {
+                event.sla.map_or(backoff.until, |sla| sla.min(backoff.until))
             }
-            Some(rest) => rest.until,
+            Some(backoff) => backoff.until,
         }
     }
 }
 
-mod pass;
+mod results;
 
 #[cfg(test)]
 mod tests;

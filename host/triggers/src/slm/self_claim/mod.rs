@@ -10,13 +10,13 @@
 //! so that they mean the same. The module must not know how the API server is reached, nor how a drain goes.
 
 mod api;
-mod decide;
+mod claimant;
 mod machine;
-mod who;
-mod worker;
+mod rules;
+mod task;
 
-pub use api::{Change, ClaimApi, ClaimError, Claimable, Condition, Sight};
-pub(super) use decide::Action;
-pub(super) use machine::{Done, Machine};
-pub use who::Claimant;
-pub(super) use worker::{Heard, Worker};
+pub use api::{ClaimApi, ClaimError, EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent};
+pub use claimant::Claimant;
+pub(super) use machine::{ActionResult, ClaimMachine};
+pub(super) use rules::ClaimAction;
+pub(super) use task::{ClaimInput, ClaimTask};

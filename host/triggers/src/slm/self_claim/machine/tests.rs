@@ -3,8 +3,8 @@
 use scupper_contract::FINALIZER;
 
 use super::*;
-use crate::slm::claim::Method;
-use crate::slm::self_claim::api::{Change, Condition};
+use crate::slm::call::Method;
+use crate::slm::self_claim::api::{EventUpdate, TransitionCondition};
 use crate::slm::{NodeSelection, Transition};
 
 const START: Time = Time::from_millis(1_000_000_000);
@@ -29,17 +29,17 @@ fn event(name: &str, claim: ClaimStatus) -> LifecycleEvent {
     }
 }
 
-fn claimable(event: &LifecycleEvent, held: bool) -> Claimable {
-    Claimable {
+fn versioned(event: &LifecycleEvent, held: bool) -> VersionedEvent {
+    VersionedEvent {
         event: event.clone(),
         version: "1".to_owned(),
         finalizers: held.then(|| FINALIZER.to_owned()).into_iter().collect(),
     }
 }
 
-fn sight(event: &LifecycleEvent, held: bool, reason: &str) -> Sight {
-    Sight {
-        event: Some(claimable(event, held)),
+fn snapshot(event: &LifecycleEvent, held: bool, reason: &str) -> EventSnapshot {
+    EventSnapshot {
+        event: Some(versioned(event, held)),
         transition: Some(Transition {
             name: "t".to_owned(),
             driver: "drain".to_owned(),
@@ -48,28 +48,28 @@ fn sight(event: &LifecycleEvent, held: bool, reason: &str) -> Sight {
             nodes: NodeSelection::AllNodes,
             sla: None,
         }),
-        condition: Condition {
+        condition: TransitionCondition {
             reason: reason.to_owned(),
             message: "Lifecycle Transition 't'".to_owned(),
         },
     }
 }
 
-fn machine(events: Vec<LifecycleEvent>) -> Machine {
-    let mut machine = Machine::new("drain", "worker-1");
-    machine.handle_lead(true);
+fn machine(events: Vec<LifecycleEvent>) -> ClaimMachine {
+    let mut machine = ClaimMachine::new("drain", "worker-1");
+    machine.handle_claiming(true);
     machine.handle_change(LifecycleChange::Listed(events));
     machine
 }
 
 #[track_caller]
-fn looks_at(machine: &mut Machine, name: &str, now: Time) {
-    assert_eq!(machine.poll_action(now), Some(Action::Look(name.to_owned())));
+fn looks_at(machine: &mut ClaimMachine, name: &str, now: Time) {
+    assert_eq!(machine.poll_action(now), Some(ClaimAction::Read(name.to_owned())));
     assert_eq!(machine.poll_action(now), None, "one at a time");
 }
 
 #[track_caller]
-fn quiet(machine: &mut Machine, now: Time) {
+fn quiet(machine: &mut ClaimMachine, now: Time) {
     assert_eq!(machine.poll_action(now), None);
 }
 
@@ -78,12 +78,14 @@ fn unavailable() -> ClaimError {
 }
 
 /// Brings a claimed event to the rest between two End calls.
-fn at_rest(machine: &mut Machine, event: &LifecycleEvent, now: Time) {
+fn at_rest(machine: &mut ClaimMachine, event: &LifecycleEvent, now: Time) {
     looks_at(machine, &event.name, now);
-    machine.handle_done(Done::Looked(Ok(sight(event, true, "s"))), now);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(event, true, "s"))), now);
     let called = machine.poll_action(now);
-    assert!(matches!(&called, Some(Action::Call(call)) if call.method == Method::End { expired: false }));
-    machine.handle_done(Done::Answered(Some(Reply::Empty)), now);
+    assert!(
+        matches!(&called, Some(ClaimAction::Call(call)) if call.method == Method::End { expired: false })
+    );
+    machine.handle_done(ActionResult::Answered(Some(Reply::Empty)), now);
     quiet(machine, now);
 }
 
@@ -94,59 +96,61 @@ fn a_whole_life_is_one_look_until_the_work_begins_and_one_when_it_ends() {
     let over = event("e", ClaimStatus::Succeeded);
     let mut machine = machine(vec![pending.clone()]);
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Ok(sight(&pending, false, "x"))), START);
-    let written = |machine: &mut Machine, becomes: &LifecycleEvent, held| {
-        let Some(Action::Write(_, change)) = machine.poll_action(START) else {
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&pending, false, "x"))), START);
+    let written = |machine: &mut ClaimMachine, becomes: &LifecycleEvent, held| {
+        let Some(ClaimAction::Write(_, change)) = machine.poll_action(START) else {
             panic!("no write")
         };
-        machine.handle_done(Done::Written(Ok(claimable(becomes, held))), START);
+        machine.handle_done(ActionResult::Written(Ok(versioned(becomes, held))), START);
         change
     };
-    let set = |machine: &mut Machine| {
-        let Some(Action::SetCondition(condition)) = machine.poll_action(START) else {
+    let set = |machine: &mut ClaimMachine| {
+        let Some(ClaimAction::SetCondition(condition)) = machine.poll_action(START) else {
             panic!("no condition")
         };
-        machine.handle_done(Done::Set(Ok(())), START);
+        machine.handle_done(ActionResult::Set(Ok(())), START);
         condition.reason
     };
-    let called = |machine: &mut Machine, reply| {
-        let Some(Action::Call(call)) = machine.poll_action(START) else {
+    let called = |machine: &mut ClaimMachine, reply| {
+        let Some(ClaimAction::Call(call)) = machine.poll_action(START) else {
             panic!("no call")
         };
-        machine.handle_done(Done::Answered(Some(reply)), START);
+        machine.handle_done(ActionResult::Answered(Some(reply)), START);
         call.method
     };
     assert!(matches!(
         written(&mut machine, &pending, true),
-        Change::Finalizers(_)
+        EventUpdate::Finalizers(_)
     ));
     assert_eq!(set(&mut machine), "", "the stale end is reset");
     assert!(matches!(
         written(&mut machine, &claimed, true),
-        Change::Claim { .. }
+        EventUpdate::Claim { .. }
     ));
     assert_eq!(
-        called(&mut machine, Reply::Condition("s".to_owned())),
+        called(&mut machine, Reply::ConditionReason("s".to_owned())),
         Method::Start
     );
     assert_eq!(set(&mut machine), "s");
     assert_eq!(called(&mut machine, Reply::Empty), Method::End { expired: false });
     quiet(&mut machine, after(9_999));
     // The driver's work has ended.
-    machine.stir_all();
+    machine.wake_all();
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Ok(sight(&claimed, true, "s"))), START);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, "s"))), START);
     assert_eq!(
-        called(&mut machine, Reply::Condition("x".to_owned())),
+        called(&mut machine, Reply::ConditionReason("x".to_owned())),
         Method::End { expired: false }
     );
     assert_eq!(set(&mut machine), "x");
     assert!(
-        matches!(written(&mut machine, &over, true), Change::Finish { status, .. } if status == ClaimStatus::Succeeded)
+        matches!(written(&mut machine, &over, true), EventUpdate::Finish { status, .. } if status == ClaimStatus::Succeeded)
     );
-    assert!(matches!(written(&mut machine, &over, false), Change::Finalizers(names) if names.is_empty()));
-    assert!(matches!(machine.poll_action(START), Some(Action::Remove(_))));
-    machine.handle_done(Done::Removed(Ok(())), START);
+    assert!(
+        matches!(written(&mut machine, &over, false), EventUpdate::Finalizers(names) if names.is_empty())
+    );
+    assert!(matches!(machine.poll_action(START), Some(ClaimAction::Delete(_))));
+    machine.handle_done(ActionResult::Deleted(Ok(())), START);
     quiet(&mut machine, after(100_000));
     assert_eq!(machine.poll_timeout(START), None);
 }
@@ -156,10 +160,10 @@ fn what_comes_while_it_is_called_is_not_missed() {
     let claimed = event("e", ClaimStatus::Claimed);
     let mut machine = machine(vec![claimed.clone()]);
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Ok(sight(&claimed, true, "s"))), START);
-    assert!(matches!(machine.poll_action(START), Some(Action::Call(_))));
-    machine.stir_all();
-    machine.handle_done(Done::Answered(Some(Reply::Empty)), START);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, "s"))), START);
+    assert!(matches!(machine.poll_action(START), Some(ClaimAction::Call(_))));
+    machine.wake_all();
+    machine.handle_done(ActionResult::Answered(Some(Reply::Empty)), START);
     looks_at(&mut machine, "e", START);
 }
 
@@ -176,13 +180,17 @@ fn an_event_at_rest_is_looked_at_again_after_ten_seconds_or_at_its_deadline() {
     at_rest(&mut limited, &claimed, START);
     assert_eq!(limited.poll_timeout(START), Some(after(4_000)));
     looks_at(&mut limited, "e", after(4_000));
-    limited.handle_done(Done::Looked(Ok(sight(&claimed, true, "x"))), after(4_000));
-    let Some(Action::Write(_, Change::Finish { status, .. })) = limited.poll_action(after(4_000)) else {
+    limited.handle_done(
+        ActionResult::Read(Ok(snapshot(&claimed, true, "x"))),
+        after(4_000),
+    );
+    let Some(ClaimAction::Write(_, EventUpdate::Finish { status, .. })) = limited.poll_action(after(4_000))
+    else {
         panic!("it goes on after its deadline")
     };
     assert_eq!(status, ClaimStatus::SlaExpired);
     // A server that does not answer is not asked in a circle because the deadline has passed.
-    limited.handle_done(Done::Written(Err(unavailable())), after(4_000));
+    limited.handle_done(ActionResult::Written(Err(unavailable())), after(4_000));
     quiet(&mut limited, after(4_000));
     assert_eq!(limited.poll_timeout(after(4_000)), Some(after(4_250)));
 }
@@ -195,17 +203,17 @@ fn failures_are_tried_again_ever_later_and_told_once() {
     let mut pauses = Vec::new();
     for _ in 0..8 {
         looks_at(&mut machine, "e", now);
-        machine.handle_done(Done::Looked(Err(unavailable())), now);
+        machine.handle_done(ActionResult::Read(Err(unavailable())), now);
         let next = machine.poll_timeout(now).unwrap();
         pauses.push(next.since(now).as_millis());
         // Changes do not shorten it.
-        machine.stir_all();
+        machine.wake_all();
         quiet(&mut machine, now);
         now = next;
     }
     assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
-    let notes: Vec<_> = std::iter::from_fn(|| machine.poll_note()).collect();
-    assert_eq!(notes.len(), 1, "{notes:?}");
+    let notices: Vec<_> = std::iter::from_fn(|| machine.poll_notice()).collect();
+    assert_eq!(notices.len(), 1, "{notices:?}");
 }
 
 #[test]
@@ -213,13 +221,19 @@ fn what_was_done_in_between_makes_the_next_pause_short_again() {
     let pending = event("e", ClaimStatus::Pending);
     let mut machine = machine(vec![pending.clone()]);
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Err(unavailable())), START);
+    machine.handle_done(ActionResult::Read(Err(unavailable())), START);
     looks_at(&mut machine, "e", after(250));
-    machine.handle_done(Done::Looked(Ok(sight(&pending, false, ""))), after(250));
-    assert!(matches!(machine.poll_action(after(250)), Some(Action::Write(..))));
-    machine.handle_done(Done::Written(Ok(claimable(&pending, true))), after(250));
-    assert!(matches!(machine.poll_action(after(250)), Some(Action::Write(..))));
-    machine.handle_done(Done::Written(Err(unavailable())), after(250));
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&pending, false, ""))), after(250));
+    assert!(matches!(
+        machine.poll_action(after(250)),
+        Some(ClaimAction::Write(..))
+    ));
+    machine.handle_done(ActionResult::Written(Ok(versioned(&pending, true))), after(250));
+    assert!(matches!(
+        machine.poll_action(after(250)),
+        Some(ClaimAction::Write(..))
+    ));
+    machine.handle_done(ActionResult::Written(Err(unavailable())), after(250));
     assert_eq!(machine.poll_timeout(after(250)), Some(after(500)));
 }
 
@@ -228,15 +242,15 @@ fn a_conflict_is_looked_at_anew() {
     let pending = event("e", ClaimStatus::Pending);
     let mut machine = machine(vec![pending.clone()]);
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Ok(sight(&pending, true, ""))), START);
-    assert!(matches!(machine.poll_action(START), Some(Action::Write(..))));
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&pending, true, ""))), START);
+    assert!(matches!(machine.poll_action(START), Some(ClaimAction::Write(..))));
     let conflict = ClaimError::Conflict("changed".to_owned());
-    machine.handle_done(Done::Written(Err(conflict)), START);
+    machine.handle_done(ActionResult::Written(Err(conflict)), START);
     looks_at(&mut machine, "e", after(250));
     // Somebody else was first.
     let mut taken = event("e", ClaimStatus::Claimed);
     taken.driver = Some("other".to_owned());
-    machine.handle_done(Done::Looked(Ok(sight(&taken, true, ""))), after(250));
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&taken, true, ""))), after(250));
     quiet(&mut machine, after(250));
 }
 
@@ -249,16 +263,19 @@ fn a_condition_that_may_not_be_written_fails_the_event_and_one_that_cannot_is_wr
     ] {
         let mut machine = machine(vec![claimed.clone()]);
         looks_at(&mut machine, "e", START);
-        machine.handle_done(Done::Looked(Ok(sight(&claimed, true, ""))), START);
-        assert!(matches!(machine.poll_action(START), Some(Action::Call(_))));
-        machine.handle_done(Done::Answered(Some(Reply::Condition("s".to_owned()))), START);
+        machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, ""))), START);
+        assert!(matches!(machine.poll_action(START), Some(ClaimAction::Call(_))));
+        machine.handle_done(
+            ActionResult::Answered(Some(Reply::ConditionReason("s".to_owned()))),
+            START,
+        );
         assert!(matches!(
             machine.poll_action(START),
-            Some(Action::SetCondition(_))
+            Some(ClaimAction::SetCondition(_))
         ));
-        machine.handle_done(Done::Set(Err(error)), START);
+        machine.handle_done(ActionResult::Set(Err(error)), START);
         let next = machine.poll_action(START);
-        let failed = matches!(&next, Some(Action::Write(_, Change::Finish { status, .. })) if *status == ClaimStatus::Failed);
+        let failed = matches!(&next, Some(ClaimAction::Write(_, EventUpdate::Finish { status, .. })) if *status == ClaimStatus::Failed);
         assert_eq!(failed, fails, "{next:?}");
     }
 }
@@ -272,12 +289,18 @@ fn a_condition_that_is_forbidden_fails_the_event_only_when_that_lasts() {
     let mut refusals = 0;
     loop {
         looks_at(&mut machine, "e", now);
-        machine.handle_done(Done::Looked(Ok(sight(&claimed, true, ""))), now);
-        assert!(matches!(machine.poll_action(now), Some(Action::Call(_))));
-        machine.handle_done(Done::Answered(Some(Reply::Condition("s".to_owned()))), now);
-        assert!(matches!(machine.poll_action(now), Some(Action::SetCondition(_))));
+        machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, ""))), now);
+        assert!(matches!(machine.poll_action(now), Some(ClaimAction::Call(_))));
+        machine.handle_done(
+            ActionResult::Answered(Some(Reply::ConditionReason("s".to_owned()))),
+            now,
+        );
+        assert!(matches!(
+            machine.poll_action(now),
+            Some(ClaimAction::SetCondition(_))
+        ));
         let forbidden = ClaimError::Forbidden("may not patch nodes/status".to_owned());
-        machine.handle_done(Done::Set(Err(forbidden)), now);
+        machine.handle_done(ActionResult::Set(Err(forbidden)), now);
         refusals += 1;
         let Some(timeout) = machine.poll_timeout(now) else {
             break;
@@ -288,7 +311,7 @@ fn a_condition_that_is_forbidden_fails_the_event_only_when_that_lasts() {
     assert!((10..30).contains(&refusals), "{refusals}");
     let next = machine.poll_action(now);
     assert!(
-        matches!(&next, Some(Action::Write(_, Change::Finish { status, .. })) if *status == ClaimStatus::Failed),
+        matches!(&next, Some(ClaimAction::Write(_, EventUpdate::Finish { status, .. })) if *status == ClaimStatus::Failed),
         "{next:?}"
     );
 }
@@ -313,10 +336,10 @@ fn claimed_events_come_first_and_hold_up_the_others() {
     });
     looks_at(&mut machine, "b", START);
     machine.handle_change(LifecycleChange::Gone { uid: older.uid });
-    machine.handle_done(Done::Looked(Ok(Sight::default())), START);
+    machine.handle_done(ActionResult::Read(Ok(EventSnapshot::default())), START);
     looks_at(&mut machine, "a", START);
     machine.handle_change(LifecycleChange::Gone { uid: younger.uid });
-    machine.handle_done(Done::Looked(Ok(Sight::default())), START);
+    machine.handle_done(ActionResult::Read(Ok(EventSnapshot::default())), START);
     looks_at(&mut machine, "c", START);
 }
 
@@ -338,23 +361,26 @@ fn of_two_claimed_ones_the_second_does_not_end_by_the_end_of_the_first() {
     let second = event("b", ClaimStatus::Claimed);
     let mut machine = machine(vec![second.clone(), first.clone()]);
     looks_at(&mut machine, "a", START);
-    machine.handle_done(Done::Looked(Ok(sight(&first, true, "s"))), START);
-    assert!(matches!(machine.poll_action(START), Some(Action::Call(_))));
-    machine.handle_done(Done::Answered(Some(Reply::Condition("x".to_owned()))), START);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&first, true, "s"))), START);
+    assert!(matches!(machine.poll_action(START), Some(ClaimAction::Call(_))));
+    machine.handle_done(
+        ActionResult::Answered(Some(Reply::ConditionReason("x".to_owned()))),
+        START,
+    );
     assert!(matches!(
         machine.poll_action(START),
-        Some(Action::SetCondition(_))
+        Some(ClaimAction::SetCondition(_))
     ));
-    machine.handle_done(Done::Set(Ok(())), START);
+    machine.handle_done(ActionResult::Set(Ok(())), START);
     assert!(matches!(
         machine.poll_action(START),
-        Some(Action::Write(_, Change::Finish { .. }))
+        Some(ClaimAction::Write(_, EventUpdate::Finish { .. }))
     ));
     machine.handle_change(LifecycleChange::Gone { uid: first.uid });
-    machine.handle_done(Done::Written(Err(unavailable())), START);
+    machine.handle_done(ActionResult::Written(Err(unavailable())), START);
     looks_at(&mut machine, "b", START);
-    machine.handle_done(Done::Looked(Ok(sight(&second, true, "x"))), START);
-    let Some(Action::SetCondition(condition)) = machine.poll_action(START) else {
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&second, true, "x"))), START);
+    let Some(ClaimAction::SetCondition(condition)) = machine.poll_action(START) else {
         panic!("it ended by what another one left")
     };
     assert_eq!(condition.reason, "");
@@ -363,24 +389,24 @@ fn of_two_claimed_ones_the_second_does_not_end_by_the_end_of_the_first() {
 #[test]
 fn nothing_is_done_before_it_is_our_part_nor_after() {
     let pending = event("e", ClaimStatus::Pending);
-    let mut machine = Machine::new("drain", "worker-1");
+    let mut machine = ClaimMachine::new("drain", "worker-1");
     machine.handle_change(LifecycleChange::Listed(vec![pending.clone()]));
     quiet(&mut machine, START);
     assert_eq!(machine.poll_timeout(START), None);
-    machine.handle_lead(true);
+    machine.handle_claiming(true);
     looks_at(&mut machine, "e", START);
-    machine.handle_lead(false);
+    machine.handle_claiming(false);
     // What was under way comes to nothing.
-    machine.handle_done(Done::Looked(Ok(sight(&pending, true, ""))), START);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&pending, true, ""))), START);
     quiet(&mut machine, after(100_000));
-    machine.handle_lead(true);
+    machine.handle_claiming(true);
     looks_at(&mut machine, "e", START);
 }
 
 #[test]
 fn nothing_is_done_before_the_first_list() {
-    let mut machine = Machine::new("drain", "worker-1");
-    machine.handle_lead(true);
+    let mut machine = ClaimMachine::new("drain", "worker-1");
+    machine.handle_claiming(true);
     machine.handle_change(LifecycleChange::Applied(event("e", ClaimStatus::Pending)));
     quiet(&mut machine, START);
     assert_eq!(machine.poll_timeout(START), None);
@@ -391,17 +417,21 @@ fn an_error_of_the_door_is_told_and_ends_the_event() {
     let claimed = event("e", ClaimStatus::Claimed);
     let mut machine = machine(vec![claimed.clone()]);
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Ok(sight(&claimed, true, ""))), START);
-    assert!(matches!(machine.poll_action(START), Some(Action::Call(_))));
-    machine.handle_done(Done::Answered(Some(Reply::Error("not mine".to_owned()))), START);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, ""))), START);
+    assert!(matches!(machine.poll_action(START), Some(ClaimAction::Call(_))));
+    machine.handle_done(
+        ActionResult::Answered(Some(Reply::Error("not mine".to_owned()))),
+        START,
+    );
     assert_eq!(
-        machine.poll_note(),
-        Some(Note::Failed {
+        machine.poll_notice(),
+        Some(ClaimNotice::Failed {
             event: "e".to_owned(),
             why: "not mine".to_owned()
         })
     );
-    let Some(Action::Write(_, Change::Finish { status, driver })) = machine.poll_action(START) else {
+    let Some(ClaimAction::Write(_, EventUpdate::Finish { status, driver })) = machine.poll_action(START)
+    else {
         panic!("it goes on")
     };
     assert_eq!((status, driver.as_deref()), (ClaimStatus::Failed, Some("drain")));
@@ -409,17 +439,17 @@ fn an_error_of_the_door_is_told_and_ends_the_event() {
 
 /// Lets go of a finished event that is looked at; whether it is deleted then.
 #[track_caller]
-fn lets_go(machine: &mut Machine, event: &LifecycleEvent, now: Time) -> bool {
+fn lets_go(machine: &mut ClaimMachine, event: &LifecycleEvent, now: Time) -> bool {
     looks_at(machine, &event.name, now);
-    machine.handle_done(Done::Looked(Ok(sight(event, true, ""))), now);
-    let Some(Action::Write(_, Change::Finalizers(left))) = machine.poll_action(now) else {
+    machine.handle_done(ActionResult::Read(Ok(snapshot(event, true, ""))), now);
+    let Some(ClaimAction::Write(_, EventUpdate::Finalizers(left))) = machine.poll_action(now) else {
         panic!("it is still held")
     };
     assert!(left.is_empty(), "{left:?}");
-    machine.handle_done(Done::Written(Ok(claimable(event, false))), now);
+    machine.handle_done(ActionResult::Written(Ok(versioned(event, false))), now);
     match machine.poll_action(now) {
         None => false,
-        Some(Action::Remove(seen)) => seen.event.name == event.name,
+        Some(ClaimAction::Delete(seen)) => seen.event.name == event.name,
         other => panic!("{other:?}"),
     }
 }
@@ -438,28 +468,28 @@ fn a_finished_event_is_deleted_at_once_unless_it_is_to_be_kept() {
 fn a_finished_event_is_kept_for_its_time_and_not_held() {
     let claimed = event("e", ClaimStatus::Claimed);
     let over = event("e", ClaimStatus::Succeeded);
-    let mut machine = machine(vec![claimed.clone()]).keeping(Duration::from_secs(60));
+    let mut machine = machine(vec![claimed.clone()]).with_retention(Duration::from_secs(60));
     looks_at(&mut machine, "e", START);
-    machine.handle_done(Done::Looked(Ok(sight(&claimed, true, "x"))), START);
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, "x"))), START);
     assert!(matches!(
         machine.poll_action(START),
-        Some(Action::Write(_, Change::Finish { .. }))
+        Some(ClaimAction::Write(_, EventUpdate::Finish { .. }))
     ));
-    machine.handle_done(Done::Written(Ok(claimable(&over, true))), START);
+    machine.handle_done(ActionResult::Written(Ok(versioned(&over, true))), START);
     // Its deletion need not wait for us.
     assert!(matches!(
         machine.poll_action(START),
-        Some(Action::Write(_, Change::Finalizers(_)))
+        Some(ClaimAction::Write(_, EventUpdate::Finalizers(_)))
     ));
-    machine.handle_done(Done::Written(Ok(claimable(&over, false))), START);
+    machine.handle_done(ActionResult::Written(Ok(versioned(&over, false))), START);
     machine.handle_change(LifecycleChange::Applied(over.clone()));
     quiet(&mut machine, after(59_999));
     assert_eq!(machine.poll_timeout(after(1_000)), Some(after(60_000)));
     looks_at(&mut machine, "e", after(60_000));
-    machine.handle_done(Done::Looked(Ok(sight(&over, false, ""))), after(60_000));
+    machine.handle_done(ActionResult::Read(Ok(snapshot(&over, false, ""))), after(60_000));
     assert!(matches!(
         machine.poll_action(after(60_000)),
-        Some(Action::Remove(_))
+        Some(ClaimAction::Delete(_))
     ));
 }
 
@@ -470,10 +500,10 @@ fn of_many_finished_events_the_newest_are_kept() {
         event.created = Some(after(u64::try_from(number).unwrap()));
         event
     };
-    let events: Vec<_> = (0..=MOST_KEPT).map(of).collect();
-    let mut machine = machine(events.clone()).keeping(Duration::from_secs(60));
+    let events: Vec<_> = (0..=MAX_RETAINED).map(of).collect();
+    let mut machine = machine(events.clone()).with_retention(Duration::from_secs(60));
     assert!(lets_go(&mut machine, &events[0], START), "one too many");
-    machine.handle_done(Done::Removed(Ok(())), START);
+    machine.handle_done(ActionResult::Deleted(Ok(())), START);
     quiet(&mut machine, after(59_999));
 }
 
@@ -481,10 +511,10 @@ fn of_many_finished_events_the_newest_are_kept() {
 fn a_kept_event_that_somebody_deletes_or_that_is_not_ours_is_not_waited_for() {
     let mut deleted = event("e", ClaimStatus::Succeeded);
     deleted.deleting = true;
-    let mut machine = machine(vec![deleted]).keeping(Duration::from_secs(60));
+    let mut machine = machine(vec![deleted]).with_retention(Duration::from_secs(60));
     looks_at(&mut machine, "e", START);
     let pending = event("p", ClaimStatus::Pending);
-    machine.handle_done(Done::Looked(Ok(Sight::default())), START);
+    machine.handle_done(ActionResult::Read(Ok(EventSnapshot::default())), START);
     machine.handle_change(LifecycleChange::Listed(vec![
         event("kept", ClaimStatus::Succeeded),
         pending,

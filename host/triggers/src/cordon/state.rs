@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Time};
 
-use crate::{Demand, Standing, Wish};
+use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 
 /// The label that makes a cordon a wish: with the value `true`.
 pub const LABEL: &str = "scupper.dev/drain-on-cordon";
@@ -15,7 +15,7 @@ pub const TRIGGER: &str = "cordon";
 
 /// The node, as far as this door cares.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeView {
+pub struct NodeFacts {
     /// Its UID.
     pub uid: String,
     /// The label asks for it.
@@ -27,112 +27,99 @@ pub struct NodeView {
     /// Its condition says that it is drained.
     pub drained: bool,
     /// What of a wish of this door stands on it and is not over.
-    pub left: Option<Left>,
+    pub resume_point: Option<ResumePoint>,
 }
 
-impl NodeView {
+impl NodeFacts {
     /// Somebody else has cordoned it and wants it drained therefore.
-    const fn is_asking(&self) -> bool {
+    const fn requests_drain(&self) -> bool {
         self.labelled && self.cordoned && !self.own_cordon
     }
 }
 
-/// What another process of the driver was at for this door.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// The wish.
-    pub id: String,
-    /// What it is called by people.
-    pub name: String,
-    /// Drain or uncordon.
-    pub intent: Intent,
-    /// When it must have ended.
-    pub deadline: Option<Time>,
-}
-
 /// How long wishes of this door may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct CordonLimits {
     pub(super) drain: Option<Duration>,
     pub(super) uncordon: Duration,
 }
 
 /// What the driver was asked for by this door and has not ended.
 #[derive(Debug)]
-struct Active {
+struct ActiveRequest {
     id: String,
     intent: Intent,
     /// The driver has been seen at it.
-    taken: bool,
+    accepted: bool,
     /// It was taken back.
-    over: bool,
+    withdrawn: bool,
 }
 
-impl Active {
+impl ActiveRequest {
     /// It was a drain, and nobody took it back.
-    fn was_tried(&self) -> bool {
-        self.intent == Intent::Drain && !self.over
+    fn was_attempted(&self) -> bool {
+        self.intent == Intent::Drain && !self.withdrawn
     }
 }
 
 /// The door's memory.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct CordonState {
     name: String,
-    limits: Limits,
-    standing: Standing,
-    active: Option<Active>,
+    limits: CordonLimits,
+    driver_state: DriverState,
+    active: Option<ActiveRequest>,
     /// What another process has left was looked for, after it had ended.
-    looked_back: bool,
+    resume_checked: bool,
     /// This cordon has been dealt with: it is no wish any more.
-    dealt_with: bool,
+    cordon_handled: bool,
     /// A drain of this node has ended well since it was given back.
     drained: bool,
     /// This uncordon has been dealt with.
-    given_back: bool,
-    demands: VecDeque<Demand>,
+    uncordon_handled: bool,
+    commands: VecDeque<DrainCommand>,
 }
 
-impl Watch {
-    pub(super) fn new(node: &str, limits: Limits) -> Self {
+impl CordonState {
+    pub(super) fn new(node: &str, limits: CordonLimits) -> Self {
         Self {
             name: node.to_owned(),
             limits,
-            standing: Standing::Idle,
+            driver_state: DriverState::Idle,
             active: None,
-            looked_back: false,
-            dealt_with: false,
+            resume_checked: false,
+            cordon_handled: false,
             drained: false,
-            given_back: false,
-            demands: VecDeque::new(),
+            uncordon_handled: false,
+            commands: VecDeque::new(),
         }
     }
 
-    pub(super) fn poll_demand(&mut self) -> Option<Demand> {
-        self.demands.pop_front()
+    pub(super) fn poll_command(&mut self) -> Option<DrainCommand> {
+        self.commands.pop_front()
     }
 
     /// The driver shows what it is at.
-    pub(super) fn handle_standing(&mut self, standing: Standing) {
-        match &standing {
-            Standing::Idle => self.lose_track(|active| active.taken || active.over),
-            Standing::Working { id } => {
+    pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
+        match &driver_state {
+            DriverState::Idle => self.forget_active(|active| active.accepted || active.withdrawn),
+            DriverState::Running { id } => {
                 if let Some(active) = self.active.as_mut().filter(|active| active.id == *id) {
-                    active.taken = true;
+                    active.accepted = true;
                 }
-                self.lose_track(|active| active.id != *id && (active.taken || active.over));
+                self.forget_active(|active| active.id != *id && (active.accepted || active.withdrawn));
             }
-            Standing::Ended { id, outcome } => {
+            DriverState::Ended { id, outcome } => {
                 self.ended(outcome);
                 let own = self
                     .active
-                    .take_if(|active| active.id == *id || active.taken || active.over);
-                if own.is_some_and(|own| own.was_tried()) && *outcome != Outcome::Drained {
-                    self.dealt_with = true;
+                    .take_if(|active| active.id == *id || active.accepted || active.withdrawn);
+                if own.is_some_and(|own| own.was_attempted()) && *outcome != Outcome::Drained {
+                    self.cordon_handled = true;
                 }
             }
         }
-        self.standing = standing;
+        self.driver_state = driver_state;
     }
 
     /// Whoever asked for it: how a drain ends, and an uncordon, decides what the next cordon or uncordon means.
@@ -140,34 +127,34 @@ impl Watch {
         match outcome {
             Outcome::Drained => {
                 self.drained = true;
-                self.given_back = false;
+                self.uncordon_handled = false;
             }
             Outcome::Uncordoned { cordon_kept } => {
                 self.drained = false;
-                self.given_back = true;
+                self.uncordon_handled = true;
                 // Given back, although somebody's cordon stays: that cordon asks for no second drain.
-                self.dealt_with = *cordon_kept;
+                self.cordon_handled = *cordon_kept;
             }
             _ => {}
         }
     }
 
     /// It ended, and its end was not seen.
-    fn lose_track(&mut self, gone: impl FnOnce(&Active) -> bool) {
+    fn forget_active(&mut self, gone: impl FnOnce(&ActiveRequest) -> bool) {
         let lost = self.active.take_if(|active| gone(active));
-        if lost.is_some_and(|lost| lost.was_tried()) {
-            self.dealt_with = true;
+        if lost.is_some_and(|lost| lost.was_attempted()) {
+            self.cordon_handled = true;
         }
     }
 
     /// The node is like this. What was begun and is not wanted any more is taken back at once.
-    pub(super) fn handle_node(&mut self, node: &NodeView) {
+    pub(super) fn handle_node(&mut self, node: &NodeFacts) {
         if node.cordoned {
-            self.given_back = false;
+            self.uncordon_handled = false;
         } else {
-            self.dealt_with = false;
+            self.cordon_handled = false;
         }
-        let Some(active) = self.active.as_mut().filter(|active| !active.over) else {
+        let Some(active) = self.active.as_mut().filter(|active| !active.withdrawn) else {
             return;
         };
         let reason = match active.intent {
@@ -175,27 +162,27 @@ impl Watch {
             Intent::Drain if !node.labelled => "the label that asked for it was taken away",
             _ => return,
         };
-        active.over = true;
-        self.demands.push_back(Demand::Cancel {
+        active.withdrawn = true;
+        self.commands.push_back(DrainCommand::Cancel {
             id: active.id.clone(),
             reason: reason.to_owned(),
         });
     }
 
     /// Something is to be begun, if the node is like this.
-    pub(super) fn wants(&self, node: &NodeView) -> bool {
-        !self.looked_back || self.wish(node).is_some()
+    pub(super) fn wants(&self, node: &NodeFacts) -> bool {
+        !self.resume_checked || self.wanted_intent(node).is_some()
     }
 
-    fn wish(&self, node: &NodeView) -> Option<Intent> {
-        let busy = self.active.is_some() || matches!(self.standing, Standing::Working { .. });
+    fn wanted_intent(&self, node: &NodeFacts) -> Option<Intent> {
+        let busy = self.active.is_some() || matches!(self.driver_state, DriverState::Running { .. });
         if busy {
             return None;
         }
         let drained = self.drained || node.drained;
-        if node.is_asking() && !drained && !self.dealt_with {
+        if node.requests_drain() && !drained && !self.cordon_handled {
             Some(Intent::Drain)
-        } else if node.labelled && !node.cordoned && drained && !self.given_back {
+        } else if node.labelled && !node.cordoned && drained && !self.uncordon_handled {
             Some(Intent::Uncordon)
         } else {
             None
@@ -203,20 +190,20 @@ impl Watch {
     }
 
     /// Begins what is to be begun. The node was looked at just now, since the driver showed what it is at.
-    pub(super) fn begin(&mut self, node: &NodeView, now: Time) {
-        let looked_back = std::mem::replace(&mut self.looked_back, true);
-        if let Some(left) = node.left.clone().filter(|_| !looked_back) {
-            self.resume(left, node);
+    pub(super) fn begin(&mut self, node: &NodeFacts, now: Time) {
+        let resume_checked = std::mem::replace(&mut self.resume_checked, true);
+        if let Some(resume_point) = node.resume_point.clone().filter(|_| !resume_checked) {
+            self.restart(resume_point, node);
             return;
         }
-        let Some(intent) = self.wish(node) else {
+        let Some(intent) = self.wanted_intent(node) else {
             return;
         };
         let (verb, limit) = match intent {
             Intent::Drain => ("cordon", self.limits.drain),
             Intent::Uncordon => ("uncordon", Some(self.limits.uncordon)),
         };
-        self.ask(Wish {
+        self.send_request(DrainRequest {
             id: format!("{verb}-{}-{}", node.uid, now.as_millis()),
             name: format!("{verb}-{}", self.name),
             trigger: TRIGGER.to_owned(),
@@ -227,19 +214,20 @@ impl Watch {
     }
 
     /// What another process was at goes on if the node still asks for it.
-    fn resume(&mut self, left: Left, node: &NodeView) {
-        let Left {
+    fn restart(&mut self, resume_point: ResumePoint, node: &NodeFacts) {
+        let ResumePoint {
             id,
             name,
             intent,
             deadline,
-        } = left;
+            ..
+        } = resume_point;
         let wanted = match intent {
-            Intent::Drain => node.is_asking(),
+            Intent::Drain => node.requests_drain(),
             Intent::Uncordon => !node.cordoned,
         };
         if wanted {
-            self.ask(Wish {
+            self.send_request(DrainRequest {
                 id,
                 name,
                 trigger: TRIGGER.to_owned(),
@@ -253,23 +241,23 @@ impl Watch {
             Intent::Drain => "the node does not ask for it any more",
             Intent::Uncordon => "the node was cordoned again",
         };
-        self.demands.push_back(Demand::Lost {
+        self.commands.push_back(DrainCommand::Lost {
             id,
             reason: reason.to_owned(),
         });
     }
 
-    fn ask(&mut self, wish: Wish) {
-        if wish.intent == Intent::Uncordon {
-            self.given_back = true;
+    fn send_request(&mut self, request: DrainRequest) {
+        if request.intent == Intent::Uncordon {
+            self.uncordon_handled = true;
         }
-        self.active = Some(Active {
-            id: wish.id.clone(),
-            intent: wish.intent,
-            taken: false,
-            over: false,
+        self.active = Some(ActiveRequest {
+            id: request.id.clone(),
+            intent: request.intent,
+            accepted: false,
+            withdrawn: false,
         });
-        self.demands.push_back(Demand::Begin(wish));
+        self.commands.push_back(DrainCommand::Begin(request));
     }
 }
 

@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 
 use scupper_engine::Time;
 
-use super::self_claim::{Action, Change, Claimable, Done};
+use super::self_claim::{ActionResult, ClaimAction, EventUpdate, VersionedEvent};
 use super::{LifecycleChange, LifecycleEvent};
 use scupper_common::clock::Clock;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Anchors {
+pub(super) struct MonotonicDeadlines {
     clock: Clock,
     /// By the event's UID: what it says, and which moment that is.
     known: BTreeMap<String, (Time, Time)>,
 }
 
-impl Anchors {
+impl MonotonicDeadlines {
     pub(super) const fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -43,31 +43,31 @@ impl Anchors {
     }
 
     /// What came of an action, likewise.
-    pub(super) fn done(&mut self, done: Done) -> Done {
+    pub(super) fn done(&mut self, done: ActionResult) -> ActionResult {
         match done {
-            Done::Looked(Ok(mut sight)) => {
-                sight.event = sight.event.map(|seen| self.claimable(seen));
-                Done::Looked(Ok(sight))
+            ActionResult::Read(Ok(mut snapshot)) => {
+                snapshot.event = snapshot.event.map(|seen| self.versioned(seen));
+                ActionResult::Read(Ok(snapshot))
             }
-            Done::Written(Ok(seen)) => Done::Written(Ok(self.claimable(seen))),
+            ActionResult::Written(Ok(seen)) => ActionResult::Written(Ok(self.versioned(seen))),
             other => other,
         }
     }
 
     /// An action with a wall time instead of a moment: rounded up to the whole second that the API server keeps.
-    pub(super) fn action(&self, action: Action) -> Action {
+    pub(super) fn action(&self, action: ClaimAction) -> ClaimAction {
         match action {
-            Action::Write(seen, Change::Claim { driver, sla }) => {
+            ClaimAction::Write(seen, EventUpdate::Claim { driver, sla }) => {
                 let up = |wall: Time| Time::from_millis(wall.as_millis().div_ceil(1000).saturating_mul(1000));
                 let sla = sla.map(|sla| up(self.clock.wall_at(sla)));
-                Action::Write(seen, Change::Claim { driver, sla })
+                ClaimAction::Write(seen, EventUpdate::Claim { driver, sla })
             }
             other => other,
         }
     }
 
-    fn claimable(&mut self, seen: Claimable) -> Claimable {
-        Claimable {
+    fn versioned(&mut self, seen: VersionedEvent) -> VersionedEvent {
+        VersionedEvent {
             event: self.event(seen.event),
             ..seen
         }
@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    fn seen(anchors: &mut Anchors, sla_secs: u64) -> u64 {
-        match anchors.change(LifecycleChange::Applied(event(sla_secs))) {
+    fn seen(monotonic_deadlines: &mut MonotonicDeadlines, sla_secs: u64) -> u64 {
+        match monotonic_deadlines.change(LifecycleChange::Applied(event(sla_secs))) {
             LifecycleChange::Applied(event) => event.sla.unwrap().as_millis() / 1000,
             other => panic!("{other:?}"),
         }
@@ -118,40 +118,40 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_deadline_is_translated_once() {
         let clock = Clock::starting_at(Time::from_millis(100_000_000));
-        let mut anchors = Anchors::new(clock);
-        assert_eq!(seen(&mut anchors, 100_060), 100_060);
+        let mut monotonic_deadlines = MonotonicDeadlines::new(clock);
+        assert_eq!(seen(&mut monotonic_deadlines, 100_060), 100_060);
         clock.step_wall(3_600_000);
         assert_eq!(
-            seen(&mut anchors, 100_060),
+            seen(&mut monotonic_deadlines, 100_060),
             100_060,
             "seen before the clock was set"
         );
         assert_eq!(
-            seen(&mut anchors, 103_660),
+            seen(&mut monotonic_deadlines, 103_660),
             100_060,
             "another deadline, by the clock as it is"
         );
-        anchors.change(LifecycleChange::Gone {
+        monotonic_deadlines.change(LifecycleChange::Gone {
             uid: "u-1".to_owned(),
         });
-        assert_eq!(seen(&mut anchors, 103_661), 100_061);
+        assert_eq!(seen(&mut monotonic_deadlines, 103_661), 100_061);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_written_is_a_wall_time_of_whole_seconds() {
         let clock = Clock::starting_at(Time::from_millis(100_000_000));
         clock.step_wall(-3_599_700);
-        let seen = Claimable {
+        let seen = VersionedEvent {
             event: event(0),
             version: "1".to_owned(),
             finalizers: Vec::new(),
         };
-        let change = Change::Claim {
+        let change = EventUpdate::Claim {
             driver: "drain.test".to_owned(),
             sla: Some(Time::from_millis(100_060_000)),
         };
-        let written = Anchors::new(clock).action(Action::Write(seen, change));
-        let Action::Write(_, Change::Claim { sla, .. }) = written else {
+        let written = MonotonicDeadlines::new(clock).action(ClaimAction::Write(seen, change));
+        let ClaimAction::Write(_, EventUpdate::Claim { sla, .. }) = written else {
             panic!("{written:?}");
         };
         assert_eq!(sla, Some(Time::from_millis(96_461_000)));

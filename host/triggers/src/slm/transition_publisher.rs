@@ -6,13 +6,13 @@ use futures::{Stream, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::Board;
+use super::TransitionApi;
 use super::lifecycle::TransitionChange;
-use super::transitions::{Action, Transitions};
+use super::transition_sync::{TransitionAction, TransitionSync};
 
 /// What the door tells the keeper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Situation {
+pub(super) struct PublisherInput {
     /// How often the kubelet has taken us.
     pub(super) registrations: u64,
     /// An event of ours is under way.
@@ -20,27 +20,27 @@ pub(super) struct Situation {
 }
 
 /// Runs until the door lets go of the situation, or the watch of transitions ends.
-pub(super) async fn keep(
-    mut transitions: Transitions,
-    board: Arc<dyn Board>,
+pub(super) async fn publish_transitions(
+    mut transitions: TransitionSync,
+    transition_api: Arc<dyn TransitionApi>,
     mut changes: impl Stream<Item = TransitionChange> + Unpin,
-    mut situation: watch::Receiver<Situation>,
+    mut publisher_input: watch::Receiver<PublisherInput>,
 ) {
     let mut registrations = 0;
     // The refusal of an API server is reported once.
     let mut refused = String::new();
     loop {
-        let Situation {
+        let PublisherInput {
             registrations: now_registered,
             busy,
-        } = *situation.borrow_and_update();
+        } = *publisher_input.borrow_and_update();
         if now_registered != registrations {
             registrations = now_registered;
             transitions.handle_registered();
         }
         let now = Instant::now();
         if let Some(action) = transitions.due(now, busy) {
-            act(&mut transitions, &board, &action, &mut refused).await;
+            act(&mut transitions, &transition_api, &action, &mut refused).await;
             continue;
         }
         let next = transitions.next(now);
@@ -49,7 +49,7 @@ pub(super) async fn keep(
                 Some(change) => transitions.handle_change(change, Instant::now()),
                 None => return,
             },
-            changed = situation.changed() => if changed.is_err() {
+            changed = publisher_input.changed() => if changed.is_err() {
                 return;
             },
             () = at(next) => {}
@@ -57,10 +57,19 @@ pub(super) async fn keep(
     }
 }
 
-async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Action, refused: &mut String) {
+async fn act(
+    transitions: &mut TransitionSync,
+    transition_api: &Arc<dyn TransitionApi>,
+    action: &TransitionAction,
+    refused: &mut String,
+) {
     let (done, verb, name) = match action {
-        Action::Publish(transition) => (board.publish(transition).await, "publish", &transition.name),
-        Action::Withdraw(name) => (board.withdraw(name).await, "withdraw", name),
+        TransitionAction::Publish(transition) => (
+            transition_api.publish(transition).await,
+            "publish",
+            &transition.name,
+        ),
+        TransitionAction::Withdraw(name) => (transition_api.withdraw(name).await, "withdraw", name),
     };
     match done {
         Ok(()) => {
@@ -74,7 +83,7 @@ async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Act
             let message = format!("{error}: {source}");
             if *refused != message {
                 refused.clone_from(&message);
-                if let Err(error) = board.warn("TransitionNotPublished", &message).await {
+                if let Err(error) = transition_api.warn("TransitionNotPublished", &message).await {
                     tracing::warn!(%error, "a warning could not be emitted as an Event");
                 }
             }
@@ -83,9 +92,12 @@ async fn act(transitions: &mut Transitions, board: &Arc<dyn Board>, action: &Act
 }
 
 /// Passes warnings on, in order.
-pub(super) async fn warn_people(board: Arc<dyn Board>, mut warnings: mpsc::Receiver<(&'static str, String)>) {
+pub(super) async fn emit_warnings(
+    transition_api: Arc<dyn TransitionApi>,
+    mut warnings: mpsc::Receiver<(&'static str, String)>,
+) {
     while let Some((reason, message)) = warnings.recv().await {
-        if let Err(error) = board.warn(reason, &message).await {
+        if let Err(error) = transition_api.warn(reason, &message).await {
             let source = error.source.to_string();
             tracing::warn!(reason, message, %error, source, "a warning could not be emitted as an Event");
         }

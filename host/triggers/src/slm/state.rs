@@ -1,26 +1,26 @@
 //! The door's memory: the events of this node, what was asked of the driver, and how it ended. Hears changes and
 //! calls, gives answers, demands and warnings; does nothing itself. It must not know sockets, nor read a clock.
 
-mod resume;
-mod stale;
+mod resuming;
+mod stale_end;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Time};
 
-use super::claim::{Act, Call, Identity, Progress, Reply, Verdict, decide};
+use super::call::{Call, CallDecision, CallEffect, EventProgress, Identity, Reply, decide};
 use super::deadline::{own_deadline, with_margin};
 use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
-use crate::{Demand, Resume, Standing, Wish};
+use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 
 /// Who asks, in reports.
 const TRIGGER: &str = "LifecycleEvent";
 
 /// Something to be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Output {
-    Demand(Demand),
+pub(super) enum SlmOutput {
+    Command(DrainCommand),
     Warn {
         reason: &'static str,
         message: String,
@@ -33,26 +33,26 @@ pub(super) enum Output {
 }
 
 /// The door's memory.
-pub(super) struct Door {
+pub(super) struct SlmState {
     identity: Identity,
     /// `spec.sla` of our own transitions, by name.
-    lengths: BTreeMap<String, Duration>,
-    events: BTreeMap<String, Known>,
+    slas: BTreeMap<String, Duration>,
+    events: BTreeMap<String, TrackedEvent>,
     /// The watch has shown everything once.
     listed: bool,
-    active: Option<Active>,
-    standing: Standing,
-    resume: Option<Resume>,
+    active: Option<ActiveRequest>,
+    driver_state: DriverState,
+    resume_point: Option<ResumePoint>,
     /// Another instance of this driver may still be at work, so that nothing is begun yet.
-    held: bool,
+    paused: bool,
     /// There is, or was a moment ago, another instance that the kubelet calls.
-    beside: bool,
+    has_predecessor: bool,
     stopping: bool,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<SlmOutput>,
 }
 
 /// An event that we know.
-struct Known {
+struct TrackedEvent {
     event: LifecycleEvent,
     /// When we first saw it claimed.
     claimed: Option<Time>,
@@ -62,34 +62,34 @@ struct Known {
 }
 
 /// What the driver was asked for and has not ended.
-struct Active {
+struct ActiveRequest {
     id: String,
     deadline: Option<Time>,
     /// The driver has been seen at it.
-    taken: bool,
+    accepted: bool,
     /// The event is over or taken back, and the driver was told so.
-    over: bool,
+    withdrawn: bool,
 }
 
-impl Door {
-    pub(super) fn new(identity: Identity, lengths: BTreeMap<String, Duration>) -> Self {
+impl SlmState {
+    pub(super) fn new(identity: Identity, slas: BTreeMap<String, Duration>) -> Self {
         Self {
             identity,
-            lengths,
+            slas,
             events: BTreeMap::new(),
             listed: false,
             active: None,
-            standing: Standing::Idle,
-            resume: None,
-            held: false,
-            beside: false,
+            driver_state: DriverState::Idle,
+            resume_point: None,
+            paused: false,
+            has_predecessor: false,
             stopping: false,
             outputs: VecDeque::new(),
         }
     }
 
     /// The next thing to pass on.
-    pub(super) fn poll_output(&mut self) -> Option<Output> {
+    pub(super) fn poll_output(&mut self) -> Option<SlmOutput> {
         self.outputs.pop_front()
     }
 
@@ -104,7 +104,7 @@ impl Door {
     }
 
     /// An event of ours waits for the kubelet to take it up.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(super) fn has_pending_event(&self) -> bool {
         self.any(&ClaimStatus::Pending)
     }
 
@@ -115,26 +115,26 @@ impl Door {
     }
 
     /// The kubelet calls.
-    pub(super) fn handle_call(&mut self, call: &Call, now: Time) -> Verdict {
+    pub(super) fn handle_call(&mut self, call: &Call, now: Time) -> CallDecision {
         let uid = self.uid_of(&call.event);
         let known = uid.as_ref().and_then(|uid| self.events.get(uid));
-        let progress = known.map_or(Progress::Fresh, |known| self.progress(known));
-        let verdict = decide(&self.identity, call, known.map(|known| &known.event), progress);
-        if let (Some(uid), Verdict::Answer(_, act)) = (uid, &verdict) {
+        let progress = known.map_or(EventProgress::NotBegun, |known| self.progress(known));
+        let decision = decide(&self.identity, call, known.map(|known| &known.event), progress);
+        if let (Some(uid), CallDecision::Answer(_, act)) = (uid, &decision) {
             if let Some(known) = self.events.get_mut(&uid) {
-                if let (false, Some(why)) = (known.called, refused(&known.event, &verdict)) {
+                if let (false, Some(why)) = (known.called, flags_problem(&known.event, &decision)) {
                     let event = known.event.name.clone();
-                    self.outputs.push_back(Output::Refused { event, why });
+                    self.outputs.push_back(SlmOutput::Refused { event, why });
                 }
                 known.called = true;
             }
             match act {
-                Some(Act::Begin(intent)) => self.begin(&uid, *intent),
-                Some(Act::Expire) => self.set_deadline(&uid, Some(now)),
+                Some(CallEffect::Begin(intent)) => self.begin(&uid, *intent),
+                Some(CallEffect::Expire) => self.set_deadline(&uid, Some(now)),
                 None => {}
             }
         }
-        verdict
+        decision
     }
 
     /// The watch of events tells something.
@@ -154,31 +154,32 @@ impl Door {
                 self.listed = true;
             }
         }
-        self.resume_from_nothing();
+        self.drop_missing_resume_point();
     }
 
     /// The driver shows what it is at.
-    pub(super) fn handle_standing(&mut self, standing: Standing) {
-        match &standing {
-            Standing::Idle => {
-                self.active.take_if(|active| active.taken || active.over);
+    pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
+        match &driver_state {
+            DriverState::Idle => {
+                self.active.take_if(|active| active.accepted || active.withdrawn);
             }
-            Standing::Working { id } => {
-                let other = |active: &mut Active| active.id != *id && (active.taken || active.over);
+            DriverState::Running { id } => {
+                let other =
+                    |active: &mut ActiveRequest| active.id != *id && (active.accepted || active.withdrawn);
                 self.active.take_if(other);
                 if let Some(active) = self.active.as_mut().filter(|active| active.id == *id) {
-                    active.taken = true;
+                    active.accepted = true;
                 }
             }
-            Standing::Ended { id, outcome } => {
+            DriverState::Ended { id, outcome } => {
                 if let Some(known) = self.events.get_mut(id) {
                     known.outcome = Some(outcome.clone());
                 }
                 self.active
-                    .take_if(|active| active.id == *id || active.taken || active.over);
+                    .take_if(|active| active.id == *id || active.accepted || active.withdrawn);
             }
         }
-        self.standing = standing;
+        self.driver_state = driver_state;
     }
 
     /// The newest event of that name: an older one may not have been seen to go.
@@ -190,27 +191,32 @@ impl Door {
             .map(|known| known.event.uid.clone())
     }
 
-    fn progress<'a>(&self, known: &'a Known) -> Progress<'a> {
+    fn progress<'a>(&self, known: &'a TrackedEvent) -> EventProgress<'a> {
         if let Some(outcome) = &known.outcome {
-            return Progress::Ended(outcome);
+            return EventProgress::Ended(outcome);
         }
         let uid = &known.event.uid;
-        let working = matches!(&self.standing, Standing::Working { id } if id == uid);
+        let working = matches!(&self.driver_state, DriverState::Running { id } if id == uid);
         match &self.active {
-            _ if self.stopping || self.held => Progress::Handover,
-            Some(active) if active.id == *uid => Progress::Working,
-            Some(_) => Progress::Busy,
-            None if matches!(self.standing, Standing::Working { .. }) && !working => Progress::Busy,
-            None => Progress::Fresh,
+            _ if self.stopping || self.paused => EventProgress::HandingOver,
+            Some(active) if active.id == *uid => EventProgress::Running,
+            Some(_) => EventProgress::DriverBusy,
+            None if matches!(self.driver_state, DriverState::Running { .. }) && !working => {
+                EventProgress::DriverBusy
+            }
+            None => EventProgress::NotBegun,
         }
     }
 
     fn apply(&mut self, event: LifecycleEvent, now: Time) {
         let uid = event.uid.clone();
         let before = self.events.remove(&uid);
-        let remembered = self.resume.as_ref().is_some_and(|resume| resume.id == uid);
+        let remembered = self
+            .resume_point
+            .as_ref()
+            .is_some_and(|resume_point| resume_point.id == uid);
         let claimed = match &before {
-            Some(Known {
+            Some(TrackedEvent {
                 claimed: Some(first), ..
             }) => Some(*first),
             _ => (event.claim == ClaimStatus::Claimed).then_some(now),
@@ -219,47 +225,47 @@ impl Door {
             .as_ref()
             .is_some_and(|known| !known.event.claim.is_terminal());
         let (called, outcome) = before.map_or((false, None), |known| (known.called, known.outcome));
-        let known = Known {
+        let known = TrackedEvent {
             event,
             claimed,
             // As long as there is another one, the kubelet calls that.
-            called: called || remembered || self.beside,
+            called: called || remembered || self.has_predecessor,
             outcome,
         };
-        self.notice_stale_end(&known, was_alive);
+        self.warn_of_stale_end(&known, was_alive);
         self.events.insert(uid.clone(), known);
-        self.resume_from(&uid);
-        self.follow(&uid);
+        self.resume_event(&uid);
+        self.update_active(&uid);
     }
 
     /// An event has changed: what does that mean for the work?
-    fn follow(&mut self, uid: &str) {
+    fn update_active(&mut self, uid: &str) {
         let Some(known) = self.events.get(uid) else {
             return;
         };
         let Some(active) = self
             .active
             .as_mut()
-            .filter(|active| active.id == uid && !active.over)
+            .filter(|active| active.id == uid && !active.withdrawn)
         else {
             return;
         };
         let event = &known.event;
         let id = uid.to_owned();
         if event.claim.is_terminal() {
-            active.over = true;
+            active.withdrawn = true;
             let reason = format!(
                 "LifecycleEvent {} has ended: {}",
                 event.name,
                 event.claim.as_str()
             );
             self.outputs
-                .push_back(Output::Demand(Demand::Lost { id, reason }));
+                .push_back(SlmOutput::Command(DrainCommand::Lost { id, reason }));
         } else if event.deleting {
-            active.over = true;
+            active.withdrawn = true;
             let reason = format!("LifecycleEvent {} was deleted", event.name);
             self.outputs
-                .push_back(Output::Demand(Demand::Cancel { id, reason }));
+                .push_back(SlmOutput::Command(DrainCommand::Cancel { id, reason }));
         } else {
             let deadline = self.deadline_of(uid);
             self.set_deadline(uid, deadline);
@@ -273,11 +279,11 @@ impl Door {
         if let Some(active) = self
             .active
             .as_mut()
-            .filter(|active| active.id == uid && !active.over)
+            .filter(|active| active.id == uid && !active.withdrawn)
         {
-            active.over = true;
+            active.withdrawn = true;
             let reason = format!("LifecycleEvent {} is gone", known.event.name);
-            self.outputs.push_back(Output::Demand(Demand::Cancel {
+            self.outputs.push_back(SlmOutput::Command(DrainCommand::Cancel {
                 id: uid.to_owned(),
                 reason,
             }));
@@ -290,7 +296,7 @@ impl Door {
         let wanted = known.event.flags().and_then(|flags| flags.timeout);
         let length = match wanted {
             Some(wanted) => Some(with_margin(wanted)),
-            None => self.lengths.get(&known.event.transition).copied(),
+            None => self.slas.get(&known.event.transition).copied(),
         };
         let given = known.event.sla.map(|sla| own_deadline(sla, length, claimed));
         let wanted = wanted.map(|wanted| claimed + wanted.into());
@@ -298,12 +304,12 @@ impl Door {
     }
 
     fn set_deadline(&mut self, uid: &str, deadline: Option<Time>) {
-        let changed = |active: &&mut Active| active.id == uid && active.deadline != deadline;
+        let changed = |active: &&mut ActiveRequest| active.id == uid && active.deadline != deadline;
         let Some(active) = self.active.as_mut().filter(changed) else {
             return;
         };
         active.deadline = deadline;
-        self.outputs.push_back(Output::Demand(Demand::Deadline {
+        self.outputs.push_back(SlmOutput::Command(DrainCommand::Deadline {
             id: uid.to_owned(),
             deadline,
         }));
@@ -314,7 +320,7 @@ impl Door {
         let Some(known) = self.events.get(uid) else {
             return;
         };
-        let wish = Wish {
+        let request = DrainRequest {
             id: uid.to_owned(),
             name: known.event.name.clone(),
             trigger: TRIGGER.to_owned(),
@@ -322,23 +328,24 @@ impl Door {
             deadline,
             flags: known.event.flags().cloned().map(Box::new),
         };
-        let taken = matches!(&self.standing, Standing::Working { id } if id == uid);
-        self.active = Some(Active {
+        let accepted = matches!(&self.driver_state, DriverState::Running { id } if id == uid);
+        self.active = Some(ActiveRequest {
             id: uid.to_owned(),
             deadline,
-            taken,
-            over: false,
+            accepted,
+            withdrawn: false,
         });
-        self.outputs.push_back(Output::Demand(Demand::Begin(wish)));
+        self.outputs
+            .push_back(SlmOutput::Command(DrainCommand::Begin(request)));
     }
 }
 
 /// The problem with the event's flags that the verdict tells.
-fn refused(event: &LifecycleEvent, verdict: &Verdict) -> Option<String> {
+fn flags_problem(event: &LifecycleEvent, decision: &CallDecision) -> Option<String> {
     let Some(Err(problem)) = event.flags.as_deref() else {
         return None;
     };
-    let told = matches!(verdict, Verdict::Answer(Reply::Error(why), _) if why == problem);
+    let told = matches!(decision, CallDecision::Answer(Reply::Error(why), _) if why == problem);
     told.then(|| problem.clone())
 }
 

@@ -12,25 +12,25 @@ const UNTIL_FORGOTTEN: Duration = Duration::from_millis(1500);
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ShutdownStep {
     /// Nothing.
     Stay,
     /// The registration sockets are to be removed.
     Deregister,
     /// Everything is to be closed.
-    Leave,
+    Exit,
 }
 
 /// Where the closing stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stopping {
+pub(super) struct Shutdown {
     grace: Duration,
     asked: Option<Instant>,
     successor: Option<Instant>,
     deregistered: Option<Instant>,
 }
 
-impl Stopping {
+impl Shutdown {
     pub(super) fn new(grace: Duration) -> Self {
         Self {
             grace,
@@ -55,15 +55,15 @@ impl Stopping {
     }
 
     /// What is to be done now. `busy`: an event of ours is under way, so that calls will come.
-    pub(super) fn step(&mut self, now: Instant, busy: bool, successor: bool) -> Step {
+    pub(super) fn step(&mut self, now: Instant, busy: bool, successor: bool) -> ShutdownStep {
         let Some(asked) = self.asked else {
-            return Step::Stay;
+            return ShutdownStep::Stay;
         };
         if let Some(since) = self.deregistered {
             return if now.duration_since(since) >= UNTIL_FORGOTTEN {
-                Step::Leave
+                ShutdownStep::Exit
             } else {
-                Step::Stay
+                ShutdownStep::Stay
             };
         }
         self.successor = if successor {
@@ -75,13 +75,13 @@ impl Stopping {
             .successor
             .is_some_and(|since| now.duration_since(since) >= UNTIL_REGISTERED);
         if !busy {
-            return Step::Leave;
+            return ShutdownStep::Exit;
         }
         if replaced || now.duration_since(asked) + UNTIL_FORGOTTEN >= self.grace {
             self.deregistered = Some(now);
-            return Step::Deregister;
+            return ShutdownStep::Deregister;
         }
-        Step::Stay
+        ShutdownStep::Stay
     }
 }
 
@@ -89,10 +89,10 @@ impl Stopping {
 mod tests {
     use super::*;
 
-    fn asked() -> (Stopping, Instant) {
+    fn asked() -> (Shutdown, Instant) {
         let start = Instant::now();
-        let mut stopping = Stopping::new(Duration::from_secs(25));
-        assert_eq!(stopping.step(start, true, false), Step::Stay);
+        let mut stopping = Shutdown::new(Duration::from_secs(25));
+        assert_eq!(stopping.step(start, true, false), ShutdownStep::Stay);
         stopping.ask(start);
         (stopping, start)
     }
@@ -100,27 +100,27 @@ mod tests {
     #[test]
     fn leaves_at_once_when_nothing_is_going_on() {
         let (mut stopping, start) = asked();
-        assert_eq!(stopping.step(start, false, false), Step::Leave);
+        assert_eq!(stopping.step(start, false, false), ShutdownStep::Exit);
     }
 
     #[test]
     fn stays_until_the_grace_is_nearly_over() {
         let (mut stopping, start) = asked();
         let at = |millis: u64| start + Duration::from_millis(millis);
-        assert_eq!(stopping.step(at(23_000), true, false), Step::Stay);
-        assert_eq!(stopping.step(at(23_500), true, false), Step::Deregister);
-        assert_eq!(stopping.step(at(24_000), true, false), Step::Stay);
-        assert_eq!(stopping.step(at(25_000), true, false), Step::Leave);
+        assert_eq!(stopping.step(at(23_000), true, false), ShutdownStep::Stay);
+        assert_eq!(stopping.step(at(23_500), true, false), ShutdownStep::Deregister);
+        assert_eq!(stopping.step(at(24_000), true, false), ShutdownStep::Stay);
+        assert_eq!(stopping.step(at(25_000), true, false), ShutdownStep::Exit);
     }
 
     #[test]
     fn hands_over_to_a_successor_that_stays() {
         let (mut stopping, start) = asked();
         let at = |secs: u64| start + Duration::from_secs(secs);
-        assert_eq!(stopping.step(at(1), true, true), Step::Stay);
-        assert_eq!(stopping.step(at(2), true, false), Step::Stay);
-        assert_eq!(stopping.step(at(3), true, true), Step::Stay);
-        assert_eq!(stopping.step(at(5), true, true), Step::Stay);
-        assert_eq!(stopping.step(at(6), true, true), Step::Deregister);
+        assert_eq!(stopping.step(at(1), true, true), ShutdownStep::Stay);
+        assert_eq!(stopping.step(at(2), true, false), ShutdownStep::Stay);
+        assert_eq!(stopping.step(at(3), true, true), ShutdownStep::Stay);
+        assert_eq!(stopping.step(at(5), true, true), ShutdownStep::Stay);
+        assert_eq!(stopping.step(at(6), true, true), ShutdownStep::Deregister);
     }
 }

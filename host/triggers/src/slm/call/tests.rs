@@ -3,7 +3,7 @@
 use scupper_engine::{Blocker, PodRef, Time, Uid};
 
 use super::*;
-use crate::Flags;
+use crate::DrainFlags;
 
 const END: Method = Method::End { expired: false };
 const EXPIRED: Method = Method::End { expired: true };
@@ -47,40 +47,48 @@ fn event() -> LifecycleEvent {
     }
 }
 
-fn condition(reason: &str) -> Verdict {
-    Verdict::Answer(Reply::Condition(reason.to_owned()), None)
+fn condition(reason: &str) -> CallDecision {
+    CallDecision::Answer(Reply::ConditionReason(reason.to_owned()), None)
 }
 
-const EMPTY: Verdict = Verdict::Answer(Reply::Empty, None);
+const EMPTY: CallDecision = CallDecision::Answer(Reply::Empty, None);
 
 #[track_caller]
-fn check(call: &Call, event: &LifecycleEvent, progress: Progress<'_>, expected: &Verdict) {
+fn check(call: &Call, event: &LifecycleEvent, progress: EventProgress<'_>, expected: &CallDecision) {
     assert_eq!(decide(&identity(), call, Some(event), progress), *expected);
 }
 
 #[track_caller]
-fn refused(call: &Call, event: Option<&LifecycleEvent>, progress: Progress<'_>, words: &[&str]) {
-    let verdict = decide(&identity(), call, event, progress);
-    let Verdict::Answer(Reply::Error(error), None) = &verdict else {
-        panic!("not refused: {verdict:?}")
+fn refused(call: &Call, event: Option<&LifecycleEvent>, progress: EventProgress<'_>, reports: &[&str]) {
+    let decision = decide(&identity(), call, event, progress);
+    let CallDecision::Answer(Reply::Error(error), None) = &decision else {
+        panic!("not refused: {decision:?}")
     };
-    for word in words {
-        assert!(error.contains(word), "`{error}` should tell `{word}`");
+    for report in reports {
+        assert!(error.contains(report), "`{error}` should tell `{report}`");
     }
 }
 
 #[test]
 fn start_begins_once_and_answers_start() {
-    let begun = Verdict::Answer(Reply::Condition("s".to_owned()), Some(Act::Begin(Intent::Drain)));
-    check(&call(Method::Start), &event(), Progress::Fresh, &begun);
-    check(&call(Method::Start), &event(), Progress::Working, &condition("s"));
+    let begun = CallDecision::Answer(
+        Reply::ConditionReason("s".to_owned()),
+        Some(CallEffect::Begin(Intent::Drain)),
+    );
+    check(&call(Method::Start), &event(), EventProgress::NotBegun, &begun);
+    check(
+        &call(Method::Start),
+        &event(),
+        EventProgress::Running,
+        &condition("s"),
+    );
 }
 
 #[test]
 fn end_begins_what_is_not_begun_and_is_empty_while_it_runs() {
-    let begun = Verdict::Answer(Reply::Empty, Some(Act::Begin(Intent::Drain)));
-    check(&call(END), &event(), Progress::Fresh, &begun);
-    check(&call(END), &event(), Progress::Working, &EMPTY);
+    let begun = CallDecision::Answer(Reply::Empty, Some(CallEffect::Begin(Intent::Drain)));
+    check(&call(END), &event(), EventProgress::NotBegun, &begun);
+    check(&call(END), &event(), EventProgress::Running, &EMPTY);
 }
 
 #[test]
@@ -101,8 +109,8 @@ fn the_transition_tells_what_is_wanted() {
         check(
             &call,
             &event,
-            Progress::Fresh,
-            &Verdict::Answer(Reply::Empty, Some(Act::Begin(intent))),
+            EventProgress::NotBegun,
+            &CallDecision::Answer(Reply::Empty, Some(CallEffect::Begin(intent))),
         );
     }
 }
@@ -110,18 +118,28 @@ fn the_transition_tells_what_is_wanted() {
 #[test]
 fn only_success_is_an_end() {
     for outcome in [Outcome::Drained, Outcome::Uncordoned { cordon_kept: true }] {
-        check(&call(END), &event(), Progress::Ended(&outcome), &condition("x"));
+        check(
+            &call(END),
+            &event(),
+            EventProgress::Ended(&outcome),
+            &condition("x"),
+        );
         check(
             &call(Method::Start),
             &event(),
-            Progress::Ended(&outcome),
+            EventProgress::Ended(&outcome),
             &condition("x"),
         );
         let deleting = LifecycleEvent {
             deleting: true,
             ..event()
         };
-        check(&call(END), &deleting, Progress::Ended(&outcome), &condition("x"));
+        check(
+            &call(END),
+            &deleting,
+            EventProgress::Ended(&outcome),
+            &condition("x"),
+        );
     }
 }
 
@@ -131,14 +149,19 @@ fn the_kubelet_writes_expiry_itself() {
         remaining: vec![pod("web-1")],
         held_up: None,
     };
-    check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
-    check(&call(Method::Start), &event(), Progress::Ended(&outcome), &EMPTY);
+    check(&call(END), &event(), EventProgress::Ended(&outcome), &EMPTY);
+    check(
+        &call(Method::Start),
+        &event(),
+        EventProgress::Ended(&outcome),
+        &EMPTY,
+    );
     // Without a deadline of its own the event would wait for ever, and so it would when it is being deleted.
     let endless = LifecycleEvent { sla: None, ..event() };
     refused(
         &call(END),
         Some(&endless),
-        Progress::Ended(&outcome),
+        EventProgress::Ended(&outcome),
         &["deadline", "default/web-1"],
     );
     let deleting = LifecycleEvent {
@@ -148,7 +171,7 @@ fn the_kubelet_writes_expiry_itself() {
     refused(
         &call(END),
         Some(&deleting),
-        Progress::Ended(&outcome),
+        EventProgress::Ended(&outcome),
         &["deadline", "default/web-1"],
     );
 }
@@ -158,10 +181,10 @@ fn an_expired_call_expires_the_work_and_begins_none() {
     check(
         &call(EXPIRED),
         &event(),
-        Progress::Working,
-        &Verdict::Answer(Reply::Empty, Some(Act::Expire)),
+        EventProgress::Running,
+        &CallDecision::Answer(Reply::Empty, Some(CallEffect::Expire)),
     );
-    check(&call(EXPIRED), &event(), Progress::Fresh, &EMPTY);
+    check(&call(EXPIRED), &event(), EventProgress::NotBegun, &EMPTY);
 }
 
 #[test]
@@ -172,12 +195,17 @@ fn every_other_end_is_an_error_that_says_everything() {
             blocker("b", "has local storage", "careful"),
         ],
     };
-    let words = [
+    let reports = [
         "default/a: has no controller [kubectl]",
         "default/b: has local storage [careful]",
         "nothing has changed",
     ];
-    refused(&call(END), Some(&event()), Progress::Ended(&blocked), &words);
+    refused(
+        &call(END),
+        Some(&event()),
+        EventProgress::Ended(&blocked),
+        &reports,
+    );
     let policy = Outcome::PolicyFailed {
         policy: "slurm".to_owned(),
         message: "no such host".to_owned(),
@@ -185,7 +213,7 @@ fn every_other_end_is_an_error_that_says_everything() {
     refused(
         &call(END),
         Some(&event()),
-        Progress::Ended(&policy),
+        EventProgress::Ended(&policy),
         &["slurm", "no such host"],
     );
     let failed = Outcome::Failed {
@@ -194,7 +222,7 @@ fn every_other_end_is_an_error_that_says_everything() {
     refused(
         &call(Method::Start),
         Some(&event()),
-        Progress::Ended(&failed),
+        EventProgress::Ended(&failed),
         &["no right to evict"],
     );
     let cancelled = Outcome::Cancelled {
@@ -203,7 +231,7 @@ fn every_other_end_is_an_error_that_says_everything() {
     refused(
         &call(END),
         Some(&event()),
-        Progress::Ended(&cancelled),
+        EventProgress::Ended(&cancelled),
         &["cancelled", "why not"],
     );
     let lost = Outcome::Lost {
@@ -212,7 +240,7 @@ fn every_other_end_is_an_error_that_says_everything() {
     refused(
         &call(END),
         Some(&event()),
-        Progress::Ended(&lost),
+        EventProgress::Ended(&lost),
         &["lost", "over"],
     );
 }
@@ -220,8 +248,8 @@ fn every_other_end_is_an_error_that_says_everything() {
 #[test]
 fn nothing_is_begun_while_something_else_is_under_way_or_is_handed_over() {
     for method in [Method::Start, END, EXPIRED] {
-        check(&call(method), &event(), Progress::Busy, &EMPTY);
-        check(&call(method), &event(), Progress::Handover, &EMPTY);
+        check(&call(method), &event(), EventProgress::DriverBusy, &EMPTY);
+        check(&call(method), &event(), EventProgress::HandingOver, &EMPTY);
     }
 }
 
@@ -232,26 +260,36 @@ fn a_deleted_event_ends_in_an_error_once_nothing_is_left_to_roll_back() {
         ..event()
     };
     for method in [Method::Start, END] {
-        check(&call(method), &deleting, Progress::Working, &EMPTY);
-        check(&call(method), &deleting, Progress::Handover, &EMPTY);
-        refused(&call(method), Some(&deleting), Progress::Fresh, &["deleted"]);
-        refused(&call(method), Some(&deleting), Progress::Busy, &["deleted"]);
+        check(&call(method), &deleting, EventProgress::Running, &EMPTY);
+        check(&call(method), &deleting, EventProgress::HandingOver, &EMPTY);
+        refused(
+            &call(method),
+            Some(&deleting),
+            EventProgress::NotBegun,
+            &["deleted"],
+        );
+        refused(
+            &call(method),
+            Some(&deleting),
+            EventProgress::DriverBusy,
+            &["deleted"],
+        );
     }
 }
 
 #[test]
 fn a_watch_that_is_behind_is_waited_for() {
     assert_eq!(
-        decide(&identity(), &call(END), None, Progress::Fresh),
-        Verdict::Unseen
+        decide(&identity(), &call(END), None, EventProgress::NotBegun),
+        CallDecision::EventUnknown
     );
     let former = LifecycleEvent {
         transition: "drain-uncordon".to_owned(),
         ..event()
     };
     assert_eq!(
-        decide(&identity(), &call(END), Some(&former), Progress::Fresh),
-        Verdict::Unseen
+        decide(&identity(), &call(END), Some(&former), EventProgress::NotBegun),
+        CallDecision::EventUnknown
     );
     for claim in [
         ClaimStatus::Pending,
@@ -259,8 +297,8 @@ fn a_watch_that_is_behind_is_waited_for() {
         ClaimStatus::Other("Odd".to_owned()),
     ] {
         let event = LifecycleEvent { claim, ..event() };
-        check(&call(Method::Start), &event, Progress::Fresh, &EMPTY);
-        check(&call(END), &event, Progress::Fresh, &EMPTY);
+        check(&call(Method::Start), &event, EventProgress::NotBegun, &EMPTY);
+        check(&call(END), &event, EventProgress::NotBegun, &EMPTY);
     }
 }
 
@@ -274,7 +312,7 @@ fn an_event_that_is_over_begins_nothing() {
         refused(
             &call(Method::Start),
             Some(&over),
-            Progress::Fresh,
+            EventProgress::NotBegun,
             &["has ended", claim.as_str()],
         );
     }
@@ -289,7 +327,7 @@ fn what_is_not_for_us_is_refused_by_name() {
     refused(
         &other_node,
         Some(&event()),
-        Progress::Fresh,
+        EventProgress::NotBegun,
         &["worker-1", "worker-2"],
     );
     let bound_elsewhere = LifecycleEvent {
@@ -299,14 +337,19 @@ fn what_is_not_for_us_is_refused_by_name() {
     refused(
         &call(END),
         Some(&bound_elsewhere),
-        Progress::Fresh,
+        EventProgress::NotBegun,
         &["worker-1", "worker-2"],
     );
     let foreign = LifecycleEvent {
         driver: Some("kssd".to_owned()),
         ..event()
     };
-    refused(&call(END), Some(&foreign), Progress::Fresh, &["kssd", "drain"]);
+    refused(
+        &call(END),
+        Some(&foreign),
+        EventProgress::NotBegun,
+        &["kssd", "drain"],
+    );
     let unknown = Call {
         transition: "reboot".to_owned(),
         ..call(Method::Start)
@@ -314,14 +357,14 @@ fn what_is_not_for_us_is_refused_by_name() {
     refused(
         &unknown,
         None,
-        Progress::Fresh,
+        EventProgress::NotBegun,
         &["reboot", "drain, drain-uncordon, mapped"],
     );
 }
 
 #[test]
 fn transitions_that_cannot_work_are_refused() {
-    for (start, end, word) in [
+    for (start, end, report) in [
         ("same", "same", "differ"),
         ("", "x", "differ"),
         ("s", "", "differ"),
@@ -336,8 +379,8 @@ fn transitions_that_cannot_work_are_refused() {
         refused(
             &call,
             Some(&event()),
-            Progress::Fresh,
-            &["transition drain", word],
+            EventProgress::NotBegun,
+            &["transition drain", report],
         );
     }
 }
@@ -352,14 +395,14 @@ fn edited_words_are_taken_from_the_call() {
     check(
         &edited,
         &event(),
-        Progress::Ended(&Outcome::Drained),
+        EventProgress::Ended(&Outcome::Drained),
         &condition("x2"),
     );
     let edited = Call {
         method: Method::Start,
         ..edited
     };
-    check(&edited, &event(), Progress::Working, &condition("s2"));
+    check(&edited, &event(), EventProgress::Running, &condition("s2"));
 }
 
 #[test]
@@ -371,7 +414,7 @@ fn an_event_without_a_driver_is_ours_by_its_transition() {
     check(
         &call(Method::Start),
         &anonymous,
-        Progress::Working,
+        EventProgress::Running,
         &condition("s"),
     );
     assert!(identity().owns(&anonymous));
@@ -404,14 +447,14 @@ fn flags_that_make_no_sense_fail_the_event_before_anything_is_begun() {
         ..event()
     };
     for method in [Method::Start, END, EXPIRED] {
-        let error = Verdict::Answer(Reply::Error("unknown field".to_owned()), None);
-        check(&call(method), &odd, Progress::Fresh, &error);
+        let error = CallDecision::Answer(Reply::Error("unknown field".to_owned()), None);
+        check(&call(method), &odd, EventProgress::NotBegun, &error);
     }
 }
 
 #[test]
 fn a_deadline_of_ones_own_is_not_waited_over() {
-    let flags = Flags {
+    let flags = DrainFlags {
         filters: scupper_engine::Filters::default(),
         grace_seconds: None,
         grace_only_longer: false,
@@ -427,10 +470,15 @@ fn a_deadline_of_ones_own_is_not_waited_over() {
         remaining: Vec::new(),
         held_up: None,
     };
-    check(&call(END), &event(), Progress::Ended(&outcome), &EMPTY);
-    let verdict = decide(&identity(), &call(END), Some(&own), Progress::Ended(&outcome));
+    check(&call(END), &event(), EventProgress::Ended(&outcome), &EMPTY);
+    let decision = decide(
+        &identity(),
+        &call(END),
+        Some(&own),
+        EventProgress::Ended(&outcome),
+    );
     assert!(
-        matches!(verdict, Verdict::Answer(Reply::Error(_), None)),
-        "{verdict:?}"
+        matches!(decision, CallDecision::Answer(Reply::Error(_), None)),
+        "{decision:?}"
     );
 }

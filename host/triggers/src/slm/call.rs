@@ -37,7 +37,7 @@ pub(super) struct Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// The node condition's reason is to be this.
-    Condition(String),
+    ConditionReason(String),
     /// Call again; the condition stays as it is.
     Empty,
     /// The event has failed for good.
@@ -55,22 +55,22 @@ pub(super) struct Identity {
 
 /// How far we are with the event of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress<'a> {
+pub(super) enum EventProgress<'a> {
     /// Not begun.
-    Fresh,
+    NotBegun,
     /// Not begun, because something else is not over yet.
-    Busy,
+    DriverBusy,
     /// Another instance of the driver is, or will be, at work: it stops, or we do.
-    Handover,
+    HandingOver,
     /// Begun.
-    Working,
+    Running,
     /// It came to its end.
     Ended(&'a Outcome),
 }
 
 /// What the driver is to do besides answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum CallEffect {
     /// Begin.
     Begin(Intent),
     /// The deadline has passed: come to an end.
@@ -79,11 +79,11 @@ pub(super) enum Act {
 
 /// How a call is dealt with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CallDecision {
     /// Answered, and maybe something done.
-    Answer(Reply, Option<Act>),
+    Answer(Reply, Option<CallEffect>),
     /// Our watch has not shown the event yet: answer in a moment.
-    Unseen,
+    EventUnknown,
 }
 
 impl Identity {
@@ -132,28 +132,28 @@ pub(super) fn decide(
     identity: &Identity,
     call: &Call,
     event: Option<&LifecycleEvent>,
-    progress: Progress<'_>,
-) -> Verdict {
+    progress: EventProgress<'_>,
+) -> CallDecision {
     let intent = match identity.refuse(call) {
         Ok(intent) => intent,
-        Err(problem) => return Verdict::Answer(Reply::Error(problem), None),
+        Err(problem) => return CallDecision::Answer(Reply::Error(problem), None),
     };
     let Some(event) = event else {
-        return Verdict::Unseen;
+        return CallDecision::EventUnknown;
     };
     if event.transition != call.transition {
         // Transition names never change: this is an older event of the same name.
-        return Verdict::Unseen;
+        return CallDecision::EventUnknown;
     }
-    if let Some(verdict) = misdirected(identity, event) {
-        return verdict;
+    if let Some(decision) = reject(identity, event) {
+        return decision;
     }
-    alive(call, intent, event, progress)
+    decide_claimed(call, intent, event, progress)
 }
 
 /// The event is not one that can be worked at.
-fn misdirected(identity: &Identity, event: &LifecycleEvent) -> Option<Verdict> {
-    let error = |text: String| Some(Verdict::Answer(Reply::Error(text), None));
+fn reject(identity: &Identity, event: &LifecycleEvent) -> Option<CallDecision> {
+    let error = |text: String| Some(CallDecision::Answer(Reply::Error(text), None));
     if event.node != identity.node {
         return error(format!(
             "event {} is bound to node {}, not {}",
@@ -173,7 +173,7 @@ fn misdirected(identity: &Identity, event: &LifecycleEvent) -> Option<Verdict> {
         ClaimStatus::Claimed => None,
         // Our watch is behind the kubelet, or says a word we do not know: the next call tells.
         ClaimStatus::Pending | ClaimStatus::Other(_) | ClaimStatus::Succeeded => {
-            Some(Verdict::Answer(Reply::Empty, None))
+            Some(CallDecision::Answer(Reply::Empty, None))
         }
         over @ (ClaimStatus::Failed | ClaimStatus::SlaExpired) => {
             error(format!("event {} has ended: {}", event.name, over.as_str()))
@@ -182,20 +182,25 @@ fn misdirected(identity: &Identity, event: &LifecycleEvent) -> Option<Verdict> {
 }
 
 /// The event is claimed and ours.
-fn alive(call: &Call, intent: Intent, event: &LifecycleEvent, progress: Progress<'_>) -> Verdict {
-    let answer = |reply| Verdict::Answer(reply, None);
+fn decide_claimed(
+    call: &Call,
+    intent: Intent,
+    event: &LifecycleEvent,
+    progress: EventProgress<'_>,
+) -> CallDecision {
+    let answer = |reply| CallDecision::Answer(reply, None);
     match progress {
-        Progress::Ended(outcome) => answer(ended(call, event, outcome)),
+        EventProgress::Ended(outcome) => answer(end_reply(call, event, outcome)),
         // Taken back. While our own part is rolled back the event stays, so that a restart finds it.
-        Progress::Working | Progress::Handover if event.deleting => answer(Reply::Empty),
+        EventProgress::Running | EventProgress::HandingOver if event.deleting => answer(Reply::Empty),
         _ if event.deleting => answer(Reply::Error(format!("event {} was deleted", event.name))),
-        Progress::Busy | Progress::Handover => answer(Reply::Empty),
-        Progress::Working => match call.method {
-            Method::Start => answer(Reply::Condition(call.start.clone())),
+        EventProgress::DriverBusy | EventProgress::HandingOver => answer(Reply::Empty),
+        EventProgress::Running => match call.method {
+            Method::Start => answer(Reply::ConditionReason(call.start.clone())),
             Method::End { expired: false } => answer(Reply::Empty),
-            Method::End { expired: true } => Verdict::Answer(Reply::Empty, Some(Act::Expire)),
+            Method::End { expired: true } => CallDecision::Answer(Reply::Empty, Some(CallEffect::Expire)),
         },
-        Progress::Fresh => match (event.flags.as_deref(), call.method) {
+        EventProgress::NotBegun => match (event.flags.as_deref(), call.method) {
             (Some(Err(problem)), _) => answer(Reply::Error(problem.clone())),
             (_, method) => begin(call, intent, method),
         },
@@ -203,23 +208,26 @@ fn alive(call: &Call, intent: Intent, event: &LifecycleEvent, progress: Progress
 }
 
 /// Nothing has been begun for it.
-fn begin(call: &Call, intent: Intent, method: Method) -> Verdict {
+fn begin(call: &Call, intent: Intent, method: Method) -> CallDecision {
     match method {
-        Method::Start => Verdict::Answer(Reply::Condition(call.start.clone()), Some(Act::Begin(intent))),
-        Method::End { expired: false } => Verdict::Answer(Reply::Empty, Some(Act::Begin(intent))),
-        Method::End { expired: true } => Verdict::Answer(Reply::Empty, None),
+        Method::Start => CallDecision::Answer(
+            Reply::ConditionReason(call.start.clone()),
+            Some(CallEffect::Begin(intent)),
+        ),
+        Method::End { expired: false } => CallDecision::Answer(Reply::Empty, Some(CallEffect::Begin(intent))),
+        Method::End { expired: true } => CallDecision::Answer(Reply::Empty, None),
     }
 }
 
 /// Its deadline is the one that passed, and not an earlier one that somebody asked for.
-fn is_the_events(event: &LifecycleEvent) -> bool {
+fn is_event_deadline(event: &LifecycleEvent) -> bool {
     let own = event.flags().and_then(|flags| flags.timeout);
     event.sla.is_some() && own.is_none() && !event.deleting
 }
 
 /// How the words of an answer begin that is the end of a drain, and that end's name: whoever follows an event from afar
 /// may see these words before, or instead of, the drain's own.
-pub const ENDS: [(&str, &str); 4] = [
+pub const OUTCOME_PREFIXES: [(&str, &str); 4] = [
     (DEADLINE, "DeadlineExceeded"),
     (POLICY, "PolicyFailed"),
     (CANCELLED, "Cancelled"),
@@ -231,11 +239,11 @@ const CANCELLED: &str = "cancelled: ";
 const LOST: &str = "lost: ";
 
 /// We came to an end. Only success is one for the kubelet.
-fn ended(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
+fn end_reply(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
     match outcome {
-        Outcome::Drained | Outcome::Uncordoned { .. } => Reply::Condition(call.end.clone()),
+        Outcome::Drained | Outcome::Uncordoned { .. } => Reply::ConditionReason(call.end.clone()),
         // The kubelet writes `SlaExpired` itself; an error would make it `Failed`.
-        Outcome::DeadlineExceeded { .. } if is_the_events(event) => Reply::Empty,
+        Outcome::DeadlineExceeded { .. } if is_event_deadline(event) => Reply::Empty,
         // It says what it waited for, or only that the deadline passed.
         Outcome::DeadlineExceeded { remaining, held_up } if remaining.is_empty() || held_up.is_some() => {
             Reply::Error(outcome.to_string())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::Intent;
 use tokio::time::Instant;
 
-use super::claim::Identity;
+use super::call::Identity;
 use super::lifecycle::{NodeSelection, Transition, TransitionChange};
 use super::options::{Scope, SlmOptions};
 
@@ -23,14 +23,14 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum TransitionAction {
     Publish(Transition),
     Withdraw(String),
 }
 
 /// What is published, and what should be.
 #[derive(Debug)]
-pub(super) struct Transitions {
+pub(super) struct TransitionSync {
     wanted: Vec<Transition>,
     /// Names of this node's own transitions that are not wanted in this scope.
     leftovers: Vec<String>,
@@ -39,12 +39,12 @@ pub(super) struct Transitions {
     listed: bool,
     /// The kubelet has taken us at least once.
     registered: bool,
-    waits: BTreeMap<String, Wait>,
+    backoffs: BTreeMap<String, PublishBackoff>,
 }
 
 /// A name that is left alone for a while.
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct PublishBackoff {
     until: Instant,
     pause: Duration,
     /// It vanished; a new registration ends the wait.
@@ -78,7 +78,7 @@ pub(super) fn identity(options: &SlmOptions) -> Identity {
 }
 
 /// How long our own transitions give, by name.
-pub(super) fn lengths(options: &SlmOptions) -> BTreeMap<String, Duration> {
+pub(super) fn slas(options: &SlmOptions) -> BTreeMap<String, Duration> {
     let own = [Scope::AllNodes, Scope::Node]
         .into_iter()
         .flat_map(|scope| names(options, scope));
@@ -111,7 +111,7 @@ fn wanted(options: &SlmOptions, name: String, intent: Intent) -> Transition {
     }
 }
 
-impl Transitions {
+impl TransitionSync {
     pub(super) fn new(options: &SlmOptions) -> Self {
         let leftovers = match options.scope {
             Scope::AllNodes => names(options, Scope::Node).map(|(name, _)| name).to_vec(),
@@ -127,7 +127,7 @@ impl Transitions {
             seen: BTreeMap::new(),
             listed: false,
             registered: false,
-            waits: BTreeMap::new(),
+            backoffs: BTreeMap::new(),
         }
     }
 
@@ -159,85 +159,85 @@ impl Transitions {
 
     fn vanished(&mut self, name: String, now: Instant) {
         if self.wanted.iter().any(|wanted| wanted.name == name) {
-            let wait = Wait {
+            let backoff = PublishBackoff {
                 until: now + AFTER_VANISHING,
                 pause: SHORTEST_PAUSE,
                 vanished: true,
             };
-            self.waits.insert(name, wait);
+            self.backoffs.insert(name, backoff);
         }
     }
 
     /// The kubelet has taken us, maybe once more.
     pub(super) fn handle_registered(&mut self) {
         self.registered = true;
-        self.waits.retain(|_, wait| !wait.vanished);
+        self.backoffs.retain(|_, backoff| !backoff.vanished);
     }
 
     /// What is to be done now. `busy`: an event of ours is under way, so that no node selection is changed.
-    pub(super) fn due(&self, now: Instant, busy: bool) -> Option<Action> {
+    pub(super) fn due(&self, now: Instant, busy: bool) -> Option<TransitionAction> {
         if !self.listed || !self.registered {
             return None;
         }
-        let rested = |name: &String| self.waits.get(name).is_none_or(|wait| wait.until <= now);
+        let rested = |name: &String| self.backoffs.get(name).is_none_or(|backoff| backoff.until <= now);
         for wanted in self.wanted.iter().filter(|wanted| rested(&wanted.name)) {
             match self.seen.get(&wanted.name) {
                 Some(seen) if seen == wanted => {}
                 Some(seen) if seen.nodes != wanted.nodes => {
                     if !busy {
-                        return Some(Action::Withdraw(wanted.name.clone()));
+                        return Some(TransitionAction::Withdraw(wanted.name.clone()));
                     }
                 }
-                Some(_) | None => return Some(Action::Publish(wanted.clone())),
+                Some(_) | None => return Some(TransitionAction::Publish(wanted.clone())),
             }
         }
         let leftover = |name: &&String| !busy && self.seen.contains_key(*name) && rested(name);
         self.leftovers
             .iter()
             .find(leftover)
-            .map(|name| Action::Withdraw(name.clone()))
+            .map(|name| TransitionAction::Withdraw(name.clone()))
     }
 
     /// When to ask again although nothing has changed.
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
-        self.waits
+        self.backoffs
             .values()
-            .map(|wait| wait.until)
+            .map(|backoff| backoff.until)
             .filter(|until| *until > now)
             .min()
     }
 
     /// It was done. A withdrawn one of ours is published anew at once.
-    pub(super) fn handle_done(&mut self, action: &Action, now: Instant) {
+    pub(super) fn handle_done(&mut self, action: &TransitionAction, now: Instant) {
         match action {
-            Action::Publish(transition) => self.rest(&transition.name, now, LONGEST_PAUSE),
-            Action::Withdraw(name) => {
+            TransitionAction::Publish(transition) => self.back_off(&transition.name, now, LONGEST_PAUSE),
+            TransitionAction::Withdraw(name) => {
                 self.seen.remove(name);
                 if self.leftovers.contains(name) {
-                    self.rest(name, now, LONGEST_PAUSE);
+                    self.back_off(name, now, LONGEST_PAUSE);
                 }
             }
         }
     }
 
     /// It was not done.
-    pub(super) fn handle_failed(&mut self, action: &Action, now: Instant) {
+    pub(super) fn handle_failed(&mut self, action: &TransitionAction, now: Instant) {
         match action {
-            Action::Publish(Transition { name, .. }) | Action::Withdraw(name) => {
-                self.rest(name, now, LONGEST_RETRY)
+            TransitionAction::Publish(Transition { name, .. }) | TransitionAction::Withdraw(name) => {
+                self.back_off(name, now, LONGEST_RETRY)
             }
         }
     }
 
     /// Leaves the name alone, each time for longer, unless the last time is long ago.
-    fn rest(&mut self, name: &str, now: Instant, longest: Duration) {
-        let pause = match self.waits.get(name) {
-            Some(wait) if now < wait.until + LONGEST_PAUSE => (wait.pause * 2).min(longest),
+    fn back_off(&mut self, name: &str, now: Instant, longest: Duration) {
+        let pause = match self.backoffs.get(name) {
+            Some(backoff) if now < backoff.until + LONGEST_PAUSE => (backoff.pause * 2).min(longest),
             _ => SHORTEST_PAUSE,
         };
-        self.waits.insert(
+        self.backoffs.insert(
             name.to_owned(),
-            Wait {
+            PublishBackoff {
                 until: now + pause,
                 pause,
                 vanished: false,

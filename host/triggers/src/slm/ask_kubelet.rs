@@ -34,15 +34,15 @@ pub async fn ask_kubelet(
         return Err(SlmError::NoDirectory { path });
     }
     let (calls, _nobody_calls) = mpsc::channel(1);
-    let (words, mut heard) = mpsc::unbounded_channel();
-    let endpoints = Endpoints::open(&options, calls, words).await?;
-    let word = timeout(limit, heard.recv()).await;
+    let (report_sender, mut reports) = mpsc::unbounded_channel();
+    let endpoints = Endpoints::open(&options, calls, report_sender).await?;
+    let report = timeout(limit, reports.recv()).await;
     endpoints.close().await;
     if let Err(error) = fs::remove_dir(options.driver_dir()) {
         tracing::debug!(%error, path = %options.driver_dir().display(), "left behind");
     }
-    Ok(match word {
-        Ok(Some(word)) => word.registration,
+    Ok(match report {
+        Ok(Some(report)) => report.registration,
         Ok(None) | Err(_) => Registration::Silent,
     })
 }

@@ -6,7 +6,7 @@ use scupper_engine::{Filters, Intent, Outcome, Time};
 
 /// Somebody wants something done to this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct DrainRequest {
     /// Tells this wish from every other one: the UID of the LifecycleEvent, for instance.
     pub id: String,
     /// What it is called by people: the LifecycleEvent's name, for instance.
@@ -18,13 +18,13 @@ pub struct Wish {
     /// When it must have ended; `None`: whenever it is done.
     pub deadline: Option<Time>,
     /// What they say of it besides; `None`: as the driver does it.
-    pub flags: Option<Box<Flags>>,
+    pub flags: Option<Box<DrainFlags>>,
 }
 
 /// What a wish says of how pods are chosen and evicted, as far as the operator lets it: all of it comes before what the
 /// driver would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flags {
+pub struct DrainFlags {
     /// How pods are chosen.
     pub filters: Filters,
     /// Overrides the pods' own grace period; `None`: their own.
@@ -41,9 +41,9 @@ pub struct Flags {
 
 /// What a door asks of the driver. Every demand may come again; it then changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum DrainCommand {
     /// Begin, or go on from the checkpoint that has the wish's id.
-    Begin(Wish),
+    Begin(DrainRequest),
     /// The deadline is now this one.
     Deadline {
         /// The wish.
@@ -69,12 +69,12 @@ pub enum Demand {
 
 /// What the driver is at. Shown as a level, so it must stay readable: an end stays until the next wish begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum DriverState {
     /// Nothing.
     #[default]
     Idle,
     /// This wish.
-    Working {
+    Running {
         /// The wish.
         id: String,
     },
@@ -89,13 +89,15 @@ pub enum Standing {
 
 /// What a former process of this driver was at, as its checkpoint tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resume {
+pub struct ResumePoint {
     /// The wish.
     pub id: String,
     /// What it is called by people.
     pub name: String,
     /// Drain or uncordon.
     pub intent: Intent,
+    /// When it must have ended.
+    pub deadline: Option<Time>,
     /// It had come to its end: remembered, but not begun again unless somebody asks.
     pub finished: bool,
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
-use super::api::{Change, Claimable, Condition, Sight};
-use crate::slm::claim::{Call, Method, Reply};
+use super::api::{EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent};
+use crate::slm::call::{Call, Method, Reply};
 use crate::slm::deadline::with_margin;
 use crate::slm::{ClaimStatus, LifecycleEvent, Transition};
 
@@ -15,15 +15,15 @@ const ROUNDING: Duration = Duration::from_millis(999);
 
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::slm) enum Action {
+pub(in crate::slm) enum ClaimAction {
     /// Look at the event of this name.
-    Look(String),
+    Read(String),
     /// Change the event as it was seen.
-    Write(Claimable, Change),
+    Write(VersionedEvent, EventUpdate),
     /// Delete the event.
-    Remove(Claimable),
+    Delete(VersionedEvent),
     /// Write the node's condition.
-    SetCondition(Condition),
+    SetCondition(TransitionCondition),
     /// Call the door.
     Call(Call),
 }
@@ -34,11 +34,11 @@ pub(in crate::slm) enum Action {
     clippy::large_enum_variant,
     reason = "made and taken apart at once, never stored"
 )]
-pub(super) enum Move {
+pub(super) enum NextStep {
     /// Do this, then decide again.
-    Do(Action),
+    Do(ClaimAction),
     /// Nothing until something changes; why, for people.
-    Leave(String),
+    Wait(String),
     /// It is none of our business.
     NotOurs,
     /// It is gone.
@@ -47,41 +47,43 @@ pub(super) enum Move {
 
 /// Who decides.
 #[derive(Clone, Debug)]
-pub(super) struct Own {
+pub(super) struct ClaimRules {
     pub(super) driver: String,
     pub(super) node: String,
 }
 
-impl Own {
-    /// What is to be done. `strange`: the condition may still be that of another event, which has ended meanwhile.
-    pub(super) fn next(&self, sight: &Sight, strange: bool, now: Time) -> Move {
-        let Some(seen) = &sight.event else {
-            return Move::Gone;
+impl ClaimRules {
+    /// What is to be done. `foreign_condition`: the condition may still be that of another event, which has ended meanwhile.
+    pub(super) fn next(&self, snapshot: &EventSnapshot, foreign_condition: bool, now: Time) -> NextStep {
+        let Some(seen) = &snapshot.event else {
+            return NextStep::Gone;
         };
         match &seen.event.claim {
-            ClaimStatus::Pending => self.claim(seen, sight, now),
-            ClaimStatus::Claimed => self.drive(seen, sight, strange, now),
-            ClaimStatus::Other(word) => Move::Leave(format!("its claim status `{word}` is not known")),
-            ClaimStatus::Failed | ClaimStatus::SlaExpired => self.clean_up_failed(seen, sight, strange),
+            ClaimStatus::Pending => self.claim(seen, snapshot, now),
+            ClaimStatus::Claimed => self.drive(seen, snapshot, foreign_condition, now),
+            ClaimStatus::Other(report) => NextStep::Wait(format!("its claim status `{report}` is not known")),
+            ClaimStatus::Failed | ClaimStatus::SlaExpired => {
+                self.clean_up_failed(seen, snapshot, foreign_condition)
+            }
             ClaimStatus::Succeeded => self.clean_up(seen),
         }
     }
 
-    fn claim(&self, seen: &Claimable, sight: &Sight, now: Time) -> Move {
+    fn claim(&self, seen: &VersionedEvent, snapshot: &EventSnapshot, now: Time) -> NextStep {
         let event = &seen.event;
-        if event.deleting && !seen.is_held() {
-            return Move::Leave("it is being deleted".to_owned());
+        if event.deleting && !seen.has_finalizer() {
+            return NextStep::Wait("it is being deleted".to_owned());
         }
-        let Some(transition) = &sight.transition else {
+        let Some(transition) = &snapshot.transition else {
             return missing(event);
         };
         if transition.driver != self.driver || event.node != self.node {
-            return Move::NotOurs;
+            return NextStep::NotOurs;
         }
-        if !seen.is_held() {
-            return write(seen, seen.hold());
+        if !seen.has_finalizer() {
+            return write(seen, seen.add_finalizer());
         }
-        if is_of(transition, &sight.condition.reason) {
+        if is_of(transition, &snapshot.condition.reason) {
             // What an earlier event left there must not end this one before it began.
             return reset(transition);
         }
@@ -92,26 +94,32 @@ impl Own {
             None => transition.sla.map(|sla| now + sla.into()),
         };
         let sla = sla.map(whole_seconds);
-        write(seen, Change::Claim { driver, sla })
+        write(seen, EventUpdate::Claim { driver, sla })
     }
 
-    fn drive(&self, seen: &Claimable, sight: &Sight, strange: bool, now: Time) -> Move {
+    fn drive(
+        &self,
+        seen: &VersionedEvent,
+        snapshot: &EventSnapshot,
+        foreign_condition: bool,
+        now: Time,
+    ) -> NextStep {
         let event = &seen.event;
         if event.driver.as_ref() != Some(&self.driver) {
-            return Move::NotOurs;
+            return NextStep::NotOurs;
         }
         // A finalizer cannot be added to what is being deleted; it is driven to its end without.
-        if !seen.is_held() && !event.deleting {
-            return write(seen, seen.hold());
+        if !seen.has_finalizer() && !event.deleting {
+            return write(seen, seen.add_finalizer());
         }
         if event.sla.is_some_and(|sla| now >= sla) {
             return self.finish(seen, ClaimStatus::SlaExpired);
         }
-        let Some(transition) = &sight.transition else {
+        let Some(transition) = &snapshot.transition else {
             return missing(event);
         };
-        let reason = reason_for(&transition.name, &sight.condition);
-        if strange && is_of(transition, reason) {
+        let reason = reason_for(&transition.name, &snapshot.condition);
+        if foreign_condition && is_of(transition, reason) {
             return reset(transition);
         }
         if reason == transition.end {
@@ -122,7 +130,7 @@ impl Own {
         } else {
             Method::Start
         };
-        Move::Do(Action::Call(Call {
+        NextStep::Do(ClaimAction::Call(Call {
             method,
             transition: transition.name.clone(),
             event: event.name.clone(),
@@ -134,10 +142,16 @@ impl Own {
 
     /// A failed event must not leave a condition that says that it has begun: the next reader would take the node for one
     /// that is under way. This comes after the event's end is written, so that a restart does not begin it again.
-    fn clean_up_failed(&self, seen: &Claimable, sight: &Sight, strange: bool) -> Move {
-        let is_ours = seen.event.driver.as_ref() == Some(&self.driver) && seen.is_held() && !strange;
-        let transition = sight.transition.as_ref().filter(|_| is_ours);
-        let stale = transition.filter(|it| reason_for(&it.name, &sight.condition) == it.start);
+    fn clean_up_failed(
+        &self,
+        seen: &VersionedEvent,
+        snapshot: &EventSnapshot,
+        foreign_condition: bool,
+    ) -> NextStep {
+        let is_ours =
+            seen.event.driver.as_ref() == Some(&self.driver) && seen.has_finalizer() && !foreign_condition;
+        let transition = snapshot.transition.as_ref().filter(|_| is_ours);
+        let stale = transition.filter(|it| reason_for(&it.name, &snapshot.condition) == it.start);
         match stale.filter(|it| !it.start.is_empty()) {
             Some(transition) => reset(transition),
             None => self.clean_up(seen),
@@ -145,30 +159,30 @@ impl Own {
     }
 
     /// What is over is let go and deleted, if it was ours.
-    fn clean_up(&self, seen: &Claimable) -> Move {
+    fn clean_up(&self, seen: &VersionedEvent) -> NextStep {
         if seen.event.driver.as_ref() != Some(&self.driver) {
-            Move::NotOurs
-        } else if seen.is_held() {
-            write(seen, seen.release())
+            NextStep::NotOurs
+        } else if seen.has_finalizer() {
+            write(seen, seen.remove_finalizer())
         } else if seen.event.deleting && seen.finalizers.is_empty() {
-            Move::Gone
+            NextStep::Gone
         } else if seen.event.deleting {
-            Move::Leave("it has ended, and a finalizer that is not ours keeps it".to_owned())
+            NextStep::Wait("it has ended, and a finalizer that is not ours keeps it".to_owned())
         } else {
-            Move::Do(Action::Remove(seen.clone()))
+            NextStep::Do(ClaimAction::Delete(seen.clone()))
         }
     }
 
-    pub(super) fn finish(&self, seen: &Claimable, status: ClaimStatus) -> Move {
+    pub(super) fn finish(&self, seen: &VersionedEvent, status: ClaimStatus) -> NextStep {
         let driver = (status == ClaimStatus::Failed).then(|| self.driver.clone());
-        write(seen, Change::Finish { status, driver })
+        write(seen, EventUpdate::Finish { status, driver })
     }
 
     /// What the door's answer to a call means. `None`: nothing is to be done until something changes.
-    pub(super) fn answered(&self, seen: &Claimable, reply: &Reply) -> Option<Move> {
+    pub(super) fn answered(&self, seen: &VersionedEvent, reply: &Reply) -> Option<NextStep> {
         match reply {
             Reply::Error(_) => Some(self.finish(seen, ClaimStatus::Failed)),
-            Reply::Condition(reason) => Some(Move::Do(Action::SetCondition(condition(
+            Reply::ConditionReason(reason) => Some(NextStep::Do(ClaimAction::SetCondition(condition(
                 reason,
                 &seen.event.transition,
             )))),
@@ -177,22 +191,22 @@ impl Own {
     }
 }
 
-fn write(seen: &Claimable, change: Change) -> Move {
-    Move::Do(Action::Write(seen.clone(), change))
+fn write(seen: &VersionedEvent, change: EventUpdate) -> NextStep {
+    NextStep::Do(ClaimAction::Write(seen.clone(), change))
 }
 
-fn missing(event: &LifecycleEvent) -> Move {
-    Move::Leave(format!("there is no LifecycleTransition {}", event.transition))
+fn missing(event: &LifecycleEvent) -> NextStep {
+    NextStep::Wait(format!("there is no LifecycleTransition {}", event.transition))
 }
 
 /// The reason, unless the message says that it is another transition's. Two drivers of one node may use the same words.
-fn reason_for<'a>(transition: &str, condition: &'a Condition) -> &'a str {
-    let own = condition.message == message(transition);
+fn reason_for<'a>(transition: &str, condition: &'a TransitionCondition) -> &'a str {
+    let rules = condition.message == message(transition);
     let others = condition
         .message
         .strip_prefix(MESSAGE)
-        .is_some_and(|rest| rest.starts_with('\''));
-    if others && !own { "" } else { &condition.reason }
+        .is_some_and(|back_off| back_off.starts_with('\''));
+    if others && !rules { "" } else { &condition.reason }
 }
 
 const MESSAGE: &str = "Lifecycle Transition ";
@@ -201,8 +215,8 @@ fn message(transition: &str) -> String {
     format!("{MESSAGE}'{transition}'")
 }
 
-fn condition(reason: &str, transition: &str) -> Condition {
-    Condition {
+fn condition(reason: &str, transition: &str) -> TransitionCondition {
+    TransitionCondition {
         reason: reason.to_owned(),
         message: message(transition),
     }
@@ -213,8 +227,8 @@ fn is_of(transition: &Transition, reason: &str) -> bool {
 }
 
 /// Neither begun nor ended.
-fn reset(transition: &Transition) -> Move {
-    Move::Do(Action::SetCondition(condition("", &transition.name)))
+fn reset(transition: &Transition) -> NextStep {
+    NextStep::Do(ClaimAction::SetCondition(condition("", &transition.name)))
 }
 
 /// As it is read back: the API server keeps whole seconds.

@@ -5,21 +5,21 @@ use std::time::Duration;
 use scupper_contract::FINALIZER;
 
 use super::*;
-use crate::Flags;
+use crate::DrainFlags;
 use crate::slm::NodeSelection;
 
 const NOW: Time = Time::from_millis(1_000_000_999);
 
-fn own() -> Own {
-    Own {
+fn rules() -> ClaimRules {
+    ClaimRules {
         driver: "drain".to_owned(),
         node: "worker-1".to_owned(),
     }
 }
 
-fn seen(claim: ClaimStatus, finalizers: &[&str]) -> Claimable {
+fn seen(claim: ClaimStatus, finalizers: &[&str]) -> VersionedEvent {
     let driver = (claim != ClaimStatus::Pending).then(|| "drain".to_owned());
-    Claimable {
+    VersionedEvent {
         event: LifecycleEvent {
             uid: "u1".to_owned(),
             name: "e".to_owned(),
@@ -37,11 +37,11 @@ fn seen(claim: ClaimStatus, finalizers: &[&str]) -> Claimable {
     }
 }
 
-fn pending() -> Claimable {
+fn pending() -> VersionedEvent {
     seen(ClaimStatus::Pending, &[FINALIZER])
 }
 
-fn claimed() -> Claimable {
+fn claimed() -> VersionedEvent {
     seen(ClaimStatus::Claimed, &[FINALIZER])
 }
 
@@ -56,26 +56,26 @@ fn transition() -> Transition {
     }
 }
 
-fn sight(seen: &Claimable, reason: &str) -> Sight {
-    Sight {
+fn snapshot(seen: &VersionedEvent, reason: &str) -> EventSnapshot {
+    EventSnapshot {
         event: Some(seen.clone()),
         transition: Some(transition()),
         condition: condition(reason, "t"),
     }
 }
 
-fn next(sight: &Sight) -> Move {
-    own().next(sight, false, NOW)
+fn next(snapshot: &EventSnapshot) -> NextStep {
+    rules().next(snapshot, false, NOW)
 }
 
-fn finished(seen: &Claimable, status: ClaimStatus) -> Move {
-    write(seen, Change::Finish { status, driver: None })
+fn finished(seen: &VersionedEvent, status: ClaimStatus) -> NextStep {
+    write(seen, EventUpdate::Finish { status, driver: None })
 }
 
 #[track_caller]
-fn calls(sight: &Sight, method: Method) {
-    let Move::Do(Action::Call(call)) = next(sight) else {
-        panic!("no call: {:?}", next(sight))
+fn calls(snapshot: &EventSnapshot, method: Method) {
+    let NextStep::Do(ClaimAction::Call(call)) = next(snapshot) else {
+        panic!("no call: {:?}", next(snapshot))
     };
     let wanted = Call {
         method,
@@ -89,11 +89,11 @@ fn calls(sight: &Sight, method: Method) {
 }
 
 #[track_caller]
-fn left(sight: &Sight, words: &str) {
-    let Move::Leave(why) = next(sight) else {
-        panic!("not left: {:?}", next(sight))
+fn left(snapshot: &EventSnapshot, reports: &str) {
+    let NextStep::Wait(why) = next(snapshot) else {
+        panic!("not left: {:?}", next(snapshot))
     };
-    assert!(why.contains(words), "`{why}` should tell `{words}`");
+    assert!(why.contains(reports), "`{why}` should tell `{reports}`");
 }
 
 // The contract's 6.2.
@@ -103,25 +103,25 @@ fn claims_after_the_finalizer_with_a_deadline_in_whole_seconds() {
     let bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
     let finalizers = vec!["example.com/hold".to_owned(), FINALIZER.to_owned()];
     assert_eq!(
-        next(&sight(&bare, "")),
-        write(&bare, Change::Finalizers(finalizers))
+        next(&snapshot(&bare, "")),
+        write(&bare, EventUpdate::Finalizers(finalizers))
     );
 
-    let claim = |sla| Change::Claim {
+    let claim = |sla| EventUpdate::Claim {
         driver: "drain".to_owned(),
         sla,
     };
     let deadline = Time::from_millis(1_000_030_000);
     assert_eq!(
-        next(&sight(&pending(), "")),
+        next(&snapshot(&pending(), "")),
         write(&pending(), claim(Some(deadline)))
     );
-    let endless = Sight {
+    let endless = EventSnapshot {
         transition: Some(Transition {
             sla: None,
             ..transition()
         }),
-        ..sight(&pending(), "other")
+        ..snapshot(&pending(), "other")
     };
     assert_eq!(next(&endless), write(&pending(), claim(None)));
 }
@@ -129,12 +129,16 @@ fn claims_after_the_finalizer_with_a_deadline_in_whole_seconds() {
 #[test]
 fn a_condition_of_an_earlier_event_is_reset_before_the_claim() {
     for stale in ["s", "x"] {
-        assert_eq!(next(&sight(&pending(), stale)), reset(&transition()), "{stale}");
-        let mut of_another = sight(&pending(), stale);
+        assert_eq!(
+            next(&snapshot(&pending(), stale)),
+            reset(&transition()),
+            "{stale}"
+        );
+        let mut of_another = snapshot(&pending(), stale);
         of_another.condition.message = message("other");
         assert_eq!(next(&of_another), reset(&transition()), "{stale}");
     }
-    let Move::Do(Action::SetCondition(condition)) = reset(&transition()) else {
+    let NextStep::Do(ClaimAction::SetCondition(condition)) = reset(&transition()) else {
         panic!("no write")
     };
     assert!(
@@ -145,33 +149,33 @@ fn a_condition_of_an_earlier_event_is_reset_before_the_claim() {
 
 #[test]
 fn claims_only_what_is_its_own() {
-    let mut missing = sight(&pending(), "");
+    let mut missing = snapshot(&pending(), "");
     missing.transition = None;
     left(&missing, "no LifecycleTransition t");
-    let mut foreign = sight(&pending(), "");
+    let mut foreign = snapshot(&pending(), "");
     foreign.transition = Some(Transition {
         driver: "other".to_owned(),
         ..transition()
     });
-    assert_eq!(next(&foreign), Move::NotOurs);
+    assert_eq!(next(&foreign), NextStep::NotOurs);
     let mut elsewhere = pending();
     elsewhere.event.node = "worker-2".to_owned();
-    assert_eq!(next(&sight(&elsewhere, "")), Move::NotOurs);
+    assert_eq!(next(&snapshot(&elsewhere, "")), NextStep::NotOurs);
     let unknown = seen(ClaimStatus::Other("Paused".to_owned()), &[]);
-    left(&sight(&unknown, ""), "Paused");
-    assert_eq!(next(&Sight::default()), Move::Gone);
+    left(&snapshot(&unknown, ""), "Paused");
+    assert_eq!(next(&EventSnapshot::default()), NextStep::Gone);
 }
 
 #[test]
 fn an_event_that_is_being_deleted_is_claimed_only_if_it_is_held() {
     let mut bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
     bare.event.deleting = true;
-    left(&sight(&bare, ""), "deleted");
+    left(&snapshot(&bare, ""), "deleted");
     let mut held = pending();
     held.event.deleting = true;
     assert!(matches!(
-        next(&sight(&held, "")),
-        Move::Do(Action::Write(_, Change::Claim { .. }))
+        next(&snapshot(&held, "")),
+        NextStep::Do(ClaimAction::Write(_, EventUpdate::Claim { .. }))
     ));
 }
 
@@ -184,10 +188,10 @@ fn the_reason_decides_what_comes_next() {
         ("other", Method::Start),
         ("s", Method::End { expired: false }),
     ] {
-        calls(&sight(&claimed(), reason), method);
+        calls(&snapshot(&claimed(), reason), method);
     }
     assert_eq!(
-        next(&sight(&claimed(), "x")),
+        next(&snapshot(&claimed(), "x")),
         finished(&claimed(), ClaimStatus::Succeeded)
     );
 }
@@ -195,12 +199,12 @@ fn the_reason_decides_what_comes_next() {
 #[test]
 fn the_words_of_another_transition_say_nothing_of_this_one() {
     for reason in ["s", "x"] {
-        let mut of_another = sight(&claimed(), reason);
+        let mut of_another = snapshot(&claimed(), reason);
         of_another.condition.message = message("other");
         calls(&of_another, Method::Start);
     }
     // Who else wrote it is not known: its reason counts.
-    let mut plain = sight(&claimed(), "s");
+    let mut plain = snapshot(&claimed(), "s");
     plain.condition.message = "set by hand".to_owned();
     calls(&plain, Method::End { expired: false });
 }
@@ -208,20 +212,24 @@ fn the_words_of_another_transition_say_nothing_of_this_one() {
 #[test]
 fn what_the_end_of_another_event_left_behind_ends_none() {
     for reason in ["s", "x"] {
-        let sight = sight(&claimed(), reason);
-        assert_eq!(own().next(&sight, true, NOW), reset(&transition()), "{reason}");
+        let snapshot = snapshot(&claimed(), reason);
+        assert_eq!(
+            rules().next(&snapshot, true, NOW),
+            reset(&transition()),
+            "{reason}"
+        );
     }
-    let fresh = own().next(&sight(&claimed(), "other"), true, NOW);
-    assert!(matches!(fresh, Move::Do(Action::Call(_))));
+    let fresh = rules().next(&snapshot(&claimed(), "other"), true, NOW);
+    assert!(matches!(fresh, NextStep::Do(ClaimAction::Call(_))));
 }
 
 #[test]
 fn the_finalizer_comes_first_then_the_deadline_then_the_transition() {
     let mut bare = seen(ClaimStatus::Claimed, &[]);
     bare.event.sla = Some(NOW);
-    let mut blind = sight(&bare, "x");
+    let mut blind = snapshot(&bare, "x");
     blind.transition = None;
-    let held = Change::Finalizers(vec![FINALIZER.to_owned()]);
+    let held = EventUpdate::Finalizers(vec![FINALIZER.to_owned()]);
     assert_eq!(next(&blind), write(&bare, held));
     bare.finalizers = vec![FINALIZER.to_owned()];
     blind.event = Some(bare.clone());
@@ -235,14 +243,17 @@ fn the_finalizer_comes_first_then_the_deadline_then_the_transition() {
 fn a_deadline_is_looked_at_before_the_condition() {
     let mut late = claimed();
     late.event.sla = Some(NOW);
-    assert_eq!(next(&sight(&late, "x")), finished(&late, ClaimStatus::SlaExpired));
+    assert_eq!(
+        next(&snapshot(&late, "x")),
+        finished(&late, ClaimStatus::SlaExpired)
+    );
 }
 
 #[test]
 fn what_is_deleted_without_our_finalizer_is_driven_to_its_end() {
     let mut deleted = seen(ClaimStatus::Claimed, &["example.com/hold"]);
     deleted.event.deleting = true;
-    calls(&sight(&deleted, "s"), Method::End { expired: false });
+    calls(&snapshot(&deleted, "s"), Method::End { expired: false });
 }
 
 #[test]
@@ -251,7 +262,7 @@ fn what_another_driver_claimed_is_left_alone() {
         for claim in [ClaimStatus::Claimed, ClaimStatus::Failed] {
             let mut foreign = seen(claim, &[FINALIZER]);
             foreign.event.driver.clone_from(&driver);
-            assert_eq!(next(&sight(&foreign, "x")), Move::NotOurs, "{driver:?}");
+            assert_eq!(next(&snapshot(&foreign, "x")), NextStep::NotOurs, "{driver:?}");
         }
     }
 }
@@ -260,18 +271,18 @@ fn what_another_driver_claimed_is_left_alone() {
 
 #[test]
 fn answers_are_followed_as_the_kubelet_does() {
-    let own = own();
-    let condition = Condition {
+    let rules = rules();
+    let condition = TransitionCondition {
         reason: "anything".to_owned(),
         message: "Lifecycle Transition 't'".to_owned(),
     };
-    let answer = |reply| own.answered(&claimed(), &reply);
+    let answer = |reply| rules.answered(&claimed(), &reply);
     assert_eq!(
-        answer(Reply::Condition("anything".to_owned())),
-        Some(Move::Do(Action::SetCondition(condition)))
+        answer(Reply::ConditionReason("anything".to_owned())),
+        Some(NextStep::Do(ClaimAction::SetCondition(condition)))
     );
     assert_eq!(answer(Reply::Empty), None);
-    let failed = Change::Finish {
+    let failed = EventUpdate::Finish {
         status: ClaimStatus::Failed,
         driver: Some("drain".to_owned()),
     };
@@ -289,21 +300,24 @@ fn what_is_over_is_let_go_and_then_deleted() {
         ClaimStatus::Succeeded,
     ] {
         let held = seen(claim.clone(), &["example.com/hold", FINALIZER]);
-        let others = Change::Finalizers(vec!["example.com/hold".to_owned()]);
-        assert_eq!(next(&sight(&held, "")), write(&held, others));
+        let others = EventUpdate::Finalizers(vec!["example.com/hold".to_owned()]);
+        assert_eq!(next(&snapshot(&held, "")), write(&held, others));
         let mut bare = seen(claim, &["example.com/hold"]);
-        assert_eq!(next(&sight(&bare, "")), Move::Do(Action::Remove(bare.clone())));
+        assert_eq!(
+            next(&snapshot(&bare, "")),
+            NextStep::Do(ClaimAction::Delete(bare.clone()))
+        );
         bare.event.deleting = true;
-        left(&sight(&bare, ""), "a finalizer that is not ours");
+        left(&snapshot(&bare, ""), "a finalizer that is not ours");
         bare.finalizers.clear();
-        assert_eq!(next(&sight(&bare, "")), Move::Gone);
+        assert_eq!(next(&snapshot(&bare, "")), NextStep::Gone);
     }
 }
 
 #[test]
 fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_limit_counts() {
     let says = |timeout| {
-        let flags = Flags {
+        let flags = DrainFlags {
             filters: scupper_engine::Filters::default(),
             grace_seconds: None,
             grace_only_longer: false,
@@ -313,8 +327,8 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
         };
         let mut event = pending();
         event.event.flags = Some(Box::new(Ok(flags)));
-        let claim = next(&sight(&event, ""));
-        let Move::Do(Action::Write(_, Change::Claim { sla, .. })) = claim else {
+        let claim = next(&snapshot(&event, ""));
+        let NextStep::Do(ClaimAction::Write(_, EventUpdate::Claim { sla, .. })) = claim else {
             panic!("no claim: {claim:?}")
         };
         sla
@@ -329,11 +343,11 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
     );
     let mut odd = pending();
     odd.event.flags = Some(Box::new(Err("no".to_owned())));
-    let claim = next(&sight(&odd, ""));
+    let claim = next(&snapshot(&odd, ""));
     assert!(
         matches!(
             claim,
-            Move::Do(Action::Write(_, Change::Claim { sla: Some(_), .. }))
+            NextStep::Do(ClaimAction::Write(_, EventUpdate::Claim { sla: Some(_), .. }))
         ),
         "{claim:?}"
     );
@@ -343,17 +357,20 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
 fn a_failed_event_leaves_no_start_in_the_condition() {
     for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired] {
         let over = seen(claim.clone(), &[FINALIZER]);
-        let released = write(&over, over.release());
-        assert_eq!(next(&sight(&over, "s")), reset(&transition()), "{claim:?}");
+        let released = write(&over, over.remove_finalizer());
+        assert_eq!(next(&snapshot(&over, "s")), reset(&transition()), "{claim:?}");
         for reason in ["", "x", "another"] {
-            assert_eq!(next(&sight(&over, reason)), released, "{claim:?} {reason}");
+            assert_eq!(next(&snapshot(&over, reason)), released, "{claim:?} {reason}");
         }
         // By now the condition may be that of the next event.
-        assert_eq!(own().next(&sight(&over, "s"), true, NOW), released);
+        assert_eq!(rules().next(&snapshot(&over, "s"), true, NOW), released);
         // What is released is not looked at once more.
         let bare = seen(claim, &[]);
-        assert_eq!(next(&sight(&bare, "s")), Move::Do(Action::Remove(bare.clone())));
+        assert_eq!(
+            next(&snapshot(&bare, "s")),
+            NextStep::Do(ClaimAction::Delete(bare.clone()))
+        );
     }
     let done = seen(ClaimStatus::Succeeded, &[FINALIZER]);
-    assert_eq!(next(&sight(&done, "s")), write(&done, done.release()));
+    assert_eq!(next(&snapshot(&done, "s")), write(&done, done.remove_finalizer()));
 }

@@ -2,12 +2,12 @@
 
 use scupper_engine::Intent;
 
-use super::{Door, Known, Output};
+use super::{SlmOutput, SlmState, TrackedEvent};
 use crate::slm::lifecycle::ClaimStatus;
 
-impl Door {
+impl SlmState {
     /// An event of ours has succeeded without our having been called: the node condition already read as done.
-    pub(super) fn notice_stale_end(&mut self, known: &Known, was_alive: bool) {
+    pub(super) fn warn_of_stale_end(&mut self, known: &TrackedEvent, was_alive: bool) {
         let event = &known.event;
         let stale = was_alive && event.claim == ClaimStatus::Succeeded && !known.called;
         let intent = self.identity.intents.get(&event.transition);
@@ -18,7 +18,7 @@ impl Door {
             Intent::Drain => ("NotDrained", "uncordon"),
             Intent::Uncordon => ("NotUncordoned", "drain"),
         };
-        self.outputs.push_back(Output::Warn {
+        self.outputs.push_back(SlmOutput::Warn {
             reason,
             message: format!(
                 "LifecycleEvent {} succeeded without the driver having been called, because the node condition \

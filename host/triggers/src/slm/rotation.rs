@@ -13,11 +13,11 @@ const RETRY: Duration = Duration::from_secs(60);
 
 /// What is going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Traffic {
+pub(super) enum Activity {
     /// Nothing.
     Quiet,
     /// An event waits to be claimed.
-    Awaited,
+    Pending,
     /// An event is claimed, or work is under way.
     Busy,
 }
@@ -45,12 +45,12 @@ impl Rotation {
     }
 
     /// The connection is to be renewed now.
-    pub(super) fn is_due(&self, now: Instant, traffic: Traffic) -> bool {
+    pub(super) fn is_due(&self, now: Instant, activity: Activity) -> bool {
         let unused = now.duration_since(self.used);
-        match traffic {
-            Traffic::Quiet => unused >= self.after,
-            Traffic::Awaited => unused >= self.after + PATIENCE,
-            Traffic::Busy => false,
+        match activity {
+            Activity::Quiet => unused >= self.after,
+            Activity::Pending => unused >= self.after + PATIENCE,
+            Activity::Busy => false,
         }
     }
 }
@@ -64,16 +64,16 @@ mod tests {
         let start = Instant::now() + Duration::from_secs(86_400);
         let mut rotation = Rotation::new(Duration::from_secs(1200), start);
         let at = |minutes: u64| start + Duration::from_secs(minutes * 60);
-        assert!(!rotation.is_due(at(19), Traffic::Quiet));
-        assert!(rotation.is_due(at(20), Traffic::Quiet));
-        assert!(!rotation.is_due(at(24), Traffic::Awaited));
-        assert!(rotation.is_due(at(25), Traffic::Awaited));
-        assert!(!rotation.is_due(at(600), Traffic::Busy));
+        assert!(!rotation.is_due(at(19), Activity::Quiet));
+        assert!(rotation.is_due(at(20), Activity::Quiet));
+        assert!(!rotation.is_due(at(24), Activity::Pending));
+        assert!(rotation.is_due(at(25), Activity::Pending));
+        assert!(!rotation.is_due(at(600), Activity::Busy));
         rotation.used(at(15));
-        assert!(!rotation.is_due(at(34), Traffic::Quiet));
-        assert!(rotation.is_due(at(35), Traffic::Quiet));
+        assert!(!rotation.is_due(at(34), Activity::Quiet));
+        assert!(rotation.is_due(at(35), Activity::Quiet));
         rotation.postpone(at(35));
-        assert!(!rotation.is_due(at(35), Traffic::Quiet));
-        assert!(rotation.is_due(at(36), Traffic::Quiet));
+        assert!(!rotation.is_due(at(35), Activity::Quiet));
+        assert!(rotation.is_due(at(36), Activity::Quiet));
     }
 }

@@ -1,0 +1,274 @@
+//! What each change of the node and of the driver brings about.
+
+use super::*;
+
+const NOW: Time = Time::from_millis(1_000_000);
+
+fn state() -> CordonState {
+    let limits = CordonLimits {
+        drain: Some(Duration::from_secs(60)),
+        uncordon: Duration::from_secs(30),
+    };
+    CordonState::new("worker-1", limits)
+}
+
+fn node() -> NodeFacts {
+    NodeFacts {
+        uid: "u1".to_owned(),
+        labelled: true,
+        cordoned: false,
+        own_cordon: false,
+        drained: false,
+        resume_point: None,
+    }
+}
+
+fn cordoned() -> NodeFacts {
+    NodeFacts {
+        cordoned: true,
+        ..node()
+    }
+}
+
+/// What the door demands when the node is like this.
+fn commands(state: &mut CordonState, node: &NodeFacts) -> Vec<DrainCommand> {
+    state.handle_node(node);
+    if state.wants(node) {
+        state.begin(node, NOW);
+    }
+    std::iter::from_fn(|| state.poll_command()).collect()
+}
+
+#[track_caller]
+fn begins(state: &mut CordonState, node: &NodeFacts, intent: Intent) -> String {
+    let commands = commands(state, node);
+    let [DrainCommand::Begin(request)] = &commands[..] else {
+        panic!("not begun: {commands:?}")
+    };
+    assert_eq!((request.intent, request.trigger.as_str()), (intent, TRIGGER));
+    state.handle_driver_state(DriverState::Running {
+        id: request.id.clone(),
+    });
+    request.id.clone()
+}
+
+#[track_caller]
+fn quiet(state: &mut CordonState, node: &NodeFacts) {
+    assert_eq!(commands(state, node), []);
+}
+
+fn ends(state: &mut CordonState, id: &str, outcome: Outcome) {
+    state.handle_driver_state(DriverState::Ended {
+        id: id.to_owned(),
+        outcome,
+    });
+}
+
+fn expired() -> Outcome {
+    Outcome::DeadlineExceeded {
+        remaining: Vec::new(),
+        held_up: None,
+    }
+}
+
+#[test]
+fn a_cordon_drains_and_an_uncordon_reverses_it() {
+    let mut state = state();
+    quiet(&mut state, &node());
+    let drain = begins(&mut state, &cordoned(), Intent::Drain);
+    quiet(&mut state, &cordoned());
+    ends(&mut state, &drain, Outcome::Drained);
+    // The condition may come into view later.
+    quiet(&mut state, &cordoned());
+    let drained = NodeFacts {
+        drained: true,
+        ..cordoned()
+    };
+    quiet(&mut state, &drained);
+    let open = NodeFacts {
+        drained: true,
+        ..node()
+    };
+    let back = begins(&mut state, &open, Intent::Uncordon);
+    ends(&mut state, &back, Outcome::Uncordoned { cordon_kept: false });
+    quiet(&mut state, &open);
+    quiet(&mut state, &node());
+    begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+#[test]
+fn wishes_have_limits_and_names_of_their_own() {
+    let mut state = state();
+    let [DrainCommand::Begin(request)] = &commands(&mut state, &cordoned())[..] else {
+        panic!("not begun")
+    };
+    assert_eq!(request.name, "cordon-worker-1");
+    assert_eq!(request.deadline, Some(Time::from_millis(1_060_000)));
+    assert!(request.id.contains("u1"));
+}
+
+#[test]
+fn without_the_label_and_for_our_own_cordon_nothing_happens() {
+    for node in [
+        NodeFacts {
+            labelled: false,
+            ..cordoned()
+        },
+        NodeFacts {
+            own_cordon: true,
+            ..cordoned()
+        },
+        NodeFacts {
+            drained: true,
+            ..cordoned()
+        },
+        NodeFacts {
+            labelled: false,
+            drained: true,
+            ..node()
+        },
+    ] {
+        quiet(&mut state(), &node);
+    }
+}
+
+#[test]
+fn an_uncordon_in_mid_drain_takes_the_wish_back() {
+    let labelless = NodeFacts {
+        labelled: false,
+        ..cordoned()
+    };
+    for changed in [node(), labelless] {
+        let mut state = state();
+        let drain = begins(&mut state, &cordoned(), Intent::Drain);
+        let commands = commands(&mut state, &changed);
+        assert!(
+            matches!(&commands[..], [DrainCommand::Cancel { id, .. }] if *id == drain),
+            "{commands:?}"
+        );
+        quiet(&mut state, &changed);
+        let reason = String::new();
+        ends(&mut state, &drain, Outcome::Cancelled { reason });
+        quiet(&mut state, &changed);
+    }
+}
+
+#[test]
+fn a_wish_that_was_taken_back_before_its_turn_is_forgotten() {
+    let mut state = state();
+    assert_eq!(commands(&mut state, &cordoned()).len(), 1);
+    // Another door was quicker, so that this wish waits.
+    state.handle_driver_state(DriverState::Running {
+        id: "event".to_owned(),
+    });
+    assert!(matches!(
+        commands(&mut state, &node())[..],
+        [DrainCommand::Cancel { .. }]
+    ));
+    ends(&mut state, "event", expired());
+    begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+#[test]
+fn a_cordon_is_tried_once() {
+    let mut state = state();
+    let drain = begins(&mut state, &cordoned(), Intent::Drain);
+    ends(&mut state, &drain, expired());
+    quiet(&mut state, &cordoned());
+    quiet(&mut state, &node());
+    begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+#[test]
+fn one_drain_at_a_time_whoever_asked() {
+    let mut state = state();
+    state.handle_driver_state(DriverState::Running {
+        id: "event".to_owned(),
+    });
+    quiet(&mut state, &cordoned());
+    ends(&mut state, "event", Outcome::Drained);
+    quiet(&mut state, &cordoned());
+    // Given back by an event: it is that event's uncordon, and the cordon that stays is no new wish.
+    state.handle_driver_state(DriverState::Running {
+        id: "back".to_owned(),
+    });
+    quiet(&mut state, &cordoned());
+    ends(&mut state, "back", Outcome::Uncordoned { cordon_kept: true });
+    quiet(&mut state, &cordoned());
+    quiet(&mut state, &node());
+    begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+#[test]
+fn an_event_that_failed_leaves_the_wish_of_the_cordon_standing() {
+    let mut state = state();
+    state.handle_driver_state(DriverState::Running {
+        id: "event".to_owned(),
+    });
+    quiet(&mut state, &cordoned());
+    ends(&mut state, "event", expired());
+    begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+/// The node as it is looked at once no other process is at work any more.
+fn resume_point(intent: Intent, node: NodeFacts) -> NodeFacts {
+    let resume_point = ResumePoint {
+        id: "old".to_owned(),
+        name: "cordon-worker-1".to_owned(),
+        intent,
+        deadline: Some(NOW),
+        finished: false,
+    };
+    NodeFacts {
+        resume_point: Some(resume_point),
+        ..node
+    }
+}
+
+#[test]
+fn what_another_process_was_at_goes_on_while_it_is_asked_for() {
+    for (intent, asking) in [(Intent::Drain, cordoned()), (Intent::Uncordon, node())] {
+        assert_eq!(begins(&mut state(), &resume_point(intent, asking), intent), "old");
+    }
+    for (intent, changed) in [(Intent::Drain, node()), (Intent::Uncordon, cordoned())] {
+        let commands = commands(&mut state(), &resume_point(intent, changed));
+        assert!(
+            matches!(&commands[..], [DrainCommand::Lost { id, .. }] if id == "old"),
+            "{commands:?}"
+        );
+    }
+}
+
+#[test]
+fn what_stands_there_is_of_another_process_only_the_first_time() {
+    let mut state = state();
+    quiet(&mut state, &node());
+    // Of our own by now: it has its wish already.
+    let drain = begins(&mut state, &cordoned(), Intent::Drain);
+    ends(&mut state, &drain, expired());
+    quiet(&mut state, &resume_point(Intent::Drain, cordoned()));
+}
+
+#[test]
+fn what_another_process_has_drained_meanwhile_is_not_drained_again() {
+    let mut state = state();
+    // As the watch still shows it, and as it is.
+    state.handle_node(&resume_point(Intent::Drain, cordoned()));
+    let drained = NodeFacts {
+        drained: true,
+        ..cordoned()
+    };
+    quiet(&mut state, &drained);
+    quiet(&mut state, &drained);
+}
+
+#[test]
+fn an_end_that_was_not_seen_is_no_new_wish() {
+    let mut state = state();
+    begins(&mut state, &cordoned(), Intent::Drain);
+    state.handle_driver_state(DriverState::Running {
+        id: "event".to_owned(),
+    });
+    ends(&mut state, "event", expired());
+    quiet(&mut state, &cordoned());
+}

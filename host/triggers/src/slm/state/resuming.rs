@@ -1,0 +1,74 @@
+//! What another process of the driver was at: goes on if its event is still there, and else is lost. It is looked for
+//! when that process has ended, and not before: until then it goes on itself.
+
+use super::{SlmOutput, SlmState};
+use crate::slm::lifecycle::ClaimStatus;
+use crate::{DrainCommand, ResumePoint};
+
+impl SlmState {
+    /// Nothing is begun until released. `has_predecessor`: there is another instance of this driver.
+    pub(in crate::slm) fn pause(&mut self, has_predecessor: bool) {
+        self.paused = true;
+        self.has_predecessor = has_predecessor;
+    }
+
+    /// Nobody else is at work any more: what another process has left goes on.
+    pub(in crate::slm) fn unpause(&mut self, resume_point: Option<ResumePoint>) {
+        self.paused = false;
+        self.has_predecessor = false;
+        self.resume_point = resume_point;
+        if let Some(uid) = self
+            .resume_point
+            .as_ref()
+            .map(|resume_point| resume_point.id.clone())
+        {
+            self.resume_event(&uid);
+            self.update_active(&uid);
+            self.drop_missing_resume_point();
+        }
+    }
+
+    /// What another process was at goes on, if its event is still there; else it is lost.
+    pub(super) fn resume_event(&mut self, uid: &str) {
+        let Some(resume_point) = self.resume_point.take_if(|resume_point| resume_point.id == uid) else {
+            return;
+        };
+        let claim = self.events.get(uid).map(|known| known.event.claim.clone());
+        match claim {
+            Some(ClaimStatus::Claimed) if self.stopping => self.resume_point = Some(resume_point),
+            Some(ClaimStatus::Claimed) if !resume_point.finished => self.begin(uid, resume_point.intent),
+            Some(ClaimStatus::Claimed) => {}
+            Some(claim) if claim.is_terminal() => {
+                let reason = format!(
+                    "LifecycleEvent {} has ended: {}",
+                    resume_point.name,
+                    claim.as_str()
+                );
+                self.report_lost(resume_point, reason);
+            }
+            // Nobody can have begun before the claim: our watch is behind, and will show it.
+            Some(_) | None => self.resume_point = Some(resume_point),
+        }
+    }
+
+    /// The list is complete, and what another process was at is not in it.
+    pub(super) fn drop_missing_resume_point(&mut self) {
+        if !self.listed || self.paused {
+            return;
+        }
+        let missing = |resume_point: &mut ResumePoint| !self.events.contains_key(&resume_point.id);
+        if let Some(resume_point) = self.resume_point.take_if(missing) {
+            let reason = format!("LifecycleEvent {} is gone", resume_point.name);
+            self.report_lost(resume_point, reason);
+        }
+    }
+
+    fn report_lost(&mut self, resume_point: ResumePoint, reason: String) {
+        if !resume_point.finished {
+            self.outputs.push_back(SlmOutput::Command(DrainCommand::Lost {
+                id: resume_point.id,
+                reason,
+            }));
+        }
+    }
+}
