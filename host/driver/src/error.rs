@@ -3,15 +3,15 @@
 use std::error::Error as StdError;
 use std::path::PathBuf;
 
-use crate::{HandOverError, LocalError};
-use scupper_cluster::{ConnectError, ReadError, WriteError};
+use crate::LocalError;
+use scupper_cluster::{ConnectError, ReadError};
 use scupper_policy::{LoadError, RuntimeError, StartError};
 use scupper_report::{MetricsError, TracesError};
 use scupper_triggers::slm::SlmError;
 
 /// Why a command did not do what it was called for.
 #[derive(Debug, thiserror::Error)]
-pub enum AppError {
+pub enum DriverError {
     /// The cluster could not be reached at all.
     #[error("could not connect to the cluster")]
     Connect(#[source] ConnectError),
@@ -27,9 +27,6 @@ pub enum AppError {
     /// It could not be found out what the API server serves.
     #[error("could not look up the lifecycle API")]
     Discovery(#[source] ReadError),
-    /// It could not be found out what we may do.
-    #[error("could not ask the API server what we may do")]
-    Rights(#[source] ReadError),
     /// The nodes with some labels could not be found out.
     #[error("could not list the nodes with labels {selector}")]
     Selector {
@@ -42,9 +39,6 @@ pub enum AppError {
     /// A node is to be left alone.
     #[error(transparent)]
     Local(#[from] LocalError),
-    /// The driver could not be asked.
-    #[error(transparent)]
-    HandOver(#[from] HandOverError),
     /// The API server does not know LifecycleEvents.
     #[error(
         "the API server serves lifecycleevents neither in lifecycle.k8s.io/v1alpha1 nor in \
@@ -80,22 +74,11 @@ pub enum AppError {
     /// The kubelet's side could not be served.
     #[error("could not serve the kubelet")]
     Slm(#[source] SlmError),
-    /// The plan came to nothing.
-    #[error("no plan for node {node}: {message}")]
-    NoPlan {
-        /// The node.
-        node: String,
-        /// Why.
-        message: String,
-    },
-    /// Something could not be removed.
-    #[error("could not clean up")]
-    Cleanup(#[source] WriteError),
 }
 
-impl AppError {
-    /// What could not be seen of this node.
-    pub(super) fn of_node(node: &str) -> impl Fn(ReadError) -> Self + use<> {
+impl DriverError {
+    /// The error of a failed read of this node.
+    pub fn of_node(node: &str) -> impl Fn(ReadError) -> Self + use<> {
         let node = node.to_owned();
         move |source| Self::Node {
             node: node.clone(),

@@ -1,6 +1,6 @@
 //! Which nodes a command is for.
 
-use crate::AppError;
+use crate::DriverError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 
 /// Which nodes a command is for.
@@ -13,27 +13,27 @@ pub enum Nodes {
 }
 
 /// The names of all nodes.
-pub async fn names(connection: Connection) -> Result<Vec<String>, AppError> {
+pub async fn names(connection: Connection) -> Result<Vec<String>, DriverError> {
     let connect = ConnectOptions {
         connection,
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let all = String::new();
     let names = cluster.nodes_with(&all).await;
-    names.map_err(|source| AppError::Selector {
+    names.map_err(|source| DriverError::Selector {
         selector: all,
         source,
     })
 }
 
 /// Their names, each once. A node that is not there, or whose pods may not be read, is told before anything is begun.
-pub(super) async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<String>, AppError> {
+pub async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<String>, DriverError> {
     let names = match nodes {
         Nodes::Named(names) => names.clone(),
         Nodes::Selected(selector) => {
             let selected = cluster.nodes_with(selector).await;
-            selected.map_err(|source| AppError::Selector {
+            selected.map_err(|source| DriverError::Selector {
                 selector: selector.clone(),
                 source,
             })?
@@ -44,7 +44,7 @@ pub(super) async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<Stri
         if known.contains(&name) {
             continue;
         }
-        let unseen = AppError::of_node(&name);
+        let unseen = DriverError::of_node(&name);
         cluster.preflight(&name).await.map_err(unseen)?;
         known.push(name);
     }

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::use_cases::{self, CleanupOptions};
 use clap::{CommandFactory as _, Parser as _};
-use scupper_driver::{CleanupOptions, Plugin};
+use scupper_driver::Plugin;
 use scupper_report::{Format, Screen};
 
 use crate::args::{Args, CleanupArgs, Command, PluginArgs};
@@ -13,7 +14,7 @@ use crate::completion;
 use crate::dev_program;
 use crate::exit::Exit;
 use crate::options;
-use crate::output::{Output, complain, failed, print, warn, wrong_options};
+use crate::output::{Output, complain, driver_failed, failed, print, warn, wrong_options};
 use crate::process::run_process;
 use crate::signals::Signals;
 
@@ -94,11 +95,11 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>)
     };
     let plugin = match started {
         Ok(plugin) => plugin,
-        Err(error) => return failed(&error),
+        Err(error) => return driver_failed(&error),
     };
     match plugin.run_until(signals.came(1)).await {
         Ok(()) => Exit::Done.into(),
-        Err(error) => failed(&error),
+        Err(error) => driver_failed(&error),
     }
 }
 
@@ -108,7 +109,7 @@ async fn clean_up(cleanup: &CleanupArgs, output: Output) -> ExitCode {
         node: cleanup.node_name.clone(),
         driver: cleanup.driver_name.clone(),
     };
-    match scupper_driver::cleanup(options).await {
+    match use_cases::cleanup(options).await {
         Ok(removed) => {
             let text = match output {
                 Output::Json | Output::Yaml => output.document(&serde_json::json!({ "removed": removed })),

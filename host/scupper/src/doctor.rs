@@ -11,9 +11,9 @@ use super::completion;
 use super::exit::Exit;
 use super::output::Output;
 use crate::output::{failed, print};
+use crate::use_cases::{self, DoctorOptions, Finding, FindingState};
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::text::spaced_line;
-use scupper_driver::{DoctorOptions, Finding, FindingState};
 
 /// `scupper doctor`
 #[derive(Debug, clap::Args)]
@@ -53,7 +53,7 @@ pub(super) async fn run(args: &DoctorArgs, output: Output) -> ExitCode {
         evict_as_node: args.evict_as == EvictAs::Node,
         config: args.config.clone(),
     };
-    match scupper_driver::doctor(options).await {
+    match use_cases::doctor(options).await {
         Ok(findings) => {
             for finding in &findings {
                 print(&match output {

@@ -20,6 +20,7 @@ mod output;
 mod policy;
 mod process;
 mod signals;
+mod use_cases;
 mod version;
 mod yaml;
 
@@ -30,5 +31,8 @@ pub use completion::answered as completion_answered;
 pub use exit::Exit;
 pub use node::plan_for_people;
 pub use options::{OptionsError, traces_from_env};
-pub use output::{DEFAULT_LOG, Output, OutputArgs, complain, fail, failed, print, wrong_options};
+pub use output::{
+    DEFAULT_LOG, Output, OutputArgs, complain, driver_failed, fail, failed, print, wrong_options,
+};
 pub use process::run_process;
+pub use use_cases::{CommandError, HandOverError, Planned, StatusOptions, status};

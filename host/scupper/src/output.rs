@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use scupper_common::text::spaced_line;
-use scupper_driver::{AppError, HandOverError};
+use scupper_driver::DriverError;
 use scupper_report::Format;
 use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::options::OptionsError;
+use crate::use_cases::{CommandError, HandOverError};
 
 /// What is logged unless the user says otherwise.
 pub const DEFAULT_LOG: &str = "warn,scupper=info";
@@ -72,33 +73,45 @@ impl Output {
     }
 }
 
-/// Which exit code an error is worth.
-pub(crate) const fn exit_of(error: &AppError) -> Exit {
+/// The exit code of an error of the driver's crate.
+pub(crate) const fn exit_of_driver(error: &DriverError) -> Exit {
     match error {
-        AppError::Connect(_)
-        | AppError::Node { .. }
-        | AppError::Discovery(_)
-        | AppError::Rights(_)
-        | AppError::Selector { .. }
-        | AppError::LifecycleNotServed
-        | AppError::Cleanup(_)
-        | AppError::NoPlan { .. } => Exit::Cluster,
-        AppError::Cache { .. }
-        | AppError::Policies(_)
-        | AppError::Reload(_)
-        | AppError::Slm(_)
-        | AppError::Metrics(_)
-        | AppError::Traces(_) => Exit::Config,
-        AppError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
-        AppError::HandOver(_) => Exit::Cluster,
-        AppError::Local(_) => Exit::DrainFailed,
-        AppError::Runtime(_) => Exit::Bug,
+        DriverError::Connect(_)
+        | DriverError::Node { .. }
+        | DriverError::Discovery(_)
+        | DriverError::Selector { .. }
+        | DriverError::LifecycleNotServed => Exit::Cluster,
+        DriverError::Cache { .. }
+        | DriverError::Policies(_)
+        | DriverError::Reload(_)
+        | DriverError::Slm(_)
+        | DriverError::Metrics(_)
+        | DriverError::Traces(_) => Exit::Config,
+        DriverError::Local(_) => Exit::DrainFailed,
+        DriverError::Runtime(_) => Exit::Bug,
     }
 }
 
-/// The error with which a command of the driver ended.
-pub fn failed(error: &AppError) -> ExitCode {
+/// The exit code of a command's error.
+pub(crate) const fn exit_of(error: &CommandError) -> Exit {
+    match error {
+        CommandError::Driver(error) => exit_of_driver(error),
+        CommandError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
+        CommandError::HandOver(_)
+        | CommandError::Rights(_)
+        | CommandError::NoPlan { .. }
+        | CommandError::Cleanup(_) => Exit::Cluster,
+    }
+}
+
+/// Prints the error with which a command ended.
+pub fn failed(error: &CommandError) -> ExitCode {
     fail(error, exit_of(error))
+}
+
+/// Prints the error with which the driver, or a drain in this process, ended.
+pub fn driver_failed(error: &DriverError) -> ExitCode {
+    fail(error, exit_of_driver(error))
 }
 
 /// What is wrong with the values of flags.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use scupper_report::PolicyWords;
 
 /// What a policy's Events say was done.
-pub(crate) const POLICY_ACTION: &str = "RunPolicy";
+pub const POLICY_ACTION: &str = "RunPolicy";
 
 /// Words of one node that wait to be told; a policy emits few.
 const MOST: usize = 32;

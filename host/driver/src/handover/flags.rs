@@ -20,7 +20,7 @@ const RETURNS: RangeInclusive<u32> = 1..=100;
 
 /// What is handed over, as it was typed or by `kubectl drain`'s defaults.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct CommandFlags {
     /// How pods are chosen.
     pub filters: Filters,
     /// Its selector of pods, as text.
@@ -38,7 +38,7 @@ pub struct Typed {
 /// Each flag says something: what is missing is not made up.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Wire {
+struct FlagsAnnotation {
     force: bool,
     ignore_daemonsets: bool,
     delete_emptydir_data: bool,
@@ -55,10 +55,10 @@ struct Wire {
 }
 
 /// As the annotation has it.
-pub(super) fn write(typed: &Typed) -> Result<String, serde_json::Error> {
+pub fn write(typed: &CommandFlags) -> Result<String, serde_json::Error> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let Typed { filters, .. } = typed;
-    serde_json::to_string(&Wire {
+    let CommandFlags { filters, .. } = typed;
+    serde_json::to_string(&FlagsAnnotation {
         force: filters.force,
         ignore_daemonsets: filters.ignore_daemonsets,
         delete_emptydir_data: filters.delete_emptydir_data,
@@ -80,7 +80,7 @@ pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
             text.len()
         )));
     }
-    let wire: Wire = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let wire: FlagsAnnotation = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let times = [
         (
             "skipWaitForDeleteTimeoutSeconds",
@@ -140,8 +140,8 @@ pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
 mod tests {
     use super::*;
 
-    fn typed() -> Typed {
-        Typed {
+    fn typed() -> CommandFlags {
+        CommandFlags {
             filters: Filters {
                 force: true,
                 ignore_daemonsets: false,
@@ -168,7 +168,7 @@ mod tests {
         );
         assert_eq!(flags.eviction_timeout, Duration::from_millis(1500));
         assert_eq!(flags.timeout, Some(Duration::from_secs(90)));
-        let endless = Typed {
+        let endless = CommandFlags {
             timeout: None,
             grace_seconds: None,
             returning_pod_evictions: None,

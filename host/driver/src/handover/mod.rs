@@ -1,23 +1,11 @@
-//! Drains that the driver on the node carries out: they are asked for by a LifecycleEvent and followed to their end.
+//! What commands write for the driver, and how it reads it: the flags of a drain that is handed over, and its cancel.
 
-mod ask;
-mod bounds;
+mod allowed_overrides;
 mod cancel;
-mod end;
-mod error;
 mod flags;
-mod follow;
-mod news;
-mod options;
-mod permit;
-mod sight;
 
-pub use ask::{Handed, run};
-pub(crate) use cancel::is_asked;
-pub use cancel::{Cancelled, cancel};
-pub use end::End;
-pub use error::HandOverError;
-pub use flags::Typed;
+pub(crate) use allowed_overrides::permit;
+pub use cancel::CANCEL_ANNOTATION;
+pub(crate) use cancel::is_cancelled;
 pub(crate) use flags::read as read_flags;
-pub use options::{CancelOptions, HandOverOptions};
-pub(crate) use permit::permit;
+pub use flags::{CommandFlags, write as write_flags};

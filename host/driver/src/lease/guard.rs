@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::node_leases::{HeldLease, NodeLeases};
-use crate::AppError;
+use crate::DriverError;
 use crate::runner::{EngineRunner, ORDERS};
 use scupper_common::clock::Clock;
 
@@ -21,7 +21,7 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 pub(crate) trait DrainFactory: Send + Sync {
     /// Begins, or goes on from what stands on the node: it is read now that the lease is ours, because whoever had it
     /// until now has written to the node. `orders`: what was ordered until now.
-    fn create(&mut self, orders: &[Event]) -> impl Future<Output = Result<CreatedDrain, AppError>> + Send;
+    fn create(&mut self, orders: &[Event]) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
     /// What is wanted.
     fn request(&self) -> &Request;
@@ -85,7 +85,7 @@ impl<B: DrainFactory> LeaseGuard<B> {
     pub(crate) async fn run(
         mut self,
         mut control: mpsc::Receiver<Event>,
-    ) -> Result<Option<Outcome>, AppError> {
+    ) -> Result<Option<Outcome>, DriverError> {
         let mut orders = std::mem::take(&mut self.orders);
         loop {
             let mut lease = match self.acquire(&mut control, &mut orders).await {
@@ -184,7 +184,7 @@ async fn create<B: DrainFactory>(
     lease: &mut HeldLease,
     control: &mut mpsc::Receiver<Event>,
     orders: &mut Vec<Event>,
-) -> Result<Option<CreatedDrain>, AppError> {
+) -> Result<Option<CreatedDrain>, DriverError> {
     let known = orders.clone();
     let created = factory.create(&known);
     tokio::pin!(created);

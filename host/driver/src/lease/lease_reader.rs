@@ -16,7 +16,7 @@ use scupper_report::{NodeStatus, Seat};
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// Looks at leases.
-pub(crate) struct LeaseReader {
+pub struct LeaseReader {
     cluster: Cluster,
     namespace: String,
     clock: Clock,
@@ -25,7 +25,8 @@ pub(crate) struct LeaseReader {
 }
 
 impl LeaseReader {
-    pub(crate) fn new(cluster: Cluster, namespace: String, clock: Clock) -> Self {
+    /// Reads Leases of this namespace.
+    pub fn new(cluster: Cluster, namespace: String, clock: Clock) -> Self {
         Self {
             cluster,
             namespace,
@@ -36,7 +37,7 @@ impl LeaseReader {
     }
 
     /// Who is at the node of this status. Nobody need be where no drain is under way.
-    pub(crate) async fn look(&mut self, status: &NodeStatus) -> Seat {
+    pub async fn look(&mut self, status: &NodeStatus) -> Seat {
         let mark = status.node.checkpoint.as_ref();
         if mark.is_none_or(|mark| mark.phase == Phase::Finished) {
             return Seat::Unknown;

@@ -16,6 +16,6 @@ mod state;
 
 pub(super) use guard::{CreatedDrain, DrainFactory, LeaseGuard, called_off};
 pub(super) use holder::HolderIdentity;
-pub(super) use lease_reader::LeaseReader;
+pub use lease_reader::LeaseReader;
 pub(super) use node_leases::NodeLeases;
 pub(super) use observer::LeaseObserver;

@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Checkpoint, Intent, Node, Phase, Task};
 use tokio::time::sleep;
 
 use super::{LocalError, LocalOptions, TRIGGER};
-use crate::AppError;
+use crate::DriverError;
 use scupper_cluster::{Cluster, ReadError};
 
 /// A node that could not be read is read again after so long.
@@ -29,8 +29,8 @@ pub(super) async fn look(
     cluster: &Cluster,
     options: &LocalOptions,
     name: &str,
-) -> Result<StartingPoint, AppError> {
-    let found = cluster.node(name).await.map_err(AppError::of_node(name))?;
+) -> Result<StartingPoint, DriverError> {
+    let found = cluster.node(name).await.map_err(DriverError::of_node(name))?;
     starting_point(options, name, found)
 }
 
@@ -38,7 +38,7 @@ fn starting_point(
     options: &LocalOptions,
     name: &str,
     found: Option<Node>,
-) -> Result<StartingPoint, AppError> {
+) -> Result<StartingPoint, DriverError> {
     let mut start = StartingPoint {
         node: name.to_owned(),
         resume: None,
@@ -77,14 +77,14 @@ pub(super) async fn look_again(
     options: &LocalOptions,
     name: &str,
     own: Option<&str>,
-) -> Result<StartingPoint, AppError> {
+) -> Result<StartingPoint, DriverError> {
     let found = loop {
         match cluster.node(name).await {
             Ok(found) => break found,
             Err(error @ ReadError::Unavailable { .. }) => {
                 tracing::warn!(%error, "the node could not be read; trying again");
             }
-            Err(error) => return Err(AppError::of_node(name)(error)),
+            Err(error) => return Err(DriverError::of_node(name)(error)),
         }
         sleep(RETRY).await;
     };

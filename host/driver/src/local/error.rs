@@ -49,7 +49,7 @@ pub enum LocalError {
 
 impl LocalError {
     /// Another process's mark stands on the node.
-    pub(crate) fn busy(node: &str, mark: Checkpoint) -> Self {
+    pub fn busy(node: &str, mark: Checkpoint) -> Self {
         Self::Busy {
             node: node.to_owned(),
             trigger: mark.trigger,

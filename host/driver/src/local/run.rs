@@ -16,7 +16,7 @@ use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeL
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::{Output, Reporter};
 use crate::runner::{EngineRunner, RunnerDeps};
-use crate::{AppError, nodes, policies};
+use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy::Session;
@@ -37,19 +37,22 @@ pub struct NodeResult {
     /// The node.
     pub node: String,
     /// `None`: it was not begun any more. An error: it could not be begun.
-    pub result: Result<Option<Outcome>, AppError>,
+    pub result: Result<Option<Outcome>, DriverError>,
 }
 
 /// Deals with all the nodes. A node at which it fails does not keep the others from it. When `stop` comes true, what
 /// is under way is cancelled and nothing more is begun.
-pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Result<Vec<NodeResult>, AppError> {
+pub async fn run(
+    options: LocalOptions,
+    stop: impl Future<Output = ()>,
+) -> Result<Vec<NodeResult>, DriverError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
         page_size: options.page_size,
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let names = nodes::resolve(&cluster, &options.nodes).await?;
     if let Some(board) = &options.board {
         board.expect(names.len());
@@ -60,7 +63,7 @@ pub async fn run(options: LocalOptions, stop: impl Future<Output = ()>) -> Resul
     let metrics = Metrics::new();
     let traces = options.traces.as_ref();
     let traces = traces.map(|settings| Traces::start(settings, &metrics));
-    let traces = traces.transpose().map_err(AppError::Traces)?;
+    let traces = traces.transpose().map_err(DriverError::Traces)?;
     let drains = LocalDrains {
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
@@ -116,7 +119,7 @@ impl LocalDrains {
         NodeResult { node, result }
     }
 
-    async fn try_one(&self, node: &str) -> Result<Option<Outcome>, AppError> {
+    async fn try_one(&self, node: &str) -> Result<Option<Outcome>, DriverError> {
         if self.cancel.is_cancelled() {
             return Ok(None);
         }
@@ -212,7 +215,7 @@ struct TerminalDrainFactory<'a> {
 }
 
 impl DrainFactory for TerminalDrainFactory<'_> {
-    async fn create(&mut self, _: &[Event]) -> Result<CreatedDrain, AppError> {
+    async fn create(&mut self, _: &[Event]) -> Result<CreatedDrain, DriverError> {
         let LocalDrains {
             cluster,
             options,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scupper_engine::{Checkpoint, Event, Node, Outcome, Phase, Request, Time};
 
-use crate::AppError;
+use crate::DriverError;
 use crate::adapters::cordon_trigger;
 use crate::adapters::node_watch::WatchedNode;
 use crate::lease::{CreatedDrain, DrainFactory, called_off};
@@ -34,7 +34,7 @@ pub(crate) struct DriverDrainFactory {
 }
 
 impl DrainFactory for DriverDrainFactory {
-    async fn create(&mut self, orders: &[Event]) -> Result<CreatedDrain, AppError> {
+    async fn create(&mut self, orders: &[Event]) -> Result<CreatedDrain, DriverError> {
         let node = resume_point::node_now(&self.deps.cluster, &self.request.node).await;
         // Nothing is remembered from before the lease was ours.
         let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());

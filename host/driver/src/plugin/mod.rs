@@ -20,7 +20,7 @@ use crate::manager::drain_settings::DrainSettings;
 use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
-use crate::{AppError, PluginOptions, policies};
+use crate::{DriverError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
 use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};
@@ -32,7 +32,7 @@ const DEMANDS: usize = 64;
 /// A running driver.
 pub struct Plugin {
     stop: CancellationToken,
-    task: JoinHandle<Result<(), AppError>>,
+    task: JoinHandle<Result<(), DriverError>>,
     registration: watch::Receiver<Registration>,
     standing: watch::Receiver<DriverState>,
     metrics: Option<SocketAddr>,
@@ -41,23 +41,23 @@ pub struct Plugin {
 impl Plugin {
     /// Starts the driver, as soon as the cluster has what it needs: the cluster first, then the policies, then the kubelet's sockets, so that nothing is
     /// offered before it can be kept.
-    pub async fn start(options: PluginOptions) -> Result<Self, AppError> {
+    pub async fn start(options: PluginOptions) -> Result<Self, DriverError> {
         Self::start_with_output(options, Arc::new(|| Box::new(std::io::stdout()))).await
     }
 
     /// The same, with drains told somewhere else.
-    pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, AppError> {
+    pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, DriverError> {
         let metrics = Metrics::new();
         let health = readiness::starting();
         let server = match options.metrics {
             Some(address) => Some(MetricsServer::start(address, metrics.clone(), health.clone()).await),
             None => None,
         };
-        let server = server.transpose().map_err(AppError::Metrics)?;
+        let server = server.transpose().map_err(DriverError::Metrics)?;
         let scraped = server.as_ref().map(MetricsServer::address);
         let traces = options.traces.as_ref();
         let traces = traces.map(|settings| Traces::start(settings, &metrics));
-        let traces = traces.transpose().map_err(AppError::Traces)?;
+        let traces = traces.transpose().map_err(DriverError::Traces)?;
         let connect = ConnectOptions {
             connection: options.connection.clone(),
             eviction_timeout: options.eviction_timeout,
@@ -167,7 +167,7 @@ impl Plugin {
     }
 
     /// Runs until `stop` comes true, or until it cannot go on.
-    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<(), AppError> {
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<(), DriverError> {
         tokio::select! {
             ended = &mut self.task => return join(ended),
             () = stop => {}
@@ -177,7 +177,7 @@ impl Plugin {
     }
 
     /// Hands over and ends.
-    pub async fn stop(mut self) -> Result<(), AppError> {
+    pub async fn stop(mut self) -> Result<(), DriverError> {
         self.stop.cancel();
         join((&mut self.task).await)
     }
@@ -211,7 +211,7 @@ async fn supervise(
     mut door: JoinHandle<Result<(), slm::SlmError>>,
     stop: CancellationToken,
     health: Health,
-) -> Result<(), AppError> {
+) -> Result<(), DriverError> {
     let pulse = health.pulse("manager");
     let mut beat = tokio::time::interval(Health::BEAT);
     let mut paused = false;
@@ -225,7 +225,7 @@ async fn supervise(
             }
             closed = &mut door => {
                 manager.leave().await;
-                return join(closed).map_err(AppError::Slm);
+                return join(closed).map_err(DriverError::Slm);
             }
             Some(demand) = inbox.recv() => manager.demand(demand).await,
             ended = manager.ended() => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::AppError;
+use crate::DriverError;
 use crate::error::chain;
 use crate::plugin::readiness;
 use scupper_cluster::{Cluster, ConnectError, ConnectOptions, ReadError};
@@ -31,9 +31,9 @@ pub(crate) async fn wait_for<T, F>(
     health: &Health,
     forbidden_timeout: Duration,
     attempt: impl Fn() -> F,
-) -> Result<T, AppError>
+) -> Result<T, DriverError>
 where
-    F: Future<Output = Result<T, AppError>>,
+    F: Future<Output = Result<T, DriverError>>,
 {
     let mut pause = FIRST_PAUSE;
     let mut forbidden_since = None;
@@ -68,21 +68,24 @@ where
 }
 
 /// The cluster, once it answers, shows us the node and serves LifecycleEvents.
-pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Cluster, AppError> {
-    let cluster = Cluster::connect(connect).await.map_err(AppError::Connect)?;
-    cluster.preflight(node).await.map_err(AppError::of_node(node))?;
-    let served = cluster.in_served_group().await.map_err(AppError::Discovery)?;
-    served.ok_or(AppError::LifecycleNotServed)
+pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Cluster, DriverError> {
+    let cluster = Cluster::connect(connect).await.map_err(DriverError::Connect)?;
+    cluster
+        .preflight(node)
+        .await
+        .map_err(DriverError::of_node(node))?;
+    let served = cluster.in_served_group().await.map_err(DriverError::Discovery)?;
+    served.ok_or(DriverError::LifecycleNotServed)
 }
 
-const fn patience(error: &AppError) -> WaitLimit {
+const fn patience(error: &DriverError) -> WaitLimit {
     match error {
-        AppError::LifecycleNotServed
-        | AppError::Connect(ConnectError::Unreachable { .. } | ConnectError::Unexpected { .. }) => {
+        DriverError::LifecycleNotServed
+        | DriverError::Connect(ConnectError::Unreachable { .. } | ConnectError::Unexpected { .. }) => {
             WaitLimit::Endless
         }
-        AppError::Connect(ConnectError::Unauthorized { .. }) => WaitLimit::Forbidden,
-        AppError::Node { source, .. } | AppError::Discovery(source) => match source {
+        DriverError::Connect(ConnectError::Unauthorized { .. }) => WaitLimit::Forbidden,
+        DriverError::Node { source, .. } | DriverError::Discovery(source) => match source {
             ReadError::Unavailable { .. } => WaitLimit::Endless,
             ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => WaitLimit::Forbidden,
             ReadError::NotFound { .. } | ReadError::Unexpected { .. } => WaitLimit::None,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::AppError;
+use crate::DriverError;
 
 const PREFIX: &str = "scupper-policies-";
 /// Locked for as long as the directory's process lives.
@@ -26,13 +26,13 @@ pub(crate) struct CodeCacheDir {
 
 impl CodeCacheDir {
     /// The one that was named, or one of our own.
-    pub(crate) fn open(named: Option<&Path>) -> Result<Self, AppError> {
+    pub(crate) fn open(named: Option<&Path>) -> Result<Self, DriverError> {
         let temporary = std::env::temp_dir();
         let made = match named {
             Some(path) => make(path),
             None => Self::own(&temporary),
         };
-        made.map_err(|source| AppError::Cache {
+        made.map_err(|source| DriverError::Cache {
             path: named.unwrap_or(&temporary).to_owned(),
             source,
         })

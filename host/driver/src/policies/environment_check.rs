@@ -2,7 +2,6 @@
 //! It stops no drain and no driver.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,68 +9,14 @@ use scupper_engine::Node;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::doctor::Finding;
 use crate::policies::policy_events;
-use crate::{PoliciesOptions, chain, policies};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
-use scupper_policy::{Catalogue, PolicyChecked, PolicyFinding, PolicySpec, Severity};
+use scupper_policy::{Catalogue, PolicyChecked, PolicyFinding, Severity};
 
 /// How often the node is read that the first check is about.
 const READS: u32 = 30;
 const READ_AGAIN: Duration = Duration::from_secs(2);
-
-/// Has the policies of a file look, each by itself: one that is not loaded hides no finding of another.
-pub(crate) async fn of_file(file: &Path, cluster: &Cluster, node: Option<&str>) -> Vec<Finding> {
-    // What is wrong with the file is a finding of its own.
-    let Ok(read) = scupper_config::read(file) else {
-        return Vec::new();
-    };
-    let node = match node {
-        Some(name) => cluster.node(name).await.ok().flatten(),
-        None => None,
-    };
-    let mut findings = Vec::new();
-    for spec in read.policies {
-        findings.extend(of_policy(spec, file, cluster, node.as_ref()).await);
-    }
-    findings
-}
-
-async fn of_policy(spec: PolicySpec, file: &Path, cluster: &Cluster, node: Option<&Node>) -> Vec<Finding> {
-    let name = spec.name.clone();
-    let options = PoliciesOptions {
-        policies: vec![spec],
-        ..PoliciesOptions::default()
-    };
-    let loaded = match policies::load(&options, None, Clock::System, cluster).await {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let remedy = format!("run `scupper config check {}`", file.display());
-            return vec![Finding::wrong(name, chain(&error), remedy)];
-        }
-    };
-    let checked = loaded.policies.check(node).await;
-    if checked.is_empty() {
-        let takes_part = node.is_none_or(|node| loaded.policies.infos().iter().all(|info| info.is_for(node)));
-        let text = match takes_part {
-            true => "it does not check its surroundings",
-            false => "it takes no part in drains of this node (`node-selector`)",
-        };
-        return vec![Finding::fine(name, text.to_owned())];
-    }
-    let findings = checked.into_iter().flat_map(|checked| checked.findings);
-    findings.map(|found| for_doctor(&name, found)).collect()
-}
-
-fn for_doctor(policy: &str, found: PolicyFinding) -> Finding {
-    let text = format!("{}: {}", found.subject, found.message);
-    match found.severity {
-        Severity::Ok => Finding::fine(policy, text),
-        Severity::Warning => Finding::note(policy, text, found.fix),
-        Severity::Error => Finding::wrong(policy, text, found.fix),
-    }
-}
 
 /// Has the active policies look whenever they have changed. Each finding is told once: in the log, and an error in an
 /// Event of the node as well.

@@ -16,7 +16,7 @@ use crate::adapters::metrics::PolicyMetrics;
 use crate::adapters::policy_access::ClusterPolicyAccess;
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::policies::code_cache::CodeCacheDir;
-use crate::{AppError, PoliciesOptions};
+use crate::{DriverError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{
@@ -25,9 +25,10 @@ use scupper_policy::{
 };
 use scupper_report::Metrics;
 
-/// Policies that are loaded once, for a command that ends.
-pub(crate) struct LoadedPolicies {
-    pub(crate) policies: Policies,
+/// Policies that a command loads once.
+pub struct LoadedPolicies {
+    /// The policies.
+    pub policies: Policies,
     /// What they say of nodes.
     pub(crate) policy_messages: PolicyMessages,
     /// Where their compiled code is.
@@ -47,17 +48,17 @@ pub(crate) struct LivePolicies {
 }
 
 /// Loads the policies once.
-pub(crate) async fn load(
+pub async fn load(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
     clock: Clock,
     cluster: &Cluster,
-) -> Result<LoadedPolicies, AppError> {
+) -> Result<LoadedPolicies, DriverError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let specs = match &options.source {
         Some(source) => {
             let read = (source.read)();
-            let read = read.map_err(|reason| AppError::Reload(StartError::Configuration(reason)));
+            let read = read.map_err(|reason| DriverError::Reload(StartError::Configuration(reason)));
             read?.policies
         }
         None => options.policies.clone(),
@@ -65,7 +66,7 @@ pub(crate) async fn load(
     let messages = PolicyMessages::default();
     let policies = Policies::load(&runtime, &specs, access(cluster, &messages))
         .await
-        .map_err(AppError::Policies)?;
+        .map_err(DriverError::Policies)?;
     Ok(LoadedPolicies {
         policies,
         policy_messages: messages,
@@ -81,7 +82,7 @@ pub(crate) async fn keep(
     cluster: &Cluster,
     node: &str,
     metrics: &Metrics,
-) -> Result<LivePolicies, AppError> {
+) -> Result<LivePolicies, DriverError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let runtime = runtime
         .observed_by(Arc::new(PolicyMetrics(metrics.clone())))
@@ -97,7 +98,7 @@ pub(crate) async fn keep(
         options.reload.clone(),
         notices,
     );
-    let (catalogue, reloader) = started.await.map_err(AppError::Reload)?;
+    let (catalogue, reloader) = started.await.map_err(DriverError::Reload)?;
     let control = control(options.reload.state.as_deref(), &catalogue).await;
     let changed = Arc::new(Notify::new());
     let told = policy_events::tell(
@@ -159,11 +160,11 @@ pub(crate) fn runtime(
     compiler: Option<PathBuf>,
     clock: Clock,
     network: Network,
-) -> Result<(Runtime, CodeCacheDir), AppError> {
+) -> Result<(Runtime, CodeCacheDir), DriverError> {
     let cache = CodeCacheDir::open(options.cache.as_deref())?;
     let compiler = match compiler {
         Some(compiler) => compiler,
-        None => env::current_exe().map_err(|source| AppError::Cache {
+        None => env::current_exe().map_err(|source| DriverError::Cache {
             path: cache.path().to_owned(),
             source,
         })?,
@@ -175,7 +176,7 @@ pub(crate) fn runtime(
         network,
         secrets: Secrets::default(),
     })
-    .map_err(AppError::Runtime)?;
+    .map_err(DriverError::Runtime)?;
     Ok((runtime, cache))
 }
 

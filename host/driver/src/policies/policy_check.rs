@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{AppError, PoliciesOptions, policies};
+use crate::{DriverError, PoliciesOptions, policies};
 use scupper_common::clock::Clock;
 use scupper_policy::{Description, LoadError, Network, NoCluster, Policies};
 
@@ -19,7 +19,7 @@ pub struct PolicyCheck {
 }
 
 /// Loads each of the policies and lets it go again.
-pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck>, AppError> {
+pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck>, DriverError> {
     let (runtime, _cache) = policies::runtime(options, None, Clock::System, Network::default())?;
     let mut trials = Vec::new();
     for spec in &options.policies {

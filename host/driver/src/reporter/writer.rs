@@ -195,7 +195,7 @@ impl ApiWriter {
 }
 
 /// All of them in one write, as a pair must be.
-pub(crate) async fn set_conditions(
+pub async fn set_conditions(
     cluster: &Cluster,
     node: &str,
     changes: &[ConditionChange],

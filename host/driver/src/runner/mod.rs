@@ -162,7 +162,7 @@ impl EngineRunner {
         let Event::Node(Some(node)) = event else {
             return false;
         };
-        let asked = handover::is_asked(node, &self.drain.request().id);
+        let asked = handover::is_cancelled(node, &self.drain.request().id);
         asked && !std::mem::replace(&mut self.cancelled, true)
     }
 

@@ -10,7 +10,7 @@ use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::runner::{ScenarioRunner, Until};
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
-use scupper_driver::Planned;
+use scupper::Planned;
 use scupper_policy::{LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
 
 /// As long as a drain is looked at.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use scupper::{OptionsError, traces_from_env};
-use scupper_driver::{AppError, Output, Plugin, PluginOptions, PoliciesOptions};
+use scupper_driver::{DriverError, Output, Plugin, PluginOptions, PoliciesOptions};
 use scupper_report::Format;
 
 /// The driver's name, and that of its drain transition.
@@ -37,7 +37,9 @@ pub(super) enum DemoError {
     #[error("could not make a folder for the demo")]
     Folder(#[source] std::io::Error),
     #[error("could not start the driver")]
-    Driver(#[source] AppError),
+    Driver(#[source] DriverError),
+    #[error("could not show the status of the nodes")]
+    Status(#[source] scupper::CommandError),
     #[error(transparent)]
     Environment(OptionsError),
     #[error("{event} did not end: {message}")]

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError};
 use super::{cluster_objects, policies, speaker, told};
+use scupper::StatusOptions;
 use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
-use scupper_driver::{Nodes, Output, StatusOptions};
+use scupper_driver::{Nodes, Output};
 use scupper_report::{Format, NodeStatus, Prefixed, VIEW_ANNOTATION, status_lines, status_to_json};
 
 const SHOP: &str = "worker-1";
@@ -149,9 +150,7 @@ async fn look(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoErro
             Format::Json => status_to_json(status, now).to_string(),
         });
     };
-    scupper_driver::status(options, tell)
-        .await
-        .map_err(DemoError::Driver)
+    scupper::status(options, tell).await.map_err(DemoError::Status)
 }
 
 /// What the engineer types, and what comes of it.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::args::CheckArgs;
 use crate::exit::Exit;
-use crate::output::{fail, failed, print};
+use crate::output::{driver_failed, fail, print};
 use scupper_config::{ConfigError, Configuration};
 use scupper_driver::{PoliciesOptions, PolicyCheck};
 use scupper_policy::{LoadError, LoadFault, MissingGrant};
@@ -27,7 +27,7 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
         };
         trials = match scupper_driver::check_policies(&options).await {
             Ok(trials) => trials,
-            Err(error) => return failed(&error),
+            Err(error) => return driver_failed(&error),
         };
     }
     let good = trials.iter().all(|trial| trial.result.is_ok());

@@ -10,7 +10,7 @@ use crate::Exit;
 use crate::options::{OptionsError, duration};
 use crate::output::Output;
 use crate::output::{complain, failed, print, wrong_options};
-use scupper_driver::{CancelOptions, Cancelled};
+use crate::use_cases::{self, CancelOptions, Cancelled};
 
 /// Takes the drains of nodes back and waits until they are over.
 pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
@@ -18,7 +18,7 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
-    let cancelled = match scupper_driver::cancel(&options).await {
+    let cancelled = match use_cases::cancel(&options).await {
         Ok(cancelled) => cancelled,
         Err(error) => return failed(&error),
     };

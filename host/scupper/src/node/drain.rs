@@ -14,10 +14,11 @@ use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::options::traces_from_env;
 use crate::output::Output;
-use crate::output::{complain, exit_of, failed, print, wrong_options};
+use crate::output::{complain, driver_failed, exit_of_driver, print, wrong_options};
 use crate::signals::Signals;
+use crate::use_cases::HandOverOptions;
 use scupper_common::clock::Clock;
-use scupper_driver::{HandOverOptions, LocalOptions, NodeResult, Nodes};
+use scupper_driver::{LocalOptions, NodeResult, Nodes};
 use scupper_report::{Format, Screen};
 
 /// Drains nodes.
@@ -162,7 +163,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
     shown.written(signals).await;
     match ended {
         Some(Ok(ended)) => tell(&ended, format).into(),
-        Some(Err(error)) => failed(&error),
+        Some(Err(error)) => driver_failed(&error),
         None => {
             complain(
                 "ended at once; what was changed on the nodes stays, and --take-over goes on from there",
@@ -182,7 +183,7 @@ fn tell(ended: &[NodeResult], format: Format) -> Exit {
             Ok(None) => Exit::DrainFailed,
             Err(error) => {
                 complain(&scupper_driver::chain(error));
-                exit_of(error)
+                exit_of_driver(error)
             }
         };
         if of_node != Exit::Done {

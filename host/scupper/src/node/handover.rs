@@ -14,8 +14,10 @@ use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::{OptionsError, duration};
 use crate::output::{complain, exit_of, failed, print};
 use crate::signals::Signals;
+use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
-use scupper_driver::{End, HandOverOptions, Handed, Nodes, Typed};
+use scupper_driver::Nodes;
+use scupper_driver::handover::CommandFlags;
 use scupper_report::{Following, Format, Seen};
 
 /// Hands over and follows; `None`: there is no driver, so it is done from here.
@@ -45,7 +47,7 @@ pub(super) async fn hand_over(
     };
     let live = shown.begin(options.clock);
     let handed = tokio::select! {
-        handed = scupper_driver::hand_over(options, signals.came(1), tell) => Some(handed),
+        handed = use_cases::hand_over(options, signals.came(1), tell) => Some(handed),
         () = signals.came(2) => None,
     };
     drop(live);
@@ -60,7 +62,7 @@ pub(super) async fn hand_over(
     }
 }
 
-fn sum(handed: Handed, many: bool, format: Format) -> Exit {
+fn sum(handed: HandOverResults, many: bool, format: Format) -> Exit {
     let mut exit = Exit::Done;
     let (all, mut pending) = (handed.len(), Vec::new());
     for (node, result) in handed {
@@ -88,13 +90,13 @@ fn sum(handed: Handed, many: bool, format: Format) -> Exit {
     exit
 }
 
-const fn exit_of_end(end: &End) -> Exit {
+const fn exit_of_end(end: &HandOverEnd) -> Exit {
     match end {
-        End::Done => Exit::Done,
-        End::Policy => Exit::Policy,
-        End::Deadline => Exit::Deadline,
-        End::Left => Exit::Left,
-        End::Failed | End::Cancelled | End::NotTaken => Exit::DrainFailed,
+        HandOverEnd::Done => Exit::Done,
+        HandOverEnd::Policy => Exit::Policy,
+        HandOverEnd::Deadline => Exit::Deadline,
+        HandOverEnd::Left => Exit::Left,
+        HandOverEnd::Failed | HandOverEnd::Cancelled | HandOverEnd::NotTaken => Exit::DrainFailed,
     }
 }
 
@@ -122,8 +124,8 @@ pub(super) fn options_of(
 }
 
 /// What the driver is told.
-pub(super) fn typed(draining: &Draining) -> Typed {
-    Typed {
+pub(super) fn typed(draining: &Draining) -> CommandFlags {
+    CommandFlags {
         filters: draining.settings.filters.clone(),
         pod_selector: draining.pod_selector.clone(),
         grace_seconds: draining.settings.grace_seconds,

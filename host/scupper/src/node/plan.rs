@@ -12,8 +12,9 @@ use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::output::Output;
 use crate::output::{complain, failed, print, wrong_options};
+use crate::use_cases::{self, PlanOptions, Planned};
 use scupper_common::clock::Clock;
-use scupper_driver::{Nodes, PlanOptions, Planned};
+use scupper_driver::Nodes;
 use scupper_report::{plan_budget_lines, plan_budgets_to_json};
 
 /// Plans drains and shows them.
@@ -51,7 +52,7 @@ pub(super) async fn show(
         clock: Clock::System,
         compiler: None,
     };
-    match scupper_driver::plan(options).await {
+    match use_cases::plan(options).await {
         Ok(plans) => tell(&plans, output).into(),
         Err(error) => failed(&error),
     }

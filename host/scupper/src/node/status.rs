@@ -11,8 +11,8 @@ use crate::Exit;
 use crate::output::Output;
 use crate::output::{failed, print, wrong_options};
 use crate::signals::Signals;
+use crate::use_cases::{self, CommandError, StatusOptions};
 use scupper_common::clock::Clock;
-use scupper_driver::{AppError, StatusOptions};
 use scupper_report::{NodeStatus, Screen, status_lines, status_table, status_to_json};
 
 /// What is known of each node.
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>)
 }
 
 /// Each node as often as it changes.
-async fn as_lines(options: StatusOptions, output: Output) -> Result<(), AppError> {
+async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandError> {
     let clock = options.clock;
     let mut told = Known::new();
     let tell = |status: &NodeStatus| {
@@ -58,11 +58,11 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), AppError
         });
         told.insert(status.node.name.clone(), known);
     };
-    until_signal(scupper_driver::status(options, tell)).await
+    until_signal(use_cases::status(options, tell)).await
 }
 
 /// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
-async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), AppError> {
+async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), CommandError> {
     let clock = options.clock;
     let known: Arc<Mutex<Known>> = Arc::default();
     let of = |known: &Mutex<Known>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -74,7 +74,7 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Ap
     let live = screen.show(clock, move |room, now| {
         status_table(of(&shown).values(), room, now)
     });
-    let ended = until_signal(scupper_driver::status(options, tell)).await;
+    let ended = until_signal(use_cases::status(options, tell)).await;
     drop(live);
     let now = clock.wall();
     for status in of(&known).values() {
@@ -83,7 +83,7 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Ap
     ended
 }
 
-async fn until_signal(status: impl Future<Output = Result<(), AppError>>) -> Result<(), AppError> {
+async fn until_signal(status: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
     let signals = Signals::new();
     tokio::select! {
         ended = status => ended,

@@ -3,14 +3,14 @@
 use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
-use crate::AppError;
-use crate::reporter::writer::set_conditions;
+use crate::use_cases::CommandError;
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, Scope, WriteError};
+use scupper_driver::{DriverError, set_conditions};
 use scupper_report::conditions_of_abandoned;
 
 /// What to clean up.
 #[derive(Clone, Debug)]
-pub struct CleanupOptions {
+pub(crate) struct CleanupOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The node.
@@ -21,13 +21,13 @@ pub struct CleanupOptions {
 
 /// Removes the driver's transitions of this node and its annotation, and says what it removed. Transitions for all
 /// nodes belong to the other nodes' drivers, too, and a cordon is the admin's business: both stay.
-pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
+pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection,
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let unseen = AppError::of_node(&options.node);
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let unseen = DriverError::of_node(&options.node);
     let node = cluster.node(&options.node).await.map_err(unseen)?;
     let mut removed = Vec::new();
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
@@ -37,11 +37,11 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
         let gone = "scupper cleanup has taken away what was known of the drain";
         if let Some(changes) = conditions_of_abandoned(&node, gone) {
             let set = set_conditions(&cluster, &options.node, &changes).await;
-            set.map_err(AppError::Cleanup)?;
+            set.map_err(CommandError::Cleanup)?;
             removed.push(format!("DrainInProgress of node {}", options.node));
         }
     }
-    if let Some(cluster) = cluster.in_served_group().await.map_err(AppError::Discovery)? {
+    if let Some(cluster) = cluster.in_served_group().await.map_err(DriverError::Discovery)? {
         let mut transitions = cluster.lifecycle_transitions(&options.driver);
         let listed = transitions.next().await;
         let listed = if let Some(Change::Listed(listed)) = listed {
@@ -56,25 +56,25 @@ pub async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, AppError> {
             cluster
                 .delete_transition(&transition.name)
                 .await
-                .map_err(AppError::Cleanup)?;
+                .map_err(CommandError::Cleanup)?;
             removed.push(format!("lifecycletransition {}", transition.name));
         }
     }
     Ok(removed)
 }
 
-async fn forget(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), AppError> {
+async fn forget(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), CommandError> {
     let what = format!("remove our annotation of node {node}");
     match cluster.perform(node, &Task::Forget { node: uid }).await {
         Answer::Written { .. } | Answer::NodeGone => Ok(()),
         Answer::Forbidden { message } | Answer::Rejected { message } => {
-            Err(AppError::Cleanup(WriteError::Rejected {
+            Err(CommandError::Cleanup(WriteError::Rejected {
                 what,
                 code: 403,
                 message,
             }))
         }
-        other => Err(AppError::Cleanup(WriteError::Unavailable {
+        other => Err(CommandError::Cleanup(WriteError::Unavailable {
             what,
             message: format!("{other:?}"),
         })),

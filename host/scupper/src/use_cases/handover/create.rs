@@ -6,32 +6,33 @@ use futures::{StreamExt as _, stream};
 use scupper_engine::{Intent, Phase};
 use tokio_util::sync::CancellationToken;
 
-use super::follow::Follower;
-use super::{End, HandOverError, HandOverOptions, flags};
-use crate::{AppError, LocalError, nodes, status};
+use super::follower::Follower;
+use super::{HandOverEnd, HandOverError, HandOverOptions};
+use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewEvent, Scope};
+use scupper_driver::{DriverError, LocalError, handover, resolve_nodes};
 use scupper_report::Seen;
 
 /// What became of each node; `None`: it was not begun any more.
-pub type Handed = Vec<(String, Result<Option<End>, AppError>)>;
+pub(crate) type HandOverResults = Vec<(String, Result<Option<HandOverEnd>, CommandError>)>;
 
 /// Hands the nodes over to their driver and follows each to its end; `None`: there is no driver. When `stop` comes
 /// true, what the driver is at goes on without us, and nothing more is asked for.
-pub async fn run(
+pub(crate) async fn run(
     options: &HandOverOptions,
     stop: impl Future<Output = ()>,
     tell: impl Fn(&str, &Seen),
-) -> Result<Option<Handed>, AppError> {
+) -> Result<Option<HandOverResults>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         page_size: options.page_size,
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let Some((cluster, offered)) = offered(cluster, &options.driver, options.intent).await? else {
         return Ok(None);
     };
-    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    let names = resolve_nodes(&cluster, &options.nodes).await?;
     if let Some(board) = &options.board {
         board.expect(names.len());
     }
@@ -44,7 +45,7 @@ pub async fn run(
         return Err(HandOverError::OwnFlag { driver, flag }.into());
     }
     let left = CancellationToken::new();
-    let hands = Hands {
+    let hands = HandOver {
         cluster: &cluster,
         options,
         offered: &offered,
@@ -104,7 +105,7 @@ pub(super) fn offered_for<'a>(
 
 /// What every node is handed over with.
 #[derive(Clone, Copy)]
-pub(super) struct Hands<'a> {
+pub(super) struct HandOver<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) options: &'a HandOverOptions,
     offered: &'a [LifecycleTransition],
@@ -113,8 +114,8 @@ pub(super) struct Hands<'a> {
     pub(super) left: &'a CancellationToken,
 }
 
-impl Hands<'_> {
-    async fn one(self, node: String) -> (String, Result<Option<End>, AppError>) {
+impl HandOver<'_> {
+    async fn one(self, node: String) -> (String, Result<Option<HandOverEnd>, CommandError>) {
         let result = self.try_one(&node).await;
         if let Some(board) = &self.options.board {
             board.over(&node);
@@ -122,14 +123,14 @@ impl Hands<'_> {
         (node, result)
     }
 
-    async fn try_one(self, node: &str) -> Result<Option<End>, AppError> {
+    async fn try_one(self, node: &str) -> Result<Option<HandOverEnd>, CommandError> {
         if self.left.is_cancelled() {
             return Ok(None);
         }
         let Some(transition) = offered_for(self.offered, node) else {
             let node = node.to_owned();
             let driver = self.options.driver.clone();
-            return Err(LocalError::NoDriver { node, driver }.into());
+            return Err(DriverError::from(LocalError::NoDriver { node, driver }).into());
         };
         self.check(node).await?;
         // Looked at first, so that no pod leaves unseen.
@@ -139,7 +140,7 @@ impl Hands<'_> {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
         };
-        let flags = self.options.flags.as_ref().map(flags::write).transpose();
+        let flags = self.options.flags.as_ref().map(handover::write_flags).transpose();
         let new = NewEvent {
             begins: format!("{what}-{node}-"),
             transition: transition.name.clone(),
@@ -161,28 +162,28 @@ impl Hands<'_> {
     }
 
     /// What another is at is not disturbed, and somebody else's cordon not lifted.
-    async fn check(&self, node: &str) -> Result<(), AppError> {
-        let unseen = AppError::of_node(node);
+    async fn check(&self, node: &str) -> Result<(), CommandError> {
+        let unseen = DriverError::of_node(node);
         let found = self.cluster.node(node).await.map_err(&unseen)?;
         let mark = found.as_ref().and_then(|node| node.checkpoint.clone());
         let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
         if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
-            return Err(LocalError::busy(node, mark).into());
+            return Err(DriverError::from(LocalError::busy(node, mark)).into());
         }
         let events = self.cluster.events_of(node).await.map_err(unseen)?;
         if let Some(event) = events.into_iter().find(|event| event.is("Claimed")) {
-            return Err(LocalError::Busy {
+            return Err(DriverError::from(LocalError::Busy {
                 node: node.to_owned(),
                 trigger: "LifecycleEvent".to_owned(),
                 name: event.name,
                 phase: "claimed".to_owned(),
-            }
+            })
             .into());
         }
         let cordoned = found.is_some_and(|node| node.unschedulable);
         if self.options.intent == Intent::Uncordon && cordoned && !is_ours {
             let node = node.to_owned();
-            return Err(LocalError::ForeignCordon { node }.into());
+            return Err(DriverError::from(LocalError::ForeignCordon { node }).into());
         }
         Ok(())
     }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use scupper_engine::Node;
 
-use crate::AppError;
-use crate::policies::environment_check;
+use crate::use_cases::{CommandError, policy_environment};
 use scupper_cluster::{
     Change, Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, Right,
     evicting_as_node, needed,
 };
 use scupper_common::clock::Clock;
 use scupper_config::Override;
+use scupper_driver::DriverError;
 use scupper_triggers::slm::{self, Registration};
 
 /// A kubelet looks for new sockets every second.
@@ -24,7 +24,7 @@ const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What to look at.
 #[derive(Clone, Debug)]
-pub struct DoctorOptions {
+pub(crate) struct DoctorOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The node; `None`: only what concerns all nodes.
@@ -43,7 +43,7 @@ pub struct DoctorOptions {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// What was looked at, in a word or two.
     pub subject: String,
     /// How it is.
@@ -56,7 +56,7 @@ pub struct Finding {
 
 /// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FindingState {
+pub(crate) enum FindingState {
     /// As it should be.
     Fine,
     /// It works, and could be better, or is not known from here.
@@ -95,20 +95,20 @@ impl Finding {
 }
 
 /// Looks at the cluster. What cannot be reached at all is an error; everything else is a finding.
-pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
+pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let name = options.node.clone().unwrap_or_default();
     let official = cluster.lifecycle_group_as_served(OFFICIAL_GROUP).await;
-    let official = official.map_err(AppError::Discovery)?;
+    let official = official.map_err(DriverError::Discovery)?;
     let own = cluster.lifecycle_group_as_served(OWN_GROUP).await;
-    let own = own.map_err(AppError::Discovery)?;
+    let own = own.map_err(DriverError::Discovery)?;
     let mut findings = vec![group(&official, &own)];
     if let Some(name) = &options.node {
-        let unseen = AppError::of_node(name);
+        let unseen = DriverError::of_node(name);
         findings.push(node(name, cluster.node(name).await.map_err(unseen)?));
     }
     let registration = match &options.kubelet_root {
@@ -118,7 +118,7 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     findings.push(claimant(registration.as_ref(), &options));
     findings.push(overrides(options.config.as_deref()));
     if let Some(file) = &options.config {
-        findings.extend(environment_check::of_file(file, &cluster, options.node.as_deref()).await);
+        findings.extend(policy_environment::of_file(file, &cluster, options.node.as_deref()).await);
     }
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
@@ -133,7 +133,7 @@ pub async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, AppError> {
     }
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
-    findings.extend(rights(count, missing.map_err(AppError::Rights)?));
+    findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
     }

@@ -18,7 +18,7 @@ type HookText = (String, Vec<String>);
 
 /// What was told of a node.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct StatusDiff {
     pods: BTreeMap<Uid, PodRef>,
     waits: BTreeMap<Uid, String>,
     /// Every pod that was seen.
@@ -36,7 +36,7 @@ pub(super) struct News {
     behind: Option<String>,
 }
 
-impl News {
+impl StatusDiff {
     /// A line has reported that this pod waits, and it still does.
     pub(super) fn is_waiting(&self, pod: &PodRef) -> bool {
         self.waits.contains_key(&pod.uid)

@@ -6,7 +6,7 @@ use scupper_triggers::slm::OUTCOME_PREFIXES;
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum HandOverEnd {
     /// Done.
     Done,
     /// Pods may not leave, or it could not be carried out.
@@ -25,21 +25,21 @@ pub enum End {
 
 /// What is told of an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) end: End,
+pub(super) struct EventResult {
+    pub(super) end: HandOverEnd,
     pub(super) outcome: String,
     /// A sentence.
     pub(super) message: String,
 }
 
-impl Told {
+impl EventResult {
     /// By what the LifecycleEvent was last; `None`: it was taken away before it had come to an end.
     pub(super) fn of_state(state: Option<&str>) -> Self {
         let (end, outcome) = match state {
-            Some("Succeeded") => (End::Done, "Succeeded"),
-            Some("SlaExpired") => (End::Deadline, "DeadlineExceeded"),
-            Some(_) => (End::Failed, "Failed"),
-            None => (End::Cancelled, "Cancelled"),
+            Some("Succeeded") => (HandOverEnd::Done, "Succeeded"),
+            Some("SlaExpired") => (HandOverEnd::Deadline, "DeadlineExceeded"),
+            Some(_) => (HandOverEnd::Failed, "Failed"),
+            None => (HandOverEnd::Cancelled, "Cancelled"),
         };
         Self {
             end,
@@ -49,7 +49,7 @@ impl Told {
     }
 
     /// Nobody has ever begun with it.
-    pub(super) fn untouched(end: End) -> Self {
+    pub(super) fn untouched(end: HandOverEnd) -> Self {
         Self {
             end,
             outcome: "Cancelled".to_owned(),
@@ -63,7 +63,7 @@ impl Told {
         let own = notes.iter().find_map(|note| Self::of_outcome(event, note));
         let told = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
         match told {
-            Some(told) if (told.end == End::Done) == (self.end == End::Done) => told,
+            Some(told) if (told.end == HandOverEnd::Done) == (self.end == HandOverEnd::Done) => told,
             _ => self,
         }
     }
@@ -90,7 +90,7 @@ impl Told {
             .find(|(begins, _)| why.starts_with(begins));
         let outcome = known.map_or("Failed", |(_, name)| name);
         Some(Self {
-            end: end_of(outcome).unwrap_or(End::Failed),
+            end: end_of(outcome).unwrap_or(HandOverEnd::Failed),
             outcome: outcome.to_owned(),
             message: format!("{outcome}: {why}"),
         })
@@ -98,13 +98,13 @@ impl Told {
 }
 
 /// By an outcome's name.
-fn end_of(reason: &str) -> Option<End> {
+fn end_of(reason: &str) -> Option<HandOverEnd> {
     Some(match reason {
-        "Drained" | "Uncordoned" => End::Done,
-        "PolicyFailed" => End::Policy,
-        "DeadlineExceeded" => End::Deadline,
-        "Cancelled" => End::Cancelled,
-        "Blocked" | "Lost" | "Failed" => End::Failed,
+        "Drained" | "Uncordoned" => HandOverEnd::Done,
+        "PolicyFailed" => HandOverEnd::Policy,
+        "DeadlineExceeded" => HandOverEnd::Deadline,
+        "Cancelled" => HandOverEnd::Cancelled,
+        "Blocked" | "Lost" | "Failed" => HandOverEnd::Failed,
         _ => return None,
     })
 }
@@ -130,24 +130,28 @@ mod tests {
             note("Whatever", "drain-a after 1s: no outcome"),
             note("PolicyFailed", "drain-a after 2s: policy slurm: no"),
         ];
-        let told = Told::of_state(Some("Failed")).with("drain-a", &notes);
-        assert_eq!(told.end, End::Policy);
+        let told = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
+        assert_eq!(told.end, HandOverEnd::Policy);
         assert_eq!(told.message, "PolicyFailed in 2s: policy slurm: no");
         let refused = [note("EventFailed", "LifecycleEvent drain-a failed: no such flag")];
-        let told = Told::of_state(Some("Failed")).with("drain-a", &refused);
+        let told = EventResult::of_state(Some("Failed")).with("drain-a", &refused);
         assert_eq!(
             (told.end, told.message.as_str()),
-            (End::Failed, "Failed: no such flag")
+            (HandOverEnd::Failed, "Failed: no such flag")
         );
         // An end has one name, whichever of the driver's words of it come first, or alone.
         for (why, name, end) in [
-            ("cancelled: the event was deleted", "Cancelled", End::Cancelled),
+            (
+                "cancelled: the event was deleted",
+                "Cancelled",
+                HandOverEnd::Cancelled,
+            ),
             (
                 "the deadline passed; still there: shop/db",
                 "DeadlineExceeded",
-                End::Deadline,
+                HandOverEnd::Deadline,
             ),
-            ("policy slurm: no", "PolicyFailed", End::Policy),
+            ("policy slurm: no", "PolicyFailed", HandOverEnd::Policy),
         ] {
             let of_drain = note(name, &format!("drain-a after 2s: {why}"));
             let of_event = note("EventFailed", &format!("LifecycleEvent drain-a failed: {why}"));
@@ -157,21 +161,26 @@ mod tests {
                 vec![of_drain.clone(), of_event.clone()],
                 vec![of_event, of_drain],
             ] {
-                let told = Told::of_state(Some("Failed")).with("drain-a", &notes);
+                let told = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
                 assert_eq!((&told.end, told.outcome.as_str()), (&end, name), "{notes:?}");
             }
         }
         // Whoever may write Events may not say that a node is drained.
         let notes = [note("Drained", "drain-a after 2s: all gone")];
         for state in [Some("Failed"), Some("SlaExpired"), None] {
-            assert_ne!(Told::of_state(state).with("drain-a", &notes).end, End::Done);
+            assert_ne!(
+                EventResult::of_state(state).with("drain-a", &notes).end,
+                HandOverEnd::Done
+            );
         }
-        let told = Told::of_state(Some("Succeeded")).with("drain-a", &notes);
-        assert_eq!((told.end, told.outcome.as_str()), (End::Done, "Drained"));
+        let told = EventResult::of_state(Some("Succeeded")).with("drain-a", &notes);
+        assert_eq!((told.end, told.outcome.as_str()), (HandOverEnd::Done, "Drained"));
         let lies = [note("Failed", "drain-a after 2s: no")];
         assert_eq!(
-            Told::of_state(Some("Succeeded")).with("drain-a", &lies).end,
-            End::Done
+            EventResult::of_state(Some("Succeeded"))
+                .with("drain-a", &lies)
+                .end,
+            HandOverEnd::Done
         );
     }
 }

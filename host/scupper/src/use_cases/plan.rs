@@ -11,18 +11,18 @@ use scupper_engine::{
 };
 use tokio::time::timeout;
 
-use crate::runner::policy_calls;
-use crate::runner::policy_calls::DrainState;
-use crate::runner::view::View;
-use crate::{AppError, Nodes, PoliciesOptions, nodes, policies};
+use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
+use scupper_driver::policy_calls::{self, DrainState};
+use scupper_driver::view::View;
+use scupper_driver::{COMMAND, DriverError, Nodes, PoliciesOptions, load_policies, resolve_nodes};
 use scupper_policy::Session;
 use scupper_report::not_ready;
 
 /// What to plan.
 #[derive(Clone, Debug)]
-pub struct PlanOptions {
+pub(crate) struct PlanOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
@@ -63,16 +63,16 @@ pub struct Planned {
 }
 
 /// Plans drains of nodes, each by itself, and changes nothing.
-pub async fn plan(options: PlanOptions) -> Result<Vec<Planned>, AppError> {
+pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
         page_size: options.page_size,
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let nodes = nodes::resolve(&cluster, &options.nodes).await?;
-    let loaded = policies::load(
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let nodes = resolve_nodes(&cluster, &options.nodes).await?;
+    let loaded = load_policies(
         &options.policies,
         options.compiler.clone(),
         options.clock,
@@ -86,7 +86,7 @@ pub async fn plan(options: PlanOptions) -> Result<Vec<Planned>, AppError> {
         let request = Request {
             id: "plan".to_owned(),
             name: "plan".to_owned(),
-            trigger: "command".to_owned(),
+            trigger: COMMAND.to_owned(),
             intent: Intent::Drain,
             node,
             deadline: options.timeout.map(|timeout| now + timeout.into()),
@@ -128,7 +128,7 @@ async fn dry_run(
     policies: &Session,
     clock: Clock,
     request: Request,
-) -> Result<Planned, AppError> {
+) -> Result<Planned, CommandError> {
     let node = request.node.clone();
     let mut drain = Drain::new(clock.now(), request);
     let (mut view, mut budgets) = (View::default(), None);
@@ -170,13 +170,13 @@ async fn dry_run(
                 // The plan is told before anything else is asked for, so this is never reached with a sound engine.
                 other => {
                     let message = format!("the engine asked for {} before it had a plan", other.name());
-                    return Err(AppError::NoPlan { node, message });
+                    return Err(CommandError::NoPlan { node, message });
                 }
             },
             None => match watch.next().await {
                 Some(event) => event,
                 None => {
-                    return Err(AppError::NoPlan {
+                    return Err(CommandError::NoPlan {
                         node,
                         message: "the watch ended".to_owned(),
                     });

@@ -45,7 +45,7 @@ fn view(of: &str) -> DriverView {
     view_from_text(&text.replace("OF", of)).unwrap()
 }
 
-fn told(news: &mut News, status: &NodeStatus) -> Vec<String> {
+fn told(news: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
     let story = Following::begin("worker-1".into(), NOW);
     let seen = news.hear(&event(), status, NOW);
     let lines = seen.iter().flat_map(|seen| story.lines(Format::Human, NOW, seen));
@@ -55,7 +55,7 @@ fn told(news: &mut News, status: &NodeStatus) -> Vec<String> {
 
 #[test]
 fn the_plan_and_the_waves_are_told_once_each() {
-    let mut news = News::default();
+    let mut news = StatusDiff::default();
     let mut now = status(mark("id"), Some(view("id")));
     let expected = [
         "plan     2 pods to evict in 2 waves, 1 to keep",
@@ -77,7 +77,7 @@ fn the_plan_and_the_waves_are_told_once_each() {
 
 #[test]
 fn another_drains_story_is_not_told_as_this_ones() {
-    let mut news = News::default();
+    let mut news = StatusDiff::default();
     for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
         let mut told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
         // That there is another one is said, and once.
@@ -96,11 +96,11 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
         deleting: false,
     };
     let own = event().name;
-    let mut news = News::default();
+    let mut news = StatusDiff::default();
     let mut now = status(mark("other"), Some(view("other")));
     now.pods.push(fixture::running("a"));
     now.wishes = vec![wish("first", "Claimed"), wish(&own, "Pending")];
-    let mut begun = News::default();
+    let mut begun = StatusDiff::default();
     begun.begin(&event(), &now, NOW);
     let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
     assert_eq!(
@@ -125,7 +125,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
 
 #[test]
 fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_through() {
-    let mut news = News::default();
+    let mut news = StatusDiff::default();
     let hook = SavedHook {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
@@ -175,7 +175,7 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
 
 #[test]
 fn a_cordon_that_somebody_lifts_is_told_once_for_each_time() {
-    let mut news = News::default();
+    let mut news = StatusDiff::default();
     let mut now = status(mark("id"), None);
     let held =
         ["held     the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"];

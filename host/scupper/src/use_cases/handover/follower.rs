@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures::{Stream, StreamExt as _};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::ask::Hands;
-use super::bounds::Bounds;
-use super::end::Told;
-use super::news::News;
-use super::sight::{Shown, Sight};
-use super::{End, HandOverError};
-use crate::adapters::policy_messages::POLICY_ACTION;
+use super::create::HandOver;
+use super::deadline_limit::DeadlineLimit;
+use super::event_presence::{EventPresence, Presence};
+use super::result::EventResult;
+use super::status_diff::StatusDiff;
+use super::{HandOverEnd, HandOverError};
 use scupper_cluster::{LifecycleEvent, LifecycleTransition, Note};
+use scupper_driver::POLICY_ACTION;
 use scupper_report::{NodeStatus, PolicyWords, Seen};
 use scupper_triggers::slm::ClaimStatus;
 
@@ -33,24 +33,24 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
+enum ClaimStage {
     /// Nobody has taken it up.
-    Asked,
+    CancelRequest,
     /// The driver is at it.
     Taken,
     /// It was taken back.
-    TakenBack { end: End, was_taken: bool },
+    TakenBack { end: HandOverEnd, was_taken: bool },
 }
 
 /// Follows one wish.
 pub(super) struct Follower<'a> {
-    hands: Hands<'a>,
+    hands: HandOver<'a>,
     node: &'a str,
     event: LifecycleEvent,
-    news: News,
-    bounds: Bounds<'a>,
-    stage: Stage,
-    sight: Sight,
+    news: StatusDiff,
+    bounds: DeadlineLimit<'a>,
+    stage: ClaimStage,
+    sight: EventPresence,
     timer: Option<Instant>,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
@@ -58,15 +58,15 @@ pub(super) struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     pub(super) fn new(
-        hands: Hands<'a>,
+        hands: HandOver<'a>,
         node: &'a str,
         event: LifecycleEvent,
         transition: &'a LifecycleTransition,
         first: Option<NodeStatus>,
     ) -> Self {
-        let mut news = News::default();
+        let mut news = StatusDiff::default();
         let flags = hands.options.flags.as_ref();
-        let bounds = Bounds::of(
+        let bounds = DeadlineLimit::of(
             transition,
             flags.map(|flags| flags.timeout),
             hands.options.clock.now(),
@@ -84,8 +84,8 @@ impl<'a> Follower<'a> {
             event,
             news,
             bounds,
-            stage: Stage::Asked,
-            sight: Sight::default(),
+            stage: ClaimStage::CancelRequest,
+            sight: EventPresence::default(),
             timer: Some(Instant::now() + hands.options.claim_timeout),
             last: None,
         }
@@ -95,7 +95,7 @@ impl<'a> Follower<'a> {
     pub(super) async fn run(
         mut self,
         mut statuses: impl Stream<Item = NodeStatus> + Unpin,
-    ) -> Result<End, HandOverError> {
+    ) -> Result<HandOverEnd, HandOverError> {
         let mut look = Instant::now() + LOOK;
         loop {
             let timer = self.timer;
@@ -104,12 +104,12 @@ impl<'a> Follower<'a> {
                     self.hear_out(&mut statuses).await;
                     return Ok(self.ended(last).await);
                 },
-                () = self.hands.left.cancelled(), if !matches!(self.stage, Stage::TakenBack { .. }) => {
-                    if self.stage == Stage::Taken {
+                () = self.hands.left.cancelled(), if !matches!(self.stage, ClaimStage::TakenBack { .. }) => {
+                    if self.stage == ClaimStage::Taken {
                         self.tell(&Seen::Left);
-                        return Ok(End::Left);
+                        return Ok(HandOverEnd::Left);
                     }
-                    self.take_back(End::Cancelled, "the driver has not claimed it yet").await?;
+                    self.take_back(HandOverEnd::Cancelled, "the driver has not claimed it yet").await?;
                 }
                 () = sleep_until(look) => {
                     look = Instant::now() + LOOK;
@@ -173,22 +173,22 @@ impl<'a> Follower<'a> {
     fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
         let was_queued = self.news.is_queued();
         self.tell_news(status);
-        if was_queued && !self.news.is_queued() && self.stage == Stage::Asked {
+        if was_queued && !self.news.is_queued() && self.stage == ClaimStage::CancelRequest {
             self.timer = Some(Instant::now() + self.hands.options.claim_timeout);
         }
         if let Some(board) = &self.hands.options.board {
             board.seen(&self.event.name, &self.event.uid, status);
         }
         match self.sight.look(&self.event.name, status) {
-            Shown::Here(wish) => {
+            Presence::Here(wish) => {
                 if let Some(seen) = self.bounds.hear(wish) {
                     self.tell(&seen);
                 }
                 let state = wish.state.clone();
                 self.is(&state)
             }
-            Shown::NotYet => None,
-            Shown::Gone => Some(None),
+            Presence::NotYet => None,
+            Presence::Gone => Some(None),
         }
     }
 
@@ -217,37 +217,37 @@ impl<'a> Follower<'a> {
         }
         if status != ClaimStatus::Pending {
             match &mut self.stage {
-                stage @ Stage::Asked => {
-                    *stage = Stage::Taken;
+                stage @ ClaimStage::CancelRequest => {
+                    *stage = ClaimStage::Taken;
                     let flags = self.hands.options.flags.as_ref();
                     let wanted = flags.and_then(|flags| flags.timeout);
                     self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
                 }
-                Stage::TakenBack { was_taken, .. } => *was_taken = true,
-                Stage::Taken => {}
+                ClaimStage::TakenBack { was_taken, .. } => *was_taken = true,
+                ClaimStage::Taken => {}
             }
         }
         None
     }
 
     /// The time of this stage is over.
-    async fn overdue(&mut self) -> Result<Option<End>, HandOverError> {
+    async fn overdue(&mut self) -> Result<Option<HandOverEnd>, HandOverError> {
         let within = self.hands.options.claim_timeout;
         match &self.stage {
             // Its driver is there, and at something else.
-            Stage::Asked if self.news.is_queued() => self.timer = Some(Instant::now() + within),
-            Stage::Asked => {
+            ClaimStage::CancelRequest if self.news.is_queued() => self.timer = Some(Instant::now() + within),
+            ClaimStage::CancelRequest => {
                 let why = format!(
                     "not claimed within {within:?}; is driver {} running on {}? --local drains from here",
                     self.hands.options.driver, self.node
                 );
-                self.take_back(End::NotTaken, &why).await?;
+                self.take_back(HandOverEnd::NotTaken, &why).await?;
             }
-            Stage::Taken => {
-                self.take_back(End::Deadline, "the driver exceeded the deadline")
+            ClaimStage::Taken => {
+                self.take_back(HandOverEnd::Deadline, "the driver exceeded the deadline")
                     .await?;
             }
-            Stage::TakenBack { end, .. } => {
+            ClaimStage::TakenBack { end, .. } => {
                 let message = format!(
                     "LifecycleEvent {} is deleted, and a finalizer still keeps it",
                     self.event.name
@@ -262,27 +262,27 @@ impl<'a> Follower<'a> {
         Ok(None)
     }
 
-    async fn take_back(&mut self, end: End, why: &str) -> Result<(), HandOverError> {
+    async fn take_back(&mut self, end: HandOverEnd, why: &str) -> Result<(), HandOverError> {
         self.tell(&Seen::TakenBack { why: why.to_owned() });
         let deleted = self.hands.cluster.delete_event(&self.event).await;
         deleted.map_err(HandOverError::TakeBack)?;
-        let was_taken = self.stage == Stage::Taken;
-        self.stage = Stage::TakenBack { end, was_taken };
+        let was_taken = self.stage == ClaimStage::Taken;
+        self.stage = ClaimStage::TakenBack { end, was_taken };
         self.timer = Some(Instant::now() + FAREWELL);
         Ok(())
     }
 
-    async fn ended(self, last: Option<String>) -> End {
+    async fn ended(self, last: Option<String>) -> HandOverEnd {
         let told = match &self.stage {
-            Stage::TakenBack {
+            ClaimStage::TakenBack {
                 end,
                 was_taken: false,
-            } if last.is_none() => Told::untouched(end.clone()),
+            } if last.is_none() => EventResult::untouched(end.clone()),
             stage => {
                 let (told, notes) = self.words(last.as_deref()).await;
                 self.tell_said(&notes);
                 match stage {
-                    Stage::TakenBack { end, .. } if told.end == End::Cancelled => Told {
+                    ClaimStage::TakenBack { end, .. } if told.end == HandOverEnd::Cancelled => EventResult {
                         end: end.clone(),
                         ..told
                     },
@@ -290,7 +290,10 @@ impl<'a> Follower<'a> {
                 }
             }
         };
-        if matches!(told.end, End::Failed | End::Policy | End::Deadline) {
+        if matches!(
+            told.end,
+            HandOverEnd::Failed | HandOverEnd::Policy | HandOverEnd::Deadline
+        ) {
             self.tell_remaining();
         }
         self.tell(&Seen::Ended {
@@ -301,8 +304,8 @@ impl<'a> Follower<'a> {
     }
 
     /// The driver's words may come a little later than the end.
-    async fn words(&self, last: Option<&str>) -> (Told, Vec<Note>) {
-        let bare = Told::of_state(last);
+    async fn words(&self, last: Option<&str>) -> (EventResult, Vec<Note>) {
+        let bare = EventResult::of_state(last);
         let mut heard = Vec::new();
         for _ in 0..TRIES {
             match self.hands.cluster.notes_about(self.node).await {

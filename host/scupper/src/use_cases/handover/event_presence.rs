@@ -4,13 +4,13 @@ use scupper_report::{NodeStatus, NodeWish};
 
 /// One LifecycleEvent, as far as the watch has shown it.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
+pub(super) struct EventPresence {
     was_there: bool,
 }
 
 /// What is shown of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Shown<'a> {
+pub(super) enum Presence<'a> {
     /// Nothing so far. The node's own watch may be ahead of that of LifecycleEvents.
     NotYet,
     /// It is there.
@@ -19,15 +19,15 @@ pub(super) enum Shown<'a> {
     Gone,
 }
 
-impl Sight {
-    pub(super) fn look<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Shown<'a> {
+impl EventPresence {
+    pub(super) fn look<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Presence<'a> {
         match status.wishes.iter().find(|wish| wish.name == event) {
             Some(wish) => {
                 self.was_there = true;
-                Shown::Here(wish)
+                Presence::Here(wish)
             }
-            None if self.was_there => Shown::Gone,
-            None => Shown::NotYet,
+            None if self.was_there => Presence::Gone,
+            None => Presence::NotYet,
         }
     }
 }
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn what_was_not_shown_yet_is_not_gone() {
-        let mut sight = Sight::default();
+        let mut sight = EventPresence::default();
         for before in [&[][..], &["another"]] {
-            assert_eq!(sight.look("ours", &status(before)), Shown::NotYet);
+            assert_eq!(sight.look("ours", &status(before)), Presence::NotYet);
         }
         let both = status(&["another", "ours"]);
-        assert_eq!(sight.look("ours", &both), Shown::Here(&both.wishes[1]));
+        assert_eq!(sight.look("ours", &both), Presence::Here(&both.wishes[1]));
         for after in [&[][..], &["another"]] {
-            assert_eq!(sight.look("ours", &status(after)), Shown::Gone);
+            assert_eq!(sight.look("ours", &status(after)), Presence::Gone);
         }
     }
 }

@@ -9,13 +9,13 @@ use scupper_cluster::LifecycleTransition;
 use scupper_report::{NodeWish, Seen};
 
 /// What bounds a drain that was handed over.
-pub(super) struct Bounds<'a> {
+pub(super) struct DeadlineLimit<'a> {
     transition: &'a LifecycleTransition,
     /// When it was asked for, and what it was given; `None`: it is no drain, or it was told already.
     given: Option<(Time, Option<Length>)>,
 }
 
-impl<'a> Bounds<'a> {
+impl<'a> DeadlineLimit<'a> {
     /// `given`: the time limit of a drain, and `Some(None)` where it has none.
     pub(super) fn of(
         transition: &'a LifecycleTransition,
@@ -60,7 +60,7 @@ mod tests {
         };
         let told = |given: Option<Option<u64>>, deadline: Option<u64>| {
             let given = given.map(|given| given.map(Duration::from_secs));
-            let mut bounds = Bounds::of(&transition, given, Time::from_millis(1_000_000));
+            let mut bounds = DeadlineLimit::of(&transition, given, Time::from_millis(1_000_000));
             let wish = NodeWish {
                 name: "drain-a".to_owned(),
                 transition: transition.name.clone(),

@@ -9,12 +9,12 @@ use futures::{Stream, StreamExt as _, stream};
 use scupper_engine::{Budget, Event, Node};
 use tokio::time::timeout;
 
-use crate::details::DetailReader;
-use crate::lease::LeaseReader;
-use crate::runner::view::View;
-use crate::{AppError, Nodes, nodes};
+use crate::use_cases::CommandError;
+use crate::use_cases::details::DetailReader;
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
 use scupper_common::clock::Clock;
+use scupper_driver::view::View;
+use scupper_driver::{DriverError, LeaseReader, Nodes, resolve_nodes};
 use scupper_report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
 use scupper_triggers::slm::ClaimStatus;
 
@@ -37,13 +37,13 @@ pub struct StatusOptions {
 }
 
 /// Tells where each node stands, once or whenever something changes; in that case it never ends.
-pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), AppError> {
+pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(AppError::Connect)?;
-    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let names = resolve_nodes(&cluster, &options.nodes).await?;
     let mut followed = Vec::new();
     for name in &names {
         followed.push(follow(&cluster, name).await?.boxed());
@@ -104,7 +104,7 @@ async fn watch(
 
 /// What is known so far of a node.
 #[derive(Default)]
-struct Known {
+struct KnownState {
     view: View,
     has_pods: bool,
     budgets: Option<Vec<Budget>>,
@@ -115,7 +115,7 @@ struct Known {
     clippy::large_enum_variant,
     reason = "made and taken apart at once, never stored"
 )]
-enum News {
+enum Update {
     Cluster(Event),
     Wish(Change<LifecycleEvent>),
 }
@@ -124,25 +124,25 @@ enum News {
 pub(super) async fn follow(
     cluster: &Cluster,
     node: &str,
-) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, AppError> {
-    let unseen = AppError::of_node(node);
+) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, CommandError> {
+    let unseen = DriverError::of_node(node);
     let wishes = match cluster.clone().in_served_group().await.map_err(unseen)? {
         Some(cluster) => cluster.lifecycle_events(node),
         None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),
     };
-    let news = stream::select(cluster.watch(node).map(News::Cluster), wishes.map(News::Wish));
-    let mut known = Known::default();
+    let news = stream::select(cluster.watch(node).map(Update::Cluster), wishes.map(Update::Wish));
+    let mut known = KnownState::default();
     Ok(news.filter_map(move |news| {
         known.hear(news);
         std::future::ready(known.status())
     }))
 }
 
-impl Known {
-    fn hear(&mut self, news: News) {
+impl KnownState {
+    fn hear(&mut self, news: Update) {
         match news {
-            News::Wish(change) => self.hear_wish(change),
-            News::Cluster(event) => {
+            Update::Wish(change) => self.hear_wish(change),
+            Update::Cluster(event) => {
                 self.view.apply(&event);
                 match event {
                     Event::Pods(_) => self.has_pods = true,

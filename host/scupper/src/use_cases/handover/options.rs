@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use scupper_engine::Intent;
 
-use super::Typed;
-use crate::Nodes;
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
+use scupper_driver::{Nodes, handover::CommandFlags};
 use scupper_report::Board;
 
 /// What is handed over.
 #[derive(Clone, Debug)]
-pub struct HandOverOptions {
+pub(crate) struct HandOverOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
@@ -22,7 +21,7 @@ pub struct HandOverOptions {
     /// The driver's name.
     pub driver: String,
     /// What a drain is to be like.
-    pub flags: Option<Typed>,
+    pub flags: Option<CommandFlags>,
     /// Flags that were given and that only a drain from here obeys.
     pub own_flags: Vec<&'static str>,
     /// How long a wish may wait for the driver before it is taken back.
@@ -39,7 +38,7 @@ pub struct HandOverOptions {
 
 /// What is cancelled.
 #[derive(Clone, Debug)]
-pub struct CancelOptions {
+pub(crate) struct CancelOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.

@@ -1,0 +1,31 @@
+//! Why a command failed.
+
+use scupper_cluster::{ReadError, WriteError};
+use scupper_driver::DriverError;
+
+use super::HandOverError;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// As in the driver: connecting, reading the node, loading policies, draining in this process.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The driver could not be asked to drain or to cancel.
+    #[error(transparent)]
+    HandOver(#[from] HandOverError),
+    /// The API server did not say which rights this account has.
+    #[error("could not ask the API server what we may do")]
+    Rights(#[source] ReadError),
+    /// There is no plan.
+    #[error("no plan for node {node}: {message}")]
+    NoPlan {
+        /// The node.
+        node: String,
+        /// Why.
+        message: String,
+    },
+    /// Something could not be removed.
+    #[error("could not clean up")]
+    Cleanup(#[source] WriteError),
+}

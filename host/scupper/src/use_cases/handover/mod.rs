@@ -1,0 +1,17 @@
+//! Drains that the driver on the node carries out: the command creates a LifecycleEvent and follows it to its end.
+
+mod cancel;
+mod create;
+mod deadline_limit;
+mod error;
+mod event_presence;
+mod follower;
+mod options;
+mod result;
+mod status_diff;
+
+pub(crate) use cancel::{Cancelled, cancel};
+pub(crate) use create::{HandOverResults, run};
+pub use error::HandOverError;
+pub(crate) use options::{CancelOptions, HandOverOptions};
+pub(crate) use result::HandOverEnd;

@@ -1,0 +1,22 @@
+//! What the commands do beside drains: plan, report status, hand drains over to the driver and cancel them, diagnose
+//! and clean up. What prints their results is `node`, `doctor` and `commands`.
+
+mod cleanup;
+mod details;
+mod doctor;
+mod error;
+mod handover;
+mod plan;
+mod policy_environment;
+mod status;
+
+pub(crate) use cleanup::{CleanupOptions, cleanup};
+pub(crate) use doctor::{DoctorOptions, Finding, FindingState, doctor};
+pub use error::CommandError;
+pub use handover::HandOverError;
+pub(crate) use handover::{
+    CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel, run as hand_over,
+};
+pub use plan::Planned;
+pub(crate) use plan::{PlanOptions, plan};
+pub use status::{StatusOptions, status};
