@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scupper_engine::{Budget, Duration, EvictAnswer, Pod, PodPhase, PodRef, UnhealthyPods};
 
 use crate::cluster::{Change, Cluster, NODE};
-use crate::due::Chore;
+use crate::timers::Chore;
 
 #[derive(Clone, Debug)]
 pub(crate) struct BudgetTruth {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scupper_engine::{Checkpoint, Deletion, Node, Pod, PodPhase, Time, Uid};
 
 use crate::budgets::BudgetTruth;
-use crate::due::Chore;
+use crate::timers::Chore;
 
 pub(crate) const NODE: &str = "node-1";
 

@@ -2,10 +2,10 @@
 
 use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Phase, Task, Time};
 
-use crate::due::Due;
 use crate::ending::Circumstances;
-use crate::referee::Referee;
+use crate::invariants::Invariants;
 use crate::scenario::{Mood, Second};
+use crate::timers::Timer;
 use crate::violation::{Checked, broken};
 use crate::world::World;
 
@@ -31,12 +31,12 @@ impl World {
         }
         self.requests = 0;
         self.stop = None;
-        self.referee.begin_episode();
+        self.invariants.begin_episode();
         self.copies.begin_episode();
         let at = self.now + self.scenario.patience;
         self.queue.push(
             at,
-            Due::Horizon {
+            Timer::Horizon {
                 episode: self.episode,
             },
         );
@@ -50,7 +50,7 @@ impl World {
         let now = self.process_now();
         let (request, truth) = self.requests_of_process();
         let (mark, standing) = self.left_behind();
-        self.referee.restart(self.now, &truth, standing.as_ref());
+        self.invariants.restart(self.now, &truth, standing.as_ref());
         self.note(|| format!("process starts, checkpoint {mark:?}"));
         self.drain = Some(match mark {
             Some(checkpoint) => {
@@ -61,7 +61,7 @@ impl World {
                 Drain::resume(now, request, checkpoint)
             }
             None => {
-                if self.referee.crashes > 0 {
+                if self.invariants.crashes > 0 {
                     self.coverage.count("ending", "begun anew");
                 }
                 Drain::new(now, request)
@@ -88,13 +88,13 @@ impl World {
             }
         }
         self.spoilt.clear();
-        self.referee.crashes += 1;
+        self.invariants.crashes += 1;
         // Answers and events of this process arrive nowhere.
         self.incarnation += 1;
         let at = self.now + self.rng.span(1_000, 60_000);
         self.queue.push(
             at,
-            Due::Restart {
+            Timer::Restart {
                 incarnation: self.incarnation,
             },
         );
@@ -108,11 +108,11 @@ impl World {
 
     /// Takes everything out of the engine that it has, and holds it against the invariants.
     pub(crate) fn settle(&mut self) -> Checked {
-        let counted = self.referee.finished;
-        self.referee.process_now = self.process_now();
+        let counted = self.invariants.finished;
+        self.invariants.process_now = self.process_now();
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    tells {notice:?}"));
-            self.referee.notice(&notice, &self.request)?;
+            self.invariants.notice(&notice, &self.request)?;
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));
@@ -123,15 +123,15 @@ impl World {
                 self.trace.stamp(&pod.uid.0, id.0);
             }
             let outcome = self.drain.as_ref().and_then(Drain::outcome);
-            Referee::saves_the_cancel(&task, outcome)?;
+            Invariants::saves_the_cancel(&task, outcome)?;
             let held = self.drain.as_ref().is_some_and(Drain::held);
-            Referee::says_what_is_held(&task, outcome, held, &self.request, &mut self.coverage)?;
-            self.referee
+            Invariants::says_what_is_held(&task, outcome, held, &self.request, &mut self.coverage)?;
+            self.invariants
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
             if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {
                 let first = self.request.policies.iter().find(|policy| policy.planner);
                 let is_first = first.is_some_and(|first| first.name == *policy);
-                self.referee
+                self.invariants
                     .shows_the_draft(draft, drain.pods_to_plan(), is_first)?;
             }
             if !matches!(task, Task::Plan { .. } | Task::Step { .. }) {
@@ -141,7 +141,7 @@ impl World {
                 return broken(7, format!("{id:?} is used twice ({knows:?})"));
             }
             if task == Task::ListPods {
-                self.referee.knowledge.asks_for_list(id);
+                self.invariants.knowledge.asks_for_list(id);
             }
             let name = task.name();
             self.send_command(id, task);
@@ -154,12 +154,12 @@ impl World {
         let Some(drain) = &self.drain else {
             return Ok(());
         };
-        let calm = self.scenario.mood == Mood::Calm && self.scenario.cast.budgets.is_empty();
-        if self.referee.finished && !counted {
+        let calm = self.scenario.mood == Mood::Calm && self.scenario.population.budgets.is_empty();
+        if self.invariants.finished && !counted {
             let outcome = drain.outcome().map_or("none", scupper_engine::Outcome::name);
             self.coverage.count("outcome", outcome);
         }
-        self.referee.look(
+        self.invariants.look(
             self.now,
             drain,
             &self.request,
@@ -167,13 +167,13 @@ impl World {
             &self.outstanding,
             &mut self.coverage,
         )?;
-        if self.referee.finished && self.outstanding.is_empty() && self.dies_at_its_end() {
+        if self.invariants.finished && self.outstanding.is_empty() && self.dies_at_its_end() {
             return Ok(());
         }
         let Some(drain) = &self.drain else {
             return Ok(());
         };
-        if self.referee.finished && self.outstanding.is_empty() {
+        if self.invariants.finished && self.outstanding.is_empty() {
             let faults = &self.scenario.faults;
             let smooth = faults.write_unavailable == 0
                 && faults.write_rejected == 0
@@ -187,7 +187,7 @@ impl World {
                 mark_stands: !self.wiped,
                 writes_work: smooth && self.episode == 1,
             };
-            self.referee
+            self.invariants
                 .end(drain, &self.request, &self.cluster, circumstances)?;
             self.end_episode();
         }
@@ -207,7 +207,7 @@ impl World {
         let incarnation = self.incarnation;
         self.queue.push(
             self.now + delay,
-            Due::Execute {
+            Timer::Execute {
                 incarnation,
                 id,
                 task,
@@ -239,7 +239,7 @@ impl World {
         let at = self.now + usual + done.delay;
         self.queue.push(
             at,
-            Due::Answer {
+            Timer::Answer {
                 incarnation,
                 id,
                 answer: done.answer,
@@ -257,7 +257,7 @@ impl World {
             self.coverage.count("answer", crate::server::name(answer));
         }
         let spoilt = self.spoilt.remove(&id);
-        self.referee.answer(
+        self.invariants.answer(
             self.now,
             &task,
             &answer,
@@ -269,7 +269,7 @@ impl World {
         let event = Event::Answer(id, answer);
         self.hand_over(event, Some(&asked), snapshot)?;
         if self.drain.is_some()
-            && !self.referee.finished
+            && !self.invariants.finished
             && self.may_crash(self.scenario.faults.crash_at_answer)
         {
             self.kill("after an answer");
@@ -297,8 +297,8 @@ impl World {
     }
 
     fn order_later(&mut self, after: u64, event: Event) {
-        let order = crate::due::Disturbance::Order(self.episode, Box::new(event));
-        self.queue.push(self.now + after, Due::Disturb(order));
+        let order = crate::timers::Fault::Order(self.episode, Box::new(event));
+        self.queue.push(self.now + after, Timer::Fault(order));
     }
 
     fn hand_over(
@@ -315,7 +315,7 @@ impl World {
         self.trace
             .note(self.now - crate::world::START, || format!("{event:?}"));
         let own = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
-        self.referee
+        self.invariants
             .hear(self.now, &truth, asked, snapshot, &self.cluster, own);
         drain.handle_event(now, event);
         self.settle()
@@ -340,7 +340,7 @@ impl World {
         self.incarnation += 1;
         if self.episode == 1 && drained && self.scenario.second.is_some() {
             let at = self.now + self.rng.span(10_000, 600_000);
-            self.queue.push(at, Due::Episode);
+            self.queue.push(at, Timer::Episode);
         } else {
             self.over = true;
         }

@@ -7,7 +7,7 @@ use scupper_engine::{CommandId, Drain, HookPhase, Intent, Outcome, Reason, Reque
 
 use crate::cluster::{Cluster, Owner};
 use crate::coverage::Coverage;
-use crate::referee::Referee;
+use crate::invariants::Invariants;
 use crate::scenario::Mood;
 use crate::violation::{Checked, broken};
 
@@ -16,7 +16,7 @@ const WINDING_UP: u64 = 31_000;
 /// The same while no deadline presses: the last write may be tried for longer.
 const PATIENT: u64 = 320_000;
 
-impl Referee {
+impl Invariants {
     /// The engine has nothing more to say about what it just heard.
     pub(crate) fn look(
         &mut self,

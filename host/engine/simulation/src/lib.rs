@@ -4,7 +4,7 @@
 //! ```text
 //! seed ─► scenario ─► world ── events ──► Drain ── commands ──► world ── … ──► outcome
 //!                       │                   │
-//!                       └──── truth ──► referee ◄── what the process was told
+//!                       └──── truth ──► invariants ◄── what the process was told
 //! ```
 //!
 //! A process that dies leaves its last request on the way, and it may land after the next process has begun. A drain
@@ -16,27 +16,27 @@
 //! uses are the five verbs.
 
 mod budgets;
-mod cast;
 mod clock;
 mod cluster;
 mod coverage;
-mod disturb;
 mod driver;
-mod due;
 mod ending;
+mod faults;
+mod generator;
 mod hookbook;
 mod hooks;
+mod invariants;
 mod knowledge;
 mod planners;
 mod plans;
 mod policies;
 mod queue;
-mod referee;
 mod rng;
 mod run;
 mod scenario;
 mod server;
 mod takeover;
+mod timers;
 mod trace;
 mod violation;
 mod watch;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::due::Due;
+use crate::timers::Timer;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -15,11 +15,11 @@ pub(crate) struct Queue {
 struct Entry {
     at: Reverse<(u64, u64)>,
     // In a box, as entries are moved about in the heap.
-    due: Box<Due>,
+    due: Box<Timer>,
 }
 
 impl Queue {
-    pub(crate) fn push(&mut self, at: u64, due: Due) {
+    pub(crate) fn push(&mut self, at: u64, due: Timer) {
         self.count += 1;
         self.heap.push(Entry {
             at: Reverse((at, self.count)),
@@ -32,7 +32,7 @@ impl Queue {
         self.heap.peek().map(|entry| entry.at.0.0)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<(u64, Due)> {
+    pub(crate) fn pop(&mut self) -> Option<(u64, Timer)> {
         self.heap.pop().map(|entry| (entry.at.0.0, *entry.due))
     }
 }

@@ -2,11 +2,11 @@
 
 use scupper_engine::{Duration, Filters, HookPhase, Operator, Requirement, Selector, Settings};
 
-use crate::cast::{self, Cast};
 use crate::cluster::Owner;
-use crate::due::{Disturbance, Stream};
+use crate::generator::{self, Population};
 use crate::policies::{HookScript, PlannerScript, PolicyScript};
 use crate::rng::Rng;
+use crate::timers::{Fault, Stream};
 
 /// How the world means it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub(crate) struct Scenario {
     /// From the beginning.
     pub(crate) deadline: Option<u64>,
     pub(crate) policies: Vec<PolicyScript>,
-    pub(crate) cast: Cast,
-    pub(crate) disturbances: Vec<(u64, Disturbance)>,
+    pub(crate) population: Population,
+    pub(crate) planned_faults: Vec<(u64, Fault)>,
     pub(crate) faults: Faults,
     pub(crate) crashes: u32,
     /// Whoever waits has had enough after so long.
@@ -80,7 +80,7 @@ impl Scenario {
         // Drawn apart: the worlds of all seeds are otherwise as they were.
         let filters = rarer_filters(&mut rng.clone(), mood);
         let settings = settings(rng, mood, filters);
-        let cast = cast::cast(rng, mood);
+        let population = generator::generate(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
             Mood::Kind => rng.chance(300).then_some(600 * MINUTE),
@@ -96,8 +96,8 @@ impl Scenario {
             settings,
             deadline,
             policies: policies(rng, mood),
-            disturbances: disturbances(rng, mood, &cast),
-            cast,
+            planned_faults: planned_faults(rng, mood, &population),
+            population,
             faults: faults(rng, mood),
             crashes: if mood == Mood::Calm {
                 0
@@ -123,8 +123,8 @@ impl Scenario {
     /// number may mean another world.
     pub(crate) fn leave_out_later_faults(&mut self) {
         self.faults.waits_for_its_turn = 0;
-        self.disturbances
-            .retain(|(_, it)| !matches!(it, Disturbance::ClockStep(_) | Disturbance::Forbidden(_)));
+        self.planned_faults
+            .retain(|(_, it)| !matches!(it, Fault::ClockStep(_) | Fault::Forbidden(_)));
     }
 }
 
@@ -239,7 +239,7 @@ fn policy(rng: &mut Rng, mood: Mood, number: u32) -> PolicyScript {
     }
 }
 
-fn disturbances(rng: &mut Rng, mood: Mood, cast: &Cast) -> Vec<(u64, Disturbance)> {
+fn planned_faults(rng: &mut Rng, mood: Mood, population: &Population) -> Vec<(u64, Fault)> {
     let count = match mood {
         Mood::Calm => 0,
         _ if rng.chance(300) => 0,
@@ -252,7 +252,7 @@ fn disturbances(rng: &mut Rng, mood: Mood, cast: &Cast) -> Vec<(u64, Disturbance
         if mood == Mood::Wild && rng.chance(400) {
             all.push((at, rough(rng)));
         } else {
-            gentle(rng, mood, cast, at, &mut all);
+            gentle(rng, mood, population, at, &mut all);
         }
     }
     refusals(&mut Rng::new(rng.clone().next()), mood, &mut all);
@@ -262,7 +262,7 @@ fn disturbances(rng: &mut Rng, mood: Mood, cast: &Cast) -> Vec<(u64, Disturbance
 
 /// The API server refuses writes for a while. Drawn apart, so that the worlds of all seeds are otherwise as they were.
 /// In a kind world all of it together is shorter than what a drain bears.
-fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Disturbance)>) {
+fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     let longest = match mood {
         Mood::Calm => return,
         Mood::Kind => 35_000,
@@ -273,13 +273,13 @@ fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Disturbance)>) {
     }
     for _ in 0..rng.between(1, 3) {
         let at = rng.span(1, 5 * MINUTE);
-        all.push((at, Disturbance::Forbidden(rng.between(1, longest))));
+        all.push((at, Fault::Forbidden(rng.between(1, longest))));
     }
 }
 
 /// Somebody sets the wall clock. Drawn apart, so that the worlds of all seeds are otherwise as they were. In a kind world
 /// no deadline passes by it, whatever process reads the clock.
-fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Disturbance)>) {
+fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     let longest = match mood {
         Mood::Calm => return,
         Mood::Kind => 30 * MINUTE,
@@ -293,55 +293,52 @@ fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Disturbance)>) {
         let usual = if rng.chance(500) { 5_000 } else { longest };
         let by = i64::try_from(rng.between(1_000, usual)).unwrap_or(0);
         let by = if rng.chance(500) { -by } else { by };
-        all.push((at, Disturbance::ClockStep(by)));
+        all.push((at, Fault::ClockStep(by)));
     }
 }
 
 /// What a drain survives.
-fn gentle(rng: &mut Rng, mood: Mood, cast: &Cast, at: u64, all: &mut Vec<(u64, Disturbance)>) {
+fn gentle(rng: &mut Rng, mood: Mood, population: &Population, at: u64, all: &mut Vec<(u64, Fault)>) {
     let what = match rng.below(14) {
-        0 => Disturbance::Touch,
-        1 => Disturbance::Break(Stream::Pods),
-        2 => Disturbance::Break(Stream::Node),
-        3 => Disturbance::Break(Stream::Budgets),
-        4..7 => Disturbance::Arrival(Box::new(cast::late(rng, mood))),
-        7 | 12 => Disturbance::DeletePod(rng.next()),
+        0 => Fault::Touch,
+        1 => Fault::Break(Stream::Pods),
+        2 => Fault::Break(Stream::Node),
+        3 => Fault::Break(Stream::Budgets),
+        4..7 => Fault::Arrival(Box::new(generator::late(rng, mood))),
+        7 | 12 => Fault::DeletePod(rng.next()),
         13 => {
             for _ in 0..4 {
-                all.push((at + rng.below(100), Disturbance::DeletePod(rng.next())));
+                all.push((at + rng.below(100), Fault::DeletePod(rng.next())));
             }
-            Disturbance::DeletePod(rng.next())
+            Fault::DeletePod(rng.next())
         }
         8 => {
-            all.push((
-                at + rng.span(5_000, 3 * MINUTE),
-                Disturbance::Cordon(Owner::Others),
-            ));
-            Disturbance::Uncordon
+            all.push((at + rng.span(5_000, 3 * MINUTE), Fault::Cordon(Owner::Others)));
+            Fault::Uncordon
         }
-        9 => Disturbance::NamespaceDies(format!("ns{}", rng.below(3))),
-        10 => match cast.budgets.first() {
-            Some(budget) if rng.chance(500) => Disturbance::BudgetDeleted(budget.0.name.clone()),
-            Some(budget) => Disturbance::BudgetRelaxed(budget.0.name.clone()),
-            None => Disturbance::Crash,
+        9 => Fault::NamespaceDies(format!("ns{}", rng.below(3))),
+        10 => match population.budgets.first() {
+            Some(budget) if rng.chance(500) => Fault::BudgetDeleted(budget.0.name.clone()),
+            Some(budget) => Fault::BudgetRelaxed(budget.0.name.clone()),
+            None => Fault::Crash,
         },
-        _ => Disturbance::Crash,
+        _ => Fault::Crash,
     };
     all.push((at, what));
 }
 
 /// What a drain may fail by.
-fn rough(rng: &mut Rng) -> Disturbance {
+fn rough(rng: &mut Rng) -> Fault {
     match rng.below(14) {
-        0..3 => Disturbance::Cancel,
-        3..5 => Disturbance::Lost,
-        5 => Disturbance::Deadline(None),
-        6 | 7 => Disturbance::Deadline(Some(rng.span(20_000, 5 * MINUTE))),
-        8 => Disturbance::Pause,
-        9 => Disturbance::Uncordon,
-        10 => Disturbance::Cordon(Owner::Others),
-        11 => Disturbance::Wipe,
-        12 => Disturbance::NodeDeleted,
-        _ => Disturbance::NodeReplaced,
+        0..3 => Fault::Cancel,
+        3..5 => Fault::Lost,
+        5 => Fault::Deadline(None),
+        6 | 7 => Fault::Deadline(Some(rng.span(20_000, 5 * MINUTE))),
+        8 => Fault::Pause,
+        9 => Fault::Uncordon,
+        10 => Fault::Cordon(Owner::Others),
+        11 => Fault::Wipe,
+        12 => Fault::NodeDeleted,
+        _ => Fault::NodeReplaced,
     }
 }

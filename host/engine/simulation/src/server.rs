@@ -88,12 +88,12 @@ impl World {
             .flat_map(|script| &script.hooks)
             .find(|(phase, _)| *phase == step.phase);
         let id = (step.policy.clone(), step.phase, step.subject.clone());
-        let failed = self.referee.hooks.failed.get(&id).copied().unwrap_or(0);
+        let failed = self.invariants.hooks.failed.get(&id).copied().unwrap_or(0);
         let outcome = match script {
             Some((_, script)) => script.step(step, failed),
             None => StepOutcome::Done,
         };
-        self.referee.hooks.executed(step, &outcome);
+        self.invariants.hooks.executed(step, &outcome);
         let state_version = match &outcome {
             StepOutcome::Pending { state, .. } => version_of(state),
             _ => Some(0),
@@ -263,7 +263,7 @@ impl World {
         if owner == Owner::Others && !ever_ours {
             return broken(5, "uncordons a node that it never cordoned");
         }
-        if owner == Owner::Others && self.referee.knowledge.saw_uncordon {
+        if owner == Owner::Others && self.invariants.knowledge.saw_uncordon {
             return broken(
                 5,
                 "uncordons although it has seen our cordon lifted by somebody else",

@@ -3,7 +3,7 @@
 use scupper_engine::{Event, Uid};
 
 use crate::cluster::Change;
-use crate::due::{Due, Stream};
+use crate::timers::{Stream, Timer};
 use crate::world::World;
 
 impl World {
@@ -13,7 +13,7 @@ impl World {
             for change in std::mem::take(&mut self.cluster.changes) {
                 match change {
                     Change::Later(at, chore) if at <= self.now => self.cluster.chore(self.now, chore),
-                    Change::Later(at, chore) => self.queue.push(at, Due::Chore(chore)),
+                    Change::Later(at, chore) => self.queue.push(at, Timer::Chore(chore)),
                     Change::Node => self.send(Stream::Node, Event::Node(self.cluster.node_event())),
                     Change::Pod(uid) => self.send_pod(&uid),
                     Change::PodGone(uid) => self.send(Stream::Pods, Event::PodDeleted(uid)),
@@ -71,7 +71,7 @@ impl World {
             let event = event.clone();
             self.queue.push(
                 later,
-                Due::Watch {
+                Timer::Watch {
                     incarnation,
                     stream,
                     epoch,
@@ -82,7 +82,7 @@ impl World {
         }
         self.queue.push(
             at,
-            Due::Watch {
+            Timer::Watch {
                 incarnation,
                 stream,
                 epoch,
@@ -99,7 +99,7 @@ impl World {
             let at = self.now + self.rng.span(50, 3_000);
             self.queue.push(
                 at,
-                Due::List {
+                Timer::List {
                     incarnation: self.incarnation,
                     stream,
                 },
@@ -119,7 +119,7 @@ impl World {
         let at = self.now + self.rng.span(1_000, 60_000);
         self.queue.push(
             at,
-            Due::List {
+            Timer::List {
                 incarnation: self.incarnation,
                 stream,
             },
@@ -149,7 +149,7 @@ impl World {
             let epoch = channel.epoch;
             self.queue.push(
                 at,
-                Due::Watch {
+                Timer::Watch {
                     incarnation,
                     stream,
                     epoch,

@@ -7,13 +7,13 @@ use scupper_engine::{CommandId, Drain, Event, Intent, Request, Settings, Task};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::coverage::Coverage;
-use crate::due::{Due, Stream};
+use crate::invariants::Invariants;
 use crate::queue::Queue;
-use crate::referee::Referee;
 use crate::rng::Rng;
 use crate::run::Faults;
 use crate::scenario::{Mood, Scenario};
 use crate::takeover::Copies;
+use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
 use crate::violation::{Broken, Checked, broken};
 
@@ -34,7 +34,7 @@ pub(crate) struct World {
     pub(crate) queue: Queue,
     pub(crate) coverage: Coverage,
     pub(crate) trace: Trace,
-    pub(crate) referee: Referee,
+    pub(crate) invariants: Invariants,
 
     pub(crate) drain: Option<Drain>,
     pub(crate) request: Request,
@@ -109,7 +109,7 @@ impl World {
             queue: Queue::default(),
             coverage: Coverage::default(),
             trace: Trace::new(traced),
-            referee: Referee::default(),
+            invariants: Invariants::default(),
             drain: None,
             request,
             settings,
@@ -138,12 +138,12 @@ impl World {
     }
 
     fn populate(&mut self) {
-        for (budget, elsewhere, recovers, lag) in self.scenario.cast.budgets.clone() {
-            let sync = crate::due::Chore::Sync(budget.name.clone());
-            self.queue.push(self.now + lag, Due::Chore(sync));
+        for (budget, elsewhere, recovers, lag) in self.scenario.population.budgets.clone() {
+            let sync = crate::timers::Chore::Sync(budget.name.clone());
+            self.queue.push(self.now + lag, Timer::Chore(sync));
             self.cluster.add_budget(budget, elsewhere, recovers, lag);
         }
-        for part in self.scenario.cast.pods.clone() {
+        for part in self.scenario.population.pods.clone() {
             let Some(uid) = self.cluster.born(self.now, part.newborn) else {
                 continue;
             };
@@ -156,14 +156,14 @@ impl World {
         }
         if self.scenario.mood == Mood::Kind {
             for name in self.cluster.budgets.keys() {
-                let relaxed = crate::due::Disturbance::BudgetRelaxed(name.clone());
-                self.queue.push(self.now + 3_600_000, Due::Disturb(relaxed));
+                let relaxed = crate::timers::Fault::BudgetRelaxed(name.clone());
+                self.queue.push(self.now + 3_600_000, Timer::Fault(relaxed));
             }
         }
-        for (at, disturbance) in std::mem::take(&mut self.scenario.disturbances) {
-            self.queue.push(self.now + at, Due::Disturb(disturbance));
+        for (at, fault) in std::mem::take(&mut self.scenario.planned_faults) {
+            self.queue.push(self.now + at, Timer::Fault(fault));
         }
-        self.queue.push(self.now, Due::Episode);
+        self.queue.push(self.now, Timer::Episode);
         self.publish();
     }
 
@@ -223,17 +223,17 @@ impl World {
         self.timeout()
     }
 
-    fn happen(&mut self, due: Due) -> Checked {
+    fn happen(&mut self, due: Timer) -> Checked {
         if self.drain.is_some() {
-            self.referee.punctual(self.now)?;
+            self.invariants.punctual(self.now)?;
         }
         match due {
-            Due::Execute {
+            Timer::Execute {
                 incarnation,
                 id,
                 task,
             } => self.execute(incarnation, id, &task)?,
-            Due::Answer {
+            Timer::Answer {
                 incarnation,
                 id,
                 answer,
@@ -241,7 +241,7 @@ impl World {
             } if incarnation == self.incarnation => {
                 self.deliver_answer(id, answer, snapshot)?;
             }
-            Due::Watch {
+            Timer::Watch {
                 incarnation,
                 stream,
                 epoch,
@@ -256,15 +256,15 @@ impl World {
                     self.deliver(event, snapshot)?;
                 }
             }
-            Due::List { incarnation, stream } if incarnation == self.incarnation => self.list(stream),
-            Due::Answer { .. } | Due::Watch { .. } | Due::List { .. } => {}
-            Due::Chore(chore) => self.cluster.chore(self.now, chore),
-            Due::Disturb(disturbance) => self.disturb(disturbance)?,
-            Due::Restart { incarnation } if incarnation == self.incarnation => self.start()?,
-            Due::Restart { .. } => {}
-            Due::Episode => self.begin_episode()?,
-            Due::Horizon { episode } if episode == self.episode => self.lose_patience()?,
-            Due::Horizon { .. } => {}
+            Timer::List { incarnation, stream } if incarnation == self.incarnation => self.list(stream),
+            Timer::Answer { .. } | Timer::Watch { .. } | Timer::List { .. } => {}
+            Timer::Chore(chore) => self.cluster.chore(self.now, chore),
+            Timer::Fault(fault) => self.inject(fault)?,
+            Timer::Restart { incarnation } if incarnation == self.incarnation => self.start()?,
+            Timer::Restart { .. } => {}
+            Timer::Episode => self.begin_episode()?,
+            Timer::Horizon { episode } if episode == self.episode => self.lose_patience()?,
+            Timer::Horizon { .. } => {}
         }
         self.publish();
         self.lose_own_pod();

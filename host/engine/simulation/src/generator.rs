@@ -12,15 +12,15 @@ use crate::scenario::Mood;
 
 /// The pods and budgets of the beginning.
 #[derive(Clone, Debug)]
-pub(crate) struct Cast {
-    pub(crate) pods: Vec<Part>,
+pub(crate) struct Population {
+    pub(crate) pods: Vec<InitialPod>,
     /// With the healthy pods elsewhere, the time a replacement takes, and the controller's lag.
     pub(crate) budgets: Vec<(Budget, i32, Option<u64>, u64)>,
 }
 
 /// A pod of the beginning.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct InitialPod {
     pub(crate) newborn: Newborn,
     /// It is the driver's own.
     pub(crate) own: bool,
@@ -28,19 +28,19 @@ pub(crate) struct Part {
     pub(crate) terminating: bool,
 }
 
-pub(crate) fn cast(rng: &mut Rng, mood: Mood) -> Cast {
+pub(crate) fn generate(rng: &mut Rng, mood: Mood) -> Population {
     let count = match rng.below(20) {
         0 => 0,
         1 => rng.between(13, 60),
         _ => rng.between(1, 12),
     };
-    let mut pods: Vec<Part> = (0..count)
+    let mut pods: Vec<InitialPod> = (0..count)
         .map(|number| part(rng, mood, &number.to_string()))
         .collect();
     if rng.chance(400) {
         let mut own = daemon("own");
         own.script.returns = Returns::Never;
-        pods.push(Part {
+        pods.push(InitialPod {
             newborn: own,
             own: true,
             terminating: false,
@@ -51,7 +51,7 @@ pub(crate) fn cast(rng: &mut Rng, mood: Mood) -> Cast {
     } else {
         budgets(rng, mood, &pods)
     };
-    Cast { pods, budgets }
+    Population { pods, budgets }
 }
 
 /// A pod that comes while the drain runs: mostly one whose name sorts among the others.
@@ -60,7 +60,7 @@ pub(crate) fn late(rng: &mut Rng, mood: Mood) -> Newborn {
     part(rng, mood, &name).newborn
 }
 
-fn part(rng: &mut Rng, mood: Mood, name: &str) -> Part {
+fn part(rng: &mut Rng, mood: Mood, name: &str) -> InitialPod {
     let mut newborn = match rng.below(20) {
         0..9 => replica(rng, mood, name),
         9..13 => stateful(rng, mood, name),
@@ -100,7 +100,7 @@ fn part(rng: &mut Rng, mood: Mood, name: &str) -> Part {
     if let Some(controller) = &mut newborn.pod.controller {
         controller.missing = controller.kind == "DaemonSet" && mood == Mood::Wild && rng.chance(150);
     }
-    Part {
+    InitialPod {
         newborn,
         own: false,
         terminating: mood != Mood::Calm && !finished && rng.chance(60),
@@ -254,7 +254,7 @@ fn job(rng: &mut Rng, mood: Mood, name: &str) -> Newborn {
     newborn
 }
 
-fn budgets(rng: &mut Rng, mood: Mood, pods: &[Part]) -> Vec<(Budget, i32, Option<u64>, u64)> {
+fn budgets(rng: &mut Rng, mood: Mood, pods: &[InitialPod]) -> Vec<(Budget, i32, Option<u64>, u64)> {
     let mut all = Vec::new();
     for number in 0..3 {
         if !rng.chance(350) {

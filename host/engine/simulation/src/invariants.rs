@@ -19,7 +19,7 @@ use crate::violation::{Checked, broken};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Referee {
+pub(crate) struct Invariants {
     pub(crate) knowledge: Knowledge,
     pub(crate) plans: Plans,
     pub(crate) hooks: HookBook,
@@ -47,7 +47,7 @@ pub(crate) struct Referee {
     pub(crate) reasons: Vec<Discriminant<Reason>>,
 }
 
-impl Referee {
+impl Invariants {
     pub(crate) fn begin_episode(&mut self) {
         *self = Self::default();
     }

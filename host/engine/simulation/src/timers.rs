@@ -6,7 +6,7 @@ use crate::cluster::{Newborn, Owner};
 
 /// Something that happens at its time.
 #[derive(Debug)]
-pub(crate) enum Due {
+pub(crate) enum Timer {
     /// The API server or a policy carries a command out.
     Execute {
         incarnation: u32,
@@ -33,7 +33,7 @@ pub(crate) enum Due {
     /// The cluster moves on by itself.
     Chore(Chore),
     /// Somebody does something.
-    Disturb(Disturbance),
+    Fault(Fault),
     /// The driver's process starts again.
     Restart { incarnation: u32 },
     /// The driver is asked for the next thing.
@@ -71,7 +71,7 @@ pub(crate) enum Chore {
 
 /// What somebody else does.
 #[derive(Clone, Debug)]
-pub(crate) enum Disturbance {
+pub(crate) enum Fault {
     Cancel,
     Lost,
     /// So many milliseconds from then; `None`: no deadline any more.

@@ -3,44 +3,43 @@
 use scupper_engine::{Event, Time, Uid, UnhealthyPods};
 
 use crate::cluster::{Change, Owner};
-use crate::due::{Chore, Disturbance, Due};
+use crate::timers::{Chore, Fault, Timer};
 use crate::violation::Checked;
 use crate::world::World;
 
 impl World {
     /// Does what was planned for this moment.
-    pub(crate) fn disturb(&mut self, disturbance: Disturbance) -> Checked {
-        if let Disturbance::Order(episode, event) = disturbance {
+    pub(crate) fn inject(&mut self, fault: Fault) -> Checked {
+        if let Fault::Order(episode, event) = fault {
             return if episode == self.episode {
                 self.deliver_order(*event)
             } else {
                 Ok(())
             };
         }
-        self.coverage.count("others", disturbance.name());
-        self.note(|| format!("somebody: {disturbance:?}"));
-        match disturbance {
-            Disturbance::Cancel => self.deliver_order(Event::Cancel {
+        self.coverage.count("others", fault.name());
+        self.note(|| format!("fault: {fault:?}"));
+        match fault {
+            Fault::Cancel => self.deliver_order(Event::Cancel {
                 reason: String::from("scripted"),
             })?,
-            Disturbance::Lost => self.deliver_order(Event::Lost {
+            Fault::Lost => self.deliver_order(Event::Lost {
                 reason: String::from("scripted"),
             })?,
-            Disturbance::Deadline(after) => {
+            Fault::Deadline(after) => {
                 let at = after.map(|after| Time::from_millis(self.now + after));
                 self.deliver_order(Event::Deadline(at))?;
             }
-            Disturbance::Pause => {
+            Fault::Pause => {
                 if self.drain.is_some() {
                     self.deliver_order(Event::Pause)?;
                     let after = self.rng.span(10_000, 30_000);
-                    self.queue
-                        .push(self.now + after, Due::Disturb(Disturbance::Crash));
+                    self.queue.push(self.now + after, Timer::Fault(Fault::Crash));
                 }
             }
-            Disturbance::Crash => self.kill("a crash"),
-            Disturbance::ClockStep(millis) => self.set_clock(millis),
-            Disturbance::Break(stream) => self.break_watch(stream),
+            Fault::Crash => self.kill("a crash"),
+            Fault::ClockStep(millis) => self.set_clock(millis),
+            Fault::Break(stream) => self.break_watch(stream),
             other => self.interfere(other),
         }
         Ok(())
@@ -52,51 +51,51 @@ impl World {
         self.clock.step(millis);
     }
 
-    fn interfere(&mut self, disturbance: Disturbance) {
-        match disturbance {
-            Disturbance::Cordon(owner) => {
+    fn interfere(&mut self, fault: Fault) {
+        match fault {
+            Fault::Cordon(owner) => {
                 self.cluster.write_node(|node| {
                     if node.owner == Owner::Nobody {
                         node.owner = owner;
                     }
                 });
             }
-            Disturbance::Uncordon => {
+            Fault::Uncordon => {
                 self.cluster.write_node(|node| node.owner = Owner::Nobody);
             }
-            Disturbance::Touch => {
+            Fault::Touch => {
                 self.cluster.write_node(|_| {});
             }
-            Disturbance::Wipe => {
+            Fault::Wipe => {
                 self.wiped = true;
                 self.cluster.write_node(|node| node.checkpoint = None);
             }
-            Disturbance::Forbidden(millis) => {
+            Fault::Forbidden(millis) => {
                 let until = self.now + millis;
                 self.forbidden_until = self.forbidden_until.max(Some(until));
             }
-            Disturbance::NodeDeleted => self.cluster.replace_node(false),
-            Disturbance::NodeReplaced => self.cluster.replace_node(true),
-            Disturbance::Arrival(newborn) => {
+            Fault::NodeDeleted => self.cluster.replace_node(false),
+            Fault::NodeReplaced => self.cluster.replace_node(true),
+            Fault::Arrival(newborn) => {
                 self.cluster.born(self.now, *newborn);
             }
-            Disturbance::NamespaceDies(namespace) => {
+            Fault::NamespaceDies(namespace) => {
                 self.cluster.dying.insert(namespace.clone());
                 let at = self.now + self.rng.span(2_000, 40_000);
-                self.queue.push(at, Due::Chore(Chore::Sweep(namespace)));
+                self.queue.push(at, Timer::Chore(Chore::Sweep(namespace)));
             }
-            Disturbance::DeletePod(lot) => self.delete_somebody(lot),
-            Disturbance::BudgetRelaxed(name) => {
+            Fault::DeletePod(lot) => self.delete_somebody(lot),
+            Fault::BudgetRelaxed(name) => {
                 if let Some(truth) = self.cluster.budgets.get_mut(&name) {
                     truth.budget.desired_healthy = 0;
                     truth.budget.unhealthy_pods = UnhealthyPods::AlwaysAllow;
                     truth.budget.observed = false;
                     let at = self.now + truth.lag;
                     self.cluster.changes.push(Change::Budget(name.clone()));
-                    self.queue.push(at, Due::Chore(Chore::Sync(name)));
+                    self.queue.push(at, Timer::Chore(Chore::Sync(name)));
                 }
             }
-            Disturbance::BudgetDeleted(name) => {
+            Fault::BudgetDeleted(name) => {
                 if let Some(truth) = self.cluster.budgets.remove(&name) {
                     self.cluster
                         .changes
@@ -125,7 +124,7 @@ impl World {
     }
 }
 
-impl Disturbance {
+impl Fault {
     const fn name(&self) -> &'static str {
         match self {
             Self::Cancel => "Cancel",
