@@ -1,4 +1,4 @@
-//! Who decided what: a planner signs what it changed, and what it left as it was stays with whoever made it.
+//! The author of each part of a plan: a planner signs what it changed; the rest keeps its author.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! What every plan must satisfy, whoever made it: the host's promises that no policy can take back.
+//! What every plan must satisfy: the host's promises, which no policy can break.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;

@@ -8,7 +8,7 @@ use core::fmt;
 
 use crate::{Duration, HookPhase, Intent, Node, Outcome, Subject, Time, Uid};
 
-/// Where a drain stands.
+/// The phase of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Pods are listed and the planners asked; nothing has been changed.
@@ -23,7 +23,7 @@ pub enum Phase {
     Evicting,
     /// A fresh list must show that they are gone, and the last hooks run.
     Verifying,
-    /// The drain is over without being done; hooks put back what policies changed.
+    /// The drain ended without being done; hooks undo what policies changed.
     RollingBack,
     /// Maintenance is over: hooks run and the cordon is lifted.
     Uncordoning,
@@ -43,7 +43,7 @@ pub struct Checkpoint {
     pub name: String,
     /// The request's trigger.
     pub trigger: String,
-    /// Where it stands.
+    /// Its phase.
     pub phase: Phase,
     /// When it began.
     pub started: Time,
@@ -55,29 +55,29 @@ pub struct Checkpoint {
     pub inherited: bool,
     /// A drain of ours had drained the node already when this one found it, or, once this one is over, this one has.
     pub drained: bool,
-    /// While rolling back: whoever asked has taken it back, and in which words. `None`: it ended otherwise, or an older
+    /// While rolling back: why the request was withdrawn. `None`: it ended otherwise, or an older
     /// build wrote it.
     pub cancelled: Option<String>,
     /// Once it has ended without being done: whether its cordon was to stay, and with it what policies changed. `None`: it
     /// has not, it was cancelled, or an older build wrote it.
     pub held: Option<bool>,
-    /// Policies whose hooks undo something when the node is given back. Until then it is not undone.
+    /// Policies whose hooks undo something at the next uncordon.
     pub to_undo: BTreeSet<String>,
-    /// Hooks that are under way.
+    /// Hooks that have begun and not finished.
     pub hooks: Vec<SavedHook>,
-    /// Hooks that are through. Bounded by the pods of the node.
+    /// Hooks that have finished. Bounded by the pods of the node.
     pub done: Vec<(String, HookPhase, Subject)>,
-    /// Pods that controllers put back, by `namespace/name` of their latest: how often. Bounded; the most frequent stay.
+    /// How often controllers have re-created evicted pods, by `namespace/name`. Bounded; the most frequent stay.
     pub returns: BTreeMap<String, u32>,
     /// Pods that came to the cordoned node and stay. Bounded.
     pub stays: BTreeSet<Uid>,
-    /// This drain has ended well before: whoever takes it up again never rolls it back.
+    /// This drain has ended well before: a process that resumes it never rolls it back.
     pub ended_well: bool,
     /// What had been counted when it was saved.
     pub counts: Counts,
 }
 
-/// What a drain had done when it was saved. A process that takes it up counts on from there.
+/// What a drain had done when it was saved. A process that resumes it continues the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// When it was counted; zero: an older build saved it.

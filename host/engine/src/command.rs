@@ -1,4 +1,4 @@
-//! What the engine wants done. Every command is answered by one [`Answer`](crate::Answer) with its id.
+//! What the engine wants done. The driver answers each command with one [`Answer`](crate::Answer) that has its id.
 
 use alloc::string::String;
 
@@ -31,7 +31,7 @@ pub enum Task {
     Step {
         /// The step.
         step: HookStep,
-        /// Which version of the policy's state it is given; `None`: there is none, or nobody knows.
+        /// Which version of the policy's state it is given; `None`: there is no state, or its version is unknown.
         state_version: Option<u32>,
     },
     /// Cordon the node and save the checkpoint, in one write that fails when the node has changed since `version`.

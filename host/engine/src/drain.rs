@@ -6,7 +6,7 @@
 //!     └─► Uncordoning ─► Finished
 //! ```
 //!
-//! Every event first changes the state (`events`) and then the whole state is looked at (`phases`): what can be done
+//! Every event first changes the state (`events`), and then the engine looks at the whole state (`phases`): what can be done
 //! now is done. So an event that comes late, twice or out of order is harmless, and a drain that is taken up from a
 //! checkpoint goes on by itself.
 
@@ -96,7 +96,7 @@ impl Drain {
         drain
     }
 
-    /// A drain that goes on where a checkpoint says it was. What hooks have done already is not done again.
+    /// A drain that continues from a checkpoint. Hooks that have finished are not called again.
     pub fn resume(now: Time, request: Request, checkpoint: Checkpoint) -> Self {
         let mut drain = Self::idle(now, request);
         drain.outbox.notify(Notice::Phase(Phase::Planning));
@@ -140,7 +140,7 @@ impl Drain {
         self.next_timer()
     }
 
-    /// The next thing to tell.
+    /// The next thing to report.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.outbox.next_notice()
     }
@@ -150,7 +150,7 @@ impl Drain {
         &self.request
     }
 
-    /// Where it stands.
+    /// Its phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }

@@ -1,4 +1,4 @@
-//! What the engine hears. Events may come late, twice or out of order; answers come once, or never after a crash.
+//! What the engine is told. Events may come late, twice or out of order; answers come once, or never after a crash.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,19 +31,19 @@ pub enum Event {
     Answer(CommandId, Answer),
     /// The deadline is now this one.
     Deadline(Option<Time>),
-    /// Whoever asked does not want it any more: stop, run the cancel hooks, lift our own cordon.
+    /// The request is withdrawn: stop, run the cancel hooks, lift our own cordon.
     Cancel {
-        /// Who says so, for people.
+        /// By whom and why, for display.
         reason: String,
     },
-    /// The request is over without us: it failed, expired or vanished. Stop; nothing is evicted any more.
+    /// The request ended before the drain did: it failed, expired or vanished. Stop and evict nothing more.
     Lost {
-        /// How we know, for people.
+        /// What happened to it, for display.
         reason: String,
     },
-    /// The driver is about to stop: ask no further pod to leave, but go on listening.
+    /// The driver is about to stop: evict no further pod, but keep processing events.
     Pause,
-    /// So many eviction requests at once are what the API server bears just now.
+    /// How many concurrent eviction requests the API server takes just now.
     EvictionLimit(usize),
 }
 
@@ -56,7 +56,7 @@ pub enum Answer {
     Step {
         /// How it went.
         outcome: StepOutcome,
-        /// Which version of its state the policy writes; `None`: nobody knows.
+        /// Which version of its state the policy writes; `None`: unknown.
         state_version: Option<u32>,
     },
     /// To the writes of the node: done, with the node's new resource version.
@@ -64,7 +64,7 @@ pub enum Answer {
         /// The node's new `metadata.resourceVersion`.
         version: String,
     },
-    /// To the writes of the node: the node has changed since the version they were decided on. The watch tells how.
+    /// To the writes of the node: the node has changed since the version they were decided on. The watch reports how.
     WriteConflict,
     /// To the writes of the node: there is no such node any more, or another one has its name.
     NodeGone,

@@ -194,7 +194,7 @@ fn shortened(pod: &Pod, settings: &Settings) -> Filter {
     }
 }
 
-/// kubectl says nothing about a pod that simply leaves; people still want to read why it may.
+/// kubectl gives no reason for a pod that simply leaves; readers of a plan still want one.
 fn silent_reason(pod: &Pod) -> String {
     if pod.is_finished() {
         return String::from("it has finished");

@@ -19,7 +19,7 @@ pub enum HookPhase {
     BeforeEvict,
     /// Every leaving pod is gone; the drain is not yet reported as done.
     AfterDrain,
-    /// The drain ended without being done: put back what the policy changed.
+    /// The drain ended without being done: undo what the policy changed.
     OnCancel,
     /// Maintenance is over; the node is still cordoned.
     BeforeUncordon,
@@ -87,24 +87,24 @@ pub struct HookStep {
 /// What a step answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// The hook is through.
+    /// The hook has finished.
     Done,
     /// Call again.
     Pending {
-        /// Given back at the next call.
+        /// Passed to the next call.
         state: Vec<u8>,
         /// When to call again. The host bounds it from below and above.
         again_after: Duration,
-        /// Where it stands, for people.
+        /// Its progress, for display.
         progress: String,
-        /// Whom or what it waits for.
+        /// What it waits for.
         waiting_for: Vec<WaitingOn>,
     },
     /// It did not work.
     Failed {
         /// Why.
         message: String,
-        /// Try again after so long; `None`: the drain cannot go on.
+        /// Try again after this time; `None`: the drain cannot continue.
         retry_after: Option<Duration>,
     },
 }

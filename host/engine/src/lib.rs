@@ -1,12 +1,12 @@
 //! The drain engine: what happens to a node's pods, decided without doing any of it.
 //!
 //! The engine is sans-I/O. It has no clock, no threads, no network, no randomness, no hash order and no
-//! dependencies; it is `no_std` and builds for bare wasm. A driver feeds it what happened and asks it what to do:
+//! dependencies; it is `no_std` and builds for bare wasm. The driver passes in what happened and asks what to do:
 //!
 //! ```text
 //!              handle_event(now, event)            poll_command() -> what to do (cordon, ask, evict, save …)
 //!   edges  ──► handle_timeout(now)      ──► Drain ──► poll_timeout() -> when to call handle_timeout
-//!                                                   poll_notice()  -> what to tell people
+//!                                                   poll_notice()  -> what to report
 //! ```
 //!
 //! The same events in the same order give the same commands: a bug report is a list of events.

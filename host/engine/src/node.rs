@@ -38,12 +38,12 @@ pub struct Node {
     pub conditions: Vec<Condition>,
     /// What the node's own annotation of ours says: whether the cordon is ours, and where the drain was.
     pub checkpoint: Option<Checkpoint>,
-    /// `metadata.resourceVersion`, for writes that must not cross somebody else's
+    /// `metadata.resourceVersion`, for writes that must not overwrite those of others
     pub resource_version: String,
 }
 
 impl Node {
-    /// The reason that the condition `Drained=True` has where we say so.
+    /// The reason of the condition `Drained=True` that we write.
     pub const DRAINED_BY_US: &str = "DrainCompleted";
 
     /// A drain of ours has come to its end here, and the node has been cordoned since: its mark says so where the cordon

@@ -1,18 +1,18 @@
-//! What the engine tells people: one closed stream for the terminal, the log, conditions, Events and metrics.
+//! What the engine reports: one closed stream for the terminal, the log, conditions, Events and metrics.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, Time, WaitingOn};
 
-/// Something worth telling.
+/// Something worth reporting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The drain has entered a phase.
     Phase(Phase),
     /// The plan that will be carried out.
     Planned(Plan),
-    /// The node is cordoned, by us or by somebody before us.
+    /// The node is cordoned, by us or by others before us.
     Cordoned {
         /// The cordon is ours.
         ours: bool,
@@ -26,7 +26,7 @@ pub enum Notice {
         /// When it is asked again.
         again: Time,
     },
-    /// A hook has answered that it is not through, or that it failed and will be tried again.
+    /// A hook has answered that it has not finished, or that it failed and will be tried again.
     HookWaiting {
         /// Its policy.
         policy: String,
@@ -38,10 +38,10 @@ pub enum Notice {
         since: Time,
         /// Where it stands, or why it failed.
         progress: String,
-        /// Whom it waits for.
+        /// What it waits for.
         waiting_for: Vec<WaitingOn>,
     },
-    /// A hook is through.
+    /// A hook has finished.
     HookDone {
         /// Its policy.
         policy: String,
@@ -85,16 +85,16 @@ pub enum Notice {
         /// Pods that are still to leave.
         remaining: u32,
     },
-    /// A pod came after the plan was made and goes through the planners now.
+    /// A pod came after the plan was made. The planners decide on it now.
     Newcomer {
         /// The pod.
         pod: PodRef,
     },
-    /// Somebody else lifted the cordon: our mark is void.
+    /// Another client lifted the cordon: our mark is void.
     UncordonedByOthers,
     /// Our cordon is lifted.
     Uncordoned,
-    /// Something went wrong that will be tried again.
+    /// A task failed and will be tried again.
     Retrying {
         /// What was tried: a task's name.
         task: String,

@@ -12,12 +12,12 @@ use crate::{Duration, HookPhase, PodRef, Reason, Time};
 pub enum Outcome {
     /// Every pod that was to leave is gone.
     Drained,
-    /// The hooks are through, and a cordon of ours is lifted.
+    /// The hooks have finished, and a cordon of ours is lifted.
     Uncordoned {
         /// The node is still cordoned, because the cordon is not ours.
         cordon_kept: bool,
     },
-    /// Pods that may not leave, told before anything was changed.
+    /// Pods may not be evicted; found before anything was changed.
     Blocked {
         /// Every one of them.
         pods: Vec<Blocker>,
@@ -36,12 +36,12 @@ pub enum Outcome {
         /// The hook that the drain waited for at that moment.
         held_up: Option<HeldUp>,
     },
-    /// Whoever asked took it back.
+    /// The request was withdrawn.
     Cancelled {
         /// Who said so.
         reason: String,
     },
-    /// The request was over without us.
+    /// The request ended before the drain did.
     Lost {
         /// How we know.
         reason: String,
@@ -56,7 +56,7 @@ pub enum Outcome {
 /// What a drain waited for when its deadline passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldUp {
-    /// The policy whose hook was not through.
+    /// The policy whose hook had not finished.
     pub policy: String,
     /// The hook's phase.
     pub phase: HookPhase,
@@ -101,7 +101,7 @@ pub struct Summary {
     pub budget_refusals: u32,
     /// Hook steps taken.
     pub hook_steps: u32,
-    /// How long hooks held the drain up: the time for which at least one was not through.
+    /// How long hooks held the drain up: the time for which at least one was running.
     pub hook_wait: Duration,
     /// How long disruption budgets held the drain up: the time for which at least one pod waited for one.
     pub budget_wait: Duration,

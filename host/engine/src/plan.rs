@@ -28,16 +28,16 @@ pub struct Decision {
     pub pod: Uid,
     /// What becomes of it.
     pub verdict: Verdict,
-    /// Why, for people.
+    /// Why, for display.
     pub reason: String,
-    /// Who decided: a policy's name, or `kubectl` for the host's own first draft. The host fills it in.
+    /// The policy that decided, or `kubectl` for the host's own first draft. The host fills it in.
     pub policy: String,
 }
 
 /// Pods that leave together. A wave begins when the one before has gone or its time is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wave {
-    /// What people call it; unique within the plan.
+    /// Its name; unique within the plan.
     pub name: String,
     /// Its pods, in the order in which they are asked to leave.
     pub pods: Vec<Uid>,
@@ -47,7 +47,7 @@ pub struct Wave {
     pub timeout: Option<Duration>,
     /// No pod of it gets a longer grace period than this; those with a shorter one keep theirs.
     pub max_grace_seconds: Option<u64>,
-    /// Who made it as it is, as with [`Decision::policy`].
+    /// The policy that made it as it is, as with [`Decision::policy`].
     pub policy: String,
 }
 

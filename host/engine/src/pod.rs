@@ -90,7 +90,7 @@ pub struct Pod {
     pub grace_seconds: u64,
     /// `metadata.creationTimestamp`
     pub created: Time,
-    /// Set once somebody has asked for the pod's deletion.
+    /// Set once the pod's deletion was requested.
     pub deletion: Option<Deletion>,
     /// `metadata.finalizers`
     pub finalizers: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Pod {
     pub host_network: bool,
     /// `spec.hostname`, empty when absent
     pub hostname: String,
-    /// The toleration that lets it onto a cordoned node, as people write it; `None`: it has none.
+    /// The toleration that lets it onto a cordoned node, for display; `None`: it has none.
     pub cordon_toleration: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub enum Reason {
         /// The wave.
         wave: String,
     },
-    /// A hook must be through first.
+    /// A hook must finish first.
     HookRunning {
         /// The hook's policy.
         policy: String,
@@ -50,7 +50,7 @@ pub enum Reason {
         /// The API server's words.
         message: String,
     },
-    /// More than one budget selects it, which the API server refuses to weigh.
+    /// More than one budget selects it, which the Eviction API refuses.
     MoreThanOneBudget {
         /// The API server's words.
         message: String,
@@ -69,7 +69,7 @@ pub enum Reason {
     },
     /// Its namespace is being deleted, and the namespace's controller will delete it.
     NamespaceTerminating,
-    /// We may not evict it.
+    /// The driver has no right to evict it.
     Forbidden {
         /// The API server's words.
         message: String,
@@ -95,7 +95,7 @@ pub enum Reason {
     },
     /// The plan lets it end by itself.
     AwaitingCompletion,
-    /// Somebody uncordoned the node: no pod is asked to leave until it is cordoned again.
+    /// Another client uncordoned the node: no pod is evicted until it is cordoned again.
     NodeUncordoned,
     /// It came back to the cordoned node after its controller's pods were evicted as often as the settings say. It
     /// stays, and the drain does not wait for it.
@@ -113,7 +113,7 @@ pub enum Reason {
         /// The toleration that lets it onto a cordoned node; empty: it has none.
         toleration: String,
     },
-    /// The driver is shutting down and asks no pod to leave any more.
+    /// The driver is shutting down and evicts no further pod.
     DriverStopping,
     /// The plan does not allow it to leave.
     Refused,

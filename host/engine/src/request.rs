@@ -1,4 +1,4 @@
-//! What somebody wants done to a node, whatever door the wish came through.
+//! A request for one node, the same from every trigger.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -15,14 +15,14 @@ pub enum Intent {
     Uncordon,
 }
 
-/// One wish for one node.
+/// A request for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Tells this wish from every other one: the UID of the LifecycleEvent, for instance.
+    /// Its unique identity, such as the UID of the LifecycleEvent.
     pub id: String,
-    /// What it is called by people: the LifecycleEvent's name, for instance.
+    /// Its name for display, such as that of the LifecycleEvent.
     pub name: String,
-    /// Who asked, for reports: `LifecycleEvent`, `command`.
+    /// Its origin, for reports: `LifecycleEvent`, `command`.
     pub trigger: String,
     /// Drain or uncordon.
     pub intent: Intent,
@@ -77,13 +77,13 @@ pub struct Settings {
     /// least 1, and at least [`LEAST_RACES`] for pods that do not tolerate the cordon and were bound to the node before
     /// the scheduler had seen it.
     pub returning_pod_evictions: u32,
-    /// How long the API server may go on refusing the writes of the node with 401 or 403 before the drain fails. Only
+    /// How long the API server may keep refusing writes of the node with 401 or 403 before the drain fails. Only
     /// time between two refusals in a row counts; zero: the first one fails it.
     pub forbidden_timeout: Duration,
 }
 
 impl Settings {
-    /// [`Settings::forbidden_timeout`] where nothing else is said.
+    /// The default of [`Settings::forbidden_timeout`].
     pub const FORBIDDEN_TIMEOUT: Duration = Duration::from_secs(120);
 
     /// The grace period to ask for where it is not the pod's own (`own_seconds`).

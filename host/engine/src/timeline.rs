@@ -3,7 +3,7 @@
 //!
 //! A wall clock can be set at any time, backward and forward; a steady clock only goes forward, but does not know what
 //! time it is. A time line begins at what the wall clock shows at one moment and then goes as the steady clock goes, so no
-//! timer stands still and no deadline comes early because somebody sets the clock.
+//! timer stands still and no deadline comes early when the wall clock is set.
 
 use crate::{Duration, Time};
 
@@ -40,13 +40,13 @@ impl Timeline {
         self.origin + reading.steady.saturating_sub(self.begun)
     }
 
-    /// The moment at which the wall clock will show `wall`, or showed it, if nobody sets it any more. It is another one
+    /// The moment at which the wall clock will show `wall`, or showed it, unless it is set again. It is another one
     /// after the clock was set: a deadline that others keep as a wall time is translated once, when it is first seen.
     pub fn moment_of_wall(self, wall: Time, reading: Reading) -> Time {
         moved(wall, reading.wall, self.now(reading))
     }
 
-    /// What the wall clock will show at `moment`, or showed, if nobody sets it any more: for whoever reads it elsewhere.
+    /// What the wall clock will show at `moment`, or showed, unless it is set again: for readers elsewhere.
     pub fn wall_at(self, moment: Time, reading: Reading) -> Time {
         moved(moment, self.now(reading), reading.wall)
     }

@@ -118,7 +118,7 @@ impl Cluster {
         }
     }
 
-    /// The node as a watch tells it.
+    /// The node as a watch shows it.
     pub(crate) fn node_event(&self) -> Option<Node> {
         self.node.as_ref().map(|node| Node {
             name: String::from(NODE),
@@ -198,7 +198,7 @@ impl Cluster {
             .find(|truth| truth.pod.id.namespace == namespace && truth.pod.id.name == name)
     }
 
-    /// A pod has changed: its watchers and its budgets are told.
+    /// A pod has changed: reports it to its watchers and budgets.
     fn changed(&mut self, now: u64, uid: &Uid) {
         if let Some(truth) = self.pods.get(uid) {
             for (name, budget) in &self.budgets {

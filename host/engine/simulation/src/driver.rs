@@ -43,7 +43,7 @@ impl World {
         self.start()
     }
 
-    /// A process begins: it reads the node's annotation and goes on from there, or begins anew.
+    /// A process begins: it reads the node's annotation and continues from there, or begins anew.
     pub(crate) fn start(&mut self) -> Checked {
         self.incarnation += 1;
         self.clock.begin_process(self.now);
@@ -111,7 +111,7 @@ impl World {
         let counted = self.invariants.finished;
         self.invariants.process_now = self.process_now();
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
-            self.note(|| format!("    tells {notice:?}"));
+            self.note(|| format!("    reports {notice:?}"));
             self.invariants.notice(&notice, &self.request)?;
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
@@ -281,7 +281,7 @@ impl World {
         self.hand_over(event, None, snapshot)
     }
 
-    /// An order from outside. The door gives it again to a process that begins later.
+    /// An order from outside. The trigger repeats it to a process that begins later.
     pub(crate) fn deliver_order(&mut self, event: Event) -> Checked {
         if let Event::Deadline(deadline) = event {
             self.request.deadline = deadline;

@@ -11,13 +11,13 @@ use crate::invariants::Invariants;
 use crate::scenario::Mood;
 use crate::violation::{Checked, broken};
 
-/// Between an outcome and the end: hooks that put back, and the node's last write.
+/// Between an outcome and the end: cancel hooks, and the node's last write.
 const WINDING_UP: u64 = 31_000;
 /// The same while no deadline presses: the last write may be tried for longer.
 const PATIENT: u64 = 320_000;
 
 impl Invariants {
-    /// The engine has nothing more to say about what it just heard.
+    /// The engine has processed an event.
     pub(crate) fn look(
         &mut self,
         now: u64,
@@ -64,7 +64,7 @@ impl Invariants {
             Outcome::Cancelled { .. } | Outcome::Lost { .. }
                 if self.knowledge.stopped.is_none() && !self.knowledge.node_told_gone && !self.rolls_back =>
             {
-                broken(6, format!("it ends as {} and nobody said so", outcome.name()))
+                broken(6, format!("it ends as {} without an order", outcome.name()))
             }
             Outcome::Uncordoned { cordon_kept } if !cordon_kept => {
                 match truth.node.as_ref().map(|node| node.owner) {
@@ -190,7 +190,7 @@ impl Invariants {
         }
     }
 
-    /// Invariant 7: whoever waits has asked for something or set a timer.
+    /// Invariant 7: a drain that waits has asked for something or set a timer.
     fn no_silence(&self, drain: &Drain, outstanding: &BTreeMap<CommandId, Task>) -> Checked {
         if self.knowledge.paused.is_some() || !self.knowledge.is_complete() {
             return Ok(());

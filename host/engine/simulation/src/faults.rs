@@ -1,4 +1,4 @@
-//! What other people do, and what breaks.
+//! Faults: what other clients do, and what breaks.
 
 use scupper_engine::{Event, Time, Uid, UnhealthyPods};
 
@@ -84,7 +84,7 @@ impl World {
                 let at = self.now + self.rng.span(2_000, 40_000);
                 self.queue.push(at, Timer::Chore(Chore::Sweep(namespace)));
             }
-            Fault::DeletePod(lot) => self.delete_somebody(lot),
+            Fault::DeletePod(lot) => self.delete_any_pod(lot),
             Fault::BudgetRelaxed(name) => {
                 if let Some(truth) = self.cluster.budgets.get_mut(&name) {
                     truth.budget.desired_healthy = 0;
@@ -107,7 +107,7 @@ impl World {
     }
 
     /// Somebody deletes a pod of the node, as `kubectl delete pod` does; with force now and then.
-    fn delete_somebody(&mut self, lot: u64) {
+    fn delete_any_pod(&mut self, lot: u64) {
         let pods: Vec<Uid> = self
             .cluster
             .on_node()

@@ -1,4 +1,4 @@
-//! Who is on the node: pods of all kinds with their fates, and the budgets over them.
+//! Generates what is on the node: pods of all kinds with their fates, and the budgets over them.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ pub(crate) struct HookBook {
     recalled: BTreeSet<HookId>,
     /// The least state that may be handed to a hook that an earlier process saved.
     saved: BTreeMap<HookId, Vec<u8>>,
-    /// Not through, and when it last answered.
+    /// Not finished, and when it last answered.
     waiting: BTreeMap<HookId, u64>,
     in_flight: BTreeSet<HookId>,
 }
@@ -110,7 +110,7 @@ impl HookBook {
         }
     }
 
-    /// The process knows this hook to be through.
+    /// The process knows that this hook has finished.
     pub(crate) fn is_done(&self, policy: &str, phase: HookPhase, subject: &Subject) -> bool {
         let id = (String::from(policy), phase, subject.clone());
         self.done.contains(&id) || self.recalled.contains(&id)

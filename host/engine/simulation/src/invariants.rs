@@ -39,7 +39,7 @@ pub(crate) struct Invariants {
     planners_rest: u64,
     /// An earlier process was rolling back.
     pub(crate) rolls_back: bool,
-    /// An earlier process was rolling back because it was told to, in these words.
+    /// An earlier process was rolling back after a cancel with this reason.
     pub(crate) cancelled: Option<String>,
     /// An earlier process had ended this drain well.
     pub(crate) ended_well: bool,
@@ -168,7 +168,7 @@ impl Invariants {
                     return broken(4, "cordons although it is over");
                 }
                 if checkpoint.id != request.id {
-                    return broken(5, "writes somebody else's checkpoint");
+                    return broken(5, "writes the checkpoint of another request");
                 }
                 self.all_done(request, HookPhase::BeforeCordon, &Subject::Node)
             }
@@ -177,7 +177,7 @@ impl Invariants {
         }
     }
 
-    /// Invariant 8: a roll-back is taken up with the outcome that it was begun with.
+    /// Invariant 8: a roll-back resumes with the outcome that it was begun with.
     pub(crate) fn saves_the_cancel(task: &Task, outcome: Option<&Outcome>) -> Checked {
         let (Task::Save { checkpoint, .. } | Task::Cordon { checkpoint, .. }) = task else {
             return Ok(());
@@ -397,9 +397,9 @@ impl Invariants {
         Ok(())
     }
 
-    /// Every policy that wants this phase is through with it.
+    /// Every policy that wants this phase has finished it.
     fn all_done(&self, request: &Request, phase: HookPhase, subject: &Subject) -> Checked {
-        // A node that somebody else had cordoned is not cordoned by us: there is nothing to do before it.
+        // On a node that others had cordoned there is nothing to do before the cordon.
         let policies = request
             .policies
             .iter()
@@ -409,15 +409,15 @@ impl Invariants {
             .map(|p| &p.name)
             .next()
         {
-            Some(policy) => broken(7, format!("{policy} is not through with {phase} of {subject:?}")),
+            Some(policy) => broken(7, format!("{policy} has not finished {phase} of {subject:?}")),
             None => Ok(()),
         }
     }
 
-    /// The engine tells something.
+    /// The engine reports something.
     pub(crate) fn notice(&mut self, notice: &Notice, request: &Request) -> Checked {
         if self.finished {
-            return broken(6, format!("tells something after it has finished: {notice:?}"));
+            return broken(6, format!("reports something after it has finished: {notice:?}"));
         }
         match notice {
             Notice::Planned(plan) => {

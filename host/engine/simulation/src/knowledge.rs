@@ -8,17 +8,17 @@ use crate::cluster::Cluster;
 
 #[derive(Debug, Default)]
 pub(crate) struct Knowledge {
-    /// Pods that were told of and that nothing has disproved since.
+    /// Pods that were reported and that nothing has disproved since.
     pub(crate) there: BTreeMap<Uid, Pod>,
-    /// Pods that something told to be gone, and that are gone.
+    /// Pods that were reported gone, and are gone.
     pub(crate) disproved: BTreeSet<Uid>,
-    /// Pods that the watch told to be gone.
+    /// Pods that the watch reported gone.
     pub(crate) buried: BTreeSet<Uid>,
-    /// Pods whose deletion was told, by the watch or by an accepted eviction.
+    /// Pods whose deletion was reported, by the watch or by an accepted eviction.
     pub(crate) deleting: BTreeSet<Uid>,
-    /// Pods whose containers were told to have ended.
+    /// Pods whose containers were reported as ended.
     pub(crate) finished: BTreeSet<Uid>,
-    /// The node's state of the highest version told, unless only our own saving told that version.
+    /// The node's state of the highest version reported, unless only our own save reported that version.
     pub(crate) cordoned: Option<(u64, bool)>,
     /// Somebody was seen to lift the cordon.
     pub(crate) saw_uncordon: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Knowledge {
     pub(crate) fresh_list: Option<u64>,
     /// The node this process knows.
     pub(crate) node_uid: Option<Uid>,
-    /// Counts what was told of pods, to order it against lists.
+    /// Counts events about pods, to order them against lists.
     heard: u64,
     told_at: BTreeMap<Uid, u64>,
     lists: BTreeMap<CommandId, u64>,
@@ -63,7 +63,7 @@ impl Knowledge {
         self.stopped.is_some() || self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// A list is asked for: what is told from now on may be newer than it.
+    /// A list is asked for: events from now on may be newer than it.
     pub(crate) fn asks_for_list(&mut self, id: CommandId) {
         self.lists.insert(id, self.heard);
     }
@@ -192,7 +192,7 @@ impl Knowledge {
         let namesake = self.there.values().find(|other| {
             other.id.uid != *uid && other.id.name == pod.id.name && other.id.namespace == pod.id.namespace
         });
-        // Of two pods with one name the younger one lives, whichever was told last.
+        // Of two pods with one name the younger one lives, whichever was reported last.
         if let Some(other) = namesake {
             let older = if other.created > pod.created {
                 uid

@@ -9,8 +9,8 @@
 //!
 //! A process that dies leaves its last request on the way, and it may land after the next process has begun. A drain
 //! that is taken back before it has seen the node therefore waits for it, for five seconds at most, and lifts what
-//! carries its mark. A request that lands later still, when that drain is over, leaves its cordon behind; nobody is there
-//! to see it, and the mark is what the next drain or uncordon of the node knows it by.
+//! carries its mark. A request that lands later still, when that drain is over, leaves its cordon behind: no process sees it
+//! then, and the next drain or uncordon of the node knows it by its mark.
 //!
 //! The same seed gives the same commands, so a violation is a number. It must not know the engine's inside: all it
 //! uses are the five verbs.

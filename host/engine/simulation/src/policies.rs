@@ -13,7 +13,7 @@ pub(crate) struct PolicyScript {
 }
 
 impl PolicyScript {
-    /// What the engine is told of it.
+    /// What the engine knows of it.
     pub(crate) fn info(&self) -> PolicyInfo {
         PolicyInfo {
             name: self.name.clone(),

@@ -50,7 +50,7 @@ pub fn run(seed: u64, faults: Faults) -> Result<Report, Box<Violation>> {
     play(seed, faults, false).0
 }
 
-/// Runs the world of this seed and tells everything that happened in it.
+/// Runs the world of this seed and returns everything that happened in it.
 pub fn narrate(seed: u64, faults: Faults) -> (Result<Report, Box<Violation>>, Vec<String>) {
     play(seed, faults, true)
 }

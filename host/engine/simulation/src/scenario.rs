@@ -11,7 +11,7 @@ use crate::timers::{Fault, Stream};
 /// How the world means it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// Nothing goes wrong, nobody interferes, no policy: requests are counted.
+    /// No fault, no other client, no policy: requests are counted.
     Calm,
     /// Everything passes in time: the drain must end well.
     Kind,
@@ -55,7 +55,7 @@ pub(crate) struct Scenario {
     pub(crate) planned_faults: Vec<(u64, Fault)>,
     pub(crate) faults: Faults,
     pub(crate) crashes: u32,
-    /// Whoever waits has had enough after so long.
+    /// How long the requester waits.
     pub(crate) patience: u64,
     /// A second request follows the first.
     pub(crate) second: Option<Second>,
@@ -128,7 +128,7 @@ impl Scenario {
     }
 }
 
-/// What few people ask for.
+/// Settings that few requests have.
 fn rarer_filters(rng: &mut Rng, mood: Mood) -> Filters {
     let mut filters = Filters::default();
     if mood != Mood::Wild {

@@ -220,7 +220,7 @@ impl World {
         let mark = node.checkpoint.clone();
         match task {
             Task::Cordon { checkpoint, .. } if owner == Owner::Others && checkpoint.own_cordon => {
-                broken(5, "claims somebody else's cordon as its own")?;
+                broken(5, "claims a foreign cordon as its own")?;
             }
             Task::Uncordon { .. } => self.check_uncordon(owner, mark.is_some_and(|mark| mark.own_cordon))?,
             _ => {}
@@ -264,10 +264,7 @@ impl World {
             return broken(5, "uncordons a node that it never cordoned");
         }
         if owner == Owner::Others && self.invariants.knowledge.saw_uncordon {
-            return broken(
-                5,
-                "uncordons although it has seen our cordon lifted by somebody else",
-            );
+            return broken(5, "uncordons although it has seen others lift our cordon");
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl Copies {
 }
 
 impl World {
-    /// The drain has ended well, and its process dies before anybody hears of it. The next one is told that the request is
+    /// The drain has ended well, and its process dies before it is reported. The next one is told that the request is
     /// over: what has ended well must stay so.
     pub(crate) fn dies_at_its_end(&mut self) -> bool {
         let outcome = self.drain.as_ref().and_then(scupper_engine::Drain::outcome);
@@ -67,7 +67,7 @@ impl World {
         true
     }
 
-    /// Where the process that begins now goes on, and where it must go on by what stands on the node in truth.
+    /// The checkpoint from which the process that begins now continues, and the one that is on the node in truth.
     pub(crate) fn left_behind(&mut self) -> (Option<Checkpoint>, Option<Checkpoint>) {
         let remembered = self.copies.remembered();
         let node: Option<Node> = self.cluster.node_event();

@@ -1,4 +1,4 @@
-//! Everything that can be going to happen in a world.
+//! Everything that can happen in a world at its time.
 
 use scupper_engine::{Answer, CommandId, Event, Task, Uid};
 
@@ -32,13 +32,13 @@ pub(crate) enum Timer {
     List { incarnation: u32, stream: Stream },
     /// The cluster moves on by itself.
     Chore(Chore),
-    /// Somebody does something.
+    /// A fault happens.
     Fault(Fault),
     /// The driver's process starts again.
     Restart { incarnation: u32 },
     /// The driver is asked for the next thing.
     Episode,
-    /// Whoever waits for the drain has had enough.
+    /// The requester has waited long enough.
     Horizon { episode: u32 },
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Chore {
     Sweep(String),
 }
 
-/// What somebody else does.
+/// What others do, and what breaks.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     Cancel,
@@ -81,7 +81,7 @@ pub(crate) enum Fault {
     Uncordon,
     /// The node's version changes and nothing else does.
     Touch,
-    /// Somebody removes our annotation.
+    /// Our annotation is removed.
     Wipe,
     NodeDeleted,
     NodeReplaced,
@@ -94,7 +94,7 @@ pub(crate) enum Fault {
     Crash,
     /// For so many milliseconds the API server refuses whatever it is asked to write, as after a restart.
     Forbidden(u64),
-    /// Somebody sets the wall clock of the driver's machine, forward or backward by so many milliseconds.
+    /// The wall clock of the driver's machine is set, forward or backward by so many milliseconds.
     ClockStep(i64),
     /// An order that found no process, given again, in the episode of that number.
     Order(u32, Box<Event>),

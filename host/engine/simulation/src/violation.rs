@@ -44,7 +44,7 @@ pub const INVARIANTS: [&str; 8] = [
     "only a cordon of ours is lifted",
     "every drain ends in time, and every pod that is there has one reason",
     "nothing waits without a timer, policies are obeyed within bounds, nothing panics or spins",
-    "after a crash the drain goes on, and nothing is done twice",
+    "after a crash the drain continues, and nothing is done twice",
 ];
 
 impl fmt::Display for Violation {

@@ -55,7 +55,7 @@ pub(crate) struct World {
     /// Requests to the API server in this episode.
     pub(crate) requests: u32,
     pub(crate) own_gone: bool,
-    /// Somebody has removed our annotation: nobody knows any more whose cordon it is.
+    /// Our annotation was removed: it is unknown whose cordon it is.
     pub(crate) wiped: bool,
     /// The node's watch was broken once.
     pub(crate) node_watch_broke: bool,
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Whoever asked has waited long enough.
+    /// The requester has waited long enough.
     fn lose_patience(&mut self) -> Checked {
         if self.scenario.mood != Mood::Wild {
             let phase = self.drain.as_ref().map(Drain::phase);

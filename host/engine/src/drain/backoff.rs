@@ -11,7 +11,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// A budget that is used up: its watch tells of room sooner.
+    /// A budget that is used up: its watch reports room sooner.
     pub(super) const BUDGET: Self = Self::seconds(5, 60);
     /// A refusal that rarely changes by itself.
     pub(super) const REFUSAL: Self = Self::seconds(5, 60);

@@ -1,8 +1,8 @@
-//! What disruption budgets still allow, reckoned from their last known status and from what we have spent since.
+//! What disruption budgets still allow: their last known status, minus what our evictions have used since.
 //!
-//! The status lags behind: an eviction is counted by the API server at once and told by the watch a moment later.
-//! Asking in between costs a refusal, and a refusal tells nothing new. So each ask is subtracted until the watch has
-//! shown it. The reckoning may be wrong; then one pod in a while is asked all the same, and the answer sets it right.
+//! The status lags behind: the API server counts an eviction at once, and the watch shows it a moment later.
+//! A request in between is refused, which shows nothing new. So each request is subtracted until the watch has
+//! shown it. The estimate may be wrong; then one request goes out now and then all the same, and its answer corrects it.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -21,7 +21,7 @@ pub(super) struct BudgetKey {
     name: String,
 }
 
-/// What became of an ask.
+/// How a request was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Charged {
     /// The API server granted it, or may have.
@@ -50,7 +50,7 @@ struct TrackedBudget {
     since: Time,
 }
 
-/// All budgets' allowances.
+/// All budgets.
 #[derive(Debug, Default)]
 pub(super) struct BudgetTracker(BTreeMap<BudgetKey, TrackedBudget>);
 
@@ -167,7 +167,7 @@ impl BudgetTracker {
 }
 
 impl Drain {
-    /// Why the pod's budget does not let it go now, as far as the watch tells.
+    /// Why the pod's budget does not allow its eviction now, as far as the watch shows.
     pub(super) fn budget_holds(&mut self, pod: &Pod) -> Option<Reason> {
         let key = self.governing_budget(pod)?;
         let budget = self.cluster.budget(&key)?;
@@ -188,21 +188,21 @@ impl Drain {
         })
     }
 
-    /// Books the ask of a pod under its budget.
+    /// Reserves a disruption of the pod's budget for a request.
     pub(super) fn reserve(&mut self, pod: &Pod) -> Option<BudgetKey> {
         let key = self.governing_budget(pod)?;
         self.budget_tracker.ask(self.cluster.budget(&key)?, self.now);
         Some(key)
     }
 
-    /// Settles what was booked.
+    /// Releases what was reserved, as the answer says.
     pub(super) fn release(&mut self, reserved: Option<BudgetKey>, charged: Charged) {
         if let Some(key) = reserved {
             self.budget_tracker.release(&key, charged, self.now);
         }
     }
 
-    /// The budget that pays for the pod's eviction, if one does.
+    /// The budget that governs the pod's eviction, if one does.
     fn governing_budget(&self, pod: &Pod) -> Option<BudgetKey> {
         match Guard::of(pod, self.cluster.budgets_around(pod)) {
             Guard::One(budget) => Some(BudgetKey::of(budget)),

@@ -23,9 +23,9 @@ pub(super) struct CheckpointState {
     held: Option<bool>,
     /// An earlier process had ended this drain, and left the cordon and what policies changed.
     left_held: bool,
-    /// Policies that have something to undo when the node is given back, from this drain or an earlier one.
+    /// Policies that have something to undo at the next uncordon, from this drain or an earlier one.
     to_undo: BTreeSet<String>,
-    /// How often pods were put back, by namespace and controller.
+    /// How often pods were re-created, by namespace and controller.
     returns: BTreeMap<String, u32>,
     /// Pods that came to the cordoned node and stay.
     stays: BTreeSet<Uid>,
@@ -36,7 +36,7 @@ pub(super) struct CheckpointState {
     /// There is no node any more to save anything on, or it takes no writes.
     node_gone: bool,
     revision: u64,
-    /// The last change that is saved at once: everything but where a hook stands that is not through.
+    /// The last change that is saved at once: every change but the progress of a hook.
     urgent: u64,
     saved: u64,
     /// How often the others are saved.
@@ -60,13 +60,13 @@ impl CheckpointState {
         }
     }
 
-    /// Something has changed that must be saved; its revision.
+    /// Something has changed that must be saved. Returns its revision.
     pub(super) fn change(&mut self) -> u64 {
         self.urgent = self.go_on();
         self.urgent
     }
 
-    /// A hook that is not through has got further; the revision that must be saved before its next step.
+    /// A hook has made progress. Returns the revision that must be saved before its next step.
     pub(super) fn go_on(&mut self) -> u64 {
         self.revision += 1;
         self.revision
@@ -108,7 +108,7 @@ impl CheckpointState {
         }
     }
 
-    /// A controller has put a pod back; how often that makes.
+    /// A controller has re-created a pod. Returns how often.
     pub(super) fn count_return(&mut self, key: String) -> u32 {
         let count = self.returns.entry(key).or_default();
         *count += 1;

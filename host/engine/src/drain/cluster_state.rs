@@ -1,4 +1,4 @@
-//! What we believe about the node, its pods and their budgets, from events that may be late, doubled or reordered.
+//! The node, its pods and their budgets as last seen, from events that may be late, doubled or reordered.
 //!
 //! Two facts make that safe. A UID is never used twice, so a pod that was seen deleted stays deleted. And a pod never
 //! stops being deleted or finished, so news that says so is old. It must not know what a drain is.
@@ -23,7 +23,7 @@ pub(super) struct ClusterState {
     heard_pods: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
     heard_budgets: bool,
-    /// Counts what was heard of pods, to order it against lists.
+    /// Counts events about pods, to order them against lists.
     heard: u64,
     applied: BTreeMap<Uid, u64>,
     tombstones: BTreeMap<Uid, u64>,
@@ -44,7 +44,7 @@ impl ClusterState {
         }
     }
 
-    /// The node, the pods and the budgets have all been heard of.
+    /// The node, the pods and the budgets have all been seen.
     pub(super) fn is_complete(&self) -> bool {
         self.node_state.node().is_some() && self.heard_pods && self.heard_budgets
     }
@@ -110,12 +110,12 @@ impl ClusterState {
         of_namespace.take_while(|budget| budget.namespace == pod.id.namespace)
     }
 
-    /// What has been heard up to now, to be handed to [`apply_list`](Self::apply_list).
+    /// The count of events up to now, for [`apply_list`](Self::apply_list).
     pub(super) fn mark(&self) -> u64 {
         self.heard
     }
 
-    /// A list from the watch: nothing heard before counts against it.
+    /// A list from the watch: no earlier event counts against it.
     pub(super) fn apply_pods(&mut self, pods: Vec<Pod>) {
         self.heard_pods = true;
         let listed: Vec<Uid> = pods.iter().map(|pod| pod.id.uid.clone()).collect();
@@ -126,7 +126,7 @@ impl ClusterState {
         self.applied.retain(|uid, _| self.pods.contains_key(uid));
     }
 
-    /// A fresh list, asked for when `mark` was heard: what was heard since then may be newer than the list.
+    /// A fresh list, asked for at `mark`: events since then may be newer than the list.
     pub(super) fn apply_list(&mut self, pods: Vec<Pod>, mark: u64) {
         self.heard += 1;
         let listed: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();

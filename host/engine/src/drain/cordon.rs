@@ -1,6 +1,6 @@
-//! The cordon: made by us, found, or lifted by somebody else.
+//! Making the cordon, finding one, and seeing it lifted.
 //!
-//! Whoever cordons first owns the cordon, and only a cordon of ours is ever lifted by us.
+//! The client that cordons first owns the cordon, and we lift only a cordon of ours.
 
 use alloc::boxed::Box;
 
@@ -11,7 +11,7 @@ use super::writes::Write;
 use crate::{Checkpoint, HookPhase, Notice, Phase, Subject, Task};
 
 impl Drain {
-    /// Hooks run before the cordon. The write that cordons saves that the last of them is through.
+    /// Hooks run before the cordon. The write that cordons also saves that the last of them has finished.
     pub(super) fn prepare(&mut self) {
         let open = self.gate(HookPhase::BeforeCordon, &Subject::Node).is_open();
         if open || self.are_done(HookPhase::BeforeCordon, &Subject::Node) {
@@ -40,7 +40,7 @@ impl Drain {
     }
 
     fn make_cordon(&mut self) {
-        // Where our mark is, we made it, before its answer came or although none did, and somebody has lifted it.
+        // Where our mark is, we made it, before its answer came or although none did, and another client has lifted it.
         // An answer that comes later is no news then.
         if self.mark().is_some_and(|mark| mark.own_cordon) {
             self.checkpoint_state.set_on_node(true);
@@ -100,7 +100,7 @@ impl Drain {
         }
     }
 
-    /// Our cordon is made. If that is no news, events have told it already, and perhaps what came after it.
+    /// Our cordon is made. If that is no news, events have shown it already, and perhaps what came after it.
     pub(super) fn cordon_written(&mut self, news: bool) {
         let cordoning = self.phase == Phase::Cordoning;
         if news {
@@ -108,7 +108,7 @@ impl Drain {
         } else if !cordoning && !self.cordon.is_decided() {
             self.recognize_cordon();
         }
-        // Whether it still stands or somebody was quick to lift it: it is not made again.
+        // Whether it still stands or was lifted already: it is not made again.
         if cordoning && (news || !self.cluster.is_cordoned()) {
             self.outbox.notify(Notice::Cordoned { ours: true });
             self.enter(Phase::Holding);
@@ -148,7 +148,7 @@ impl Drain {
         }
     }
 
-    /// Somebody lifted the cordon: it is not ours any more, whoever cordons next.
+    /// Another client lifted the cordon: the next one is not ours.
     pub(super) fn uncordoned_by_others(&mut self) {
         self.cordon.lift();
         self.checkpoint_state.change();

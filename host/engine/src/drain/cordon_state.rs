@@ -17,7 +17,7 @@ use alloc::string::String;
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Cordon {
-    /// Nobody has looked yet, or there is none.
+    /// Not looked at yet, or there is none.
     #[default]
     Unknown,
     /// The write that makes it is under way.
@@ -90,7 +90,7 @@ impl CordonState {
         }
     }
 
-    /// We made it, in this drain or an earlier one, and nobody has lifted it.
+    /// We made it, in this drain or an earlier one, and it was not lifted.
     pub(super) const fn is_ours(&self) -> bool {
         matches!(self.cordon, Cordon::Ours | Cordon::Inherited)
     }

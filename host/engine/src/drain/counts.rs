@@ -1,5 +1,5 @@
-//! What a drain has done so far, across the processes that carry it out: the last one must not say that no pod left
-//! where its predecessor saw twenty go.
+//! What a drain has done so far, across its processes: the last one must not report that no pod was evicted
+//! where its predecessor evicted twenty.
 
 use super::Drain;
 use super::wave_run::WaveRun;
@@ -37,7 +37,7 @@ impl Drain {
     }
 
     /// The plan is agreed. Pods that were to leave when the earlier process saved, and are not there any more, have left
-    /// after that: no write tells of each single one.
+    /// after that: no write records each of them.
     pub(super) fn count_departed(&mut self) {
         let Some((at, leaving)) = self.restored_counts.take() else {
             return;

@@ -1,4 +1,4 @@
-//! How a drain ends: the outcome is fixed at once, then what was changed is put back or marked, then it is over.
+//! How a drain ends: its outcome is fixed at once, then changes are undone or marked, then it is over.
 
 use alloc::format;
 
@@ -7,8 +7,8 @@ use super::plan_state::PodState;
 use super::writes::Write;
 use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
-/// How long hooks may put things back, all of them together. A door that has to have answered by a deadline keeps as
-/// much back from it; a policy that is not through by then puts the rest back at the next uncordon.
+/// How long all cancel hooks together may take. A trigger that must answer by a deadline subtracts as
+/// much from it; a policy that has not finished by then undoes the rest at the next uncordon.
 const HOOKS_BOUND: Duration = Duration::from_secs(15);
 /// How long the node's last write is tried after that.
 const WRITES_BOUND: Duration = Duration::from_secs(15);
@@ -48,7 +48,7 @@ impl Ending {
 }
 
 impl Drain {
-    /// From now on nothing is evicted and no hook of the drain is called.
+    /// Fixes the outcome. From now on nothing is evicted and no hook of the drain is called.
     pub(super) fn stop(&mut self, outcome: Outcome) {
         if self.outcome.is_some() {
             return;
@@ -79,25 +79,25 @@ impl Drain {
         }
     }
 
-    /// An earlier process had ended this drain. What ended well is never put back; what did not was put back by then,
+    /// An earlier process had ended this drain. What ended well is never rolled back; what did not was rolled back by then,
     /// unless this process has begun again.
     fn was_over(&self) -> bool {
         self.checkpoint_state.ended_well() || self.was_rolled_back()
     }
 
-    /// An earlier process had put back what its hooks did, and nothing was done since. Its cordon may stand all the same.
+    /// An earlier process had rolled this drain back, and nothing was done since. Its cordon may stand all the same.
     fn was_rolled_back(&self) -> bool {
         let untouched = self.phase == Phase::Planning;
         untouched && self.resumed == Some(Phase::Finished) && !self.checkpoint_state.ended_well()
     }
 
-    /// An earlier process had ended this drain and kept the node as it was; now it is to be given back.
+    /// An earlier process had ended this drain and kept the node as it was; now the node is to be released.
     fn releases_held_node(&self) -> bool {
         self.was_rolled_back() && self.checkpoint_state.left_held() && self.wants_cordon_lifted()
     }
 
-    /// Begins to put back what was changed, if anything was. A process before this one may have died right after its
-    /// cordon, which nobody had seen by then: only the node tells.
+    /// Begins to undo what was changed, if anything was. A process before this one may have died right after its
+    /// cordon, before it was saved elsewhere: only the node shows it.
     pub(super) fn begin_rollback(&mut self) {
         if self.may_succeed_another() {
             self.recognize_cordon();
@@ -108,7 +108,7 @@ impl Drain {
         }
         self.enter(Phase::RollingBack);
         if self.has_hooks(HookPhase::OnCancel) && self.resumed != Some(Phase::RollingBack) {
-            // Whoever takes this up after a crash must go on putting back, not draining.
+            // A process that resumes this after a crash must continue the roll-back, not the drain.
             self.checkpoint_state.change();
         }
     }
@@ -138,7 +138,7 @@ impl Drain {
         }
     }
 
-    /// The node or a policy's doings may have to be put back.
+    /// There may be something to roll back.
     fn has_changed_anything(&self) -> bool {
         let resumed = self.resumed.is_some_and(Phase::is_past_planning);
         let hooked = self.hooks.any_ran();
@@ -149,7 +149,7 @@ impl Drain {
             || self.phase.is_past_cordoning()
     }
 
-    /// Lets the cancel hooks put back what policies changed, for a bounded time.
+    /// Runs the cancel hooks for a bounded time.
     pub(super) fn roll_back(&mut self) {
         if self.now < self.hooks_end() {
             let steps_run = self.outbox.steps().any(|key| key.phase != HookPhase::OnCancel);
@@ -163,7 +163,7 @@ impl Drain {
         self.finalize();
     }
 
-    /// Writes the last word on the node and finishes.
+    /// Makes the last write of the node and finishes.
     pub(super) fn finalize(&mut self) {
         if self.awaits_node() {
             return;
@@ -200,7 +200,7 @@ impl Drain {
             || !self.checkpoint_state.is_on_node()
     }
 
-    /// A cordon whose answer was lost may stand all the same: the watch tells soon.
+    /// A cordon whose answer was lost may stand all the same: the watch shows it soon.
     fn knows_cordon(&self, closing: Time) -> bool {
         !self.cordon.is_unsure() || self.now >= closing + NEWS_BOUND
     }
@@ -233,7 +233,7 @@ impl Drain {
         self.phase == Phase::RollingBack && !self.wants_cordon_lifted()
     }
 
-    /// A checkpoint is on the node that nobody needs any more.
+    /// A checkpoint is on the node that is not needed any more.
     fn has_mark(&self) -> bool {
         let left = || self.cluster.node().is_some_and(|node| node.checkpoint.is_some());
         self.checkpoint_state.is_on_node()

@@ -55,7 +55,7 @@ impl Drain {
     }
 
     /// Policies for other nodes have no part in this drain. It is settled once, so that a change of a label does not
-    /// take away half a chain, and a policy of which hooks have begun in an earlier process goes on.
+    /// take away half a chain. A policy whose hooks have begun in an earlier process stays in it.
     fn select_policies(&mut self) {
         let Some(node) = self.cluster.node() else {
             return;
@@ -80,7 +80,7 @@ impl Drain {
         }
     }
 
-    /// Whoever lifted it, a cordon that comes back later is not ours.
+    /// A cordon that comes back later is not ours.
     fn cordon_vanished(&mut self) {
         if self.phase.needs_cordon() && self.outcome.is_none() {
             self.uncordoned_by_others();

@@ -47,7 +47,7 @@ impl Drain {
         }
     }
 
-    /// Pods may be asked at all: the drain goes on, and no new pod can come to the node meanwhile.
+    /// Pods may be asked at all: the drain continues, and no new pod can come to the node meanwhile.
     fn may_ask(&self) -> bool {
         self.phase == Phase::Evicting && self.outcome.is_none() && !self.paused && self.cluster.is_cordoned()
     }
@@ -121,7 +121,7 @@ impl Drain {
         Some(hold)
     }
 
-    /// Its hooks may go on: its wave has begun, and it may be asked once they are through.
+    /// Its hooks may continue: its wave has begun, and it may be asked once they have finished.
     fn is_in_turn(&self, uid: &Uid) -> bool {
         let begun = self.plan_state.wave_of(uid).is_some_and(WaveRun::has_begun);
         begun && self.may_remove(uid)
@@ -197,7 +197,7 @@ impl Drain {
         }
     }
 
-    /// A job that nobody has picked up is as if it had never been given.
+    /// A job that was not picked up is as if it had never been given.
     pub(super) fn job_taken_back(&mut self, job: Job) {
         match job {
             Job::Remove { uid, reserved } => {

@@ -1,4 +1,4 @@
-//! Pods that appear after the plan was made: they go through the planners as well, and leave or stay by their verdict.
+//! Pods that appear after the plan was made: the planners decide on them as well.
 //!
 //! The verdicts on pods that are known already stand. Pods that come to the cordoned node again and again are not
 //! chased (`returning`).
@@ -46,7 +46,7 @@ impl Newcomers {
         self.reported.retain(|uid, _| there.contains_key(uid));
     }
 
-    /// A planner failed; when it is asked again: after so long, or with a wait that grows.
+    /// A planner failed. Returns when it is asked again: after `wait`, or after a wait that grows.
     pub(super) fn retry(
         &mut self,
         now: Time,
@@ -92,9 +92,9 @@ impl Newcomers {
 }
 
 impl Drain {
-    /// Notices pods that no plan names, and has them planned once they have stopped coming.
+    /// Finds pods that no plan names, and has them planned once no more come.
     pub(super) fn plan_newcomers(&mut self) {
-        // Once more after each plan: some may have come while the planners were thinking.
+        // Once more after each plan: some may have come while the planners were working.
         loop {
             self.find_newcomers();
             let is_due = self.newcomers.due().is_some_and(|due| self.now >= due);

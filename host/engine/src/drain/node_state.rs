@@ -49,7 +49,7 @@ impl NodeState {
         self.node.as_ref().is_some_and(|node| node.unschedulable)
     }
 
-    /// The version of a state that was seen, for a write that must not cross somebody else's. After a save there is
+    /// The version of a state that was seen, for a write that must not overwrite those of others. After a save there is
     /// none until an event has caught up with it: between what was seen and the save others may have written.
     pub(super) fn version(&self) -> Option<&String> {
         let node = self.node.as_ref()?;
@@ -80,8 +80,8 @@ impl NodeState {
         }
     }
 
-    /// The watch shows states older than our own write for a while, and they look as if somebody had undone it.
-    /// Versions that are numbers are compared. Those that are not tell nothing, so everything is taken for old
+    /// The watch shows states older than our own write for a while, and they look as if it were undone.
+    /// Versions that are numbers are compared. Others show nothing, so everything is taken for old
     /// until the version of our write appears, or a state that cannot be from before it.
     fn is_old(&self, node: &Node, known: &Node) -> bool {
         match is_newer(&node.resource_version, &known.resource_version) {

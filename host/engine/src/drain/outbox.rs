@@ -1,6 +1,6 @@
-//! What has been asked of the edges and not been answered, and what people have not been told yet.
+//! Commands that are not answered yet, and notices that are not picked up yet.
 //!
-//! It must not know why anything is asked.
+//! This module must not know why anything is asked.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -49,12 +49,12 @@ impl Outbox {
         self.queue.pop_front()
     }
 
-    /// What the answer with this number is about; `None` for the second answer, and for one nobody waits for.
+    /// What the answer with this id is about; `None` for a second answer, and for one that nothing waits for.
     pub(super) fn answered(&mut self, id: CommandId) -> Option<Job> {
         self.open.remove(&id)
     }
 
-    /// Takes back what nobody has picked up yet.
+    /// Takes back commands that are not picked up yet.
     pub(super) fn take_back(&mut self, mut unwanted: impl FnMut(&Task) -> bool) -> Vec<(Task, Job)> {
         let mut taken = Vec::new();
         let mut kept = VecDeque::new();
@@ -75,12 +75,12 @@ impl Outbox {
         self.open.clear();
     }
 
-    /// Something to tell.
+    /// Something to report.
     pub(super) fn notify(&mut self, notice: Notice) {
         self.notices.push_back(notice);
     }
 
-    /// The next thing to tell.
+    /// The next thing to report.
     pub(super) fn next_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -103,7 +103,7 @@ impl Outbox {
         self.open.values().any(|job| matches!(job, Job::List(_)))
     }
 
-    /// The pods whose eviction or deletion nobody has picked up yet.
+    /// The pods whose eviction or deletion is not picked up yet.
     pub(super) fn queued_removals(&self) -> Vec<Uid> {
         self.queue
             .iter()

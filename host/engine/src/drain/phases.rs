@@ -3,7 +3,7 @@
 use super::Drain;
 use crate::{HookPhase, Notice, Phase, Subject};
 
-/// Every move there is. A drain that goes on after a restart moves from planning to where it was.
+/// Every move there is. A drain that resumes after a restart moves from planning to where it was.
 const MOVES: &[(Phase, &[Phase])] = &[
     (
         Phase::Planning,
@@ -48,7 +48,7 @@ const MOVES: &[(Phase, &[Phase])] = &[
 ];
 
 impl Drain {
-    /// Moves on to the next phase and says so.
+    /// Moves to the next phase and reports it.
     pub(super) fn enter(&mut self, next: Phase) {
         debug_assert!(
             is_allowed(self.phase, next),

@@ -199,7 +199,7 @@ impl Drain {
                 let skip = self.cluster.is_cordoned() && !begun;
                 self.enter(if skip { Phase::Cordoning } else { Phase::Preparing });
             }
-            // Hooks that are through are passed by.
+            // Hooks that have finished are not called again.
             Some(_) => self.enter(Phase::Holding),
         }
         if self.phase.is_past_cordoning() && !self.cluster.is_cordoned() {

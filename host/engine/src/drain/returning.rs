@@ -95,7 +95,7 @@ pub(super) fn stays_again(pod: &Pod, decision: &Decision) -> Option<Reason> {
     }
 }
 
-/// The plan that people see says that it stays, and why.
+/// The reported plan says that it stays, and why.
 pub(super) fn mark_as_staying(decision: &mut Decision, reason: &Reason) {
     decision.verdict = Verdict::Keep;
     decision.reason = format!("{reason}");

@@ -1,5 +1,5 @@
-//! Pods that have been ending for too long, where whoever asked said how long they are waited for: they are left
-//! behind, as if the plan had kept them.
+//! Pods that have been terminating for longer than the request allows to wait: they are skipped, as if the plan had kept
+//! them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::filter::{skipped, skipped_at};
 use crate::{Duration, Notice, Plan, Pod, Time, Uid};
 
 impl Drain {
-    /// Leaves behind what has been ending for too long by now, and tells the plan that this makes.
+    /// Skips pods that have been terminating for too long by now, and reports the plan that results.
     pub(super) fn skip_overdue(&mut self) {
         let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
         if timeout == Duration::ZERO {
@@ -40,7 +40,7 @@ impl Drain {
         plan
     }
 
-    /// When pods will have been ending for too long.
+    /// When pods will have been terminating for too long.
     pub(super) fn skips_due(&self) -> impl Iterator<Item = Time> {
         let timeout = self.request.settings.filters.skip_wait_for_delete_timeout;
         let awaited = (timeout > Duration::ZERO).then(|| self.awaited());

@@ -25,7 +25,7 @@ const LARGEST_STATE: usize = 1024;
 impl Drain {
     /// Takes the hook's next step, if it is due and its last one is saved.
     pub(super) fn take_step(&mut self, key: HookKey) {
-        // A driver that stops begins nothing new, but what policies changed is put back while it can be.
+        // A driver that stops begins nothing new, but cancel hooks run while they can.
         if self.paused && key.phase != HookPhase::OnCancel {
             return;
         }
@@ -53,7 +53,7 @@ impl Drain {
         });
     }
 
-    /// Without its hook a drain cannot go on. Putting back is tried once and then given up: it must end.
+    /// Without its hook a drain cannot continue. A cancel hook is not tried again: the drain must end.
     fn hook_failed(&mut self, key: HookKey, message: String) {
         if key.phase == HookPhase::OnCancel {
             self.report_waiting(key.clone(), message, Vec::new());
@@ -131,7 +131,7 @@ impl Drain {
         }
     }
 
-    /// A step nobody has picked up is not taken.
+    /// A step that was not picked up is not taken.
     pub(super) fn step_taken_back(&mut self, key: &HookKey) {
         self.summary.hook_steps = self.summary.hook_steps.saturating_sub(1);
         if let Some(hook) = self.hooks.open_mut(key) {

@@ -51,7 +51,7 @@ pub(super) struct ListRequest {
 }
 
 impl Drain {
-    /// "Drained" is said only after a fresh list without any pod that was to leave, and once more after the last
+    /// The outcome is `Drained` only after a fresh list without any pod that was to leave, and another one after the last
     /// hooks, which may take long.
     pub(super) fn verify(&mut self) {
         if !self.is_node_empty() {

@@ -135,7 +135,7 @@ impl Drain {
         self.hook_reason(phase, &Subject::Node)
     }
 
-    /// The wave is the next one, and its hooks are not through.
+    /// The hook that the wave waits for, if it is the next one.
     fn wave_hook_reason(&self, wave: &str) -> Option<Reason> {
         let next = self.plan_state.waves().iter().find(|run| !run.has_ended())?;
         if next.wave().name != wave {

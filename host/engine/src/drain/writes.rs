@@ -255,7 +255,7 @@ impl Drain {
         });
     }
 
-    /// It will never work. A drain that cannot remember cannot go on; one that is ending ends without it.
+    /// It will never work. A drain that cannot save cannot continue; one that is ending ends without it.
     fn write_rejected(&mut self, write: &Write, message: String) {
         self.cordon.refuse();
         if self.outcome.is_some() {

@@ -88,7 +88,7 @@ fn room_wakes_as_many_as_it_allows_in_their_order() {
 }
 
 #[test]
-fn a_budget_heard_twice_wakes_nobody() {
+fn a_budget_event_without_a_change_causes_no_eviction() {
     let mut host = under(&[budget(1)], &[pod("a")]);
     host.answer("evict a", exhausted())
         .hear(Event::BudgetApplied(budget(1)))

@@ -27,7 +27,7 @@ fn marked(own_cordon: bool) -> Node {
 }
 
 #[test]
-fn states_from_before_our_cordon_do_not_look_like_somebody_lifting_it() {
+fn states_from_before_our_cordon_do_not_look_like_a_lifted_cordon() {
     // Numbers are compared; for other versions the state that we wrote must have been seen.
     for (before, written, after) in [("100", "103", "104"), ("r-a", "r-c", "r-d")] {
         let mut host = Host::new(request());

@@ -15,7 +15,7 @@ fn a_drain_without_policies_costs_one_write_one_list_and_one_save() {
 }
 
 #[test]
-fn a_drain_tells_where_it_stands() {
+fn a_drain_reports_its_phases() {
     let mut host = Host::new(request());
     host.begin(&[pod("a")])
         .written("cordon")
@@ -44,7 +44,7 @@ fn a_drain_tells_where_it_stands() {
 }
 
 #[test]
-fn a_cordon_of_somebody_else_is_marked_as_theirs_and_kept() {
+fn a_foreign_cordon_is_marked_as_foreign_and_kept() {
     let mut host = Host::new(request());
     let cordoned = Node {
         unschedulable: true,

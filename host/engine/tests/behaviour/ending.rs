@@ -285,7 +285,7 @@ fn a_step_that_runs_is_waited_for_before_its_policy_puts_things_back() {
 }
 
 #[test]
-fn hooks_that_ran_before_the_cordon_are_put_back() {
+fn hooks_that_ran_before_the_cordon_are_rolled_back() {
     let policies = vec![hooks("slurm", &[HookPhase::BeforeCordon, HookPhase::OnCancel])];
     let mut host = Host::new(Request {
         policies,

@@ -22,7 +22,7 @@ fn message() -> String {
 }
 
 #[test]
-fn a_refused_pod_is_asked_again_later_and_holds_nobody_up() {
+fn a_refused_pod_is_asked_again_later_and_holds_up_no_other() {
     let refused = |retry_after| EvictAnswer::Refused {
         code: 500,
         message: message(),
@@ -230,7 +230,7 @@ fn a_deleting_verdict_asks_for_deletion_with_the_shorter_grace() {
 }
 
 #[test]
-fn grace_is_the_pods_own_unless_somebody_says_otherwise() {
+fn grace_is_the_pods_own_unless_the_settings_override_it() {
     for (cap, settings, expected) in [
         (None, None, "evict a"),
         (Some(10), None, "evict a grace 10"),

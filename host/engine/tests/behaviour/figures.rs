@@ -42,7 +42,7 @@ fn a_drain_that_ends_inside_its_hook_says_how_long_the_hook_held_it_up() {
 }
 
 #[test]
-fn a_hook_that_goes_on_after_a_restart_has_waited_since_it_began() {
+fn a_hook_that_continues_after_a_restart_has_waited_since_it_began() {
     let mut host = Host::new(with_hook());
     host.begin(&[pod("a")]).written("cordon").skip();
     let mut saved = host.last_checkpoint();
@@ -107,7 +107,7 @@ fn budgets(first: u64, later: u64, second: u64) -> u64 {
 }
 
 #[test]
-fn budgets_are_told_for_all_pods_together_and_each_moment_once() {
+fn budget_waits_of_several_pods_count_each_moment_once() {
     assert_eq!(budgets(3, 5, 4), 7, "one after the other");
     assert_eq!(budgets(3, 1, 4), 5, "both for two seconds of it");
 }

@@ -114,7 +114,7 @@ fn a_hook_that_is_always_in_a_hurry_writes_the_node_once_a_second() {
 }
 
 #[test]
-fn a_hook_that_is_through_does_not_wait_for_its_turn_to_be_saved() {
+fn a_finished_hook_is_saved_at_once() {
     let mut host = with_hooks(&[HookPhase::BeforeDrain]);
     host.begin(&[pod("a")]).written("cordon").skip();
     for step in 0..10 {
@@ -253,7 +253,7 @@ fn a_pause_stops_steps_and_evictions_and_nothing_else() {
 }
 
 #[test]
-fn an_answer_heard_twice_counts_once() {
+fn a_repeated_answer_counts_once() {
     let mut host = with_hooks(&[HookPhase::BeforeDrain]);
     host.begin(&[])
         .written("cordon")
@@ -272,7 +272,7 @@ fn an_answer_heard_twice_counts_once() {
 }
 
 #[test]
-fn a_cordon_of_somebody_else_needs_no_hooks_before_it() {
+fn a_foreign_cordon_needs_no_hooks_before_it() {
     let mut host = with_hooks(&[HookPhase::BeforeCordon]);
     let cordoned = scupper_engine::Node {
         unschedulable: true,
@@ -282,7 +282,7 @@ fn a_cordon_of_somebody_else_needs_no_hooks_before_it() {
 }
 
 #[test]
-fn the_cordon_saves_that_the_last_hook_before_it_is_through() {
+fn the_cordon_saves_that_the_last_hook_before_it_has_finished() {
     let mut host = with_hooks(&[HookPhase::BeforeCordon]);
     host.begin(&[pod("a")])
         .stepped("step slurm", StepOutcome::Done)

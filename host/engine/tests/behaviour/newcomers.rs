@@ -222,7 +222,7 @@ fn a_pod_that_a_late_scheduler_put_here_is_evicted_some_more_times() {
 }
 
 #[test]
-fn a_pod_that_somebody_else_deleted_is_evicted_when_it_comes_back() {
+fn a_pod_that_another_client_deleted_is_evicted_when_it_comes_back() {
     let mut host = draining(&[pod("a"), tolerating(db(0))]);
     host.answer(
         "evict u0",
@@ -359,7 +359,7 @@ fn a_list_from_the_watch_says_who_is_gone() {
 }
 
 #[test]
-fn hooks_ask_for_newcomers_too() {
+fn before_evict_hooks_also_run_for_newcomers() {
     let mut host = Host::new(Request {
         policies: vec![hooks("h", &[HookPhase::BeforeEvict])],
         ..request()

@@ -195,7 +195,7 @@ fn told(host: &mut Host) -> Plan {
 type Chain = (&'static str, Edit, &'static [(&'static str, &'static str)]);
 
 #[test]
-fn a_wave_is_signed_by_whoever_made_it_as_it_is() {
+fn a_wave_is_signed_by_the_policy_that_made_it_as_it_is() {
     let chains: &[Chain] = &[
         (
             "nothing",
@@ -253,7 +253,7 @@ fn a_wave_is_signed_by_whoever_made_it_as_it_is() {
 }
 
 #[test]
-fn a_pod_that_may_not_leave_is_told_with_who_says_so() {
+fn a_blocker_names_the_policy_that_refuses() {
     let mut host = Host::new(with_planners(&["first", "second"]));
     host.begin(&[pod("a"), pod("b")]).does("plan first");
     let refuse = |plan: &mut Plan, name: &str| {
@@ -399,7 +399,7 @@ fn a_drain_that_waits_for_a_planner_is_ended_by_its_deadline_and_by_a_cancel() {
 }
 
 #[test]
-fn all_blockers_are_told_before_anything_is_changed() {
+fn all_blockers_are_reported_before_anything_is_changed() {
     let bare = |name| Pod {
         controller: None,
         ..pod(name)

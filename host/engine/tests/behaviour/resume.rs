@@ -57,7 +57,7 @@ fn taken_up(request: Request, checkpoint: &Checkpoint, pods: &[Pod]) -> Host {
 }
 
 #[test]
-fn a_drain_goes_on_where_it_was() {
+fn a_drain_continues_where_it_was() {
     use HookPhase::{AfterDrain, BeforeCordon, BeforeDrain};
     let rows: &[(Phase, bool, &[HookPhase], &str)] = &[
         (Phase::Preparing, false, &[], "step slurm before-cordon node"),
@@ -99,7 +99,7 @@ fn a_finished_drain_is_verified_again() {
 }
 
 #[test]
-fn a_hook_goes_on_with_its_state() {
+fn a_hook_continues_with_its_state() {
     let mut checkpoint = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
     checkpoint.hooks.push(scupper_engine::SavedHook {
         policy: "slurm".to_owned(),
@@ -153,7 +153,7 @@ fn a_pod_that_may_not_leave_is_waited_for_once_the_node_is_cordoned() {
 }
 
 #[test]
-fn rolling_back_goes_on() {
+fn a_roll_back_continues() {
     let lost = Outcome::Lost {
         reason: "the driver restarted while rolling back".to_owned(),
     };
@@ -215,7 +215,7 @@ fn what_had_ended_well_is_not_rolled_back_whatever_comes() {
 
 /// Pods have come since, so that it does not call itself drained; what it had done stays all the same.
 #[test]
-fn what_had_ended_well_and_goes_on_is_not_rolled_back_either() {
+fn a_drain_that_ended_well_and_was_resumed_is_not_rolled_back_either() {
     for order in orders() {
         let mut host = taken_up(with_hooks(), &drained(), &[pod("a")]);
         host.does("evict a").hear(order.clone());
@@ -230,7 +230,7 @@ fn what_had_ended_well_and_goes_on_is_not_rolled_back_either() {
 }
 
 #[test]
-fn what_had_failed_and_was_put_back_is_not_put_back_again() {
+fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
     let reason = "the event is over".to_owned();
     let failed = left(Phase::Finished, true);
     let mut host = Host::resume(with_hooks(), failed.clone());
@@ -279,7 +279,7 @@ fn giving_back(uncordon_on_failure: bool) -> Request {
 
 /// A configuration that changes in the middle of it changes neither what policies hear nor what becomes of the cordon.
 #[test]
-fn a_roll_back_that_is_taken_up_says_the_same_of_the_cordon() {
+fn a_resumed_roll_back_tells_hooks_the_same_of_the_cordon() {
     for (held, configured, last) in [
         (Some(true), true, "save finished, ours"),
         (Some(false), false, "uncordon at 200"),
@@ -357,7 +357,7 @@ fn left_by_a_cancel(reason: &str) -> Checkpoint {
 }
 
 #[test]
-fn a_cancel_goes_on() {
+fn a_cancel_continues() {
     let reason = "nobody wants it any more".to_owned();
     let saved = left_by_a_cancel(&reason);
     assert_eq!(saved.cancelled.as_ref(), Some(&reason));
@@ -381,7 +381,7 @@ fn a_cancel_goes_on() {
 }
 
 #[test]
-fn a_cancel_that_goes_on_leaves_the_cordon_of_an_earlier_drain() {
+fn a_resumed_cancel_leaves_the_cordon_of_an_earlier_drain() {
     let saved = Checkpoint {
         inherited: true,
         ..left_by_a_cancel("no")
@@ -397,14 +397,14 @@ fn a_cancel_that_goes_on_leaves_the_cordon_of_an_earlier_drain() {
 }
 
 #[test]
-fn a_checkpoint_of_another_request_is_not_taken_up() {
+fn a_checkpoint_of_another_request_is_ignored() {
     let mut checkpoint = left(Phase::Evicting, false);
     checkpoint.id = "another".to_owned();
     taken_up(request(), &checkpoint, &[pod("a")]).does("cordon at 100");
 }
 
 #[test]
-fn a_drain_is_not_taken_up_on_another_node_of_the_name() {
+fn a_drain_is_not_resumed_on_another_node_of_the_name() {
     let checkpoint = left(Phase::Evicting, true);
     assert_eq!(checkpoint.node, Some(node().uid));
     let anew = Node {

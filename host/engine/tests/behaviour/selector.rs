@@ -103,7 +103,7 @@ fn a_label_that_changes_later_changes_nothing() {
 }
 
 #[test]
-fn what_an_earlier_process_began_goes_on_without_the_label() {
+fn a_policy_that_has_begun_continues_without_the_label() {
     let mut host = Host::new(request());
     host.begin(&[]).skip();
     let checkpoint = Checkpoint {

@@ -63,7 +63,7 @@ fn it_holds_up_no_wave_and_takes_no_place() {
 }
 
 #[test]
-fn whoever_did_not_ask_for_it_waits() {
+fn without_a_timeout_a_drain_waits_for_terminating_pods() {
     let mut host = Host::new(request());
     host.begin(&[ending(pod("stuck"))]).written("cordon").skip();
     host.wait(3_600_000).does("");

@@ -16,7 +16,7 @@ Runs the drain engine in simulated clusters and checks its invariants after ever
 usage: simulate [--seeds N] [--from S] [--threads T]   run N worlds (default 100000) from seed S (default 0)
        simulate --all …                                do not stop at the first violation: a line for each
        simulate --until I …                            stop at the first violation of invariant I (1 to 8)
-       simulate --seed S [--trace]                     run one world, and tell its story
+       simulate --seed S [--trace]                     run one world, and print what happened
        simulate --seed S --first-faults …              … without the faults that came after the first regressions";
 
 #[derive(Default)]
@@ -104,7 +104,7 @@ fn one(seed: u64, options: &Options) -> ExitCode {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "how long the whole run took, for people"
+    reason = "how long the whole run took, for display"
 )]
 fn many(options: &Options) -> ExitCode {
     let begun = Instant::now();

@@ -58,7 +58,7 @@ pub(crate) fn with_all(rows: &[Mutation], mut sources: Sources) -> Result<Source
     Ok(sources)
 }
 
-/// What people are told of a row.
+/// How a row is named in reports.
 pub(crate) fn name(number: usize, row: &Mutation) -> String {
     let Mutation {
         invariant,

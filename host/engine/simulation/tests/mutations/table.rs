@@ -35,7 +35,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 6,
-        breaks: "believes late news of a pod that was told to be gone",
+        breaks: "believes late news of a pod that was reported gone",
         file: "drain/cluster_state.rs",
         find: "if !self.tombstones.contains_key(&pod.id.uid) {",
         replace: "if BROKEN || !self.tombstones.contains_key(&pod.id.uid) {",
@@ -91,7 +91,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 3,
-        breaks: "says drained without a fresh list",
+        breaks: "reports drained without a fresh list",
         file: "drain/verify.rs",
         find: "if !self.verification.is_done {",
         replace: "if !BROKEN && !self.verification.is_done {",
@@ -119,14 +119,14 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 5,
-        breaks: "goes on with another node of the same name",
+        breaks: "continues with another node of the same name",
         file: "drain/node_state.rs",
         find: "if *self.uid.get_or_insert_with(|| node.uid.clone()) != node.uid {",
         replace: "if BROKEN {\n            self.uid = Some(node.uid.clone());\n        }\n        if *self.uid.get_or_insert_with(|| node.uid.clone()) != node.uid {",
     },
     Mutation {
         invariant: 5,
-        breaks: "takes a drain up on another node of the same name",
+        breaks: "resumes a drain on another node of the same name",
         file: "drain/restore.rs",
         find: "self.cluster.expect_node(checkpoint.node);",
         replace: "if !BROKEN {\n            self.cluster.expect_node(checkpoint.node);\n        }",
@@ -140,7 +140,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 6,
-        breaks: "follows the wall clock, whoever sets it",
+        breaks: "follows the wall clock when it is set",
         file: "timeline.rs",
         find: "self.origin + reading.steady.saturating_sub(self.begun)",
         replace: "if BROKEN {\n            return reading.wall;\n        }\n        self.origin + reading.steady.saturating_sub(self.begun)",
@@ -182,7 +182,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 8,
-        breaks: "forgets in a crash which hooks were through",
+        breaks: "forgets in a crash which hooks had finished",
         file: "drain/restore.rs",
         find: "in checkpoint.done {",
         replace: "in checkpoint.done.into_iter().filter(|_| !BROKEN) {",
