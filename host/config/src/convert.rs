@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use scupper_policy_spec::{
+    Capability, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec, Remedy, Said,
+    SecretGrant, SecretSource, read_http_origin,
+};
+
 use super::document::{Entry, Node, Value};
 use super::limits::{Slot, slots};
 use super::place::Way;
 use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon};
 use super::{Override, scalar, units};
-use scupper_policy::{
-    Capability, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec, Remedy, Said,
-    SecretGrant, SecretSource, read_http_origin,
-};
 
 /// Makes the policies. `folder`: where relative paths begin.
 pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {

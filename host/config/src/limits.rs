@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use scupper_policy_spec::Limits;
+
 use super::shape::{Field, Object, Shape};
-use scupper_policy::Limits;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use scupper_policy_spec::PolicySpec;
 use sha2::{Digest, Sha256};
 
-use super::document::{self, Node};
+use super::document::Node;
 use super::place::{At, Way};
 use super::problem::Problems;
 use super::shape::Shape;
-use super::{ConfigError, Override, check, convert, shapes};
-use scupper_policy::PolicySpec;
+use super::{ConfigError, Override, check, convert, document, shapes};
 
 /// The most that a ConfigMap can hold.
 pub(super) const MOST_BYTES: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! Rules of texts: what a name, an origin, a prefix may be. Each has its words for people, its check, and a pattern for
 //! the schema that lets through whatever the check does.
 
-use scupper_policy::{
+use scupper_policy_spec::{
     HTTP_PATH_RULE, NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
     check_policy_name, check_prefix, is_http_path, is_secret_name, read_http_origin,
 };

@@ -1,10 +1,10 @@
 //! The table: every key of the file, its shape and its meaning.
 
+use scupper_policy_spec::HTTP_METHODS;
+
 use super::limits::LIMITS;
-use super::overrides;
-use super::rules;
 use super::shape::{Field, Object, Shape};
-use scupper_policy::HTTP_METHODS;
+use super::{overrides, rules};
 
 /// What the file says it is.
 pub(super) const VERSION: &str = "scupper.dev/v1alpha1";

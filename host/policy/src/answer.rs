@@ -4,10 +4,11 @@ use scupper_engine::{
     Decision, Duration, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, signed,
 };
 
-use super::bindings::exports::scupper::drain::hooks;
-use super::bindings::scupper::drain::types;
-use super::flaws::is_blank;
-use super::text::into_line;
+use scupper_common::text::into_line;
+
+use crate::bindings::exports::scupper::drain::hooks;
+use crate::bindings::scupper::drain::types;
+use crate::flaws::is_blank;
 
 /// Bytes of a decision's reason, as `wit/` says.
 const REASON_BYTES: usize = 256;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::CacheError;
-use super::private::PrivateDir;
+use crate::cache::CacheError;
+use crate::private::PrivateDir;
 
 /// How marks end.
 const ENDING: &str = ".compiling";

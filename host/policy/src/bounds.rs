@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use scupper_policy_spec::Limits;
 use tokio::time::timeout;
 
-use super::Limits;
-use super::cpu::CpuTime;
-use super::fault::CallFault;
-use super::ticker::Ticker;
-use super::usage::{Counters, Usage};
+use crate::cpu::CpuTime;
+use crate::fault::CallFault;
+use crate::ticker::Ticker;
+use crate::usage::{Counters, Usage};
 
 /// The bounds of one call.
 pub(super) struct Bounds {

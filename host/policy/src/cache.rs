@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 use thiserror::Error;
 
-use super::limits::NATIVE_BYTES;
-use super::native::Native;
-use super::private::{PrivateDir, PrivateDirError};
-use super::sealed::Sealed;
+use crate::limits::NATIVE_BYTES;
+use crate::native::Native;
+use crate::private::{PrivateDir, PrivateDirError};
+use crate::sealed::Sealed;
 
 /// More policies than a node has, in more versions than it is updated to within a day.
 const FILES: usize = 64;

@@ -15,11 +15,12 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, nice, setrlimit};
 use thiserror::Error;
 use wasmtime::Engine;
 
-use super::compile_limits::CompileLimits;
-use super::complaint::{Complaint, unconfined_line};
-use super::limits::SOURCE_BYTES;
-use super::text::one_line;
-use super::{SourceError, config, confine, scan};
+use scupper_common::text::one_line;
+
+use crate::compile_limits::CompileLimits;
+use crate::complaint::{Complaint, unconfined_line};
+use crate::limits::SOURCE_BYTES;
+use crate::{SourceError, config, confine, scan};
 
 /// Standard input, output and error, and one to spare.
 const OPEN_FILES: u64 = 4;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::limits::NATIVE_BYTES;
-use super::memory_room::MemoryRoom;
+use crate::limits::NATIVE_BYTES;
+use crate::memory_room::MemoryRoom;
 
 const MIB: u64 = 1024 * 1024;
 

@@ -4,16 +4,17 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use scupper_common::text::one_line;
+use scupper_policy_spec::PolicySpec;
 use wasmtime::component::Component;
 
-use super::cache::Cache;
-use super::compiler::Mark;
-use super::error::LoadFault;
-use super::load::blocking;
-use super::native::{self, Native};
-use super::source::Source;
-use super::text::one_line;
-use super::{PolicySpec, Runtime, scan};
+use crate::cache::Cache;
+use crate::compiler::Mark;
+use crate::error::LoadFault;
+use crate::load::blocking;
+use crate::native::Native;
+use crate::source::Source;
+use crate::{Runtime, native, scan};
 
 /// A component that was scanned and compiled, but not asked anything yet.
 pub(super) struct Compiled {

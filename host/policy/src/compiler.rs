@@ -20,17 +20,18 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::attempt::{Attempt, Marked};
-use super::cache::CacheError;
-use super::compile_limits::{Allotment, CompileLimit, CompileLimits};
-use super::complaint::{COMPLAINT_BYTES, Complaint, split_unconfined};
-use super::error::LoadFault;
-use super::load::blocking;
-use super::memory_room::{MemoryRoom, memory_room};
-use super::native::Native;
-use super::sealed::Draft;
-use super::source::Source;
-use super::text::one_line;
+use scupper_common::text::one_line;
+
+use crate::attempt::{Attempt, Marked};
+use crate::cache::CacheError;
+use crate::compile_limits::{Allotment, CompileLimit, CompileLimits};
+use crate::complaint::{COMPLAINT_BYTES, Complaint, split_unconfined};
+use crate::error::LoadFault;
+use crate::load::blocking;
+use crate::memory_room::{MemoryRoom, memory_room};
+use crate::native::Native;
+use crate::sealed::Draft;
+use crate::source::Source;
 
 /// Compiles one policy at a time: the largest needs 450 MB while it is compiled.
 pub(super) struct Compiler {

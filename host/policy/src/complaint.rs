@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SourceError;
-use super::text::one_line;
+use scupper_common::text::one_line;
+
+use crate::SourceError;
 
 /// Longest description of a kernel, in bytes.
 const LACKING_BYTES: usize = 512;

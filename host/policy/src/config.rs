@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use wasmtime::{Config, Engine, WasmBacktraceDetails, WasmFeatures};
 
-use super::limits::{BACKTRACE_FRAMES, WASM_STACK};
+use crate::limits::{BACKTRACE_FRAMES, WASM_STACK};
 
 /// Features of wasm and of components that policies do without: more surface, and 64-bit memories would also break the
 /// bound that a bounded memory puts on the time of one instruction.

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use scupper_policy_spec::{
+    Capability, Grant, GrantError, HttpWant, HttpWantError, NameError, PrefixError, Said, SecretGrantError,
+};
 use thiserror::Error;
 
-use super::cache::CacheError;
-use super::compiler::CompileError;
-use super::fault::CallError;
-use super::flaws::Flaw;
-use super::grants::PrefixError;
-use super::http::Want;
-use super::name::NameError;
-use super::source::SourceError;
-use super::{Capability, Grant, GrantError, HttpGrantError, HttpWantError, Said, SecretGrantError};
+use crate::cache::CacheError;
+use crate::compiler::CompileError;
+use crate::fault::CallError;
+use crate::flaws::Flaw;
+use crate::http::HttpSetupError;
+use crate::source::SourceError;
 
 /// A policy that is not loaded.
 #[derive(Debug, Error)]
@@ -54,7 +54,7 @@ pub enum LoadFault {
         origin: String,
         /// The field, and what is wrong.
         #[source]
-        source: HttpGrantError,
+        source: HttpSetupError,
     },
     /// The operator granted a secret in a way that cannot be meant.
     #[error("the grant of the secret `{name}`")]
@@ -249,7 +249,9 @@ impl MissingGrant {
                 Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
                     target.to_owned()
                 }
-                Capability::Http => Want::parse(target).map(|want| want.to_yaml()).unwrap_or_default(),
+                Capability::Http => HttpWant::parse(target)
+                    .map(|want| want.to_yaml())
+                    .unwrap_or_default(),
                 Capability::Secret => {
                     format!("{{name: {target}, file: /PATH/OF/IT, origins: [\"https://WHERE.IT.GOES\"]}}")
                 }

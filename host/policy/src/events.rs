@@ -4,14 +4,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::PoisonError;
 
+use scupper_common::text::one_line;
 use scupper_engine::{Duration, PodRef, Time};
+use scupper_policy_spec::Capability;
 
-use super::bindings::scupper::drain::events::{Error, Host, Kind, Regarding};
-use super::bucket::Bucket;
-use super::host::{Caller, StepReach};
-use super::observer::{EmitResult, Observation};
-use super::text::one_line;
-use super::{AccessError, Capability, PolicyEvent};
+use crate::bindings::scupper::drain::events::{Error, Host, Kind, Regarding};
+use crate::bucket::Bucket;
+use crate::host::{Caller, StepReach};
+use crate::observer::{EmitResult, Observation};
+use crate::{AccessError, PolicyEvent};
 
 /// What the API server takes.
 const REASON_BYTES: usize = 128;

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use scupper_engine::{HookPhase, HookStep, Subject};
+use scupper_policy_spec::PolicySpec;
 
-use super::compiled::{self, Compiled};
-use super::error::LoadFault;
-use super::flaws;
-use super::given::Wants;
-use super::guest::Guest;
-use super::load;
-use super::reload::nowhere;
-use super::{ClusterAccess, Description, DrainInfo, Flaw, PolicySpec, PolicyUsage, Runtime, StepCall};
+use crate::compiled::Compiled;
+use crate::error::LoadFault;
+use crate::given::Wants;
+use crate::guest::Guest;
+use crate::reload::nowhere;
+use crate::{
+    ClusterAccess, Description, DrainInfo, Flaw, PolicyUsage, Runtime, StepCall, compiled, flaws, load,
+};
 
 /// What was found.
 #[derive(Debug, Default)]

@@ -7,9 +7,10 @@ use thiserror::Error;
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 
-use super::bounds::Bounds;
-use super::text::one_line;
-use super::usage::CallResult;
+use scupper_common::text::one_line;
+
+use crate::bounds::Bounds;
+use crate::usage::CallResult;
 
 /// Bytes of what wasmtime says that are kept.
 const DETAIL_BYTES: usize = 400;

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::bindings::exports::scupper::drain::{about, hooks};
-use super::schema;
-use super::text::{is_plain, one_line};
+use scupper_common::text::{is_plain, one_line};
+
+use crate::bindings::exports::scupper::drain::{about, hooks};
+use crate::schema;
 
 /// Bytes of a name and of a version.
 const NAME_BYTES: usize = 63;

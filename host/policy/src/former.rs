@@ -4,9 +4,9 @@ use wasmtime::component::types::{ComponentItem, Type};
 use wasmtime::component::{ComponentNamedList, ComponentType, Instance, InstancePre, Lift, Lower, TypedFunc};
 use wasmtime::{Engine, Store};
 
-use super::bindings::exports::scupper::drain::hooks;
-use super::bindings::scupper::drain::types::{Drain, NodeParam, PlanParam, PlanResult, PodParam};
-use super::host::Caller;
+use crate::bindings::exports::scupper::drain::hooks;
+use crate::bindings::scupper::drain::types::{Drain, NodeParam, PlanParam, PlanResult, PodParam};
+use crate::host::Caller;
 
 const PLANNER: &str = "scupper:drain/planner@0.1.0";
 const HOOKS: &str = "scupper:drain/hooks@0.1.0";

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::bindings::exports::scupper::drain::about;
-use super::error::{LoadFault, MissingGrant, WantError};
-use super::http::{Requests, Rules, Surroundings, Tls, Want, Wanted, simple_grant};
-use super::name::is_secret_name;
-use super::secret::{SecretGrantError, SecretRules};
-use super::text::one_line;
-use super::{Capability, Grant, HttpGrant, PolicySpec, grants};
+use scupper_common::text::one_line;
+use scupper_policy_spec::{
+    Capability, Grant, HttpGrant, HttpRules, HttpWant, PolicySpec, SecretGrantError, SecretRules,
+    check_grant, covers, is_secret_name, simple_grant,
+};
+
+use crate::bindings::exports::scupper::drain::about;
+use crate::error::{LoadFault, MissingGrant, WantError};
+use crate::http::{Requests, Surroundings, Tls, Wanted, read_grants};
 
 /// How much a policy may want.
 const WANTS: usize = 32;
@@ -18,7 +20,7 @@ const SHOWN_BYTES: usize = 256;
 
 /// What the operator gives, checked.
 pub(super) struct Given {
-    http: Rules,
+    http: HttpRules,
     secrets: SecretRules,
     tls: Arc<Tls>,
 }
@@ -47,7 +49,7 @@ impl Given {
             }
         }
         let tls = Arc::new(Tls::default());
-        let (http, wrong_http) = Rules::of(&http, &tls);
+        let (http, wrong_http) = read_grants(&http, &tls);
         let (secrets, wrong_secrets) = SecretRules::of(&spec.secrets, &http);
         let is_http_whole = wrong_http.is_empty();
         faults.extend(
@@ -95,9 +97,9 @@ impl Given {
     fn has(&self, want: &Grant, spec: &PolicySpec) -> bool {
         match want.capability {
             Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
-                spec.grants.iter().any(|grant| grants::covers(grant, want))
+                spec.grants.iter().any(|grant| covers(grant, want))
             }
-            Capability::Http => Want::parse(&want.target).is_ok_and(|want| want.is_granted(&self.http)),
+            Capability::Http => HttpWant::parse(&want.target).is_ok_and(|want| want.is_granted(&self.http)),
             // A grant that is wrong is reported as wrong, not as missing.
             Capability::Secret => spec.secrets.iter().any(|secret| secret.name == want.target),
         }
@@ -112,7 +114,7 @@ fn check(grant: &Grant, http: &mut Vec<HttpGrant>) -> Result<(), LoadFault> {
     };
     match grant.capability {
         Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
-            grants::check(grant).map_err(|error| wrong(error.into()))
+            check_grant(grant).map_err(|error| wrong(error.into()))
         }
         Capability::Http => {
             http.push(simple_grant(&grant.target).map_err(|error| wrong(error.into()))?);
@@ -152,9 +154,9 @@ impl Wants {
         };
         match grant.capability {
             Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
-                grants::check(&grant)?;
+                check_grant(&grant)?;
             }
-            Capability::Http => self.requests.http.push(Want::parse(&grant.target)?),
+            Capability::Http => self.requests.http.push(HttpWant::parse(&grant.target)?),
             Capability::Secret if is_secret_name(&grant.target) => {
                 self.requests.secrets.push(grant.target.clone())
             }

@@ -4,22 +4,22 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
+use scupper_policy_spec::{Capability, Limits};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
-use super::bindings::exports::scupper::drain::{about, hooks, planner, surroundings};
-use super::bindings::scupper::drain::log::Level;
-use super::bounds::Bounds;
-use super::fault::{CallError, CallFault};
-use super::flaws::{self, Flaw};
-use super::former;
-use super::host::{Caller, Household, Reach, StepReach};
-use super::meter::Meter;
-use super::ticker::Ticker;
-use super::usage::{CallResult, PolicyUsage};
-use super::view::{self, Lists, PlanLists};
-use super::wasi::{Occasion, Wasi};
-use super::{Capability, DrainInfo, Limits, PlanCall, StepCall, answer};
+use crate::bindings::exports::scupper::drain::{about, hooks, planner, surroundings};
+use crate::bindings::scupper::drain::log::Level;
+use crate::bounds::Bounds;
+use crate::fault::{CallError, CallFault};
+use crate::flaws::Flaw;
+use crate::host::{Caller, Household, Reach, StepReach};
+use crate::meter::Meter;
+use crate::ticker::Ticker;
+use crate::usage::{CallResult, PolicyUsage};
+use crate::view::{Lists, PlanLists};
+use crate::wasi::{Occasion, Wasi};
+use crate::{DrainInfo, PlanCall, StepCall, answer, flaws, former, view};
 
 /// A linked policy.
 pub(super) struct Guest {
@@ -249,7 +249,7 @@ impl Guest {
     }
 
     fn reach(&self, call: &StepCall<'_>) -> StepReach {
-        let of_pods = |grant: &super::Grant| match grant.capability {
+        let of_pods = |grant: &scupper_policy_spec::Grant| match grant.capability {
             Capability::PodAnnotations => true,
             Capability::Events => grant.target == "pods",
             Capability::NodeAnnotations | Capability::Http | Capability::Secret => false,

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use scupper_common::clock::Clock;
 use scupper_engine::{PodRef, Uid};
+use scupper_policy_spec::{Capability, Grant, allows_annotation};
 use wasmtime::component::{HasSelf, Linker};
 
-use scupper_common::clock::Clock;
-
-use super::bindings::scupper::drain::cluster::{self, Error};
-use super::bindings::scupper::drain::types::{self, NodeResult, PodResult};
-use super::bindings::scupper::drain::{config, events, http, log};
-use super::events::Emitted;
-use super::given::Wants;
-use super::http::Requests;
-use super::log::Allowance;
-use super::meter::Meter;
-use super::observer::{Observation, Observer};
-use super::usage::{Account, CallResult, Usage};
-use super::wasi::{Occasion, Wasi};
-use super::{AccessError, Capability, ClusterAccess, Grant, grants, owned};
+use crate::bindings::scupper::drain::cluster::Error;
+use crate::bindings::scupper::drain::types::{NodeResult, PodResult};
+use crate::bindings::scupper::drain::{cluster, config, events, http, log, types};
+use crate::events::Emitted;
+use crate::given::Wants;
+use crate::http::Requests;
+use crate::log::Allowance;
+use crate::meter::Meter;
+use crate::observer::{Observation, Observer};
+use crate::usage::{Account, CallResult, Usage};
+use crate::wasi::{Occasion, Wasi};
+use crate::{AccessError, ClusterAccess, owned};
 
 /// Writes to the cluster in one step. A hook that has more to do takes another step.
 const WRITES: u32 = 100;
@@ -220,7 +220,7 @@ impl Caller {
     /// Checks everything that can be checked here about one write.
     fn may_write(&mut self, capability: Capability, key: &str, value: Option<&str>) -> Result<(), Error> {
         self.reach()?;
-        if !grants::allows(&self.household.grants, capability, key) {
+        if !allows_annotation(&self.household.grants, capability, key) {
             let text =
                 format!("{capability}: `{key}` is no valid key below a prefix that was wanted and granted");
             return Err(Error::NotGranted(text));
@@ -250,7 +250,7 @@ impl Caller {
         let node = &self.reach()?.node;
         let asked = self.household.cluster.node(node);
         let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
-        let own = |other: &str| grants::allows(&self.household.grants, Capability::NodeAnnotations, other);
+        let own = |other: &str| allows_annotation(&self.household.grants, Capability::NodeAnnotations, other);
         let others = node.annotations.iter();
         let others = others.filter(|(other, _)| *other != key && own(other));
         let sizes: Vec<(usize, &str)> = others

@@ -37,7 +37,6 @@ mod fault;
 mod flaws;
 mod former;
 mod given;
-mod grants;
 mod guest;
 mod host;
 mod http;
@@ -47,7 +46,6 @@ mod loaded;
 mod log;
 mod memory_room;
 mod meter;
-mod name;
 mod names;
 mod native;
 mod no_cluster;
@@ -63,14 +61,11 @@ mod schema;
 mod sealed;
 mod secret;
 mod source;
-mod spec;
 mod surroundings;
 mod ticker;
 mod usage;
 mod view;
 mod wasi;
-
-use scupper_common::text;
 
 pub use access::{AccessError, ClusterAccess, PolicyEvent};
 pub use cache::CacheError;
@@ -83,16 +78,7 @@ pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
 pub use examine::{Examined, examine};
 pub use fault::{CallError, CallFault, Overrun};
 pub use flaws::Flaw;
-pub use grants::{PrefixError, check_prefix};
-pub use http::{
-    Endpoint, HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpWantError, Network, Networks,
-    Resolve, StandIn, StandInAnswer, TlsError, UrlError, is_http_path, read_http_origin,
-};
-pub use limits::Limits;
-pub use name::{
-    NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
-    check_policy_name, is_secret_name,
-};
+pub use http::{Endpoint, HttpSetupError, Network, Resolve, StandIn, StandInAnswer, TlsError};
 pub use names::VERSION as WIT_VERSION;
 pub use no_cluster::NoCluster;
 pub use observer::{EmitResult, Observation, Observer};
@@ -104,8 +90,7 @@ pub use reload::{
     Understand, Wanted, WatchOptions, ask_list, ask_rollback, keeps_configuration,
 };
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
-pub use secret::{SecretGrant, SecretGrantError, SecretSource, Secrets};
+pub use secret::Secrets;
 pub use source::SourceError;
-pub use spec::{Capability, Grant, GrantError, OnFailure, PolicySpec, Remedy, Said};
 pub use surroundings::{PolicyChecked, PolicyFinding, Severity};
 pub use usage::{CallResult, Measure, PolicyUsage, Usage};

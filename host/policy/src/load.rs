@@ -2,23 +2,24 @@
 
 use std::sync::{Arc, Mutex};
 
+use scupper_common::text::{into_line, one_line};
+use scupper_policy_spec::{Grant, Limits, PolicySpec};
 use tokio::task::spawn_blocking;
 use wasmtime::component::Component;
 
-use super::bindings::exports::scupper::drain::about;
-use super::compiled::{Compiled, check_pin, compile, read};
-use super::error::{ConfigProblem, LoadFault};
-use super::events::Emitted;
-use super::flaws::{is_name, is_schema};
-use super::given::Given;
-use super::guest::{Exports, Guest};
-use super::host::Household;
-use super::http::Surroundings;
-use super::loaded::Loaded;
-use super::log::Allowance;
-use super::names::check_system;
-use super::text::{into_line, one_line};
-use super::{ClusterAccess, Description, Grant, Limits, PolicySpec, Runtime};
+use crate::bindings::exports::scupper::drain::about;
+use crate::compiled::{Compiled, check_pin, compile, read};
+use crate::error::{ConfigProblem, LoadFault};
+use crate::events::Emitted;
+use crate::flaws::{is_name, is_schema};
+use crate::given::Given;
+use crate::guest::{Exports, Guest};
+use crate::host::Household;
+use crate::http::Surroundings;
+use crate::loaded::Loaded;
+use crate::log::Allowance;
+use crate::names::check_system;
+use crate::{ClusterAccess, Description, Runtime};
 
 /// Bytes of a policy's own version and summary.
 const ABOUT_BYTES: usize = 256;

@@ -1,9 +1,10 @@
 //! A policy that can be called, and what the engine hears when a call fails.
 
 use scupper_engine::{Plan, PlanAnswer, PolicyInfo, StepOutcome};
+use scupper_policy_spec::OnFailure;
 
-use super::guest::Guest;
-use super::{CallError, Description, OnFailure, PlanCall, StepCall, remedy};
+use crate::guest::Guest;
+use crate::{CallError, Description, PlanCall, StepCall, remedy};
 
 /// A policy that can be called.
 pub(super) struct Loaded {

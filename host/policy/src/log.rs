@@ -1,11 +1,11 @@
 //! Policies' log lines: escaped, bounded in length and in number.
 
+use scupper_common::text::one_line;
 use scupper_engine::Time;
+use scupper_policy_spec::Limits;
 
-use super::Limits;
-use super::bindings::scupper::drain::log::Level;
-use super::bucket::Bucket;
-use super::text::one_line;
+use crate::bindings::scupper::drain::log::Level;
+use crate::bucket::Bucket;
 
 /// Bytes of one line.
 const LINE_BYTES: usize = 1024;

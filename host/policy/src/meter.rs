@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use scupper_policy_spec::Limits;
 use wasmtime::{ResourceLimiter, UpdateDeadline};
 
-use super::Limits;
-use super::bounds::Bounds;
-use super::cpu::CpuTime;
-use super::fault::Overrun;
-use super::usage::Counters;
+use crate::bounds::Bounds;
+use crate::cpu::CpuTime;
+use crate::fault::Overrun;
+use crate::usage::Counters;
 
 /// Counts one store's use.
 pub(super) struct Meter {

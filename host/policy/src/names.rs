@@ -4,9 +4,10 @@ use std::hash::Hash;
 
 use wasmparser::{Parser, Payload};
 
-use super::source::SourceError;
-use super::text::one_line;
-use super::wasi;
+use scupper_common::text::one_line;
+
+use crate::source::SourceError;
+use crate::wasi;
 
 /// Our package, and the version of it this driver speaks.
 const PACKAGE: &str = "scupper:drain/";

@@ -3,7 +3,7 @@
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::sealed::Sealed;
+use crate::sealed::Sealed;
 
 /// Native code that our own compiler made, in memory that is sealed. There are two ways to have some: our child wrote
 /// it, or it was kept in our private directory and still has the digest it had then.

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Node, Pod, PodRef};
 
-use super::{AccessError, ClusterAccess, PolicyEvent};
+use crate::{AccessError, ClusterAccess, PolicyEvent};
 
 /// A cluster that is never there; it says why.
 #[derive(Clone, Copy, Debug)]

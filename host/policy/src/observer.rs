@@ -1,7 +1,7 @@
 //! What the policy edge tells whoever composes the driver: each call, each request, each Event, with what it used. It
 //! must not know who listens.
 
-use super::usage::{CallResult, Usage};
+use crate::usage::{CallResult, Usage};
 
 /// Something a policy did.
 #[derive(Clone, Copy, Debug)]

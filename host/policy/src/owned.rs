@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Condition, Node, Pod, Time, Uid};
 
-use super::bindings::scupper::drain::types;
-use super::view;
+use crate::bindings::scupper::drain::types;
+use crate::view;
 
 /// The node, owned.
 pub(super) fn node(node: Node) -> types::NodeResult {

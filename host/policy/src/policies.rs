@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use scupper_engine::{HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
+use scupper_policy_spec::{Grant, PolicySpec, check_policy_name};
 
-use super::error::{LoadError, LoadFault};
-use super::load;
-use super::loaded::{Loaded, no_hooks, no_planner};
-use super::name::check_policy_name;
-use super::{ClusterAccess, Grant, PlanCall, PolicySpec, PolicyUsage, Runtime, StepCall};
+use crate::error::{LoadError, LoadFault};
+use crate::loaded::{Loaded, no_hooks, no_planner};
+use crate::{ClusterAccess, PlanCall, PolicyUsage, Runtime, StepCall, load};
 
 /// The loaded policies, in chain order.
 #[derive(Clone)]

@@ -4,8 +4,7 @@
 //! putting back must end.
 
 use scupper_engine::{Duration, HookPhase, Plan, PlanAnswer, StepOutcome};
-
-use super::Remedy;
+use scupper_policy_spec::Remedy;
 
 /// When what failed is tried again: a policy may fail because of what it was shown, and that changes. The drain's
 /// deadline ends it.

@@ -12,13 +12,13 @@ use wasmtime::component::Linker;
 
 use scupper_common::clock::Clock;
 
-use super::compile_limits::CompileLimits;
-use super::compiler::Compiler;
-use super::digest::hex;
-use super::host::{self, Caller};
-use super::observer::{Nobody, Observer};
-use super::ticker::Ticker;
-use super::{Network, Secrets, config, names, wasi};
+use crate::compile_limits::CompileLimits;
+use crate::compiler::Compiler;
+use crate::digest::hex;
+use crate::host::Caller;
+use crate::observer::{Nobody, Observer};
+use crate::ticker::Ticker;
+use crate::{Network, Secrets, config, host, names, wasi};
 
 /// How the runtime is set up.
 #[derive(Clone, Debug)]

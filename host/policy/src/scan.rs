@@ -8,10 +8,11 @@ use std::io::Read;
 
 use wasmparser::{BinaryReaderError, Validator, WasmFeatures};
 
-use super::SourceError;
-use super::names::Names;
-use super::sealed::Sealed;
-use super::text::one_line;
+use scupper_common::text::one_line;
+
+use crate::SourceError;
+use crate::names::Names;
+use crate::sealed::Sealed;
 
 const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";

@@ -142,8 +142,8 @@ fn is_type(value: &Value) -> bool {
 
 fn wrong(at: &str, what: &str, value: &Value) -> String {
     let at = if at.is_empty() { "it" } else { at };
-    let shown = super::text::one_line(&value.to_string(), SHOWN);
-    let at = super::text::one_line(at, 2 * SHOWN);
+    let shown = scupper_common::text::one_line(&value.to_string(), SHOWN);
+    let at = scupper_common::text::one_line(at, 2 * SHOWN);
     format!("{at} must be {what}, not {shown}")
 }
 

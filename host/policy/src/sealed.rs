@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
-use super::digest::sha256_of;
+use crate::digest::sha256_of;
 
 /// Cheap to clone; the memory is given back with the last clone and the last mapping.
 #[derive(Clone)]

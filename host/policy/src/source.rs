@@ -9,11 +9,12 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::digest::sha256_of;
-use super::limits::SOURCE_BYTES;
-use super::names::VERSION;
-use super::sealed::Sealed;
-use super::text::into_line;
+use scupper_common::text::into_line;
+
+use crate::digest::sha256_of;
+use crate::limits::SOURCE_BYTES;
+use crate::names::VERSION;
+use crate::sealed::Sealed;
 
 /// How a policy is built so that it imports nothing of WASI.
 const WITHOUT_WASI: &str = "build it without WASI (Rust: --target wasm32-unknown-unknown, as `scupper policy build` does; \

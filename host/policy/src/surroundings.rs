@@ -2,14 +2,15 @@
 
 use scupper_engine::Node;
 
-use super::bindings::exports::scupper::drain::surroundings;
-use super::bounds::Bounds;
-use super::guest::{Guest, answered};
-use super::host::Reach;
-use super::loaded::Loaded;
-use super::text::into_line;
-use super::view::Lists;
-use super::{CallError, Policies};
+use scupper_common::text::into_line;
+
+use crate::bindings::exports::scupper::drain::surroundings;
+use crate::bounds::Bounds;
+use crate::guest::{Guest, answered};
+use crate::host::Reach;
+use crate::loaded::Loaded;
+use crate::view::Lists;
+use crate::{CallError, Policies};
 
 /// Findings of one check, as `wit/` says.
 const FINDINGS: usize = 32;

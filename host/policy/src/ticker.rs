@@ -7,7 +7,7 @@ use std::thread;
 
 use wasmtime::EngineWeak;
 
-use super::limits::TICK;
+use crate::limits::TICK;
 
 /// Ticks while guests run; ends when it is dropped, or with its engine.
 pub(super) struct Ticker {

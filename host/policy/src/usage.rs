@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Limits;
+use scupper_policy_spec::Limits;
 
 /// What one call used; or, of several calls, the most of each or the sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use scupper_engine::{Condition, Node, Plan, Pod, PodPhase, Uid, Verdict, Wave};
 
-use super::DrainInfo;
-use super::bindings::scupper::drain::types;
+use crate::DrainInfo;
+use crate::bindings::scupper::drain::types;
 
 type Entry<'a> = types::EntryParam<'a>;
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use scupper_engine::{Filters, PodRef};
 
-use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, Scope};
 use scupper_config::{Configuration, DrainFile, Override, OwnCordon};
 use scupper_driver::{PluginOptions, PoliciesOptions};
-use scupper_policy::{
-    PolicySource, PolicySpec, ReloadOptions, SourceText, Wanted, check_policy_name, keeps_configuration,
-};
+use scupper_policy::{PolicySource, ReloadOptions, SourceText, Wanted, keeps_configuration};
+use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_report::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
+
+use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, Scope};
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]

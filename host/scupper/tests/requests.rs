@@ -11,12 +11,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::limit::LIMIT;
 use scupper_driver::{Plugin, PluginOptions, PoliciesOptions};
-use scupper_policy::PolicySpec;
+use scupper_policy_spec::PolicySpec;
 use scupper_simulator::api::{ApiServer, Options, RequestRecord, objects};
-use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
+use scupper_simulator::kubelet;
+use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Timing};
 use scupper_triggers::slm::Registration;
+
+use crate::limit::LIMIT;
 
 const PODS: usize = 110;
 const NODE: &str = "worker-1";

@@ -9,18 +9,22 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("scupper-engine", &[]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
     ("scupper-cluster", &["scupper-common", "scupper-engine"]),
-    ("scupper-policy", &["scupper-common", "scupper-engine"]),
+    ("scupper-policy-spec", &["scupper-common"]),
+    (
+        "scupper-policy",
+        &["scupper-common", "scupper-engine", "scupper-policy-spec"],
+    ),
     ("scupper-report", &["scupper-common", "scupper-engine"]),
     (
         "scupper-triggers",
         &["scupper-common", "scupper-contract", "scupper-engine"],
     ),
-    ("scupper-config", &["scupper-common", "scupper-policy"]),
+    ("scupper-config", &["scupper-common", "scupper-policy-spec"]),
     (
         "scupper-driver",
         &[
@@ -29,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "scupper-config",
             "scupper-engine",
             "scupper-policy",
+            "scupper-policy-spec",
             "scupper-report",
             "scupper-triggers",
         ],
@@ -42,6 +47,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-policy",
+            "scupper-policy-spec",
             "scupper-report",
             "scupper-triggers",
         ],
@@ -57,6 +63,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-policy",
+            "scupper-policy-spec",
             "scupper-report",
             "scupper-simulator",
         ],
@@ -74,7 +81,7 @@ const AT_HOME: [(&str, &[&str]); 3] = [
 ];
 
 /// Lines of Rust in `src`, which one reader can still know.
-const LINES: usize = 16_100;
+const LINES: usize = 14_700;
 
 struct Package {
     folder: String,

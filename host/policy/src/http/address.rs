@@ -3,9 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use scupper_policy_spec::Networks;
 use thiserror::Error;
-
-use super::Networks;
 
 /// Why an address is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError};
 
 use http::HeaderMap;
+use scupper_policy_spec::Origin;
 
 use super::Requests;
 use super::exchange::Whole;
 use super::requests::Known;
-use super::url::Origin;
 use crate::bindings::scupper::drain::http::{Error, Field, Request, Response};
 use crate::secret::{Hidden, Redaction};
 

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use scupper_policy_spec::{Networks, Origin};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::Networks;
-use super::address::{self, Refusal};
+use super::address;
+use super::address::Refusal;
 use super::network::{Endpoint, Network};
-use super::url::Origin;
 
 /// How long one address may take to answer: long enough for a lost packet, short enough that the next one is tried.
 const CONNECT: Duration = Duration::from_secs(5);

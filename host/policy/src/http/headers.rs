@@ -1,10 +1,9 @@
 //! Headers of a policy's request: those it may say, and secrets in the place of their names.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use thiserror::Error;
-
-use super::url::Origin;
 use scupper_common::text::one_line;
+use scupper_policy_spec::Origin;
+use thiserror::Error;
 
 /// Headers of one request.
 const HEADERS: usize = 64;

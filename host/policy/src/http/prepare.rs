@@ -4,17 +4,15 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use http_body_util::Full;
+use scupper_common::text::one_line;
+use scupper_policy_spec::{HttpRule, HttpUrl, Origin, SecretRule, ValueSource, grant_yaml};
 
 use super::Requests;
 use super::headers::{HeaderError, Headers};
-use super::rules::Rule;
 use super::send::line;
-use super::url::{Address, Origin};
-use super::wants::grant_yaml;
 use crate::bindings::scupper::drain::http as wit;
 use crate::bindings::scupper::drain::http::{Error, HeaderValue, Request};
-use crate::secret::{Hidden, SecretRule, Source, inject};
-use scupper_common::text::one_line;
+use crate::secret::{Hidden, inject};
 
 /// Bytes of a request's body: what a policy asks of an API is a few hundred.
 const BODY_BYTES: usize = 256 * 1024;
@@ -27,15 +25,15 @@ const SHOWN_BYTES: usize = 120;
 
 /// A request that may be sent.
 pub(super) struct Prepared<'a> {
-    pub(super) address: Address,
-    pub(super) rule: &'a Rule,
+    pub(super) address: HttpUrl,
+    pub(super) rule: &'a HttpRule,
     pub(super) message: http::Request<Full<Bytes>>,
 }
 
 impl Requests {
     /// Checks everything and puts the secrets in.
     pub(super) async fn prepare(&self, request: &Request) -> Result<Prepared<'_>, Error> {
-        let address = Address::parse(&request.url).map_err(|error| invalid(&error))?;
+        let address = HttpUrl::parse(&request.url).map_err(|error| invalid(&error))?;
         let method = method(request.method);
         let rule = self.allowed(&method, &address)?;
         self.check_sizes(request)?;
@@ -56,8 +54,8 @@ impl Requests {
     }
 
     /// The operator must have granted it, and the policy must have wanted it.
-    fn allowed(&self, method: &Method, address: &Address) -> Result<&Rule, Error> {
-        let Address { origin, path, .. } = address;
+    fn allowed(&self, method: &Method, address: &HttpUrl) -> Result<&HttpRule, Error> {
+        let HttpUrl { origin, path, .. } = address;
         let what = || format!("{method} {origin}{}", one_line(path, SHOWN_BYTES));
         let Some(rule) = self.rules.covering(method, origin, path) else {
             let yaml = grant_yaml(std::slice::from_ref(method), origin, &one_line(path, SHOWN_BYTES));
@@ -107,7 +105,7 @@ impl Requests {
     fn check_capture(&self, capture: &wit::Capture, origin: &Origin) -> Result<(), Error> {
         let rule = self.secret_rule(&capture.secret)?;
         match &rule.source {
-            Source::Captured(granted)
+            ValueSource::Captured(granted)
                 if granted.origin == *origin
                     && capture.header.eq_ignore_ascii_case(granted.header.as_str()) =>
             {
@@ -197,7 +195,7 @@ fn length(method: &Method, body: &[u8]) -> Option<usize> {
 
 fn message(
     method: Method,
-    address: &Address,
+    address: &HttpUrl,
     headers: HeaderMap,
     body: Vec<u8>,
 ) -> Result<http::Request<Full<Bytes>>, Error> {

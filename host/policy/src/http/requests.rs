@@ -3,14 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use scupper_policy_spec::{HttpRules, HttpWant, Limits, SecretRules};
 use tokio::sync::Semaphore;
 
 use super::network::Network;
-use super::rules::Rules;
 use super::tls::Tls;
-use super::wants::Want;
-use crate::secret::{Hidden, Reader, Redaction, SecretRules, Secrets};
-use crate::{ClusterAccess, Limits};
+use crate::ClusterAccess;
+use crate::secret::{Hidden, Reader, Redaction, Secrets};
 
 /// Requests of one policy that are under way at once: drains of one node are few, and its API is shared.
 const AT_ONCE: usize = 4;
@@ -19,7 +18,7 @@ const AT_ONCE: usize = 4;
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(super) policy: String,
-    pub(super) rules: Rules,
+    pub(super) rules: HttpRules,
     pub(super) secrets: SecretRules,
     pub(super) wants: Wanted,
     pub(super) tls: Arc<Tls>,
@@ -34,7 +33,7 @@ pub(crate) struct Requests {
 /// What a policy wants of `http`, and the secrets that it wants; empty until it has said so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    pub(crate) http: Vec<Want>,
+    pub(crate) http: Vec<HttpWant>,
     pub(crate) secrets: Vec<String>,
 }
 
@@ -55,7 +54,7 @@ impl Requests {
     /// For a policy that has not said yet what it wants, and so may send nothing.
     pub(crate) fn new(
         policy: &str,
-        (rules, secrets, tls): (Rules, SecretRules, Arc<Tls>),
+        (rules, secrets, tls): (HttpRules, SecretRules, Arc<Tls>),
         surroundings: Surroundings,
         limits: &Limits,
     ) -> Self {

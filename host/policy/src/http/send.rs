@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use futures::TryFutureExt;
 use rustls::ClientConfig;
+use scupper_common::text::one_line;
+use scupper_policy_spec::HttpRule;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use super::Requests;
 use super::connect::{ConnectError, connect};
 use super::exchange::{ExchangeError, exchange, words};
 use super::prepare::Prepared;
-use super::rules::Rule;
-use super::stand_in;
+use super::{Requests, stand_in};
 use crate::bindings::scupper::drain::http::{Error, Host, Request, Response};
 use crate::host::Caller;
-use scupper_common::text::one_line;
 
 /// Bytes of an error's words.
 const WORDS: usize = 512;
@@ -81,7 +80,7 @@ impl Requests {
             .map_err(|_all_taken| Error::TooMany("others of this policy are still under way".to_owned()))
     }
 
-    async fn tls(&self, rule: &Rule) -> Result<Option<Arc<ClientConfig>>, Error> {
+    async fn tls(&self, rule: &HttpRule) -> Result<Option<Arc<ClientConfig>>, Error> {
         if !rule.origin.https {
             return Ok(None);
         }
@@ -103,7 +102,7 @@ impl Requests {
     fn trace(&self, request: &Request, told: &Result<Response, Error>, took: Duration) {
         let policy = self.policy.as_str();
         let method = super::prepare::method(request.method);
-        let url = super::url::shown(&request.url);
+        let url = scupper_policy_spec::shown_url(&request.url);
         let ms = took.as_millis();
         match told {
             Ok(Response { status, body, .. }) => {

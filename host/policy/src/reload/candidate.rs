@@ -6,18 +6,17 @@ use std::sync::Arc;
 
 use scupper_engine::{Node, Plan, Time, Uid};
 
+use scupper_policy_spec::{PolicySpec, check_policy_name};
 use tokio::task::spawn_blocking;
 
 use super::store::Store;
 use super::telling::chain;
-use crate::compiled::{self, Compiled};
-use crate::load;
+use crate::compiled::Compiled;
 use crate::loaded::Loaded;
-use crate::name::check_policy_name;
 use crate::source::Source;
 use crate::{
-    CallError, CallFault, ClusterAccess, CompileError, CompileLimit, DrainInfo, LoadFault, PlanCall,
-    PolicySpec, Runtime, SourceError,
+    CallError, CallFault, ClusterAccess, CompileError, CompileLimit, DrainInfo, LoadFault, PlanCall, Runtime,
+    SourceError, compiled, load,
 };
 
 /// What a candidate is made of.

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::PolicySpec;
+use scupper_policy_spec::PolicySpec;
+
 use crate::digest::sha256;
 
 /// One edition of a policy.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use scupper_policy_spec::PolicySpec;
 use tokio::task::spawn_blocking;
 
 use super::candidate::Material;
@@ -13,7 +14,7 @@ use super::roster::{Candidate, Tried};
 use super::status::SlotState;
 use super::store::{Index, Saved};
 use super::telling::chain;
-use crate::{LoadError, LoadFault, PolicySpec};
+use crate::{LoadError, LoadFault};
 
 impl Reloader {
     /// Loads everything once.

@@ -10,9 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use scupper_policy_spec::PolicySpec;
+
 use super::edition::Edition;
-use crate::source::{self, Source};
-use crate::{PolicySpec, SourceError};
+use crate::source::Source;
+use crate::{SourceError, source};
 
 /// Looks that found things moving before it is left to the next event.
 const TRIES: usize = 5;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::Time;
+use scupper_policy_spec::PolicySpec;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
@@ -15,14 +16,15 @@ use tokio::task::spawn_blocking;
 use super::candidate::{Loader, Material};
 use super::catalogue::{Catalogue, Member, Order};
 use super::edition::Edition;
-use super::look::{self, Look, PolicySource, SourceText};
+use super::look;
+use super::look::{Look, PolicySource, SourceText};
 use super::notice::ReloadNotice;
 use super::roster::{Candidate, Roster, Tried};
 use super::rules::ReloadRules;
 use super::store::{Saved, Store, StoreError};
 use super::telling::chain;
 use super::watch::{Watch, WatchOptions};
-use crate::{ClusterAccess, LoadError, PolicySpec, Runtime};
+use crate::{ClusterAccess, LoadError, Runtime};
 
 /// When things that never stand still are looked at again.
 const MOVING: scupper_engine::Duration = scupper_engine::Duration::from_millis(250);

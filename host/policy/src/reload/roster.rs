@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use scupper_common::clock::Clock;
 use scupper_engine::Time;
+use scupper_policy_spec::PolicySpec;
 use tokio::sync::mpsc;
 
 use super::candidate::{Material, may_pass};
@@ -17,9 +19,8 @@ use super::rules::ReloadRules;
 use super::slot::{Judgement, Slot};
 use super::status::{SlotProblem, SlotState};
 use super::store::{Index, Kept};
+use crate::LoadFault;
 use crate::loaded::Loaded;
-use crate::{LoadFault, PolicySpec};
-use scupper_common::clock::Clock;
 
 /// All policies' places.
 pub(super) struct Roster {

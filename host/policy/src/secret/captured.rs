@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use scupper_policy_spec::Capture;
 use tokio::time::Instant;
 
 use super::Hidden;
-use super::rules::Capture;
 
 /// Values of one secret that are remembered, so that a server which shows an old one is understood. Tokens of Keystone
 /// live for an hour and are asked for when they end.

@@ -4,19 +4,14 @@
 //! granted for, and takes them out of whatever comes back. It must not know what a secret is for.
 
 mod captured;
-mod grant;
 mod hidden;
 mod inject;
 mod read;
 mod redact;
-mod rules;
 
 pub use captured::Secrets;
-pub use grant::{SecretGrant, SecretSource};
-pub use rules::SecretGrantError;
 
 pub(super) use hidden::Hidden;
 pub(super) use inject::inject;
 pub(super) use read::Reader;
 pub(super) use redact::Redaction;
-pub(super) use rules::{SecretRule, SecretRules, Source};

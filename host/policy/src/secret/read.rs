@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use scupper_policy_spec::{SecretRule, SecretRules, SecretSource, ValueSource};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::Hidden;
 use super::captured::{Answer, Secrets};
-use super::rules::{SecretRule, SecretRules, Source};
-use super::{Hidden, SecretSource};
 use crate::{AccessError, ClusterAccess};
 
 /// Bytes of a secret; a JSON web token has one to four thousand.
@@ -54,17 +54,17 @@ impl Reader<'_> {
     /// The value of one secret.
     pub(crate) async fn value(&self, rule: &SecretRule) -> Result<Hidden, ReadError> {
         let bytes = match &rule.source {
-            Source::Captured(capture) => {
+            ValueSource::Captured(capture) => {
                 let captured = self.memory.captured(self.policy, &rule.name, capture);
                 return captured.ok_or(ReadError::NotCaptured);
             }
-            Source::Stored(SecretSource::Kubernetes { namespace, name, key }) => {
+            ValueSource::Stored(SecretSource::Kubernetes { namespace, name, key }) => {
                 let key = [namespace.clone(), name.clone(), key.clone()];
                 self.kubernetes(key).await.map_err(ReadError::Cluster)?
             }
-            Source::Stored(SecretSource::File(path)) => file(path.clone()).await?,
-            // Read as `Source::Captured`.
-            Source::Stored(SecretSource::Captured { .. }) => return Err(ReadError::NotCaptured),
+            ValueSource::Stored(SecretSource::File(path)) => file(path.clone()).await?,
+            // Read as `ValueSource::Captured`.
+            ValueSource::Stored(SecretSource::Captured { .. }) => return Err(ReadError::NotCaptured),
         };
         let value = Hidden::new(&rule.name, text(&bytes)?);
         self.memory.remember(self.policy, &value);
@@ -76,7 +76,7 @@ impl Reader<'_> {
     /// may stand in a response all the same.
     pub(crate) async fn look(&self) {
         for rule in self.rules.iter() {
-            let from_cluster = matches!(rule.source, Source::Stored(SecretSource::Kubernetes { .. }));
+            let from_cluster = matches!(rule.source, ValueSource::Stored(SecretSource::Kubernetes { .. }));
             if from_cluster && !self.memory.lately(self.policy, &rule.name).is_empty() {
                 continue;
             }

@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use scupper_policy_spec::{POLICY_NAME_RULE, check_policy_name};
 use thiserror::Error;
-
-use scupper_policy::{POLICY_NAME_RULE, check_policy_name};
 
 /// What a new policy does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

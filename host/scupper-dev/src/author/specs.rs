@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::suite::name_of;
 use scupper_config::ConfigError;
-use scupper_policy::{GrantError, PolicySpec};
+use scupper_policy_spec::{GrantError, PolicySpec};
+
+use super::suite::name_of;
 
 /// What somebody typed about a policy.
 #[derive(Clone, Debug, Default)]

@@ -157,7 +157,7 @@ fn wants(description: &Description) -> Vec<String> {
     let wants = description.grants.iter().map(|grant| MissingGrant {
         policy: description.name.clone(),
         grant: grant.clone(),
-        said: scupper_policy::Said::File,
+        said: scupper_policy_spec::Said::File,
     });
     MissingGrant::yaml(&wants.collect::<Vec<_>>())
 }

@@ -14,8 +14,9 @@ use divan::Bencher;
 use scupper_common::clock::Clock;
 use scupper_engine::{HookPhase, HookStep, PlanAnswer, Settings, Subject, Time, check, draft};
 use scupper_policy::{
-    DrainInfo, Network, NoCluster, PlanCall, Policies, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
+    DrainInfo, Network, NoCluster, PlanCall, Policies, Runtime, RuntimeOptions, Secrets, StepCall,
 };
+use scupper_policy_spec::PolicySpec;
 use tempfile::TempDir;
 
 use cluster::{node, pods, slurm_pods};

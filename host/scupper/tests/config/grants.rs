@@ -1,7 +1,7 @@
 //! The check of a file and the driver that is given it agree on every grant of `http`: both ask one parser.
 
 use scupper_config::{Problem, read_text};
-use scupper_policy::HttpGrant;
+use scupper_policy_spec::HttpGrant;
 
 use crate::{HEAD, good, problems};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scupper_config::{ConfigError, Configuration, Override, OwnCordon, read};
-use scupper_policy::{HttpGrant, Limits, Networks, OnFailure, Remedy, Said, SecretGrant, SecretSource};
+use scupper_policy_spec::{HttpGrant, Limits, Networks, OnFailure, Remedy, Said, SecretGrant, SecretSource};
 
 use crate::{HEAD, good};
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use scupper_engine::{
     Controller, Deletion, Duration, HookPhase, PlanAnswer, StepOutcome, Time, Uid, Verdict,
 };
-use scupper_policy::{DrainInfo, Limits, PlanCall, Policies, PolicySpec};
+use scupper_policy::{DrainInfo, PlanCall, Policies};
+use scupper_policy_spec::{Limits, PolicySpec};
 
 use crate::support::{
     FakeCluster, draft, drain, grant, load, load_spec, node, plan, plan_for, pod, runtime, spec, step,

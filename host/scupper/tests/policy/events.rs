@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{LoadFault, Policies, PolicySpec};
+use scupper_policy::{LoadFault, Policies};
+use scupper_policy_spec::PolicySpec;
 
 use crate::support::{FakeCluster, chain, fault, grant, load_spec, plan, runtime, spec, step};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use scupper_policy::{LoadError, LoadFault, Policies, PolicySpec, SourceError};
+use scupper_policy::{LoadError, LoadFault, Policies, SourceError};
+use scupper_policy_spec::PolicySpec;
 
 use crate::support::{core_module, fault, grant, guest, load_spec, refused, scratch, spec};
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scupper_engine::PlanAnswer;
-use scupper_policy::{CompileError, LoadFault, Policies, PolicySpec};
+use scupper_policy::{CompileError, LoadFault, Policies};
+use scupper_policy_spec::PolicySpec;
 
 use crate::support::{FakeCluster, chain, fault, plan, runtime_in, runtime_with, spec};
 

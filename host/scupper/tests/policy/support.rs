@@ -14,9 +14,10 @@ use scupper_engine::{
     Subject, Time, Uid, Verdict, Wave,
 };
 use scupper_policy::{
-    AccessError, Capability, ClusterAccess, DrainInfo, Grant, Limits, LoadError, LoadFault, Network,
-    PlanCall, Policies, PolicyEvent, PolicySpec, Runtime, RuntimeOptions, Secrets, StepCall,
+    AccessError, ClusterAccess, DrainInfo, LoadError, LoadFault, Network, PlanCall, Policies, PolicyEvent,
+    Runtime, RuntimeOptions, Secrets, StepCall,
 };
+use scupper_policy_spec::{Capability, Grant, Limits, PolicySpec};
 
 /// A runtime whose compiled policies all tests share.
 pub(crate) fn runtime() -> Runtime {

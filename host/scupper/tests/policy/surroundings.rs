@@ -1,7 +1,8 @@
 //! What policies find in their surroundings.
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{HttpGrant, PolicyFinding, PolicySpec, Severity};
+use scupper_policy::{PolicyFinding, Severity};
+use scupper_policy_spec::{HttpGrant, PolicySpec};
 
 use crate::http::rig::{LOOPBACK, Rig};
 use crate::http::server::{Server, response};

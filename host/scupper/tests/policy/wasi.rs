@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{CallResult, Limits, LoadFault, Policies, PolicySpec, SourceError};
+use scupper_policy::{CallResult, LoadFault, Policies, SourceError};
+use scupper_policy_spec::{Limits, PolicySpec};
 
 use crate::guests::wasi_guest;
 use crate::logs::Lines;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use scupper_common::clock::Clock;
 use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
-    DrainInfo, HttpGrant, Network, Networks, NoCluster, Policies, PolicyFinding, PolicySpec, Runtime,
-    RuntimeOptions, SecretGrant, SecretSource, Secrets, StepCall,
+    DrainInfo, Network, NoCluster, Policies, PolicyFinding, Runtime, RuntimeOptions, Secrets, StepCall,
 };
+use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use xtask::policies;
 use xtask::workspace::Workspace;
 

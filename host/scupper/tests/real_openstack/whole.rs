@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scupper_driver::{Plugin, PluginOptions, PoliciesOptions};
-use scupper_policy::PolicySpec;
-use scupper_simulator::api::{self, ApiServer, objects};
-use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
+use scupper_policy_spec::PolicySpec;
+use scupper_simulator::api::{ApiServer, objects};
+use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Timing};
+use scupper_simulator::{api, kubelet};
 
 use crate::driver::{NODE, limited, scratch, spec};
 use crate::limit::LIMIT;

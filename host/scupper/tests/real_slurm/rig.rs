@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 
 use scupper_common::clock::Clock;
 use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid, WaitingOn};
-use scupper_policy::{
-    DrainInfo, HttpGrant, Network, Networks, NoCluster, Policies, PolicySpec, Runtime, RuntimeOptions,
-    SecretGrant, SecretSource, Secrets, StepCall,
-};
+use scupper_policy::{DrainInfo, Network, NoCluster, Policies, Runtime, RuntimeOptions, Secrets, StepCall};
+use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 
 use crate::testbed::{LIMIT, NODE, Testbed};
 

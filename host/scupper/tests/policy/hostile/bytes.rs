@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use scupper_policy::{CompileError, CompileLimits, LoadFault, Policies, PolicySpec, SourceError};
+use scupper_policy::{CompileError, CompileLimits, LoadFault, Policies, SourceError};
+use scupper_policy_spec::PolicySpec;
 use wasm_encoder::{BlockType, Function, ValType};
 
 use super::beside;

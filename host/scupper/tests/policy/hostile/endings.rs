@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{LoadFault, OnFailure, Policies, PolicySpec, Remedy};
+use scupper_policy::{LoadFault, Policies};
+use scupper_policy_spec::{OnFailure, PolicySpec, Remedy};
 
 use super::beside;
 use super::memory::Tide;

@@ -30,7 +30,8 @@ mod words;
 use std::pin::Pin;
 
 use neighbour::beside;
-use scupper_policy::{Policies, PolicySpec};
+use scupper_policy::Policies;
+use scupper_policy_spec::PolicySpec;
 
 use crate::support::{load_spec, short, spec};
 

@@ -1,7 +1,8 @@
 //! Rows 4 to 6 and 8: guests that take too much.
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{Limits, LoadFault, PolicySpec};
+use scupper_policy::LoadFault;
+use scupper_policy_spec::{Limits, PolicySpec};
 
 use super::beside;
 use crate::support::{chain, failed_plan, load, load_spec, plan, refused, short, spec, step};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{CallFault, CallResult, Limits, LoadFault, Overrun, Policies, PolicySpec};
+use scupper_policy::{CallFault, CallResult, LoadFault, Overrun, Policies};
+use scupper_policy_spec::{Limits, PolicySpec};
 
 use super::memory::Tide;
 use super::{beside, load_short};

@@ -1,7 +1,8 @@
 //! Row 7: answers that break the binary interface. Each is the guest's own failure: never a panic, and never an answer.
 
 use scupper_engine::{HookPhase, StepOutcome};
-use scupper_policy::{CallFault, CallResult, LoadFault, PolicySpec};
+use scupper_policy::{CallFault, CallResult, LoadFault};
+use scupper_policy_spec::PolicySpec;
 
 use super::beside;
 use super::modules::HandMade;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
-use scupper_policy::{Limits, PolicySpec};
+use scupper_policy_spec::{Limits, PolicySpec};
 
 use super::beside;
 use crate::guests::wasi_guest;

@@ -1,6 +1,7 @@
 //! Who is reached: only addresses that were granted, whatever a name says.
 
-use scupper_policy::{Endpoint, HttpGrant, Networks};
+use scupper_policy::Endpoint;
+use scupper_policy_spec::{HttpGrant, Networks};
 
 use super::rig::Rig;
 use super::server::Server;

@@ -1,6 +1,7 @@
 //! What an operator can grant, what a policy can want, and what either is told when it is wrong.
 
-use scupper_policy::{HttpGrant, MissingGrant, SecretGrant, SecretSource};
+use scupper_policy::MissingGrant;
+use scupper_policy_spec::{HttpGrant, SecretGrant, SecretSource};
 
 use super::rig::Rig;
 use super::server::Server;
@@ -144,7 +145,7 @@ async fn what_is_wanted_and_not_granted_is_told_as_the_operator_would_say_it() {
         "{text}"
     );
     let mut in_file = rig();
-    in_file.spec.said = scupper_policy::Said::File;
+    in_file.spec.said = scupper_policy_spec::Said::File;
     let Err(error) = in_file.try_load().await else {
         panic!("it was loaded")
     };

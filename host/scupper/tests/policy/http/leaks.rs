@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use scupper_policy::SecretSource;
+use scupper_policy_spec::SecretSource;
 use tracing::level_filters::LevelFilter;
 
 use super::rig::{Rig, secret_file};

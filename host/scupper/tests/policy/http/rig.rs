@@ -10,10 +10,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_common::clock::Clock;
 use scupper_engine::{HookPhase, StepOutcome};
-use scupper_policy::{
-    Endpoint, HttpGrant, LoadError, Network, Networks, Policies, PolicySpec, Resolve, Runtime,
-    RuntimeOptions, SecretGrant, SecretSource, Secrets,
-};
+use scupper_policy::{Endpoint, LoadError, Network, Policies, Resolve, Runtime, RuntimeOptions, Secrets};
+use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 
 use crate::support::{FakeCluster, grant, scratch, spec, step_of};
 

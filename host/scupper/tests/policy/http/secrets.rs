@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use scupper_policy::SecretSource;
+use scupper_policy_spec::SecretSource;
 
 use super::rig::{Rig, secret_file};
 use super::server::{Server, ok, response};

@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use scupper_policy::HttpGrant;
+use scupper_policy_spec::HttpGrant;
 use tokio_rustls::TlsAcceptor;
 
 use super::rig::{LOOPBACK, Rig, secret_file};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::HttpGrantError;
-use super::rules::{Prefix, Rule};
+use super::rules::{HttpRule, PathPrefix};
 use super::url::{Origin, UrlError};
 
 /// The methods that can be granted. `CONNECT`, `TRACE` and the rest have no use for a policy.
@@ -40,7 +40,7 @@ pub struct Networks {
 impl HttpGrant {
     /// Whether a driver takes it. The file of certificates is not looked at. Fails with the field and what is wrong.
     pub fn check(&self) -> Result<(), HttpGrantError> {
-        Rule::of(self).map(drop)
+        HttpRule::of(self).map(drop)
     }
 }
 
@@ -51,5 +51,5 @@ pub fn read_http_origin(text: &str) -> Result<String, UrlError> {
 
 /// Whether a grant may name this beginning of paths.
 pub fn is_http_path(text: &str) -> bool {
-    Prefix::parse(text).is_some()
+    PathPrefix::parse(text).is_some()
 }

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use scupper_common::text::one_line;
 use thiserror::Error;
 use url::{Position, Url};
-
-use scupper_common::text::one_line;
 
 /// Bytes of a URL; servers take eight thousand and rarely more.
 const URL_BYTES: usize = 8 * 1024;
@@ -80,32 +79,37 @@ impl UrlError {
 
 /// A scheme, a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Origin {
-    pub(crate) https: bool,
+pub struct Origin {
+    /// Whether it is `https` rather than `http`.
+    pub https: bool,
     /// As a URL has it: IPv6 in brackets, a name in lower case.
-    pub(crate) host: String,
-    pub(crate) port: u16,
+    pub host: String,
+    /// The port, also where it is the usual one.
+    pub port: u16,
 }
 
 /// A URL that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
-    pub(crate) origin: Origin,
-    pub(crate) path: String,
-    pub(crate) query: Option<String>,
+pub struct HttpUrl {
+    /// Scheme, host and port.
+    pub origin: Origin,
+    /// The path, `/` at least.
+    pub path: String,
+    /// What follows the `?`.
+    pub query: Option<String>,
 }
 
 impl Origin {
     /// `https://HOST[:PORT]` and nothing else, as an operator writes it: the host may be in capitals.
-    pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
-        let address = Address::parse(&lower_host(text)).map_err(UrlError::of_origin)?;
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let address = HttpUrl::parse(&lower_host(text)).map_err(UrlError::of_origin)?;
         let bare = address.path == "/" && address.query.is_none() && !text.ends_with('/');
         bare.then_some(address.origin)
-            .ok_or_else(|| UrlError::NotOrigin(shown(text)))
+            .ok_or_else(|| UrlError::NotOrigin(shown_url(text)))
     }
 
     /// As the `Host` header has it.
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         if self.port == default_port(self.https) {
             self.host.clone()
         } else {
@@ -114,7 +118,7 @@ impl Origin {
     }
 
     /// The host without the brackets of IPv6.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 }
@@ -126,26 +130,26 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Address {
+impl HttpUrl {
     /// Reads an absolute URL.
-    pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
         if text.len() > URL_BYTES {
             return Err(UrlError::Long(text.len()));
         }
         let url = Url::parse(text).map_err(|error| UrlError::Syntax {
-            shown: shown(text),
+            shown: shown_url(text),
             reason: error.to_string(),
         })?;
         let https = match url.scheme() {
             "https" => true,
             "http" => false,
-            _ => return Err(UrlError::Scheme(shown(text))),
+            _ => return Err(UrlError::Scheme(shown_url(text))),
         };
         if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
             return Err(UrlError::Credentials);
         }
         if url.fragment().is_some() {
-            return Err(UrlError::Fragment(shown(text)));
+            return Err(UrlError::Fragment(shown_url(text)));
         }
         let origin = Origin {
             https,
@@ -153,19 +157,19 @@ impl Address {
             port: url.port().unwrap_or_else(|| default_port(https)),
         };
         if !is_host(&origin.host) {
-            return Err(UrlError::Host(shown(text)));
+            return Err(UrlError::Host(shown_url(text)));
         }
         if origin.port == 0 || KUBELET_PORTS.contains(&origin.port) {
             return Err(UrlError::Port(origin.port));
         }
         if !is_as_written(text, &url, &origin) {
             return Err(UrlError::Written {
-                shown: shown(text),
+                shown: shown_url(text),
                 canonical: one_line(&url[..Position::AfterPath], SHOWN_BYTES),
             });
         }
         if !is_plain(url.path()) {
-            return Err(UrlError::Path(shown(text)));
+            return Err(UrlError::Path(shown_url(text)));
         }
         Ok(Self {
             origin,
@@ -176,7 +180,7 @@ impl Address {
 }
 
 /// A URL's beginning, for people: not its query, which may hold what nobody should see.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown_url(text: &str) -> String {
     let before = text.split_once(['?', '#']).map_or(text, |(before, _)| before);
     // Nor what stands before an `@`.
     match before.rsplit_once('@') {
@@ -187,7 +191,7 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// Whether a path means the same to every server: whole segments, none of them empty but the last, nothing that climbs
 /// and nothing that hides.
-pub(crate) fn is_plain(path: &str) -> bool {
+pub(super) fn is_plain(path: &str) -> bool {
     let Some(path) = path.strip_prefix('/') else {
         return false;
     };
@@ -263,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_url_is_read_as_it_is_written() {
-        let url = Address::parse("https://nova.example.com:8774/v2.1/servers?host=a%20b&all=1").unwrap();
+        let url = HttpUrl::parse("https://nova.example.com:8774/v2.1/servers?host=a%20b&all=1").unwrap();
         assert_eq!(url.origin.to_string(), "https://nova.example.com:8774");
         assert_eq!(url.path, "/v2.1/servers");
         assert_eq!(url.query.as_deref(), Some("host=a%20b&all=1"));
@@ -274,7 +278,7 @@ mod tests {
             ("http://10.0.0.1/jobs/3..4/a.b", "/jobs/3..4/a.b"),
             ("https://example.com?x=../", "/"),
         ] {
-            assert_eq!(Address::parse(text).unwrap().path, path, "{text}");
+            assert_eq!(HttpUrl::parse(text).unwrap().path, path, "{text}");
         }
     }
 
@@ -341,10 +345,10 @@ mod tests {
             "http://example.com:10255/pods",
             "http://example.com:0/",
         ] {
-            assert!(Address::parse(text).is_err(), "{text}");
+            assert!(HttpUrl::parse(text).is_err(), "{text}");
         }
         let long = format!("https://example.com/{}", "a".repeat(URL_BYTES));
-        assert!(matches!(Address::parse(&long), Err(UrlError::Long(_))));
+        assert!(matches!(HttpUrl::parse(&long), Err(UrlError::Long(_))));
     }
 
     #[test]
@@ -358,7 +362,7 @@ mod tests {
             "https://example.com:x/?hunter2",
             "https://a:hunter2@:0/",
         ] {
-            let told = Address::parse(text).unwrap_err().to_string();
+            let told = HttpUrl::parse(text).unwrap_err().to_string();
             assert!(!told.contains("hunter2"), "{told}");
         }
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use http::HeaderName;
+use scupper_common::text::one_line;
 use thiserror::Error;
 
 use super::{SecretGrant, SecretSource};
-use crate::http::{Origin, Rules, UrlError};
+use crate::http::{HttpRules, Origin, UrlError};
 use crate::name::{SECRET_NAME_RULE, is_secret_name};
-use scupper_common::text::one_line;
 
 /// Bytes of something wrong that are shown.
 const SHOWN_BYTES: usize = 120;
@@ -54,33 +54,39 @@ pub enum SecretGrantError {
 
 /// One secret.
 #[derive(Clone, Debug)]
-pub(crate) struct SecretRule {
-    pub(crate) name: String,
-    pub(crate) source: Source,
+pub struct SecretRule {
+    /// What the policy calls it.
+    pub name: String,
+    /// Where it comes from.
+    pub source: ValueSource,
     origins: Vec<Origin>,
 }
 
 /// Where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum ValueSource {
+    /// A file or a Kubernetes Secret.
     Stored(SecretSource),
+    /// A response.
     Captured(Capture),
 }
 
 /// A header of an origin's responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Capture {
-    pub(crate) origin: Origin,
-    pub(crate) header: HeaderName,
+pub struct Capture {
+    /// The origin.
+    pub origin: Origin,
+    /// The header.
+    pub header: HeaderName,
 }
 
 /// All secrets of one policy, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SecretRules(BTreeMap<String, SecretRule>);
+pub struct SecretRules(BTreeMap<String, SecretRule>);
 
 impl SecretRules {
     /// Reads the operator's grants. Those that are wrong are left out, and told with their name.
-    pub(crate) fn of(grants: &[SecretGrant], http: &Rules) -> (Self, Vec<(String, SecretGrantError)>) {
+    pub fn of(grants: &[SecretGrant], http: &HttpRules) -> (Self, Vec<(String, SecretGrantError)>) {
         let (mut rules, mut wrong) = (BTreeMap::new(), Vec::new());
         for grant in grants {
             let rule =
@@ -95,25 +101,29 @@ impl SecretRules {
         (Self(rules), wrong)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&SecretRule> {
+    /// The secret of this name.
+    pub fn get(&self, name: &str) -> Option<&SecretRule> {
         self.0.get(name)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &SecretRule> {
+    /// All secrets, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &SecretRule> {
         self.0.values()
     }
 
     /// The headers of an origin's responses that are secrets, whether they are captured or not.
-    pub(crate) fn captures_of(&self, origin: &Origin) -> impl Iterator<Item = (&str, &Capture)> {
+    pub fn captures_of(&self, origin: &Origin) -> impl Iterator<Item = (&str, &Capture)> {
         self.iter().filter_map(move |rule| match &rule.source {
-            Source::Captured(capture) if capture.origin == *origin => Some((rule.name.as_str(), capture)),
+            ValueSource::Captured(capture) if capture.origin == *origin => {
+                Some((rule.name.as_str(), capture))
+            }
             _ => None,
         })
     }
 }
 
 impl SecretRule {
-    fn of(grant: &SecretGrant, http: &Rules) -> Result<Self, SecretGrantError> {
+    fn of(grant: &SecretGrant, http: &HttpRules) -> Result<Self, SecretGrantError> {
         if !is_secret_name(&grant.name) {
             return Err(SecretGrantError::Name(one_line(&grant.name, SHOWN_BYTES)));
         }
@@ -133,18 +143,18 @@ impl SecretRule {
     }
 
     /// Whether it may be sent there.
-    pub(crate) fn goes_to(&self, origin: &Origin) -> bool {
+    pub fn goes_to(&self, origin: &Origin) -> bool {
         self.origins.contains(origin)
     }
 }
 
-fn source(source: &SecretSource, http: &Rules) -> Result<Source, SecretGrantError> {
+fn source(source: &SecretSource, http: &HttpRules) -> Result<ValueSource, SecretGrantError> {
     match source {
         SecretSource::Captured { origin, header } => {
             let origin = Origin::parse(origin).map_err(SecretGrantError::CaptureOrigin)?;
             let name = HeaderName::from_bytes(header.as_bytes())
                 .map_err(|_| SecretGrantError::Header(one_line(header, SHOWN_BYTES)))?;
-            Ok(Source::Captured(Capture {
+            Ok(ValueSource::Captured(Capture {
                 origin: granted(http, origin, "captured-from.origin")?,
                 header: name,
             }))
@@ -158,14 +168,14 @@ fn source(source: &SecretSource, http: &Rules) -> Result<Source, SecretGrantErro
             ];
             match parts.into_iter().find(|(part, _)| part.is_empty()) {
                 Some((_, what)) => Err(SecretGrantError::Empty(what)),
-                None => Ok(Source::Stored(source.clone())),
+                None => Ok(ValueSource::Stored(source.clone())),
             }
         }
-        SecretSource::File(_) => Ok(Source::Stored(source.clone())),
+        SecretSource::File(_) => Ok(ValueSource::Stored(source.clone())),
     }
 }
 
-fn granted(http: &Rules, origin: Origin, field: &'static str) -> Result<Origin, SecretGrantError> {
+fn granted(http: &HttpRules, origin: Origin, field: &'static str) -> Result<Origin, SecretGrantError> {
     if http.knows(&origin) {
         Ok(origin)
     } else {

@@ -1,8 +1,8 @@
 //! Who may set which annotation: the operator must have granted a prefix, and the policy must have wanted it.
 
+use scupper_common::text::one_line;
 use thiserror::Error;
 
-use super::text::one_line;
 use super::{Capability, Grant};
 
 /// Domains whose annotations steer the cluster or this driver. Nobody is given them, nor what lies below them.
@@ -32,7 +32,7 @@ pub enum PrefixError {
 }
 
 /// Checks what an operator grants or a policy wants.
-pub(super) fn check(grant: &Grant) -> Result<(), PrefixError> {
+pub fn check_grant(grant: &Grant) -> Result<(), PrefixError> {
     match grant.capability {
         Capability::NodeAnnotations | Capability::PodAnnotations => check_prefix(&grant.target),
         Capability::Events if matches!(grant.target.as_str(), "node" | "pods") => Ok(()),
@@ -60,7 +60,7 @@ pub fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
 }
 
 /// Whether the policy may set an annotation with this key. `wants` are covered by grants, or the policy is not loaded.
-pub(super) fn allows(wants: &[Grant], capability: Capability, key: &str) -> bool {
+pub fn allows_annotation(wants: &[Grant], capability: Capability, key: &str) -> bool {
     let wanted = wants
         .iter()
         .any(|want| want.capability == capability && key.starts_with(&want.target));
@@ -68,7 +68,7 @@ pub(super) fn allows(wants: &[Grant], capability: Capability, key: &str) -> bool
 }
 
 /// Whether the grant gives what is wanted.
-pub(super) fn covers(grant: &Grant, want: &Grant) -> bool {
+pub fn covers(grant: &Grant, want: &Grant) -> bool {
     grant.capability == want.capability && want.target.starts_with(&grant.target)
 }
 
@@ -163,12 +163,12 @@ mod tests {
     #[test]
     fn a_key_must_be_wanted_and_valid() {
         let wants = [grant("node-annotations:example.com/drain-")];
-        assert!(allows(
+        assert!(allows_annotation(
             &wants,
             Capability::NodeAnnotations,
             "example.com/drain-state"
         ));
-        assert!(!allows(
+        assert!(!allows_annotation(
             &wants,
             Capability::PodAnnotations,
             "example.com/drain-state"
@@ -179,9 +179,12 @@ mod tests {
             "example.com/drain-a/b",
             "example.com/drain-\n",
         ] {
-            assert!(!allows(&wants, Capability::NodeAnnotations, key), "{key:?}");
+            assert!(
+                !allows_annotation(&wants, Capability::NodeAnnotations, key),
+                "{key:?}"
+            );
         }
         let long = format!("example.com/drain-{}", "x".repeat(80));
-        assert!(!allows(&wants, Capability::NodeAnnotations, &long));
+        assert!(!allows_annotation(&wants, Capability::NodeAnnotations, &long));
     }
 }

@@ -1,12 +1,12 @@
 //! What a policy wants of `http`: `GET,POST https://example.com/api/`.
 
 use http::Method;
+use scupper_common::text::one_line;
 use thiserror::Error;
 
-use super::rules::{Prefix, Rules, method};
-use super::url::{Address, Origin, UrlError, lower_host, shown};
+use super::rules::{HttpRules, PathPrefix, method};
+use super::url::{HttpUrl, Origin, UrlError, lower_host, shown_url};
 use super::{HTTP_METHODS, HttpGrant, Networks};
-use scupper_common::text::one_line;
 
 /// Bytes of a wrong want that are shown.
 const SHOWN_BYTES: usize = 120;
@@ -32,32 +32,32 @@ pub enum HttpWantError {
 
 /// Something a policy wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Want {
+pub struct HttpWant {
     methods: Vec<Method>,
     origin: Origin,
-    path: Prefix,
+    path: PathPrefix,
 }
 
-impl Want {
+impl HttpWant {
     /// Reads a target.
-    pub(crate) fn parse(target: &str) -> Result<Self, HttpWantError> {
+    pub fn parse(target: &str) -> Result<Self, HttpWantError> {
         let (methods, url) = target
             .split_once(' ')
-            .ok_or_else(|| HttpWantError::Form(one_line(&shown(target), SHOWN_BYTES)))?;
+            .ok_or_else(|| HttpWantError::Form(one_line(&shown_url(target), SHOWN_BYTES)))?;
         let method =
             |name: &str| method(name).ok_or_else(|| HttpWantError::Method(one_line(name, SHOWN_BYTES)));
         let methods = methods.split(',').map(method).collect::<Result<_, _>>()?;
-        let address = Address::parse(url)?;
-        let path = Prefix::parse(&address.path).filter(|_| address.query.is_none());
+        let address = HttpUrl::parse(url)?;
+        let path = PathPrefix::parse(&address.path).filter(|_| address.query.is_none());
         Ok(Self {
             methods,
             origin: address.origin,
-            path: path.ok_or_else(|| HttpWantError::Query(shown(url)))?,
+            path: path.ok_or_else(|| HttpWantError::Query(shown_url(url)))?,
         })
     }
 
     /// Whether the operator granted all of it.
-    pub(crate) fn is_granted(&self, rules: &Rules) -> bool {
+    pub fn is_granted(&self, rules: &HttpRules) -> bool {
         let path = self.path.as_str();
         self.methods
             .iter()
@@ -65,26 +65,26 @@ impl Want {
     }
 
     /// Whether a request is one of those that it wants.
-    pub(crate) fn covers(&self, method: &Method, origin: &Origin, path: &str) -> bool {
+    pub fn covers(&self, method: &Method, origin: &Origin, path: &str) -> bool {
         self.methods.contains(method) && self.origin == *origin && self.path.covers(path)
     }
 
     /// What an operator would add under `http` in the policy's grants, as YAML.
-    pub(crate) fn to_yaml(&self) -> String {
+    pub fn to_yaml(&self) -> String {
         grant_yaml(&self.methods, &self.origin, self.path.as_str())
     }
 }
 
 /// An entry under `http` that grants this, as YAML.
-pub(super) fn grant_yaml(methods: &[Method], origin: &Origin, path: &str) -> String {
+pub fn grant_yaml(methods: &[Method], origin: &Origin, path: &str) -> String {
     let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
     let methods = methods.join(", ");
     format!("{{origin: \"{origin}\", methods: [{methods}], paths: [\"{path}\"]}}")
 }
 
 /// A grant in the short form of the command line, which is that of wants, but for capitals in the host.
-pub(crate) fn simple_grant(target: &str) -> Result<HttpGrant, HttpWantError> {
-    let want = Want::parse(&lower_host(target))?;
+pub fn simple_grant(target: &str) -> Result<HttpGrant, HttpWantError> {
+    let want = HttpWant::parse(&lower_host(target))?;
     Ok(HttpGrant {
         origin: want.origin.to_string(),
         methods: want.methods.iter().map(ToString::to_string).collect(),
@@ -97,14 +97,13 @@ pub(crate) fn simple_grant(target: &str) -> Result<HttpGrant, HttpWantError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::tls::Tls;
+    use crate::HttpRule;
 
     #[test]
     fn a_want_is_granted_when_all_of_it_is() {
         let granted = simple_grant("GET,POST http://example.com/v3/").unwrap();
-        let (rules, wrong) = Rules::of(&[granted], &Tls::default());
-        assert!(wrong.is_empty());
-        let is_granted = |target: &str| Want::parse(target).unwrap().is_granted(&rules);
+        let rules = HttpRules::new(vec![HttpRule::of(&granted).unwrap()]);
+        let is_granted = |target: &str| HttpWant::parse(target).unwrap().is_granted(&rules);
         for target in [
             "GET http://example.com/v3",
             "POST,GET http://example.com:80/v3/auth/",
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_missing_grant_is_told_as_the_file_has_it() {
-        let want = Want::parse("GET,POST https://keystone.example.com:5000/v3/").unwrap();
+        let want = HttpWant::parse("GET,POST https://keystone.example.com:5000/v3/").unwrap();
         assert_eq!(
             want.to_yaml(),
             "{origin: \"https://keystone.example.com:5000\", methods: [GET, POST], paths: [\"/v3\"]}"
@@ -145,7 +144,7 @@ mod tests {
             "GET https://*.example.com/",
             "GET  https://example.com/",
         ] {
-            assert!(Want::parse(target).is_err(), "{target}");
+            assert!(HttpWant::parse(target).is_err(), "{target}");
         }
     }
 }

@@ -1,0 +1,30 @@
+//! What an operator says of a policy: its name, its grants, its limits and its configuration, and the checks of each.
+//!
+//! The configuration file, the flags and the loader all read and check a policy's specification here. This crate knows
+//! neither wasm nor the network: it says what is allowed, and `scupper-policy` enforces it.
+#![deny(missing_docs)]
+
+mod annotations;
+mod grant;
+mod http;
+mod limits;
+mod name;
+mod secret;
+mod spec;
+
+pub use annotations::{PrefixError, allows_annotation, check_grant, check_prefix, covers};
+pub use grant::{Capability, Grant, GrantError};
+pub use http::{
+    HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpRule, HttpRules, HttpUrl, HttpWant,
+    HttpWantError, Networks, Origin, PathPrefix, UrlError, grant_yaml, is_http_path, read_http_origin,
+    shown_url, simple_grant,
+};
+pub use limits::Limits;
+pub use name::{
+    NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
+    check_policy_name, is_secret_name,
+};
+pub use secret::{
+    Capture, SecretGrant, SecretGrantError, SecretRule, SecretRules, SecretSource, ValueSource,
+};
+pub use spec::{OnFailure, PolicySpec, Remedy, Said};

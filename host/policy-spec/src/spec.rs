@@ -1,0 +1,92 @@
+//! What the operator says about a policy: its name, its file, its grants, its configuration and its limits.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Grant, HttpGrant, Limits, SecretGrant};
+
+/// A policy the operator wants loaded.
+#[derive(Clone, Debug, Default)]
+pub struct PolicySpec {
+    /// The operator's name for it.
+    pub name: String,
+    /// The component.
+    pub file: PathBuf,
+    /// SHA-256 of the component in hex, when only that one may be loaded.
+    pub sha256: Option<String>,
+    /// What it is given, but for the grants that need more words.
+    pub grants: Vec<Grant>,
+    /// Where it may send requests.
+    pub http: Vec<HttpGrant>,
+    /// What may be put into them.
+    pub secrets: Vec<SecretGrant>,
+    /// It may import the harmless part of WASI, which a plain standard library asks for.
+    pub wasi: bool,
+    /// What it reads through `config`.
+    pub config: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// What becomes of a drain when it fails.
+    pub on_failure: OnFailure,
+    /// It takes part only on nodes that have all of these labels.
+    pub node_selector: BTreeMap<String, String>,
+    /// Where the operator said all this, so that an error can name what to add there.
+    pub said: Said,
+}
+
+/// Where an operator says what a policy is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    /// With flags.
+    #[default]
+    Flags,
+    /// In the configuration file.
+    File,
+}
+
+/// What becomes of a drain when a policy fails: traps, overruns its limits, answers nonsense, or when its hook gives up.
+/// A planner's refusal is no failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnFailure {
+    /// When its planner fails. Unless said, the drain is refused: nothing has been changed, and people know at once.
+    pub planner: Remedy,
+    /// When its hooks trap, overrun their limits or answer nonsense. Unless said, the drain is held: a hook may fail
+    /// because of what it was shown, and that changes.
+    pub hooks: Remedy,
+    /// When a hook says itself that it will never work. Unless the operator says what hooks' failures come to, the
+    /// policy has the word, and the drain ends.
+    pub given_up: Remedy,
+}
+
+impl OnFailure {
+    /// What the operator says, where he says something.
+    pub fn said(planner: Option<Remedy>, hooks: Option<Remedy>) -> Self {
+        let unsaid = Self::default();
+        Self {
+            planner: planner.unwrap_or(unsaid.planner),
+            hooks: hooks.unwrap_or(unsaid.hooks),
+            given_up: hooks.unwrap_or(unsaid.given_up),
+        }
+    }
+}
+
+impl Default for OnFailure {
+    fn default() -> Self {
+        Self {
+            planner: Remedy::Refuse,
+            hooks: Remedy::Hold,
+            given_up: Remedy::Refuse,
+        }
+    }
+}
+
+/// What is done about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The drain is refused, or ends as failed.
+    Refuse,
+    /// The drain goes on without it: the draft stays as it was, the hook counts as done.
+    Ignore,
+    /// It is tried again until it succeeds or the drain's deadline passes.
+    Hold,
+}
