@@ -9,7 +9,7 @@ use scupper_engine::Settings;
 use scupper_cluster::{Connection, LEASE_NAMESPACE};
 use scupper_common::clock::Clock;
 use scupper_config::{DrainFile, Override};
-use scupper_policy::{PolicySource, ReloadOptions};
+use scupper_policy_reload::{PolicySource, ReloadOptions};
 use scupper_policy_spec::PolicySpec;
 use scupper_report::{Format, TraceSettings};
 use scupper_triggers::slm::Claimant;

@@ -5,92 +5,42 @@
 //! Native code is made from wasm by a child process with limits of its own; the driver only loads what that child made.
 //!
 //! ```text
-//!  file ─► source ─► cache ──hit──► native ─► linked ─► probe (describe, check-config, phases) ─► Policy
-//!  (sealed)            └─miss─► compiler (child: scan, compile) ─┘
+//!  file ─► WasmFile ─► cache ──hit──► native ─► linked ─► probe (describe, check-config, phases) ─► LoadedPolicy
+//!           (sealed)    └─miss─► compiler (child: scan, compile) ─┘
 //!  plan, step ─► store (limits) ─► guest ─► convert (caps) ─► answer
 //! ```
 //!
 //! It must not know where drains come from, how the API server is spoken to, or what a plan means.
 #![deny(missing_docs)]
 
-mod access;
-mod answer;
-mod attempt;
-mod bindings;
-mod bounds;
-mod bucket;
-mod cache;
-mod call;
-mod child;
-mod compile_limits;
-mod compiled;
-mod compiler;
-mod complaint;
-mod config;
-mod confine;
-mod cpu;
-mod digest;
-mod error;
-mod events;
-mod examine;
-mod fault;
-mod flaws;
-mod former;
-mod given;
-mod guest;
-mod host;
-mod http;
-mod limits;
+mod compile;
+mod files;
+mod imports;
 mod load;
-mod loaded;
-mod log;
-mod memory_room;
-mod meter;
-mod names;
-mod native;
-mod no_cluster;
-mod observer;
-mod owned;
-mod policies;
-mod private;
-mod reload;
-mod remedy;
 mod runtime;
-mod scan;
-mod schema;
-mod sealed;
-mod secret;
-mod source;
-mod surroundings;
-mod ticker;
-mod usage;
-mod view;
-mod wasi;
+mod wit;
 
-pub use access::{AccessError, ClusterAccess, PolicyEvent};
-pub use cache::CacheError;
-pub use call::{DrainInfo, PlanCall, StepCall};
-pub use child::{CompileTask, compile_child};
-pub use compile_limits::{CompileLimit, CompileLimits};
-pub use compiled::{Compilation, time_compiling};
-pub use compiler::{CompileError, compiler_lacks};
-pub use error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
-pub use examine::{Examined, examine};
-pub use fault::{CallError, CallFault, Overrun};
-pub use flaws::Flaw;
-pub use http::{Endpoint, HttpSetupError, Network, Resolve, StandIn, StandInAnswer, TlsError};
-pub use names::VERSION as WIT_VERSION;
-pub use no_cluster::NoCluster;
-pub use observer::{EmitResult, Observation, Observer};
-pub use policies::{Description, Policies};
-pub use private::PrivateDirError;
-pub use reload::{
-    Catalogue, Control, ControlError, PolicySource, ReadWanted, ReloadNotice, ReloadOptions, ReloadRules,
-    Reloader, Session, SlotProblem, SlotState, SlotStatus, SourceText, StartError, StoreError, Straggler,
-    Understand, Wanted, WatchOptions, ask_list, ask_rollback, keeps_configuration,
-};
+pub use compile::cache::CacheError;
+pub use compile::child::{CompileTask, compile_child};
+pub use compile::compiled::{Compilation, time_compiling};
+pub use compile::compiler::{CompileError, compiler_lacks};
+pub use compile::interfaces::VERSION as WIT_VERSION;
+pub use compile::limits::{CompileLimit, CompileLimits};
+pub use compile::wasm_file::{SourceError, WasmFile};
+pub use files::digest::sha256;
+pub use files::private_dir::{PrivateDir, PrivateDirError};
+pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
+pub use imports::http::{Endpoint, HttpSetupError, Network, Resolve, StandIn, StandInAnswer, TlsError};
+pub use imports::no_cluster::NoCluster;
+pub use imports::secret::Secrets;
+pub use load::error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
+pub use load::examine::{Examined, examine};
+pub use load::flaws::Flaw;
+pub use load::loaded::{LoadedPolicy, no_hooks, no_planner};
+pub use load::policies::{Description, Policies};
+pub use load::surroundings::{PolicyChecked, PolicyFinding, Severity};
+pub use runtime::call::{DrainInfo, PlanCall, StepCall};
+pub use runtime::fault::{CallError, CallFault, Overrun};
+pub use runtime::observer::{EmitResult, Observation, Observer};
+pub use runtime::usage::{CallResult, Measure, PolicyUsage, Usage};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
-pub use secret::Secrets;
-pub use source::SourceError;
-pub use surroundings::{PolicyChecked, PolicyFinding, Severity};
-pub use usage::{CallResult, Measure, PolicyUsage, Usage};

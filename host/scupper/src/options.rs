@@ -8,7 +8,7 @@ use scupper_engine::{Filters, PodRef};
 
 use scupper_config::{Configuration, DrainFile, Override, OwnCordon};
 use scupper_driver::{PluginOptions, PoliciesOptions};
-use scupper_policy::{PolicySource, ReloadOptions, SourceText, Wanted, keeps_configuration};
+use scupper_policy_reload::{PolicySource, ReloadOptions, SourceText, Wanted, keeps_configuration};
 use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_report::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("scupper-engine", &[]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
@@ -18,6 +18,15 @@ const ARROWS: [(&str, &[&str]); 15] = [
     (
         "scupper-policy",
         &["scupper-common", "scupper-engine", "scupper-policy-spec"],
+    ),
+    (
+        "scupper-policy-reload",
+        &[
+            "scupper-common",
+            "scupper-engine",
+            "scupper-policy",
+            "scupper-policy-spec",
+        ],
     ),
     ("scupper-report", &["scupper-common", "scupper-engine"]),
     (
@@ -33,6 +42,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "scupper-config",
             "scupper-engine",
             "scupper-policy",
+            "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
             "scupper-triggers",
@@ -47,6 +57,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-policy",
+            "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
             "scupper-triggers",
@@ -63,6 +74,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-policy",
+            "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
             "scupper-simulator",
@@ -81,7 +93,7 @@ const AT_HOME: [(&str, &[&str]); 3] = [
 ];
 
 /// Lines of Rust in `src`, which one reader can still know.
-const LINES: usize = 14_700;
+const LINES: usize = 13_000;
 
 struct Package {
     folder: String,

@@ -2,7 +2,8 @@
 //! neither knows the other.
 
 use scupper_cluster::RequestObserver;
-use scupper_policy::{Observation, Observer, ReloadNotice, Usage};
+use scupper_policy::{Observation, Observer, Usage};
+use scupper_policy_reload::ReloadNotice;
 use scupper_report::{Metrics, PolicyCall, PolicyVersion};
 
 /// Counts what policies do.

@@ -14,7 +14,7 @@ use crate::manager::resume_point;
 use crate::reporter::{Output, Reporter};
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
-use scupper_policy::Catalogue;
+use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
 
 /// What a drain is begun with.

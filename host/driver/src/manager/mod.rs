@@ -23,7 +23,7 @@ use crate::manager::drain_settings::DrainSettings;
 use crate::reporter::Output;
 use crate::runner::{ORDERS, RunnerDeps};
 use scupper_common::clock::Clock;
-use scupper_policy::Catalogue;
+use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
 use scupper_triggers::{DrainCommand, DrainRequest, DriverState};
 

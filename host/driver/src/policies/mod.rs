@@ -19,10 +19,8 @@ use crate::policies::code_cache::CodeCacheDir;
 use crate::{DriverError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_policy::{
-    Catalogue, Control, Endpoint, Network, Policies, PolicySource, Reloader, Runtime, RuntimeOptions,
-    Secrets, StartError,
-};
+use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets};
+use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
 use scupper_report::Metrics;
 
 /// Policies that a command loads once.

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::adapters::metrics;
 use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
-use scupper_policy::{Catalogue, ReloadNotice};
+use scupper_policy_reload::{Catalogue, ReloadNotice};
 use scupper_report::Metrics;
 
 /// Names the active policies: `slurm=sha256:abcd1234(v0.2.0,gen 3),...`.

@@ -25,7 +25,7 @@ use crate::runner::policy_calls::DrainState;
 use crate::runner::view::View;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_policy::Session;
+use scupper_policy_reload::Session;
 use scupper_report::{Health, Traces};
 
 /// How many orders may wait for a drive. They are few and the drive takes them first.

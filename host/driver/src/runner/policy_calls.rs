@@ -9,7 +9,8 @@ use scupper_engine::{
 };
 
 use crate::runner::view::View;
-use scupper_policy::{DrainInfo, PlanCall, Session, StepCall};
+use scupper_policy::{DrainInfo, PlanCall, StepCall};
+use scupper_policy_reload::Session;
 
 /// Nothing was heard of the node yet (a restart in the middle of a roll-back): soon.
 const NODE_SOON: Duration = Duration::from_secs(1);

@@ -17,7 +17,8 @@ use super::shorthand::plain_node;
 use super::snapshot::{Snapshot, SnapshotError};
 use super::values::Span;
 use scupper_config::{ConfigError, Configuration};
-use scupper_policy::{Policies, Session};
+use scupper_policy::Policies;
+use scupper_policy_reload::Session;
 
 /// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
 pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use scupper_policy::ask_list;
+use scupper_policy_reload::ask_list;
 use scupper_simulator::api::{ApiServer, Options, objects};
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::args::DriverArgs;
 use crate::exit::Exit;
 use crate::options::state_dir;
-use scupper_policy::ControlError;
+use scupper_policy_reload::ControlError;
 
 /// Why nobody could be asked.
 #[derive(Debug, thiserror::Error)]

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::args::DriverArgs;
-use super::driver::{self, DriverError};
+use super::driver;
+use super::driver::DriverError;
 use crate::exit::Exit;
 use crate::output::{fail, print};
 use scupper_common::text::{one_line, spaced_line};
-use scupper_policy::ask_list;
+use scupper_policy_reload::ask_list;
 use scupper_report::Format;
 
 /// Digits of a digest that people compare.

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use super::args::RollbackArgs;
-use super::driver::{self, DriverError};
+use super::driver;
+use super::driver::DriverError;
 use crate::exit::Exit;
 use crate::output::{fail, print};
-use scupper_policy::ask_rollback;
+use scupper_policy_reload::ask_rollback;
 use scupper_report::Format;
 
 pub(super) async fn run(args: &RollbackArgs, format: Format) -> ExitCode {

@@ -1,6 +1,6 @@
 //! A candidate goes through all steps or changes nothing; the same one is judged once.
 
-use scupper_policy::{ReloadNotice, SlotState};
+use scupper_policy_reload::{ReloadNotice, SlotState};
 
 use crate::rig::{Rig, bytes, named, replace, step, still};
 

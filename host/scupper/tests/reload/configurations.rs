@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scupper_common::clock::Clock;
-use scupper_policy::{
+use scupper_policy_reload::{
     Catalogue, PolicySource, ReloadNotice, ReloadOptions, SourceText, StartError, Wanted, keeps_configuration,
 };
 use tokio::sync::mpsc;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use scupper_policy::{Control, ReloadOptions, ask_list, ask_rollback};
+use scupper_policy_reload::{Control, ReloadOptions, ask_list, ask_rollback};
 
 use crate::rig::{LIMIT, Rig, still};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scupper_common::clock::Clock;
-use scupper_policy::{Catalogue, PolicySource, ReloadNotice, ReloadOptions};
+use scupper_policy_reload::{Catalogue, PolicySource, ReloadNotice, ReloadOptions};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 

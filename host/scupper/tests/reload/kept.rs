@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use scupper_policy::{ReloadNotice, ReloadOptions, SlotState, StartError};
+use scupper_policy_reload::{ReloadNotice, ReloadOptions, SlotState, StartError};
 use tempfile::TempDir;
 
 use crate::rig::{Rig, bytes, replace, step, still};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use scupper_policy::ReloadNotice;
+use scupper_policy_reload::ReloadNotice;
 
 use crate::rig::{LIMIT, Rig, bytes, replace, step, still};
 

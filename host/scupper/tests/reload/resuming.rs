@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use scupper_engine::{HookPhase, SavedHook, StepOutcome, Subject, Time};
-use scupper_policy::{ReloadNotice, ReloadOptions, Session};
+use scupper_policy_reload::{ReloadNotice, ReloadOptions, Session};
 
 use crate::rig::{Rig, step_after, still};
 

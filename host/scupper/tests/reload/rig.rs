@@ -10,9 +10,11 @@ use futures::future::{BoxFuture, pending};
 use scupper_common::clock::Clock;
 use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
-    AccessError, Catalogue, ClusterAccess, DrainInfo, Network, PolicyEvent, PolicySource, ReloadNotice,
-    ReloadOptions, ReloadRules, Reloader, Runtime, RuntimeOptions, Secrets, Session, SlotStatus, StartError,
-    StepCall, WatchOptions,
+    AccessError, ClusterAccess, DrainInfo, Network, PolicyEvent, Runtime, RuntimeOptions, Secrets, StepCall,
+};
+use scupper_policy_reload::{
+    Catalogue, PolicySource, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session, SlotStatus,
+    StartError, WatchOptions,
 };
 use scupper_policy_spec::PolicySpec;
 use tokio::sync::mpsc;

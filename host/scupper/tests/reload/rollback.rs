@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use scupper_policy::{ReloadNotice, ReloadOptions, ReloadRules, SlotState};
+use scupper_policy_reload::{ReloadNotice, ReloadOptions, ReloadRules, SlotState};
 use scupper_policy_spec::{Limits, PolicySpec};
 
 use crate::rig::{LIMIT, Rig, named, step, still};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use scupper_common::clock::Clock;
 use scupper_engine::Duration;
-use scupper_policy::{ReloadNotice, ReloadOptions, ReloadRules};
+use scupper_policy_reload::{ReloadNotice, ReloadOptions, ReloadRules};
 
 use crate::rig::{Rig, bytes, named, replace, runtime_with, step, still};
 

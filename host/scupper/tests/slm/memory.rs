@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use scupper_policy::ask_list;
+use scupper_policy_reload::ask_list;
 use sha2::{Digest, Sha256};
 use wasm_encoder::{ConstExpr, DataSection, MemorySection, MemoryType, Module};
 

@@ -1,0 +1,139 @@
+//! What the roster tells: notices once, the state of every place always.
+
+use scupper_policy::LoadFault;
+
+use super::notice::ReloadNotice;
+use super::policy_set::Roster;
+use super::status::{SlotProblem, SlotState, SlotStatus};
+
+impl Roster {
+    /// A candidate was not taken. The same is told once.
+    pub(super) fn reject(&mut self, name: &str, digest: Option<String>, fault: &LoadFault) {
+        self.refuse(name, digest, fault.step(), chain(fault));
+    }
+
+    /// Something else runs instead of what is wanted.
+    pub(super) fn degrade(&mut self, name: &str, state: SlotState, reason: String) {
+        let active = self.catalogue.active();
+        let digest = active.member(name).map(|member| member.edition.digest.clone());
+        let place = self.places.entry(name.to_owned()).or_default();
+        place.state = Some(state);
+        place.problem = Some(SlotProblem {
+            digest: None,
+            reason: reason.clone(),
+            at: self.clock.now(),
+        });
+        self.tell(ReloadNotice::Degraded {
+            name: name.to_owned(),
+            digest: digest.unwrap_or_default(),
+            reason,
+        });
+        self.publish();
+    }
+
+    /// The same, in words.
+    pub(super) fn refuse(&mut self, name: &str, digest: Option<String>, step: &'static str, reason: String) {
+        let place = self.places.entry(name.to_owned()).or_default();
+        let same = |problem: &SlotProblem| problem.digest == digest && problem.reason == reason;
+        if place.problem.as_ref().is_some_and(same) {
+            return;
+        }
+        place.problem = Some(SlotProblem {
+            digest: digest.clone(),
+            reason: reason.clone(),
+            at: self.clock.now(),
+        });
+        self.tell(ReloadNotice::Rejected {
+            name: name.to_owned(),
+            digest,
+            step,
+            reason,
+        });
+    }
+
+    /// The configuration as a whole cannot be taken, or (`None`) can. The same is told once.
+    pub(super) fn refuse_configuration(&mut self, reason: Option<String>) {
+        if self.configuration == reason {
+            return;
+        }
+        self.configuration.clone_from(&reason);
+        if let Some(reason) = reason {
+            self.tell(ReloadNotice::Rejected {
+                name: String::new(),
+                digest: None,
+                step: "configuration",
+                reason,
+            });
+        } else {
+            tracing::info!(target: "scupper::policy", "the configuration can be used again");
+        }
+    }
+
+    /// The configuration cannot be used, and the last good one is used instead.
+    pub(super) fn degrade_configuration(&mut self, reason: String) {
+        self.configuration = Some(reason.clone());
+        self.tell(ReloadNotice::Degraded {
+            name: String::new(),
+            digest: String::new(),
+            reason,
+        });
+    }
+
+    pub(super) fn tell(&self, notice: ReloadNotice) {
+        if notice.is_error() {
+            tracing::error!(target: "scupper::policy", "{notice}");
+        } else if notice.is_warning() {
+            tracing::warn!(target: "scupper::policy", "{notice}");
+        } else {
+            tracing::info!(target: "scupper::policy", "{notice}");
+        }
+        // Nobody may want to know.
+        let _told = self.notices.send(notice).is_ok();
+    }
+
+    /// Writes down how everything stands.
+    pub(super) fn publish(&self) {
+        let active = self.catalogue.active();
+        let status = |name: &str| {
+            let place = self.places.get(name);
+            let member = active.member(name);
+            let state = match (place.and_then(|place| place.state), member) {
+                (Some(state), _) => state,
+                (None, Some(_)) => SlotState::Active,
+                (None, None) => SlotState::Rejected,
+            };
+            let previous = place.and_then(|place| place.slot.previous());
+            SlotStatus {
+                name: name.to_owned(),
+                version: member.map_or_else(String::new, |member| member.policy.description.version.clone()),
+                digest: member.map_or_else(String::new, |member| member.edition.digest.clone()),
+                generation: member.map_or(0, |member| member.generation),
+                state,
+                since: member.map(|member| member.since),
+                previous: previous.map(|previous| previous.digest.clone()),
+                problem: place.and_then(|place| place.problem.clone()),
+            }
+        };
+        let chain = active.members.iter().map(|member| member.name());
+        let others = self.places.keys().map(String::as_str);
+        let others = others.filter(|name| active.member(name).is_none());
+        self.catalogue.publish(chain.chain(others).map(status).collect());
+    }
+}
+
+/// An error and all its causes, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut text = String::new();
+    for cause in causes.map(ToString::to_string) {
+        // A transparent error repeats its cause.
+        if !text.contains(&cause) {
+            text = if text.is_empty() {
+                cause
+            } else {
+                format!("{text}: {cause}")
+            };
+        }
+    }
+    text
+}

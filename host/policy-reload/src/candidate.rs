@@ -1,0 +1,98 @@
+//! A candidate's way from its bytes to a policy that may become active: scan, compile, link, describe, check the
+//! configuration, and a dry call.
+
+use std::sync::Arc;
+
+use scupper_policy::{
+    CallError, CallFault, ClusterAccess, CompileError, CompileLimit, LoadFault, LoadedPolicy, Runtime,
+    SourceError, WasmFile,
+};
+use scupper_policy_spec::{PolicySpec, check_policy_name};
+use tokio::task::spawn_blocking;
+
+use super::announce::chain;
+use super::store::Store;
+
+/// What a candidate is made of.
+pub(super) enum Material {
+    /// Its component.
+    Wasm(WasmFile),
+    /// A policy of the same component with other settings: nothing is compiled.
+    Same(Arc<LoadedPolicy>),
+}
+
+/// What candidates are loaded with.
+#[derive(Clone)]
+pub(super) struct Loader {
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) cluster: Arc<dyn ClusterAccess>,
+    /// Where good ones are kept for the next process; `None`: nowhere.
+    pub(super) store: Option<Arc<Store>>,
+}
+
+impl Loader {
+    /// Takes a candidate through all steps.
+    pub(super) async fn load(
+        &self,
+        spec: &PolicySpec,
+        material: Material,
+    ) -> Result<LoadedPolicy, LoadFault> {
+        check_policy_name(&spec.name)?;
+        let cluster = Arc::clone(&self.cluster);
+        match material {
+            Material::Wasm(wasm) => {
+                let loaded = LoadedPolicy::load(&self.runtime, spec, cluster, wasm.clone()).await?;
+                loaded.dry_run().await?;
+                self.keep(&loaded, wasm).await;
+                Ok(loaded)
+            }
+            Material::Same(loaded) => {
+                let loaded = loaded.with_settings(&self.runtime, spec, cluster).await?;
+                loaded.dry_run().await?;
+                Ok(loaded)
+            }
+        }
+    }
+
+    /// Keeps a component that may become active. It is called even where it cannot be kept.
+    async fn keep(&self, loaded: &LoadedPolicy, wasm: WasmFile) {
+        let Some(store) = self.store.clone() else { return };
+        let kept = spawn_blocking(move || store.keep(&wasm)).await;
+        if let Ok(Err(error)) = kept {
+            let name = &loaded.description.name;
+            let error = chain(&error);
+            tracing::warn!(target: "scupper::policy", "policy {name} is not kept for a restart: {error}");
+        }
+    }
+
+    /// A component that a former process, or this one, found good.
+    pub(super) async fn kept(&self, digest: &str) -> Option<WasmFile> {
+        let (store, digest) = (self.store.clone()?, digest.to_owned());
+        spawn_blocking(move || store.wasm(&digest)).await.ok()?
+    }
+}
+
+/// Whether the same candidate could be taken later: what failed was not the candidate.
+pub(super) const fn may_pass(fault: &LoadFault) -> bool {
+    matches!(
+        fault,
+        LoadFault::Cache(_)
+            | LoadFault::BrokenOff
+            // They may name files that are not there yet.
+            | LoadFault::Http { .. }
+            | LoadFault::Secret { .. }
+            // On a machine that is busy enough.
+            | LoadFault::Call(CallError {
+                fault: CallFault::Wall(_) | CallFault::Waited(_) | CallFault::Panic,
+                ..
+            })
+            | LoadFault::Native(_)
+            | LoadFault::Source(SourceError::Read(_))
+            | LoadFault::Compile(
+                CompileError::Start { .. }
+                    | CompileError::Talk(_)
+                    | CompileError::Take(_)
+                    | CompileError::Limit(CompileLimit::Wall(_))
+            )
+    )
+}

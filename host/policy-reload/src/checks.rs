@@ -1,0 +1,65 @@
+//! What the active policies found in their surroundings, each edition asked once.
+
+use scupper_engine::{Node, Time};
+use scupper_policy::{PolicyChecked, PolicyFinding};
+use serde_json::{Value, json};
+
+use super::catalogue::Catalogue;
+use super::revision::Edition;
+
+/// The last check of one policy.
+#[derive(Clone)]
+pub(super) struct LastCheck {
+    name: String,
+    edition: Edition,
+    at: Time,
+    /// `None`: it does not look.
+    found: Option<PolicyChecked>,
+}
+
+impl Catalogue {
+    /// Asks each active policy what it finds, unless this edition was asked before. Answers what is new.
+    pub async fn check(&self, node: Option<&Node>, now: Time) -> Vec<PolicyChecked> {
+        let before = self.checks.load_full();
+        let mut checks = Vec::new();
+        let mut news = Vec::new();
+        for member in &self.active().members {
+            let is_same = |last: &&LastCheck| last.name == member.name() && last.edition == member.edition;
+            if let Some(last) = before.iter().find(is_same) {
+                checks.push(last.clone());
+                continue;
+            }
+            let found = member.policy.check(node).await;
+            news.extend(found.clone());
+            checks.push(LastCheck {
+                name: member.name().to_owned(),
+                edition: member.edition.clone(),
+                at: now,
+                found,
+            });
+        }
+        self.checks.store(checks.into());
+        news
+    }
+
+    /// What the last check of a policy found, for machines; null: there was none, or it does not look.
+    pub(super) fn last_check(&self, name: &str) -> Value {
+        let checks = self.checks.load();
+        let last = checks.iter().find(|last| last.name == name);
+        let found = last.and_then(|last| Some((last.at, last.found.as_ref()?)));
+        let Some((at, checked)) = found else {
+            return Value::Null;
+        };
+        let findings: Vec<Value> = checked.findings.iter().map(finding).collect();
+        json!({ "at": at.as_millis(), "findings": findings })
+    }
+}
+
+fn finding(finding: &PolicyFinding) -> Value {
+    json!({
+        "severity": finding.severity.as_str(),
+        "subject": finding.subject,
+        "message": finding.message,
+        "fix": finding.fix,
+    })
+}

@@ -1,0 +1,188 @@
+//! The first load: what the operator wants, or else what was good the last time.
+
+use std::collections::BTreeMap;
+
+use scupper_policy::{LoadError, LoadFault};
+use scupper_policy_spec::PolicySpec;
+use tokio::task::spawn_blocking;
+
+use super::announce::chain;
+use super::candidate::Material;
+use super::notice::short;
+use super::policy_set::{Candidate, Tried};
+use super::reloader::{Reloader, StartError, load_all};
+use super::revision::Edition;
+use super::scan::{Look, SourceText};
+use super::status::SlotState;
+use super::store::{Index, Saved};
+
+impl Reloader {
+    /// Loads everything once.
+    pub(super) async fn load_first(&mut self) -> Result<(), StartError> {
+        let saved = self.saved().await;
+        self.roster.recall(&saved.policies);
+        self.good.clone_from(&saved.said);
+        let look = self.look().await;
+        let (refused, reason) = match look.refused {
+            Some(reason) => (StartError::Configuration(reason.clone()), reason),
+            None => match self.load_look(look, &saved.policies).await {
+                Err(error) if is_configuration(&error) => {
+                    let reason = chain(&error);
+                    (error, reason)
+                }
+                done => return done,
+            },
+        };
+        let Some(look) = self.fall_back(saved.said).await else {
+            return Err(refused);
+        };
+        self.roster.degrade_configuration(reason);
+        if !matches!(refused, StartError::Configuration(_)) {
+            // The words are right, and the next look says so.
+            self.roster.configuration = None;
+        }
+        match self.load_look(look, &saved.policies).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(target: "scupper::policy", "the last good configuration is not good any more: {error}");
+                Err(refused)
+            }
+        }
+    }
+
+    /// What the last good configuration says, with the modules as they are now.
+    async fn fall_back(&self, said: Option<SourceText>) -> Option<Look> {
+        let said = said?;
+        match (self.source.understand)(&said) {
+            Ok(wanted) => {
+                let look = self.look_at(self.source.instead(wanted)).await;
+                look.refused.is_none().then_some(look)
+            }
+            Err(error) => {
+                tracing::warn!(target: "scupper::policy", "the last good configuration is not understood any more: {error}");
+                None
+            }
+        }
+    }
+
+    /// Loads what was found, each policy as it is wanted, or else as it was good the last time.
+    async fn load_look(&mut self, look: Look, index: &Index) -> Result<(), StartError> {
+        self.take(&look);
+        self.watch.cover(look.places);
+        let sifted = self.roster.sift(look.found);
+        let mut faults: BTreeMap<String, LoadFault> = sifted.unread.into_iter().collect();
+        let (mut good, mut again) = (Vec::new(), sifted.again);
+        for tried in load_all(self.loader.clone(), sifted.candidates).await {
+            match tried.result {
+                Ok(_) => good.push(tried),
+                Err(fault) => {
+                    let retry = self.roster.turn_down(&tried.name, tried.edition, &fault);
+                    again = again.into_iter().chain(retry).min();
+                    faults.insert(tried.name, fault);
+                }
+            }
+        }
+        let mut instead = Vec::new();
+        for spec in self.specs.clone() {
+            if good.iter().any(|tried| tried.name == spec.name) {
+                continue;
+            }
+            let away = sifted.away.contains(&spec.name);
+            match self.last_good(&spec, index).await {
+                Some(tried) => {
+                    let reason = faults.get(&spec.name).map(|fault| chain(fault));
+                    instead.push((spec.name, away, reason));
+                    good.push(tried);
+                }
+                None => return Err(refused(spec, faults)),
+            }
+        }
+        let later = self.roster.settle(&self.names(), good);
+        self.due = again.into_iter().chain(later).min();
+        self.say(instead);
+        self.former = Some(self.former(index));
+        Ok(())
+    }
+
+    /// What was active when a former process ended and what was before that, as far as it is not active now.
+    fn former(&self, index: &Index) -> Vec<(PolicySpec, String)> {
+        let active = self.roster.catalogue.active();
+        let mut former = Vec::new();
+        for spec in &self.specs {
+            let Some(kept) = index.get(&spec.name) else {
+                continue;
+            };
+            let active = active.member(&spec.name).map(|member| &member.edition.digest);
+            let mut digests: Vec<&String> = [Some(&kept.good), kept.previous.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(|wire| &wire.digest)
+                .filter(|digest| Some(*digest) != active)
+                .collect();
+            digests.dedup();
+            former.extend(digests.into_iter().map(|digest| (spec.clone(), digest.clone())));
+        }
+        former
+    }
+
+    async fn saved(&self) -> Saved {
+        let Some(store) = self.loader.store.clone() else {
+            return Saved::default();
+        };
+        spawn_blocking(move || store.saved()).await.unwrap_or_default()
+    }
+
+    /// The last good component, with what is said of it now.
+    async fn last_good(&self, spec: &PolicySpec, index: &Index) -> Option<Tried> {
+        let digest = &index.get(&spec.name)?.good.digest;
+        let wasm = self.loader.kept(digest).await?;
+        let candidate = Candidate {
+            edition: Edition::of(spec, digest),
+            spec: spec.clone(),
+            material: Material::Wasm(wasm),
+        };
+        let tried = load_all(self.loader.clone(), vec![candidate]).await.pop()?;
+        if let Err(fault) = &tried.result {
+            let (name, digest) = (&spec.name, short(digest));
+            let fault = chain(fault);
+            tracing::warn!(target: "scupper::policy", "policy {name}: its last good edition, {digest}, is not good any more: {fault}");
+        }
+        tried.result.is_ok().then_some(tried)
+    }
+
+    fn say(&mut self, instead: Vec<(String, bool, Option<String>)>) {
+        for (name, away, reason) in instead {
+            let (state, reason) = match reason {
+                _ if away => (
+                    SlotState::RolledBack,
+                    "the edition that is wanted was rolled back before the driver was restarted".to_owned(),
+                ),
+                Some(reason) => (SlotState::Degraded, reason),
+                None => (
+                    SlotState::Degraded,
+                    "the edition that is wanted is not there".to_owned(),
+                ),
+            };
+            self.roster.degrade(&name, state, reason);
+        }
+    }
+}
+
+/// It is the configuration that has to be mended: the host does not take it, or a policy does not. A grant that is
+/// missing or a pin that does not fit is the operator's word, and no earlier one takes its place.
+fn is_configuration(error: &StartError) -> bool {
+    match error {
+        StartError::Configuration(_) => true,
+        StartError::Policy(error) => matches!(*error.fault, LoadFault::Config(_)),
+        StartError::Store(_) => false,
+    }
+}
+
+fn refused(spec: PolicySpec, mut faults: BTreeMap<String, LoadFault>) -> StartError {
+    StartError::Policy(LoadError {
+        fault: Box::new(faults.remove(&spec.name).unwrap_or(LoadFault::BrokenOff)),
+        policy: spec.name,
+        file: spec.file,
+    })
+}

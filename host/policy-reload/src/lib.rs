@@ -1,0 +1,47 @@
+//! Hot reload: policies are replaced while drains run, and a bad one changes nothing.
+//!
+//! ```text
+//!  watch ─► look (one moment) ─► sift (slots) ─► load: scan ─► compile ─► link ─► describe ─► check-config ─► dry call
+//!                                     ▲                                                                          │
+//!           faults, rollbacks ────────┘               Catalogue ◄── swap, one generation ◄── settle (roster) ◄───┘
+//!                                                        │
+//!                                     Session (a drain): each call on one edition, the next on the newest that fits
+//! ```
+//!
+//! Slots are pure and decide; the roster swaps; the reloader waits and does the work. None of them knows what a drain
+//! is, nor who is told.
+
+#![deny(missing_docs)]
+
+mod announce;
+mod candidate;
+mod catalogue;
+mod checks;
+mod control;
+mod initial_load;
+mod notice;
+mod policy_set;
+mod reloader;
+mod resume;
+mod revision;
+mod rollback;
+mod rules;
+mod saved_config;
+mod scan;
+mod session;
+mod slot;
+mod status;
+mod store;
+mod watch;
+
+pub use catalogue::{Catalogue, Straggler};
+pub use control::{Control, ControlError, ask_list, ask_rollback};
+pub use notice::ReloadNotice;
+pub use reloader::{ReloadOptions, Reloader, StartError};
+pub use rules::ReloadRules;
+pub use saved_config::keeps_configuration;
+pub use scan::{PolicySource, ReadWanted, SourceText, Understand, Wanted};
+pub use session::Session;
+pub use status::{SlotProblem, SlotState, SlotStatus};
+pub use store::StoreError;
+pub use watch::WatchOptions;

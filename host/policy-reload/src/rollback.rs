@@ -1,0 +1,78 @@
+//! The way back: an edition that fails again and again, or that somebody does not want, makes place for the one before.
+
+use std::sync::Arc;
+
+use super::catalogue::{Generation, Member};
+use super::notice::{ReloadNotice, short};
+use super::policy_set::{Roster, chance};
+use super::revision::Edition;
+use super::status::{SlotProblem, SlotState};
+
+impl Roster {
+    /// A call of an edition failed.
+    pub(super) fn fault(&mut self, name: &str, edition: &Edition, what: &str) {
+        let now = self.clock.now();
+        let Some(place) = self.places.get_mut(name) else {
+            return;
+        };
+        if place.slot.fault(now, edition, &self.rules) {
+            let (faults, window) = (self.rules.faults, self.rules.window);
+            let reason = format!("{faults} calls failed within {window}, the last in {what}");
+            // There is one before, or the slot would not have asked for it.
+            let _done = self.roll_back(name, &reason, false).is_ok();
+        }
+    }
+
+    /// Makes the edition before active again.
+    pub(super) fn roll_back(&mut self, name: &str, reason: &str, by_hand: bool) -> Result<String, String> {
+        let now = self.clock.now();
+        let active = self.catalogue.active();
+        let Some(current) = active.member(name) else {
+            return Err(format!("no policy `{name}` is active"));
+        };
+        let place = self.places.entry(name.to_owned()).or_default();
+        let nothing = || {
+            format!(
+                "there is no edition of `{name}` before {}",
+                short(&current.edition.digest)
+            )
+        };
+        let Some(policy) = place.previous.take() else {
+            return Err(nothing());
+        };
+        let rolled = place.slot.roll_back(now, by_hand, &self.rules, chance());
+        let (from, to) = rolled.ok_or_else(nothing)?;
+        place.state = Some(SlotState::RolledBack);
+        place.ready = None;
+        place.problem = Some(SlotProblem {
+            digest: Some(from.digest.clone()),
+            reason: reason.to_owned(),
+            at: now,
+        });
+        let number = active.number + 1;
+        self.catalogue.withdraw(name, &from);
+        let back = Arc::new(Member::new(policy, to.clone(), number, now));
+        let members = active.members.iter().map(|member| match member.name() == name {
+            true => Arc::clone(&back),
+            false => Arc::clone(member),
+        });
+        self.catalogue.swap(Generation {
+            number,
+            members: members.collect(),
+        });
+        self.publish();
+        let done = format!(
+            "{name}: {} is active again, {} stays away",
+            short(&to.digest),
+            short(&from.digest)
+        );
+        self.tell(ReloadNotice::RolledBack {
+            name: name.to_owned(),
+            from: from.digest,
+            to: to.digest,
+            generation: number,
+            reason: reason.to_owned(),
+        });
+        Ok(done)
+    }
+}

@@ -1,0 +1,273 @@
+//! One look at everything the operator gives: the configuration and the modules, all of one moment.
+//!
+//! A ConfigMap volume is swapped by renaming one symbolic link; whoever reads a file before and another after that has
+//! read two configurations. So every path is resolved before its file is read and again when all of them were read: if
+//! any of them leads somewhere else by then, nothing that was read counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use scupper_policy::{SourceError, WasmFile};
+use scupper_policy_spec::PolicySpec;
+
+use super::revision::Edition;
+
+/// Looks that found things moving before it is left to the next event.
+const TRIES: usize = 5;
+
+/// Where the operator says what is to be loaded.
+#[derive(Clone)]
+pub struct PolicySource {
+    /// The files that `read` reads.
+    pub files: Vec<PathBuf>,
+    /// What is to be loaded, or what is wrong.
+    pub read: ReadWanted,
+    /// Understands what was read once and kept.
+    pub understand: Understand,
+}
+
+/// What the operator wants.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The policies, in chain order.
+    pub policies: Vec<PolicySpec>,
+    /// The words it is said in, to be kept for a start at which they are broken; `None`: they cannot change.
+    pub said: Option<SourceText>,
+}
+
+/// A configuration file as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// Where it was; relative paths in it begin there.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: Arc<str>,
+}
+
+impl From<Vec<PolicySpec>> for Wanted {
+    fn from(policies: Vec<PolicySpec>) -> Self {
+        Self { policies, said: None }
+    }
+}
+
+impl PolicySource {
+    /// Policies that are said once; only their modules change.
+    pub fn fixed(policies: Vec<PolicySpec>) -> Self {
+        Self::of(Vec::new(), move || Ok(policies.clone()))
+    }
+
+    /// Policies that are said again at every look, in words that are not kept.
+    pub fn of(
+        files: Vec<PathBuf>,
+        read: impl Fn() -> Result<Vec<PolicySpec>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            files,
+            read: Arc::new(move || read().map(Wanted::from)),
+            understand: Arc::new(|_| Err("nothing of it was kept".to_owned())),
+        }
+    }
+
+    /// What was kept, in place of what is there; changes of that are noticed all the same.
+    pub(super) fn instead(&self, wanted: Wanted) -> Self {
+        Self {
+            read: Arc::new(move || Ok(wanted.clone())),
+            ..self.clone()
+        }
+    }
+}
+
+impl fmt::Debug for PolicySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicySource")
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads what is to be loaded. It may block.
+pub type ReadWanted = Arc<dyn Fn() -> Result<Wanted, String> + Send + Sync>;
+
+/// Understands a configuration that was kept.
+pub type Understand = Arc<dyn Fn(&SourceText) -> Result<Wanted, String> + Send + Sync>;
+
+/// What was found.
+pub(super) struct Look {
+    /// Why the configuration cannot be used; the policies are those of the last one then.
+    pub(super) refused: Option<String>,
+    /// The configuration's own words, where it can be used.
+    pub(super) said: Option<SourceText>,
+    /// The policies, in chain order.
+    pub(super) found: Vec<Found>,
+    /// Directories in which any change may change what was found.
+    pub(super) places: BTreeSet<PathBuf>,
+    /// Things were moving all the time, and what was found may not fit together.
+    pub(super) torn: bool,
+}
+
+impl Look {
+    /// Nothing could be seen.
+    pub(super) const fn torn() -> Self {
+        Self {
+            refused: None,
+            said: None,
+            found: Vec::new(),
+            places: BTreeSet::new(),
+            torn: true,
+        }
+    }
+}
+
+/// One policy.
+pub(super) struct Found {
+    pub(super) spec: PolicySpec,
+    pub(super) module: Result<Module, SourceError>,
+}
+
+/// A module's file.
+pub(super) struct Module {
+    pub(super) digest: String,
+    /// Its bytes, where they are news.
+    pub(super) wasm: Option<WasmFile>,
+}
+
+/// What need not be read again, by the policy's name.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Editions that would not be tried.
+    pub(super) editions: BTreeSet<(String, Edition)>,
+    /// Digests whose components are at hand.
+    pub(super) digests: BTreeSet<(String, String)>,
+}
+
+impl Known {
+    fn has(&self, spec: &PolicySpec, digest: &str) -> bool {
+        self.digests.contains(&(spec.name.clone(), digest.to_owned()))
+            || self
+                .editions
+                .contains(&(spec.name.clone(), Edition::of(spec, digest)))
+    }
+}
+
+/// Looks at everything. Blocks.
+pub(super) fn look(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
+    let mut found = glance(from, last, known);
+    for _ in 1..TRIES {
+        if !found.torn {
+            break;
+        }
+        found = glance(from, last, known);
+    }
+    found
+}
+
+fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
+    let mut paths = BTreeMap::new();
+    for file in &from.files {
+        note(&mut paths, file);
+    }
+    let (wanted, refused) = match (from.read)().and_then(each_once) {
+        Ok(wanted) => (wanted, None),
+        Err(reason) => (Wanted::from(last.to_vec()), Some(reason)),
+    };
+    let Wanted {
+        policies: specs,
+        said,
+    } = wanted;
+    let mut found = Vec::with_capacity(specs.len());
+    let mut torn = false;
+    for spec in specs {
+        note(&mut paths, &spec.file);
+        match module(&spec, known) {
+            Ok(Some(module)) => found.push(Found {
+                spec,
+                module: Ok(module),
+            }),
+            Ok(None) => torn = true,
+            Err(error) => found.push(Found {
+                spec,
+                module: Err(error),
+            }),
+        }
+    }
+    torn |= paths.iter().any(|(path, real)| resolve(path) != *real);
+    Look {
+        refused,
+        said,
+        found,
+        places: paths.keys().flat_map(|path| places(path)).collect(),
+        torn,
+    }
+}
+
+/// Names stand in plans, checkpoints and metrics.
+fn each_once(wanted: Wanted) -> Result<Wanted, String> {
+    let mut names = BTreeSet::new();
+    match wanted.policies.iter().find(|spec| !names.insert(&spec.name)) {
+        Some(spec) => Err(format!(
+            "there are two policies `{}`: names are unique",
+            spec.name
+        )),
+        None => Ok(wanted),
+    }
+}
+
+/// `None`: it changed while it was read.
+fn module(spec: &PolicySpec, known: &Known) -> Result<Option<Module>, SourceError> {
+    let digest = WasmFile::digest_of(&spec.file)?;
+    if known.has(spec, &digest) {
+        return Ok(Some(Module { digest, wasm: None }));
+    }
+    let wasm = WasmFile::read(&spec.file)?;
+    if wasm.digest() != digest {
+        return Ok(None);
+    }
+    Ok(Some(Module {
+        digest,
+        wasm: Some(wasm),
+    }))
+}
+
+fn note(paths: &mut BTreeMap<PathBuf, Option<PathBuf>>, path: &Path) {
+    if !paths.contains_key(path) {
+        paths.insert(path.to_owned(), resolve(path));
+    }
+}
+
+/// Where a path leads; `None`: nowhere just now.
+fn resolve(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok()
+}
+
+/// The directories that decide what a path leads to: that of the file, those of all symbolic links on the way, and
+/// where something is missing, the nearest that is there.
+fn places(path: &Path) -> BTreeSet<PathBuf> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut places = BTreeSet::new();
+    for step in absolute.ancestors() {
+        if is_link(step)
+            && let Some(parent) = step.parent()
+        {
+            places.insert(parent.to_owned());
+            if let Ok(target) = std::fs::read_link(step)
+                && let Some(beside) = parent.join(target).parent()
+            {
+                places.extend(nearest(beside));
+            }
+        }
+    }
+    places.extend(absolute.parent().and_then(nearest));
+    places.extend(resolve(path).and_then(|real| real.parent().map(Path::to_owned)));
+    places
+}
+
+fn is_link(path: &Path) -> bool {
+    let metadata: io::Result<_> = path.symlink_metadata();
+    metadata.is_ok_and(|metadata| metadata.is_symlink())
+}
+
+fn nearest(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find(|step| step.is_dir()).map(Path::to_owned)
+}

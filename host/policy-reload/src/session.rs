@@ -1,0 +1,164 @@
+//! The policies as one drain sees them: their list never changes, their code may.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use scupper_engine::{HookPhase, HookStep, Plan, PlanAnswer, PolicyInfo, StepOutcome, Time};
+use scupper_policy::{LoadedPolicy, PlanCall, Policies, StepCall, no_hooks, no_planner};
+
+use super::catalogue::{Catalogue, Member};
+use super::notice::ReloadNotice;
+use super::revision::Edition;
+
+/// One drain's policies. Each call runs wholly on one edition; the next one may run on a newer edition, if that reads
+/// the state of the one before and still does what the engine was promised at the drain's beginning. An edition that was
+/// rolled back is left in any case: what the one that takes its place cannot read, it is not given.
+pub struct Session {
+    catalogue: Option<Arc<Catalogue>>,
+    pins: Mutex<Vec<Arc<Member>>>,
+    promised: Vec<PolicyInfo>,
+    /// Of which hooks it was told that they begin again: by policy, phase, and the version of their state.
+    begun_again: Mutex<BTreeSet<(String, HookPhase, Option<u32>)>>,
+}
+
+impl Session {
+    pub(super) fn new(catalogue: Arc<Catalogue>) -> Self {
+        let members = catalogue.active().members.clone();
+        Self::of(Some(catalogue), members)
+    }
+
+    /// Policies that are never swapped.
+    pub fn fixed(policies: Policies) -> Self {
+        let member = |policy: Arc<LoadedPolicy>| {
+            let edition = Edition {
+                digest: policy.description.digest.clone(),
+                settings: String::new(),
+            };
+            Arc::new(Member::new(policy, edition, 0, Time::default()))
+        };
+        Self::of(None, policies.into_loaded().into_iter().map(member).collect())
+    }
+
+    pub(super) fn of(catalogue: Option<Arc<Catalogue>>, members: Vec<Arc<Member>>) -> Self {
+        Self {
+            catalogue,
+            promised: members.iter().map(|member| member.policy.info()).collect(),
+            pins: Mutex::new(members),
+            begun_again: Mutex::default(),
+        }
+    }
+
+    /// What the engine must know of them, in chain order. It stays so for the whole drain.
+    pub fn infos(&self) -> Vec<PolicyInfo> {
+        self.promised.clone()
+    }
+
+    /// Asks a policy's planner. Whatever the policy does, there is an answer within its wall time.
+    pub async fn plan(&self, call: PlanCall<'_>) -> PlanAnswer {
+        let Some(member) = self.take(call.policy) else {
+            return no_planner(call.policy);
+        };
+        if self.lacks(&member, |info| info.planner) {
+            return PlanAnswer::Plan(call.draft.clone());
+        }
+        member.policy.plan(&call).await.unwrap_or_else(|error| {
+            self.failed(&member, &error);
+            member.policy.failed_plan(&error, call.draft)
+        })
+    }
+
+    /// What the engine hears when a policy's plan does not hold, which is a failure like any other.
+    pub fn unsound(&self, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        match pins.iter().find(|pin| pin.name() == policy) {
+            Some(pin) => pin.policy.unsound(message, draft),
+            None => no_planner(policy),
+        }
+    }
+
+    /// Takes one step of a policy's hook, whose state is of this version. Whatever the policy does, there is an outcome
+    /// within its wall time, and the version of the state that it left behind.
+    pub async fn step(&self, call: StepCall<'_>, wrote: Option<u32>) -> (StepOutcome, Option<u32>) {
+        let Some(member) = self.take(&call.step.policy) else {
+            return (no_hooks(&call.step.policy), None);
+        };
+        let reads = Some(member.reads());
+        if self.lacks(&member, |info| info.phases.contains(&call.step.phase)) {
+            return (StepOutcome::Done, reads);
+        }
+        let outcome = if call.step.state.is_empty() || wrote == reads {
+            member.policy.step(&call).await
+        } else {
+            self.tell_begun_again(&member, call.step.phase, wrote);
+            let step = HookStep {
+                state: Vec::new(),
+                ..call.step.clone()
+            };
+            member.policy.step(&StepCall { step: &step, ..call }).await
+        };
+        let outcome = outcome.unwrap_or_else(|error| {
+            self.failed(&member, &error);
+            member.policy.failed_step(&error)
+        });
+        (outcome, reads)
+    }
+
+    /// The version of hooks' state that a policy would read and write just now.
+    pub fn state_version(&self, policy: &str) -> Option<u32> {
+        self.take(policy).map(|member| member.reads())
+    }
+
+    /// The edition for the next call: the active one where it fits, or else the one that this drain has.
+    fn take(&self, name: &str) -> Option<Arc<Member>> {
+        let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let pin = pins.iter_mut().find(|pin| pin.name() == name)?;
+        let promised = self.promised.iter().find(|info| info.name == name)?;
+        let active = self.catalogue.as_ref().map(|catalogue| catalogue.active());
+        let newer = active.as_ref().and_then(|active| active.member(name));
+        if let Some(newer) = newer
+            && !Arc::ptr_eq(newer, pin)
+            && (pin.is_withdrawn() || follows(&newer.policy, &pin.policy, promised))
+        {
+            *pin = Arc::clone(newer);
+        }
+        Some(Arc::clone(pin))
+    }
+
+    /// The engine was promised something of a policy that the edition in place of one that was rolled back does not do.
+    /// It is left out then, as in a drain that had begun with this edition.
+    fn lacks(&self, member: &Member, does: impl Fn(&PolicyInfo) -> bool) -> bool {
+        let promised = self.promised.iter().find(|info| info.name == member.name());
+        promised.is_some_and(&does) && !does(&member.policy.info())
+    }
+
+    /// Once for all hooks of a phase: there may be one for each pod.
+    fn tell_begun_again(&self, member: &Member, phase: HookPhase, wrote: Option<u32>) {
+        let hooks = (member.name().to_owned(), phase, wrote);
+        let mut told = self.begun_again.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(hooks)
+            && let Some(catalogue) = &self.catalogue
+        {
+            catalogue.tell(ReloadNotice::HookBegunAgain {
+                name: member.name().to_owned(),
+                digest: member.edition.digest.clone(),
+                phase,
+                wrote,
+                reads: member.reads(),
+            });
+        }
+    }
+
+    fn failed(&self, member: &Arc<Member>, error: &scupper_policy::CallError) {
+        if let Some(catalogue) = &self.catalogue {
+            catalogue.failed(member, error);
+        }
+    }
+}
+
+/// Whether an edition can go on where another one was.
+fn follows(newer: &LoadedPolicy, older: &LoadedPolicy, promised: &PolicyInfo) -> bool {
+    let has = newer.info();
+    newer.description.state_version == older.description.state_version
+        && (has.planner || !promised.planner)
+        && promised.phases.iter().all(|phase| has.phases.contains(phase))
+}

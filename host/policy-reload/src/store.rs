@@ -1,0 +1,240 @@
+//! The last good editions on disk, so that a restart finds a policy even when its file is gone or broken.
+//!
+//! `last-good.json` says which editions were good; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
+//! configuration that they were good with, checked against their names before anybody looks into them. The directory is ours alone, and each file is written as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use scupper_engine::Time;
+use scupper_policy::{PrivateDir, PrivateDirError, WasmFile};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::revision::Edition;
+use super::saved_config::WireText;
+use super::scan::SourceText;
+use super::slot::Quarantine;
+
+pub(super) const INDEX: &str = "last-good.json";
+const ENDING: &str = ".wasm";
+/// Some hundred policies.
+const INDEX_BYTES: u64 = 1 << 20;
+
+/// The directory.
+pub(super) struct Store {
+    pub(super) dir: PrivateDir,
+}
+
+/// Why the last good editions cannot be kept.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The directory cannot be used.
+    #[error("use the state directory")]
+    Directory(#[source] PrivateDirError),
+    /// A file in it cannot be read or written.
+    #[error("{what} {name} in the state directory {}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        name: String,
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What was good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Saved {
+    pub(super) policies: Index,
+    /// The last configuration of which everything was good.
+    pub(super) said: Option<SourceText>,
+}
+
+/// What was good, by the policy's name.
+pub(super) type Index = BTreeMap<String, Kept>;
+
+/// What is known of one policy.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct Kept {
+    pub(super) good: Wire,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) previous: Option<Wire>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    quarantined: Vec<WireQuarantine>,
+}
+
+/// An edition.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct Wire {
+    pub(super) digest: String,
+    settings: String,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+struct WireQuarantine {
+    digest: String,
+    settings: String,
+    until_millis: Option<u64>,
+    times: u32,
+}
+
+#[derive(Deserialize, Serialize)]
+struct File {
+    version: u32,
+    policies: Index,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    configuration: Option<WireText>,
+}
+
+/// Of the index's form.
+const VERSION: u32 = 1;
+
+impl Kept {
+    pub(super) fn new<'a>(
+        good: &Edition,
+        previous: Option<&Edition>,
+        quarantined: impl Iterator<Item = &'a Quarantine>,
+    ) -> Self {
+        let away = |quarantine: &Quarantine| WireQuarantine {
+            digest: quarantine.edition.digest.clone(),
+            settings: quarantine.edition.settings.clone(),
+            until_millis: quarantine.until.map(Time::as_millis),
+            times: quarantine.times,
+        };
+        Self {
+            good: Wire::of(good),
+            previous: previous.map(Wire::of),
+            quarantined: quarantined.map(away).collect(),
+        }
+    }
+
+    pub(super) fn quarantined(&self) -> Vec<Quarantine> {
+        let away = |wire: &WireQuarantine| Quarantine {
+            edition: Edition {
+                digest: wire.digest.clone(),
+                settings: wire.settings.clone(),
+            },
+            until: wire.until_millis.map(Time::from_millis),
+            times: wire.times,
+        };
+        self.quarantined.iter().map(away).collect()
+    }
+}
+
+impl Wire {
+    fn of(edition: &Edition) -> Self {
+        Self {
+            digest: edition.digest.clone(),
+            settings: edition.settings.clone(),
+        }
+    }
+}
+
+impl Store {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let dir = PrivateDir::open(path).map_err(StoreError::Directory)?;
+        Ok(Self { dir })
+    }
+
+    /// What was good. An index that cannot be read is no reason not to start. Blocks.
+    pub(super) fn saved(&self) -> Saved {
+        let read = self.dir.read(INDEX, INDEX_BYTES);
+        let file = match read {
+            Ok(Some(bytes)) => serde_json::from_slice::<File>(&bytes).map_err(|error| error.to_string()),
+            Ok(None) => return Saved::default(),
+            Err(error) => Err(error.to_string()),
+        };
+        match file {
+            Ok(file) if file.version == VERSION => Saved {
+                policies: file.policies,
+                said: file.configuration.and_then(|wire| self.text(&wire)),
+            },
+            Ok(_) => Saved::default(),
+            Err(error) => {
+                let path = self.dir.path().display();
+                tracing::warn!(target: "scupper::policy", "{path}/{INDEX} is not read, no last good policy is known: {error}");
+                Saved::default()
+            }
+        }
+    }
+
+    /// Writes what is good, and deletes what nothing names any more. Blocks.
+    pub(super) fn write(&self, saved: Saved) -> Result<(), StoreError> {
+        let Saved {
+            policies: index,
+            said,
+        } = saved;
+        let configuration = said.map(|said| self.keep_text(&said)).transpose()?.flatten();
+        let named: BTreeSet<String> = index
+            .values()
+            .flat_map(|kept| [Some(&kept.good), kept.previous.as_ref()])
+            .flatten()
+            .map(|edition| file_name(&edition.digest))
+            .collect();
+        let file = File {
+            version: VERSION,
+            policies: index,
+            configuration,
+        };
+        let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
+        self.dir
+            .write(INDEX, bytes.as_slice(), Mode::RUSR | Mode::WUSR)
+            .map_err(self.failed("write", INDEX))?;
+        let kept = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
+        for (name, _) in kept.iter().filter(|(name, _)| !named.contains(name)) {
+            self.dir.delete(name).map_err(self.failed("delete", name))?;
+        }
+        self.sweep_texts(file.configuration.as_ref())
+    }
+
+    /// Keeps a component. Blocks.
+    pub(super) fn keep(&self, wasm: &WasmFile) -> Result<(), StoreError> {
+        let name = file_name(wasm.digest());
+        self.dir
+            .write(&name, wasm.reader(), Mode::RUSR)
+            .map_err(self.failed("write", &name))?;
+        let files = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
+        let newest = files.iter().map(|(_, stat)| stat.st_mtime).max();
+        self.dir
+            .sweep(newest.unwrap_or_default())
+            .map_err(self.failed("delete stale ones of", "the files"))
+    }
+
+    /// A component, if it is there and is still what was kept. Blocks.
+    pub(super) fn wasm(&self, digest: &str) -> Option<WasmFile> {
+        let name = file_name(digest);
+        let file = self.dir.file(&name, WasmFile::MAX_BYTES).ok()??;
+        let wasm = WasmFile::read_exactly(file, digest);
+        if wasm.is_some() {
+            return wasm;
+        }
+        let path = self.dir.path().display();
+        tracing::warn!(target: "scupper::policy", "{path}/{name} was changed: deleted");
+        // What cannot be deleted is refused the next time, too.
+        let _gone = self.dir.delete(&name).is_ok();
+        None
+    }
+
+    pub(super) fn failed(&self, what: &'static str, name: &str) -> impl Fn(io::Error) -> StoreError {
+        let (name, path) = (name.to_owned(), self.dir.path().to_owned());
+        move |source| StoreError::File {
+            what,
+            name: name.clone(),
+            path: path.clone(),
+            source,
+        }
+    }
+}
+
+/// A digest out of the index is no path.
+fn file_name(digest: &str) -> String {
+    let hex: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
+    format!("{hex}{ENDING}")
+}

@@ -1,0 +1,204 @@
+//! The compiler's child: reads wasm from standard input, writes native code to standard output, opens nothing.
+//!
+//! Scanning and compiling third-party wasm may take any amount of memory and time, and the compiler may have bugs. So
+//! it happens in a process that limits itself and gives up everything else before it reads the first byte, that ends
+//! with its driver, and that the driver can kill.
+
+use std::io::{self, Read, Write};
+use std::process::{ExitCode, exit};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{fs, thread};
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, nice, setrlimit};
+use scupper_common::text::one_line;
+use thiserror::Error;
+use wasmtime::Engine;
+
+use super::compile_error::{Complaint, unconfined_line};
+use super::limits::CompileLimits;
+use super::{confine, engine_config, scan};
+use crate::SourceError;
+use crate::runtime::limits::SOURCE_BYTES;
+
+/// Standard input, output and error, and one to spare.
+const OPEN_FILES: u64 = 4;
+
+/// What the stack may grow to: as usual.
+const STACK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Of the thread that keeps the time.
+const TIMER_STACK_BYTES: usize = 256 * 1024;
+
+/// What a child is started for.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileTask {
+    /// The component may import the harmless part of the system.
+    pub wasi: bool,
+    /// What it may use.
+    pub limits: CompileLimits,
+    /// Bytes of memory besides those of the program itself, where the container leaves less than the limits say.
+    pub memory: Option<u64>,
+    /// The process that ends it by ending; `None`: its parent.
+    pub parent: Option<i32>,
+}
+
+#[derive(Debug, Error)]
+enum ChildError {
+    #[error("limit the compiler's {0}: {1}")]
+    Limit(&'static str, io::Error),
+    #[error("end with the driver: {0}")]
+    Parent(io::Error),
+    #[error("keep its time: {0}")]
+    Time(io::Error),
+    #[error("read the component: {0}")]
+    Read(io::Error),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("{0}")]
+    Compile(String),
+    #[error("it became too much native code")]
+    TooLarge,
+    #[error("write the native code: {0}")]
+    Write(io::Error),
+}
+
+impl From<ChildError> for Complaint {
+    fn from(error: ChildError) -> Self {
+        match error {
+            ChildError::Source(error) => Self::Source(error),
+            ChildError::TooLarge => Self::TooLarge,
+            other => Self::Other(one_line(&other.to_string(), 1024)),
+        }
+    }
+}
+
+/// The body of the hidden subcommand `compile-policy`.
+pub fn compile_child(task: &CompileTask) -> ExitCode {
+    match prepare(task).and_then(|engine| compile(task, &engine)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&Complaint::from(error).line());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The parent makes its own error of this; when the parent has ended, no process reads it.
+fn say(line: &str) {
+    let _told = writeln!(io::stderr(), "{line}").is_ok();
+}
+
+/// Limits itself and gives up what it does not need. The order matters: each step takes something that those before
+/// it need.
+fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
+    let parent = task.parent.and_then(Pid::from_raw);
+    confine::end_with_parent(parent).map_err(ChildError::Parent)?;
+    // Where the kernel looks for a process to kill: this one. It protects nothing, and it may be forbidden.
+    let _first = fs::write("/proc/self/oom_score_adj", "1000").is_ok();
+    end_after(task.limits.wall).map_err(ChildError::Time)?;
+    limit_self(&task.limits, address_space(task))?;
+    // Made before anything is read, so that it may still ask the kernel what this processor can do.
+    let engine = engine_config::compiling().map_err(|error| ChildError::Compile(format!("{error:#}")))?;
+    let lacking = confine::confine();
+    if !lacking.is_empty() {
+        say(&unconfined_line(lacking));
+    }
+    Ok(engine)
+}
+
+/// Ends this process when its time is over. The driver ends it sooner; this is for a child that its driver cannot end.
+/// The thread is confined as the rest is.
+fn end_after(wall: Duration) -> io::Result<()> {
+    let late = ChildError::Compile(format!("it took longer than {} s", wall.as_secs()));
+    // Written now: when the time is over there may be no memory for it.
+    let line = format!("{}\n", Complaint::from(late).line());
+    let (ready, confined) = mpsc::channel();
+    thread::Builder::new()
+        .stack_size(TIMER_STACK_BYTES)
+        .spawn(move || {
+            let _lacking = confine::confine();
+            let _heard = ready.send(()).is_ok();
+            thread::sleep(wall);
+            let _told = rustix::io::write(io::stderr(), line.as_bytes()).is_ok();
+            exit(1);
+        })?;
+    // What the thread takes of the address space is the program's, not the component's.
+    confined.recv().map_err(io::Error::other)
+}
+
+/// The bytes of address space that it may have in all. What the program itself maps counts for it, but is shared with
+/// the driver.
+fn address_space(task: &CompileTask) -> u64 {
+    let most = task.limits.address_space;
+    let Some(memory) = task.memory else { return most };
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = kib.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    let program = kib.unwrap_or(0).saturating_mul(1024);
+    program.saturating_add(memory).min(most)
+}
+
+fn limit_self(limits: &CompileLimits, address_space: u64) -> Result<(), ChildError> {
+    // At the hard limit of CPU time the kernel kills, which says nothing; at the soft one, before, it says why.
+    let cpu = limits.cpu_seconds.saturating_add(1);
+    // It may be lowered, not raised.
+    let stack = getrlimit(Resource::Stack)
+        .current
+        .unwrap_or(STACK_BYTES)
+        .min(STACK_BYTES);
+    let bounds = [
+        (Resource::As, "address space", address_space, address_space),
+        (Resource::Stack, "stack", stack, stack),
+        (Resource::Cpu, "CPU time", limits.cpu_seconds, cpu),
+        (Resource::Nofile, "open files", OPEN_FILES, OPEN_FILES),
+        (
+            Resource::Fsize,
+            "file size",
+            limits.native_bytes,
+            limits.native_bytes,
+        ),
+        (Resource::Core, "core size", 0, 0),
+    ];
+    for (resource, what, soft, hard) in bounds {
+        let limit = Rlimit {
+            current: Some(soft),
+            maximum: Some(hard),
+        };
+        setrlimit(resource, limit).map_err(|source| ChildError::Limit(what, source.into()))?;
+    }
+    // Pods leave no earlier because a policy is compiled.
+    nice(10).map_err(|source| ChildError::Limit("priority", source.into()))?;
+    Ok(())
+}
+
+fn compile(task: &CompileTask, engine: &Engine) -> Result<(), ChildError> {
+    let mut wasm = Vec::new();
+    io::stdin()
+        .lock()
+        .take(SOURCE_BYTES + 1)
+        .read_to_end(&mut wasm)
+        .map_err(ChildError::Read)?;
+    if wasm.len() as u64 > SOURCE_BYTES {
+        return Err(SourceError::TooLarge.into());
+    }
+    scan::scan(&wasm, task.wasi)?;
+    let native = engine
+        .precompile_component(&wasm)
+        .map_err(|error| ChildError::Compile(format!("{error:#}")))?;
+    if native.len() as u64 > task.limits.native_bytes {
+        return Err(ChildError::TooLarge);
+    }
+    write(&native).map_err(ChildError::Write)
+}
+
+/// Not through the buffer of the standard library, which would keep the last line and say nothing when that is lost.
+fn write(mut native: &[u8]) -> io::Result<()> {
+    while !native.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::write(io::stdout(), native))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => native = native.get(written..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What the compiler's child says on standard error: one line of JSON when there is no native code, of which the driver
+//! makes the same errors again, and before it one line about what it could not give up.
+
+use scupper_common::text::one_line;
+use serde::{Deserialize, Serialize};
+
+use crate::SourceError;
+
+/// Longest description of a kernel, in bytes.
+const LACKING_BYTES: usize = 512;
+
+/// Bytes of what it says that are read; its texts have less.
+pub(crate) const COMPLAINT_BYTES: u64 = 8192;
+
+/// What a kernel lacks of what shuts the child in.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Notice {
+    /// The mechanisms, with reasons.
+    Unconfined(Vec<String>),
+}
+
+/// The line about it.
+pub(crate) fn unconfined_line(lacking: Vec<String>) -> String {
+    serde_json::to_string(&Notice::Unconfined(lacking)).unwrap_or_default()
+}
+
+/// The line about it apart from the rest, if it is there.
+pub(crate) fn split_unconfined(said: &[u8]) -> (Option<String>, &[u8]) {
+    let end = said.iter().position(|byte| *byte == b'\n').unwrap_or(said.len());
+    let (first, rest) = said.split_at(end);
+    match serde_json::from_slice(first) {
+        Ok(Notice::Unconfined(lacking)) => (
+            Some(one_line(&lacking.join(" and "), LACKING_BYTES)),
+            rest.get(1..).unwrap_or_default(),
+        ),
+        Err(_) => (None, said),
+    }
+}
+
+/// Why there is no native code.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Complaint {
+    /// The component is no policy.
+    Source(SourceError),
+    /// It became too much code.
+    TooLarge,
+    /// The compiler refused it, or something of the child failed.
+    Other(String),
+}
+
+impl Complaint {
+    /// As it is written. What cannot be written is a bug, and told as such by the empty line.
+    pub(crate) fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What was read, if it is one.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_of_a_component_comes_through_as_it_is() {
+        let words = "größer \"x\" \\n".to_owned();
+        let all = [
+            SourceError::NotWasm,
+            SourceError::Native,
+            SourceError::CoreModule,
+            SourceError::Idle,
+            SourceError::TooLarge,
+            SourceError::Invalid(words.clone()),
+            SourceError::NotAPolicy {
+                exports: words.clone(),
+            },
+            SourceError::Version {
+                theirs: words.clone(),
+            },
+            SourceError::Wasi {
+                imports: words.clone(),
+            },
+            SourceError::System {
+                imports: words.clone(),
+            },
+            SourceError::Imports { imports: words },
+        ];
+        for error in all {
+            let told = error.to_string();
+            let kind = std::mem::discriminant(&error);
+            let line = Complaint::Source(error).line();
+            assert!(!line.contains('\n'), "{line}");
+            let Some(Complaint::Source(read)) = Complaint::read(line.as_bytes()) else {
+                panic!("{line}")
+            };
+            assert_eq!((read.to_string(), std::mem::discriminant(&read)), (told, kind));
+        }
+    }
+
+    #[test]
+    fn the_longest_complaint_is_read_whole() {
+        let names = ["\"\\".repeat(50), "n".repeat(100)].concat();
+        let names = vec![names; 9].join(", ");
+        let line = Complaint::Source(SourceError::NotAPolicy { exports: names }).line();
+        assert!((line.len() as u64) < COMPLAINT_BYTES, "{} bytes", line.len());
+    }
+
+    #[test]
+    fn what_it_could_not_give_up_comes_apart_from_the_complaint() {
+        let complaint = Complaint::TooLarge.line();
+        let line = unconfined_line(vec![
+            "Landlock (none)".to_owned(),
+            "seccomp (\u{1b}no)".to_owned(),
+        ]);
+        let both = format!("{line}\n{complaint}\n");
+        let (lacking, rest) = split_unconfined(both.as_bytes());
+        assert_eq!(
+            lacking.as_deref(),
+            Some(r"Landlock (none) and seccomp (\u{1b}no)")
+        );
+        assert!(matches!(Complaint::read(rest), Some(Complaint::TooLarge)));
+        assert_eq!(split_unconfined(line.as_bytes()).1, b"");
+        for other in [
+            complaint.as_str(),
+            "",
+            "\n",
+            "memory allocation of 1 bytes failed\n",
+        ] {
+            assert_eq!(split_unconfined(other.as_bytes()), (None, other.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_none() {
+        for other in ["", "no", "{\"source\":\"read\"}", "{\"source\":{\"read\":null}}"] {
+            assert!(Complaint::read(other.as_bytes()).is_none(), "{other}");
+        }
+    }
+}

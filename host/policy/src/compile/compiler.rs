@@ -1,0 +1,372 @@
+//! The parent of the compiler's child: gives it a sealed component, seals what it has written, and ends it when its time
+//! is over. Neither the component nor the native code ever lies in the driver's own memory.
+//!
+//! The child is in the driver's container, and a container that is over its memory limit dies as a whole. So the child may
+//! only take what the container has left, and what is being compiled is marked on disk: a component that the driver died
+//! of all the same is not compiled again by itself.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::{io, thread};
+
+use scupper_common::text::one_line;
+use thiserror::Error;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::attempt::{Attempt, Marked};
+use super::cache::CacheError;
+use super::compile_error::{COMPLAINT_BYTES, Complaint, split_unconfined};
+use super::limits::{Allotment, CompileLimit, CompileLimits};
+use super::memory_room::{MemoryRoom, memory_room};
+use super::native::Native;
+use super::wasm_file::WasmFile;
+use crate::files::sealed::Draft;
+use crate::load::blocking;
+use crate::load::error::LoadFault;
+
+/// Compiles one policy at a time: the largest needs 450 MB while it is compiled.
+pub(crate) struct Compiler {
+    program: PathBuf,
+    turn: Semaphore,
+    limits: CompileLimits,
+}
+
+/// Where it is marked what is being compiled.
+pub(crate) struct Mark<'a> {
+    /// The directory of compiled policies.
+    pub(crate) dir: &'a Path,
+    /// The component and the engine.
+    pub(crate) key: &'a str,
+    /// The UID of the driver's pod; empty outside of pods.
+    pub(crate) pod: &'a str,
+}
+
+/// What the kernel lacks of what shuts the child in, once a child has said so.
+static LACKING: OnceLock<String> = OnceLock::new();
+
+/// What the kernel lacks of what keeps a component that takes the compiler over from reaching anything else. `None`:
+/// nothing, or nothing has been compiled yet.
+pub fn compiler_lacks() -> Option<&'static str> {
+    LACKING.get().map(String::as_str)
+}
+
+/// Why a policy could not be compiled.
+#[derive(Debug, Error)]
+pub enum CompileError {
+    /// The child could not be started.
+    #[error("start the compiler {}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The child could not be spoken to.
+    #[error("talk to the compiler")]
+    Talk(#[source] io::Error),
+    /// Its output could not be taken over.
+    #[error("take over the native code")]
+    Take(#[source] io::Error),
+    /// It reached a limit.
+    #[error("{0}")]
+    Limit(CompileLimit),
+    /// The driver died while it compiled this component.
+    #[error(
+        "the driver was killed while it compiled this policy, most likely at the memory limit of its container, and does \
+         not try again by itself. It tries again when that limit (`resources.limits.memory`) or the policy has changed, \
+         in a new pod (`kubectl delete pod`), or when {} is deleted",
+        mark.display()
+    )]
+    Killed {
+        /// The file that says so.
+        mark: PathBuf,
+    },
+    /// The compiler refused it, or ended otherwise.
+    #[error("the compiler {status}: {complaint}")]
+    Refused {
+        /// How it ended.
+        status: String,
+        /// What it said.
+        complaint: String,
+    },
+}
+
+impl Compiler {
+    pub(crate) fn new(program: &Path, limits: CompileLimits) -> Self {
+        Self {
+            program: program.to_owned(),
+            turn: Semaphore::new(1),
+            limits,
+        }
+    }
+
+    /// Scans and compiles in a child process, which is gone when this returns. `wasi`: the component may import the
+    /// harmless part of the system.
+    pub(crate) async fn compile(
+        &self,
+        source: &WasmFile,
+        wasi: bool,
+        mark: Option<Mark<'_>>,
+    ) -> Result<Native, LoadFault> {
+        // The semaphore is never closed.
+        let _turn = self.turn.acquire().await;
+        // Only now: what another compilation took is given back.
+        let room = blocking(|| Ok(memory_room())).await?;
+        let allotment = self.limits.within(room, source.bytes().length());
+        let allotment = allotment.map_err(CompileError::Limit)?;
+        let _attempt = match mark {
+            Some(mark) => begin(&mark, room).await?,
+            None => None,
+        };
+        let draft = Draft::new("native").map_err(CompileError::Take)?;
+        let mut started = self.start(source, &draft, wasi, &allotment).await?;
+        let Ok(ended) = timeout(self.limits.wall, end(&mut started.child)).await else {
+            // It may have ended by itself; killing it twice is no harm. Waiting reaps it.
+            let _killed = started.child.kill().await.is_ok();
+            return Err(CompileError::Limit(CompileLimit::Wall(self.limits.wall)).into());
+        };
+        let (status, said) = ended.map_err(CompileError::Talk)?;
+        let (lacking, complaint) = split_unconfined(&said);
+        lacking.into_iter().for_each(lacks);
+        if !status.success() {
+            return Err(refused(status, complaint, &allotment));
+        }
+        let native_bytes = allotment.limits.native_bytes;
+        let sealed = spawn_blocking(move || draft.seal(native_bytes)).await;
+        let sealed = sealed.map_err(|_panicked| LoadFault::BrokenOff)?;
+        let code = sealed.map_err(CompileError::Take)?;
+        Ok(Native::from_child(
+            code.ok_or_else(|| CompileError::Limit(allotment.native()))?,
+        ))
+    }
+
+    async fn start(
+        &self,
+        source: &WasmFile,
+        native: &Draft,
+        wasi: bool,
+        allotment: &Allotment,
+    ) -> Result<Started, CompileError> {
+        let input = source.bytes().open().map_err(CompileError::Talk)?;
+        let output = native.file().map_err(CompileError::Take)?;
+        let mut command = Command::new(&self.program);
+        command
+            .arg("compile-policy")
+            .args(wasi.then_some("--wasi"))
+            .args(allotment.arguments())
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        Started::of(command).await.map_err(|source| CompileError::Start {
+            program: self.program.clone(),
+            source,
+        })
+    }
+}
+
+/// A child, and the thread that started it.
+///
+/// The child asks the kernel to be killed with its parent, and for the kernel that is the thread: one of the runtime's may
+/// end while the driver lives. So each child has a thread that ends when the child has.
+struct Started {
+    child: Child,
+    _until: mpsc::Sender<()>,
+}
+
+impl Started {
+    async fn of(mut command: Command) -> io::Result<Self> {
+        let (until, ended) = mpsc::channel::<()>();
+        let (answer, started) = oneshot::channel();
+        let runtime = Handle::current();
+        thread::Builder::new()
+            .name("compiler".to_owned())
+            .spawn(move || {
+                let _runtime = runtime.enter();
+                if answer.send(command.spawn()).is_ok() {
+                    // Nothing is ever sent: it returns when the sender is dropped.
+                    let _over = ended.recv().is_err();
+                }
+            })?;
+        let child = started
+            .await
+            .map_err(|_panicked| io::Error::other("its thread ended"))??;
+        Ok(Self { child, _until: until })
+    }
+}
+
+/// Marks what is being compiled. `None`: another process does that.
+async fn begin(mark: &Mark<'_>, room: Option<MemoryRoom>) -> Result<Option<Attempt>, LoadFault> {
+    let (dir, key, pod) = (mark.dir.to_owned(), mark.key.to_owned(), mark.pod.to_owned());
+    let limit = room.map(|room| room.limit);
+    let cannot = |error: CacheError| LoadFault::Cache(error);
+    match blocking(move || Attempt::begin(&dir, &key, &pod, limit).map_err(cannot)).await? {
+        Marked::Begun(attempt) => Ok(Some(attempt)),
+        Marked::Elsewhere => Ok(None),
+        Marked::DiedOf(mark) => Err(CompileError::Killed { mark }.into()),
+    }
+}
+
+/// Says it once.
+fn lacks(lacking: String) {
+    if LACKING.set(lacking.clone()).is_ok() {
+        tracing::warn!(target: "scupper::policy", "this kernel cannot fully sandbox the policy compiler: it lacks {lacking}; policies are compiled anyway");
+    }
+}
+
+/// Takes what it complains of, and waits for its end.
+async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut complaint = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        stderr.take(COMPLAINT_BYTES).read_to_end(&mut complaint).await?;
+    }
+    Ok((child.wait().await?, complaint))
+}
+
+/// Why there is no native code, by what the child has said. A child that was ended has not said it to the end.
+fn refused(status: ExitStatus, complaint: &[u8], allotment: &Allotment) -> LoadFault {
+    if let Some(limit) = allotment.reached(status, complaint) {
+        return CompileError::Limit(limit).into();
+    }
+    let said = match Complaint::read(complaint) {
+        Some(Complaint::Source(error)) => return LoadFault::Source(error.in_one_line()),
+        Some(Complaint::TooLarge) => {
+            return CompileError::Limit(allotment.native()).into();
+        }
+        Some(Complaint::Other(text)) => text,
+        None => String::from_utf8_lossy(complaint).into_owned(),
+    };
+    LoadFault::Compile(CompileError::Refused {
+        status: ended(status),
+        complaint: one_line(said.trim(), 1024),
+    })
+}
+
+fn ended(status: ExitStatus) -> String {
+    match status.signal() {
+        // By the kernel, where the container has no more memory for it.
+        Some(9) => "was killed, most likely because the container's memory limit was reached".to_owned(),
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => "refused it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::SourceError;
+
+    /// A program of the tests that stands in for the compiler.
+    fn program(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/compilers")
+            .join(name)
+    }
+
+    /// Whether a process has this among its arguments.
+    fn runs(argument: &str) -> bool {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+            let arguments = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            arguments
+                .split(|byte| *byte == 0)
+                .any(|other| other == argument.as_bytes())
+        })
+    }
+
+    async fn until_ended() {
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while runs("86399.25") {
+            assert!(std::time::Instant::now() < deadline, "the compiler goes on");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn source() -> WasmFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"wasm").unwrap();
+        WasmFile::read(file.path()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_compiler_that_hangs_is_ended() {
+        let compiler = Compiler {
+            limits: CompileLimits {
+                wall: Duration::from_millis(300),
+                ..CompileLimits::default()
+            },
+            ..Compiler::new(&program("hangs"), CompileLimits::default())
+        };
+        let compiled = compiler.compile(&source(), false, None).await;
+        let Err(fault) = compiled else {
+            panic!("it was compiled")
+        };
+        assert_eq!(told(&fault), "compiling it took longer than 0.3 s");
+        until_ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_compiler_whose_caller_is_gone_is_ended() {
+        let compiler = Compiler::new(&program("hangs"), CompileLimits::default());
+        let source = source();
+        let given_up = timeout(Duration::from_millis(300), compiler.compile(&source, false, None)).await;
+        assert!(given_up.is_err());
+        until_ended().await;
+    }
+
+    fn usual() -> Allotment {
+        CompileLimits::default().within(None, 0).unwrap()
+    }
+
+    #[test]
+    fn what_the_child_says_comes_back_as_it_was_meant() {
+        let failed = ExitStatus::from_raw(1 << 8);
+        let fault = |said: &str| refused(failed, said.as_bytes(), &usual());
+        assert!(matches!(
+            fault(r#"{"source":"core-module"}"#),
+            LoadFault::Source(SourceError::CoreModule)
+        ));
+        assert!(matches!(
+            fault("\"too-large\"\n"),
+            LoadFault::Compile(CompileError::Limit(CompileLimit::Native(_)))
+        ));
+        for said in [r#"{"other":"no\nway"}"#, "no\nway"] {
+            assert_eq!(told(&fault(said)), r"the compiler refused it: no\nway");
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_not_itself_any_more_moves_no_cursor() {
+        let failed = ExitStatus::from_raw(1 << 8);
+        let long = format!(
+            r#"{{"source":{{"imports":{{"imports":"\u001b[2J{}"}}}}}}"#,
+            "x".repeat(3000)
+        );
+        let LoadFault::Source(SourceError::Imports { imports }) = refused(failed, long.as_bytes(), &usual())
+        else {
+            panic!("{long}")
+        };
+        assert!(
+            imports.starts_with(r"\u{1b}[2J") && imports.len() <= 1024,
+            "{imports}"
+        );
+    }
+
+    fn told(fault: &LoadFault) -> String {
+        let LoadFault::Compile(error) = fault else {
+            panic!("{fault}")
+        };
+        error.to_string()
+    }
+}

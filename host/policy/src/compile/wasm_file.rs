@@ -1,0 +1,193 @@
+//! A policy's file: read once, held as it was read, and everything that can be wrong with it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use scupper_common::text::into_line;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::interfaces::VERSION;
+use crate::files::digest::sha256_of;
+use crate::files::sealed::Sealed;
+use crate::runtime::limits::SOURCE_BYTES;
+
+/// How a policy is built so that it imports nothing of WASI.
+const WITHOUT_WASI: &str = "build it without WASI (Rust: --target wasm32-unknown-unknown, as `scupper policy build` does; \
+                            TinyGo: -target=wasm-unknown; componentize-py: --stub-wasi; \
+                            componentize-js: --disable clocks http random stdio fetch-event)";
+
+/// Bytes of the words that an error is told in.
+const WORDS: usize = 1024;
+
+/// A policy's component, as it was when it was read. Cheap to clone.
+#[derive(Clone)]
+pub struct WasmFile(Sealed);
+
+/// What is wrong with a policy's file. What the scan finds is said by the compiler's child, word by word.
+#[derive(Debug, Deserialize, Error, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceError {
+    /// The file cannot be read.
+    #[error("it cannot be read")]
+    #[serde(skip)]
+    Read(#[source] io::Error),
+    /// It is a directory, a pipe or a device.
+    #[error("it is no regular file")]
+    NotAFile,
+    /// It is longer than any policy.
+    #[error("it has more than {} MiB, the most a policy may have", SOURCE_BYTES >> 20)]
+    TooLarge,
+    /// It is something else.
+    #[error("it is no WebAssembly file: its first bytes are not \\0asm")]
+    NotWasm,
+    /// It is native code, which is only loaded when this driver itself made it.
+    #[error("it holds native code, not WebAssembly: give the .wasm component it was compiled from")]
+    Native,
+    /// It is a module, not a component.
+    #[error(
+        "it is a core module, not a component: build it with `cargo xtask`, or wrap it with `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// It does not follow the rules of WebAssembly.
+    #[error("it is not valid WebAssembly: {0}")]
+    Invalid(String),
+    /// It is some other component.
+    #[error(
+        "it is no policy: it does not export scupper:drain/about, as the worlds planner-policy, hooks-policy and policy \
+         do; it exports {exports}"
+    )]
+    NotAPolicy {
+        /// What it exports.
+        exports: String,
+    },
+    /// It was built against another version of our package.
+    #[error(
+        "it speaks scupper:drain {theirs} and this driver speaks {}.{}: build it against this driver's wit/",
+        VERSION.0,
+        VERSION.1
+    )]
+    Version {
+        /// The version it was built against.
+        theirs: String,
+    },
+    /// It neither plans nor acts.
+    #[error("it exports neither scupper:drain/planner nor scupper:drain/hooks: it has nothing to do")]
+    Idle,
+    /// It wants the harmless part of the system, and was not granted it.
+    #[error(
+        "it imports {imports}, and policies have no system interfaces: {}, or add `wasi: true` to its grants \
+         in the configuration file",
+        WITHOUT_WASI
+    )]
+    Wasi {
+        /// The imports.
+        imports: String,
+    },
+    /// It wants from the system what no policy gets.
+    #[error(
+        "it imports {imports}, which no policy gets: {}; with the grant `wasi` there are the clocks, random \
+         numbers and standard output of WASI 0.2, and an empty environment",
+        WITHOUT_WASI
+    )]
+    System {
+        /// The imports.
+        imports: String,
+    },
+    /// It imports what we do not have.
+    #[error("it imports {imports}; this driver has log, config, cluster, events and http of scupper:drain")]
+    Imports {
+        /// The imports.
+        imports: String,
+    },
+}
+
+impl WasmFile {
+    /// The largest component that is read, in bytes.
+    pub const MAX_BYTES: u64 = SOURCE_BYTES;
+
+    /// Reads a policy's file. Blocks.
+    pub fn read(file: &Path) -> Result<Self, SourceError> {
+        let copy = Sealed::copy("policy", open(file)?, SOURCE_BYTES).map_err(SourceError::Read)?;
+        copy.map(Self).ok_or(SourceError::TooLarge)
+    }
+
+    /// Reads a file that should have this digest. `None`: it has another one, or cannot be read. Blocks.
+    pub fn read_exactly(file: File, digest: &str) -> Option<Self> {
+        let copy = Sealed::copy("policy", file, SOURCE_BYTES).ok()??;
+        (copy.digest() == digest).then_some(Self(copy))
+    }
+
+    /// SHA-256 of a policy's file, in hex, without holding it. Blocks.
+    pub fn digest_of(file: &Path) -> Result<String, SourceError> {
+        sha256_of(open(file)?.take(SOURCE_BYTES + 1)).map_err(SourceError::Read)
+    }
+
+    /// SHA-256 of the component, in hex.
+    pub fn digest(&self) -> &str {
+        self.0.digest()
+    }
+
+    /// Reads the component from its beginning.
+    pub fn reader(&self) -> impl Read + '_ {
+        self.0.reader()
+    }
+
+    /// The component.
+    pub(crate) const fn bytes(&self) -> &Sealed {
+        &self.0
+    }
+}
+
+impl SourceError {
+    /// The same, in words that a terminal can be shown: they come from a process that has read somebody else's bytes.
+    #[must_use]
+    pub(crate) fn in_one_line(self) -> Self {
+        let line = |text| into_line(text, WORDS);
+        match self {
+            Self::Invalid(text) => Self::Invalid(line(text)),
+            Self::NotAPolicy { exports } => Self::NotAPolicy {
+                exports: line(exports),
+            },
+            Self::Version { theirs } => Self::Version { theirs: line(theirs) },
+            Self::Wasi { imports } => Self::Wasi {
+                imports: line(imports),
+            },
+            Self::System { imports } => Self::System {
+                imports: line(imports),
+            },
+            Self::Imports { imports } => Self::Imports {
+                imports: line(imports),
+            },
+            Self::Read(_)
+            | Self::NotAFile
+            | Self::TooLarge
+            | Self::NotWasm
+            | Self::Native
+            | Self::CoreModule
+            | Self::Idle => self,
+        }
+    }
+}
+
+/// A regular file that is not too long; it may grow while it is read.
+fn open(file: &Path) -> Result<File, SourceError> {
+    // A named pipe would block the open itself.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let open = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(file)
+        .map_err(SourceError::Read)?;
+    let metadata = open.metadata().map_err(SourceError::Read)?;
+    if !metadata.is_file() {
+        return Err(SourceError::NotAFile);
+    }
+    if metadata.len() > SOURCE_BYTES {
+        return Err(SourceError::TooLarge);
+    }
+    Ok(open)
+}

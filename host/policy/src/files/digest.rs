@@ -1,0 +1,27 @@
+//! SHA-256 in lowercase hex, of what is at hand and of what is read in pieces.
+
+use std::fmt::Write;
+use std::io::{self, Read};
+
+use sha2::{Digest, Sha256};
+
+/// Of what is at hand.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Of everything that can be read, without holding all of it. Blocks.
+pub(crate) fn sha256_of(mut from: impl Read) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    io::copy(&mut from, &mut hasher)?;
+    Ok(hex(&hasher.finalize()))
+}
+
+/// Lowercase hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _written = write!(hex, "{byte:02x}").is_ok();
+        hex
+    })
+}

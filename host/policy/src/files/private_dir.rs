@@ -1,0 +1,186 @@
+//! A directory that is ours alone: opened once, by handle, and nothing in it is followed, half written or anybody
+//! else's.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use thiserror::Error;
+
+/// A temporary file this old was left behind by a driver that died.
+const STALE_SECONDS: i64 = 600;
+
+/// How temporary files end.
+const PART: &str = ".part";
+
+/// The directory.
+pub struct PrivateDir {
+    dir: OwnedFd,
+    path: PathBuf,
+}
+
+/// Why a directory cannot be used.
+#[derive(Debug, Error)]
+pub enum PrivateDirError {
+    /// It cannot be made or opened.
+    #[error("open the directory {}; it must be a directory and no symbolic link", path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody else could put something into it.
+    #[error(
+        "the directory {} belongs to user {owner} with mode {mode:04o}: it must be ours alone; run chmod 0700 and chown \
+         on it, or give another",
+        path.display()
+    )]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Its mode.
+        mode: u32,
+    },
+}
+
+impl PrivateDir {
+    /// Opens the directory, or makes it.
+    pub fn open(path: &Path) -> Result<Self, PrivateDirError> {
+        // Without its trailing slash, which would follow a symbolic link.
+        let path: PathBuf = path.components().collect();
+        let failed = |source: io::Error| PrivateDirError::Open {
+            path: path.clone(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(failed)?;
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let dir = fs::open(&path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+        let stat = fs::fstat(&dir).map_err(|error| failed(error.into()))?;
+        let mode = stat.st_mode & 0o7777;
+        if stat.st_uid != rustix::process::geteuid().as_raw() || mode & 0o077 != 0 {
+            return Err(PrivateDirError::NotPrivate {
+                path,
+                owner: stat.st_uid,
+                mode,
+            });
+        }
+        Ok(Self { dir, path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file. `None`: there is no such file, or it is no regular file of ours, or longer than it can be.
+    pub fn file(&self, name: &str, most: u64) -> io::Result<Option<File>> {
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = match fs::openat(&self.dir, name, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let stat = fs::fstat(&file)?;
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let length = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        if !regular || length > most || stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Ok(None);
+        }
+        Ok(Some(File::from(file)))
+    }
+
+    /// Reads a file that is short. `None`: as above.
+    pub fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = self.file(name, most)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes a file as a whole: it is there with all its bytes, or as it was before.
+    pub fn write(&self, name: &str, bytes: impl Read, mode: Mode) -> io::Result<()> {
+        self.place(name, bytes, mode, false).map(drop)
+    }
+
+    /// The same, locked for as long as the answer lives: no process finds it unlocked before.
+    pub fn write_locked(&self, name: &str, bytes: impl Read) -> io::Result<File> {
+        self.place(name, bytes, Mode::RUSR | Mode::WUSR, true)
+    }
+
+    fn place(&self, name: &str, bytes: impl Read, mode: Mode, locked: bool) -> io::Result<File> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!(".{}-{number}{PART}", std::process::id());
+        let written = self.write_new(&temporary, bytes, mode).and_then(|file| {
+            if locked {
+                file.lock()?;
+            }
+            fs::renameat(&self.dir, &temporary, &self.dir, name)?;
+            fs::fsync(&self.dir)?;
+            Ok(file)
+        });
+        if written.is_err() {
+            // What remains of it is deleted as stale one day, if not now.
+            let _gone = self.delete(&temporary).is_ok();
+        }
+        written
+    }
+
+    fn write_new(&self, name: &str, mut bytes: impl Read, mode: Mode) -> io::Result<File> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
+        let mut file = File::from(fs::openat(&self.dir, name, flags, mode)?);
+        io::copy(&mut bytes, &mut file)?;
+        file.sync_all()?;
+        Ok(file)
+    }
+
+    /// Deletes a file, if it is there.
+    pub fn delete(&self, name: &str) -> io::Result<()> {
+        match fs::unlinkat(&self.dir, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The files whose names end so.
+    pub fn list(&self, ending: &str) -> io::Result<Vec<(String, Stat)>> {
+        let mut files = Vec::new();
+        for entry in Dir::read_from(&self.dir)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if name.ends_with(ending) {
+                match fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => files.push((name.to_owned(), stat)),
+                    Err(rustix::io::Errno::NOENT) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Deletes what dead drivers left behind, as seen from the moment of the newest file.
+    pub fn sweep(&self, newest: i64) -> io::Result<()> {
+        let parts = self.list(PART)?;
+        let stale = parts
+            .iter()
+            .filter(|(_, stat)| newest - stat.st_mtime > STALE_SECONDS);
+        stale.into_iter().try_for_each(|(name, _)| self.delete(name))
+    }
+}

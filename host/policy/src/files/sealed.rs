@@ -1,0 +1,173 @@
+//! Bytes that nobody can change any more: a file in memory, sealed by the kernel against every write, with the digest it
+//! has since.
+//!
+//! A file on disk belongs to a user, and whoever acts as that user can change it after it was checked and while it is
+//! mapped. A sealed file in memory stays as it is, for everybody. It is read in pieces, handed to a child as its standard
+//! input, or mapped, and so the driver's own memory does not grow with it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::Errno;
+
+use super::digest::sha256_of;
+
+/// Cheap to clone; the memory is given back with the last clone and the last mapping.
+#[derive(Clone)]
+pub(crate) struct Sealed(Arc<Held>);
+
+struct Held {
+    file: File,
+    digest: String,
+    length: u64,
+}
+
+/// A file in memory that is still written to.
+pub(crate) struct Draft(File);
+
+/// Reads from the beginning, whoever else reads.
+pub(crate) struct Reader<'a> {
+    file: &'a File,
+    place: u64,
+}
+
+impl Draft {
+    /// An empty one. The name is only for people who look into `/proc`.
+    pub(crate) fn new(name: &str) -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // Nobody runs it as a program, and some systems demand that this is said. Kernels before 6.3 do not know the
+        // word.
+        let file = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(Errno::INVAL) => memfd_create(name, flags),
+            made => made,
+        };
+        Ok(Self(File::from(file?)))
+    }
+
+    /// The same file, for who writes it.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+
+    /// Ends all writing, and takes the digest. `None`: it is longer than it may be. Fails when somebody still has it
+    /// mapped for writing. Blocks.
+    pub(crate) fn seal(self, most: u64) -> io::Result<Option<Sealed>> {
+        let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&self.0, seals)?;
+        let length = self.0.metadata()?.len();
+        if length > most {
+            return Ok(None);
+        }
+        // Only now: what is written before the seal may be written by others, too.
+        let digest = sha256_of(Reader {
+            file: &self.0,
+            place: 0,
+        })?;
+        Ok(Some(Sealed(Arc::new(Held {
+            file: self.0,
+            digest,
+            length,
+        }))))
+    }
+}
+
+impl Sealed {
+    /// Holds a copy of all that can be read. `None`: it is longer than it may be. Blocks.
+    pub(crate) fn copy(name: &str, from: impl Read, most: u64) -> io::Result<Option<Self>> {
+        let mut draft = Draft::new(name)?;
+        io::copy(&mut from.take(most.saturating_add(1)), &mut draft.0)?;
+        draft.seal(most)
+    }
+
+    /// SHA-256 in lowercase hex.
+    pub(crate) fn digest(&self) -> &str {
+        &self.0.digest
+    }
+
+    /// Its bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.0.length
+    }
+
+    /// Reads it from the beginning.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader {
+            file: &self.0.file,
+            place: 0,
+        }
+    }
+
+    /// Opens it once more, for reading only and from the beginning: for a child.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        File::open(self.path())
+    }
+
+    /// A path to it, good in this process and as long as this lives.
+    pub(crate) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.file.as_raw_fd()))
+    }
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, self.place)?;
+        self.place = self.place.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::files::digest::sha256;
+
+    fn sealed(bytes: &[u8]) -> Sealed {
+        Sealed::copy("test", bytes, 1 << 20).unwrap().unwrap()
+    }
+
+    fn read(mut from: impl Read) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn it_is_what_was_read_and_can_be_read_again() {
+        let bytes: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        let sealed = sealed(&bytes);
+        assert_eq!((sealed.length(), sealed.digest()), (800_000, &*sha256(&bytes)));
+        let (one, two) = (sealed.open().unwrap(), sealed.open().unwrap());
+        assert_eq!(read(one), bytes);
+        assert_eq!(read(sealed.reader()), bytes);
+        assert_eq!(read(two), bytes);
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_held() {
+        assert!(Sealed::copy("test", [0; 9].as_slice(), 8).unwrap().is_none());
+        assert!(Sealed::copy("test", [0; 8].as_slice(), 8).unwrap().is_some());
+    }
+
+    #[test]
+    fn nobody_can_change_it_not_even_who_had_it_before() {
+        let draft = Draft::new("test").unwrap();
+        let mut before = draft.file().unwrap();
+        before.write_all(b"as it was").unwrap();
+        let sealed = draft.seal(1 << 20).unwrap().unwrap();
+        let writes = std::fs::OpenOptions::new().write(true).open(sealed.path());
+        for mut file in [before, writes.unwrap()] {
+            assert!(file.write_all(b"other").is_err(), "it was written to");
+            assert!(file.set_len(0).is_err(), "it was cut");
+            assert!(file.set_len(1 << 20).is_err(), "it grew");
+        }
+        assert_eq!(read(sealed.reader()), b"as it was");
+        assert_eq!(sealed.digest(), sha256(b"as it was"));
+    }
+}

@@ -1,0 +1,79 @@
+//! A token bucket: so much at once, and so much again in every minute. It must not know what is counted.
+
+use scupper_engine::Time;
+
+const MINUTE: u64 = 60_000;
+
+/// What a policy may still use of something.
+pub(crate) struct Bucket {
+    /// In tokens times milliseconds of a minute, so that no earned time is lost between two looks.
+    earned: u64,
+    burst: u64,
+    per_minute: u64,
+    last: Time,
+}
+
+impl Bucket {
+    /// A full one.
+    pub(crate) const fn new(burst: u64, per_minute: u64, now: Time) -> Self {
+        let burst = burst.saturating_mul(MINUTE);
+        Self {
+            earned: burst,
+            burst,
+            per_minute,
+            last: now,
+        }
+    }
+
+    /// Whether there is so much in it now.
+    pub(crate) fn has(&mut self, tokens: u64, now: Time) -> bool {
+        let gone = now.since(self.last).as_millis();
+        self.earned = self
+            .earned
+            .saturating_add(gone.saturating_mul(self.per_minute))
+            .min(self.burst);
+        self.last = self.last.max(now);
+        self.earned >= tokens.saturating_mul(MINUTE)
+    }
+
+    /// Takes so much out of it, or nothing.
+    pub(crate) fn take(&mut self, tokens: u64, now: Time) -> bool {
+        let has = self.has(tokens, now);
+        if has {
+            self.earned = self.earned.saturating_sub(tokens.saturating_mul(MINUTE));
+        }
+        has
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(1_000_000 + millis)
+    }
+
+    #[test]
+    fn a_burst_and_then_ten_a_second() {
+        let mut bucket = Bucket::new(50, 600, at(0));
+        assert_eq!((0..1000).filter(|_| bucket.take(1, at(0))).count(), 50);
+        assert_eq!((0..1000).filter(|step| bucket.take(1, at(*step))).count(), 9);
+        assert_eq!((0..1000).filter(|_| bucket.take(1, at(3_600_000))).count(), 50);
+    }
+
+    #[test]
+    fn more_than_it_holds_is_never_there() {
+        let mut bucket = Bucket::new(10, 60, at(0));
+        assert!(!bucket.take(11, at(3_600_000)));
+        assert!(bucket.take(10, at(3_600_000)));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_earns_nothing() {
+        let mut bucket = Bucket::new(5, 60, at(1000));
+        while bucket.take(1, at(1000)) {}
+        assert!(!bucket.take(1, at(0)));
+        assert!(!bucket.take(1, at(1000)));
+    }
+}

@@ -1,0 +1,268 @@
+//! The import `events`: Kubernetes Events in a policy's name. Few, each worth reading, and the same one not again and
+//! again: Events live in the API server's own store.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::PoisonError;
+
+use scupper_common::text::one_line;
+use scupper_engine::{Duration, PodRef, Time};
+use scupper_policy_spec::Capability;
+
+use super::bucket::Bucket;
+use super::store_data::{Caller, StepReach};
+use crate::runtime::observer::{EmitResult, Observation};
+use crate::wit::bindings::scupper::drain::events::{Error, Host, Kind, Regarding};
+use crate::{AccessError, PolicyEvent};
+
+/// What the API server takes.
+const REASON_BYTES: usize = 128;
+const NOTE_BYTES: usize = 1024;
+
+/// Events at once, and in a minute after that: hooks step every few seconds for days.
+const BURST: u64 = 10;
+const PER_MINUTE: u64 = 6;
+
+/// For so long the same Event again is no news.
+const REPEATED: Duration = Duration::from_secs(600);
+
+/// How many Events are remembered: with six a minute, those of the last ten minutes and the burst.
+const REMEMBERED: usize = 70;
+
+/// Bytes of what a policy said that stand in an error.
+const SHOWN_BYTES: usize = 100;
+
+/// What a policy has emitted of late.
+pub(crate) struct Emitted {
+    bucket: Bucket,
+    recent: Vec<(u64, Time)>,
+}
+
+impl Emitted {
+    pub(crate) const fn new(now: Time) -> Self {
+        Self {
+            bucket: Bucket::new(BURST, PER_MINUTE, now),
+            recent: Vec::new(),
+        }
+    }
+
+    /// Whether this Event may be emitted now; if so, it is remembered.
+    fn take(&mut self, event: u64, now: Time) -> Result<(), EmitResult> {
+        self.recent.retain(|(_, at)| now.since(*at) < REPEATED);
+        if self.recent.iter().any(|(other, _)| *other == event) {
+            return Err(EmitResult::Repeated);
+        }
+        if !self.bucket.take(1, now) {
+            return Err(EmitResult::TooMany);
+        }
+        if self.recent.len() >= REMEMBERED {
+            self.recent.remove(0);
+        }
+        self.recent.push((event, now));
+        Ok(())
+    }
+
+    /// It was not emitted after all.
+    fn forget(&mut self, event: u64) {
+        self.recent.retain(|(other, _)| *other != event);
+    }
+}
+
+impl Host for Caller {
+    async fn emit(
+        &mut self,
+        regarding: Regarding,
+        kind: Kind,
+        reason: String,
+        note: String,
+    ) -> Result<(), Error> {
+        let result = self.try_emit(&regarding, kind, &reason, &note).await;
+        let told = match &result {
+            Ok(told) => *told,
+            Err(Error::TooMany(_)) => EmitResult::TooMany,
+            Err(Error::Unavailable(_)) => EmitResult::Unavailable,
+            Err(_) => EmitResult::Refused,
+        };
+        self.household.observer.observe(Observation::Emitted {
+            policy: &self.household.policy,
+            result: told,
+        });
+        result.map(|_| ())
+    }
+}
+
+impl Caller {
+    async fn try_emit(
+        &self,
+        regarding: &Regarding,
+        kind: Kind,
+        reason: &str,
+        note: &str,
+    ) -> Result<EmitResult, Error> {
+        let reach = self.may_emit(regarding)?;
+        check(reason, note).map_err(Error::Invalid)?;
+        let pod = pod(reach, regarding)?;
+        let key = key(regarding, reason, note);
+        let household = &self.household;
+        let taken = self.emitted(|emitted| emitted.take(key, household.clock.now()));
+        match taken {
+            Ok(()) => {}
+            Err(EmitResult::Repeated) => return Ok(EmitResult::Repeated),
+            Err(_) => {
+                let text = format!("a policy may emit {BURST} Events at once and {PER_MINUTE} a minute");
+                return Err(Error::TooMany(text));
+            }
+        }
+        let event = PolicyEvent {
+            policy: &household.policy,
+            node: &reach.node,
+            pod,
+            warning: kind == Kind::Warning,
+            reason,
+            note,
+        };
+        let asked = household.cluster.emit(&event);
+        match self.meter.counters.waiting(asked).await {
+            Ok(()) => {
+                self.meter.counters.event();
+                Ok(EmitResult::Emitted)
+            }
+            Err(error) => {
+                self.emitted(|emitted| emitted.forget(key));
+                Err(match error {
+                    AccessError::NotFound(what) => Error::NotFound(what),
+                    AccessError::Unavailable(why) => Error::Unavailable(why),
+                })
+            }
+        }
+    }
+
+    fn may_emit(&self, regarding: &Regarding) -> Result<&StepReach, Error> {
+        let Some(reach) = self.reach.of_step() else {
+            let closed = "only `step` may emit; the other functions are called for their answer alone";
+            return Err(Error::NotGranted(closed.to_owned()));
+        };
+        let target = match regarding {
+            Regarding::Node => "node",
+            Regarding::Pod(_) => "pods",
+        };
+        let granted = self
+            .household
+            .grants
+            .iter()
+            .any(|grant| grant.capability == Capability::Events && grant.target == target);
+        granted
+            .then_some(reach)
+            .ok_or_else(|| Error::NotGranted(format!("events:{target} was not wanted and granted")))
+    }
+
+    fn emitted<R>(&self, look: impl FnOnce(&mut Emitted) -> R) -> R {
+        // Plain values: a panic cannot leave them half written.
+        look(
+            &mut self
+                .household
+                .events
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+}
+
+/// The pod it is about, which must be one that the policy was shown.
+fn pod<'a>(reach: &'a StepReach, regarding: &Regarding) -> Result<Option<&'a PodRef>, Error> {
+    let Regarding::Pod(uid) = regarding else {
+        return Ok(None);
+    };
+    let found = reach.pods.iter().find(|pod| pod.uid.0 == *uid);
+    let unknown = || format!("no pod on the node has the UID {}", one_line(uid, SHOWN_BYTES));
+    found.map(Some).ok_or_else(|| Error::NotFound(unknown()))
+}
+
+/// Tells Events apart. A policy that finds two of one key fools only itself.
+fn key(regarding: &Regarding, reason: &str, note: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match regarding {
+        Regarding::Node => None,
+        Regarding::Pod(uid) => Some(uid),
+    }
+    .hash(&mut hasher);
+    (reason, note).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn check(reason: &str, note: &str) -> Result<(), String> {
+    let camel = reason.starts_with(|first: char| first.is_ascii_uppercase())
+        && reason.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !camel || reason.len() > REASON_BYTES {
+        return Err(format!(
+            "`{}` is not a valid reason: one word in CamelCase of at most {REASON_BYTES} bytes, such as JobsRunning",
+            one_line(reason, SHOWN_BYTES)
+        ));
+    }
+    if note.is_empty() || note.len() > NOTE_BYTES {
+        return Err(format!(
+            "the note has {} bytes; 1 to {NOTE_BYTES} are right",
+            note.len()
+        ));
+    }
+    // Nothing is left to escape exactly when escaping changes nothing.
+    if one_line(note, NOTE_BYTES) != note {
+        return Err(format!(
+            "the note must be a single line: {}",
+            one_line(note, SHOWN_BYTES)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn reasons_are_words_and_notes_are_lines() {
+        assert_eq!(check("JobsRunning", "3 jobs run"), Ok(()));
+        assert_eq!(check("A1", &"x".repeat(1024)), Ok(()));
+        for reason in ["", "jobs", "Jobs running", "Jobs\n", "Jöbs", &"J".repeat(129)] {
+            assert!(
+                check(reason, "note")
+                    .unwrap_err()
+                    .contains("is not a valid reason"),
+                "{reason}"
+            );
+        }
+        for note in ["", "a\nb", "\u{1b}[2J", "a\u{202e}b", &"x".repeat(1025)] {
+            assert!(check("Jobs", note).is_err(), "{note:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_again_is_no_news_and_costs_nothing() {
+        let mut emitted = Emitted::new(at(0));
+        assert_eq!(emitted.take(1, at(0)), Ok(()));
+        for second in 0..599 {
+            assert_eq!(emitted.take(1, at(second)), Err(EmitResult::Repeated));
+        }
+        assert_eq!(emitted.take(1, at(600)), Ok(()));
+        emitted.forget(1);
+        assert_eq!(emitted.take(1, at(601)), Ok(()));
+    }
+
+    #[test]
+    fn ten_at_once_and_one_in_ten_seconds() {
+        let mut emitted = Emitted::new(at(0));
+        let taken = |emitted: &mut Emitted, from: u64, at: Time| {
+            (from..from + 100)
+                .filter(|key| emitted.take(*key, at).is_ok())
+                .count()
+        };
+        assert_eq!(taken(&mut emitted, 0, at(0)), 10);
+        assert_eq!(taken(&mut emitted, 1000, at(9)), 0);
+        assert_eq!(taken(&mut emitted, 2000, at(10)), 1);
+        assert_eq!(taken(&mut emitted, 3000, at(3600)), 10);
+        assert!(emitted.recent.len() <= REMEMBERED);
+    }
+}

@@ -1,0 +1,87 @@
+//! How names become addresses, and which addresses nobody is given.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::StandIn;
+
+/// Turns names into addresses.
+pub trait Resolve: Send + Sync {
+    /// All addresses of a name; an address is its own.
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// Somebody's host and port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// A name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// The network as policies reach it.
+#[derive(Clone)]
+pub struct Network {
+    /// Whom to ask for addresses.
+    pub resolver: Arc<dyn Resolve>,
+    /// Endpoints that no policy may talk to, whatever it was granted: the API server's.
+    pub forbidden: Vec<Endpoint>,
+    /// Answers in the place of every server; `None`: servers answer.
+    pub stand_in: Option<Arc<dyn StandIn>>,
+}
+
+/// The machine's own resolver.
+struct System;
+
+/// Knows nobody.
+struct Closed;
+
+impl Network {
+    /// Without anybody in it, for places where nothing may happen for real.
+    pub fn closed() -> Self {
+        Self {
+            resolver: Arc::new(Closed),
+            forbidden: Vec::new(),
+            stand_in: None,
+        }
+    }
+}
+
+impl Resolve for Closed {
+    fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        async { Err(io::Error::other("there is no network here")) }.boxed()
+    }
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            resolver: Arc::new(System),
+            forbidden: Vec::new(),
+            stand_in: None,
+        }
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("forbidden", &self.forbidden)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Resolve for System {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
+    }
+}

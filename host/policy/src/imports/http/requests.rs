@@ -1,0 +1,107 @@
+//! What all requests of one policy share.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use scupper_policy_spec::{HttpRules, HttpWant, Limits, SecretRules};
+use tokio::sync::Semaphore;
+
+use super::network::Network;
+use super::tls::Tls;
+use crate::ClusterAccess;
+use crate::imports::secret::{Hidden, Reader, Redaction, Secrets};
+
+/// Requests of one policy that are under way at once: drains of one node are few, and its API is shared.
+const AT_ONCE: usize = 4;
+
+/// Everything that one policy's requests need.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    pub(super) policy: String,
+    pub(super) rules: HttpRules,
+    pub(super) secrets: SecretRules,
+    pub(super) wants: Wanted,
+    pub(super) tls: Arc<Tls>,
+    pub(super) network: Network,
+    pub(super) memory: Secrets,
+    pub(super) cluster: Arc<dyn ClusterAccess>,
+    pub(super) limits: Limits,
+    pub(super) at_once: Arc<Semaphore>,
+    pub(super) redaction: Arc<Mutex<Option<Known>>>,
+}
+
+/// What a policy wants of `http`, and the secrets that it wants; empty until it has said so.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) http: Vec<HttpWant>,
+    pub(crate) secrets: Vec<String>,
+}
+
+/// The redaction of the last response: the next one has mostly the same secrets.
+pub(super) struct Known {
+    pub(super) of: Vec<Hidden>,
+    pub(super) redaction: Arc<Redaction>,
+}
+
+/// Where requests go, and what is remembered of them.
+pub(crate) struct Surroundings {
+    pub(crate) network: Network,
+    pub(crate) memory: Secrets,
+    pub(crate) cluster: Arc<dyn ClusterAccess>,
+}
+
+impl Requests {
+    /// For a policy that has not said yet what it wants, and so may send nothing.
+    pub(crate) fn new(
+        policy: &str,
+        (rules, secrets, tls): (HttpRules, SecretRules, Arc<Tls>),
+        surroundings: Surroundings,
+        limits: &Limits,
+    ) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            rules,
+            secrets,
+            wants: Wanted::default(),
+            tls,
+            network: surroundings.network,
+            memory: surroundings.memory,
+            cluster: surroundings.cluster,
+            limits: limits.clone(),
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            redaction: Arc::default(),
+        }
+    }
+
+    /// The same, with what it wants.
+    pub(crate) fn wanting(&self, wants: Wanted) -> Self {
+        Self {
+            wants,
+            ..self.clone()
+        }
+    }
+
+    /// Requests in one step.
+    pub(crate) const fn a_step(&self) -> u32 {
+        self.limits.requests
+    }
+
+    /// Reads its secrets.
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader {
+            policy: &self.policy,
+            rules: &self.secrets,
+            memory: &self.memory,
+            cluster: self.cluster.as_ref(),
+        }
+    }
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests")
+            .field("policy", &self.policy)
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
+    }
+}

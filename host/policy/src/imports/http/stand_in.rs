@@ -1,0 +1,64 @@
+//! Somebody who answers in the place of every server, where policies are tried and nothing may go out. What is granted,
+//! what secrets are put in and what is captured is as with a real one.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::exchange::Whole;
+use crate::wit::bindings::scupper::drain::http::{Error, Request};
+
+/// Answers requests.
+pub trait StandIn: Send + Sync {
+    /// The answer to a request as the policy wrote it: with the names of secrets, not with secrets.
+    fn answer(&self, method: &str, url: &str) -> StandInAnswer;
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug)]
+pub enum StandInAnswer {
+    /// A response.
+    Response {
+        /// Its status.
+        status: u16,
+        /// Its headers.
+        headers: Vec<(String, String)>,
+        /// Its body.
+        body: Vec<u8>,
+    },
+    /// Nobody is there; nothing was sent.
+    Unreachable(String),
+    /// It was sent, and no whole answer came.
+    Broken(String),
+    /// The time was over.
+    Timeout(String),
+}
+
+/// Asks the stand-in.
+pub(super) fn ask(stand_in: &dyn StandIn, request: &Request, most: usize) -> Result<Whole, Error> {
+    let method = super::prepare::method(request.method);
+    match stand_in.answer(method.as_str(), &request.url) {
+        StandInAnswer::Response { body, .. } if body.len() > most => Err(Error::TooLarge(format!(
+            "the response has more than {most} bytes"
+        ))),
+        StandInAnswer::Response {
+            status,
+            headers,
+            body,
+        } => {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) else {
+                    return Err(Error::Broken(format!("`{name}: {value}` is no header")));
+                };
+                map.append(name, value);
+            }
+            Ok(Whole {
+                status,
+                headers: map,
+                body,
+            })
+        }
+        StandInAnswer::Unreachable(message) => Err(Error::Unreachable(message)),
+        StandInAnswer::Broken(message) => Err(Error::Broken(message)),
+        StandInAnswer::Timeout(message) => Err(Error::Timeout(message)),
+    }
+}

@@ -1,0 +1,372 @@
+//! What a guest can reach: the host's side of the imports `log`, `config` and `cluster`. Nothing else is linked.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use scupper_common::clock::Clock;
+use scupper_engine::{PodRef, Uid};
+use scupper_policy_spec::{Capability, Grant, allows_annotation};
+use wasmtime::component::{HasSelf, Linker};
+
+use super::events::Emitted;
+use super::granted::Wants;
+use super::http::Requests;
+use super::log::Allowance;
+use super::wasi::{Occasion, Wasi};
+use crate::runtime::meter::Meter;
+use crate::runtime::observer::{Observation, Observer};
+use crate::runtime::usage::{Account, CallResult, Usage};
+use crate::wit::bindings::scupper::drain::cluster::{self, Error};
+use crate::wit::bindings::scupper::drain::types::{self, NodeResult, PodResult};
+use crate::wit::bindings::scupper::drain::{config, events, http, log};
+use crate::wit::to_wit_owned;
+use crate::{AccessError, ClusterAccess};
+
+/// Writes to the cluster in one step. A hook that has more to do takes another step.
+const WRITES: u32 = 100;
+
+/// Bytes of an annotation's value; all annotations of an object together may have 256 KiB.
+const VALUE_BYTES: usize = 32 * 1024;
+
+/// Bytes of all annotations of the node that one policy may set, their keys included. Where the node's are full the
+/// driver cannot write down where a drain stands, and no drain begins.
+const NODE_BYTES: usize = 64 * 1024;
+
+/// What all calls of one policy share.
+pub(crate) struct Household {
+    /// The operator's name for it.
+    pub(crate) policy: String,
+    /// What the operator configured.
+    pub(crate) config: BTreeMap<String, String>,
+    /// What it wants and was granted; empty until it has said so.
+    pub(crate) grants: Vec<Grant>,
+    /// What its requests need.
+    pub(crate) requests: Arc<Requests>,
+    /// The cluster.
+    pub(crate) cluster: Arc<dyn ClusterAccess>,
+    /// For log rates.
+    pub(crate) clock: Clock,
+    /// Its log lines.
+    pub(crate) log: Arc<Mutex<Allowance>>,
+    /// Its Events.
+    pub(crate) events: Arc<Mutex<Emitted>>,
+    /// SHA-256 of its file, in hex.
+    pub(crate) digest: String,
+    /// What its calls used.
+    pub(crate) account: Arc<Account>,
+    /// Who hears of what it does.
+    pub(crate) observer: Arc<dyn Observer>,
+}
+
+/// One call, as the store's data.
+pub(crate) struct Caller {
+    pub(crate) household: Arc<Household>,
+    pub(crate) reach: Reach,
+    pub(crate) meter: Meter,
+    writes: u32,
+    /// Never locked: the mutex makes a caller something that futures can share.
+    wasi: Option<Box<Mutex<Wasi>>>,
+    sent: u32,
+}
+
+/// What a call may do besides answering.
+pub(crate) enum Reach {
+    /// Nothing: the function is pure.
+    Nothing,
+    /// Ask servers, and change nothing there.
+    Servers,
+    /// Everything that was granted.
+    Granted(StepReach),
+}
+
+/// What a hook step may look at and write to.
+pub(crate) struct StepReach {
+    /// The node's name.
+    pub(crate) node: String,
+    /// The driver's own pod.
+    pub(crate) own_pod: Option<Uid>,
+    /// The pods it was shown, when it may do something to pods at all.
+    pub(crate) pods: Vec<PodRef>,
+}
+
+impl Reach {
+    /// What a step may; nothing else comes to the cluster.
+    pub(crate) const fn of_step(&self) -> Option<&StepReach> {
+        match self {
+            Self::Granted(reach) => Some(reach),
+            Self::Nothing | Self::Servers => None,
+        }
+    }
+}
+
+impl Household {
+    /// The same, with what it was granted.
+    pub(crate) fn granted(&self, wants: &Wants) -> Self {
+        Self {
+            policy: self.policy.clone(),
+            config: self.config.clone(),
+            grants: wants.grants.clone(),
+            requests: Arc::new(self.requests.wanting(wants.requests.clone())),
+            cluster: Arc::clone(&self.cluster),
+            clock: self.clock,
+            log: Arc::clone(&self.log),
+            events: Arc::clone(&self.events),
+            digest: self.digest.clone(),
+            account: Arc::clone(&self.account),
+            observer: Arc::clone(&self.observer),
+        }
+    }
+
+    /// Writes a line into the log, if there is one left.
+    pub(crate) fn log(&self, level: log::Level, message: &str) -> bool {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write(&self.policy, level, message, self.clock.now())
+    }
+
+    /// A call is over.
+    pub(crate) fn called(&self, function: &'static str, result: CallResult, usage: Usage) {
+        self.account.add(&usage);
+        self.observer.observe(Observation::Called {
+            policy: &self.policy,
+            digest: &self.digest,
+            function,
+            result,
+            usage,
+        });
+    }
+}
+
+impl Caller {
+    pub(crate) const fn new(
+        household: Arc<Household>,
+        reach: Reach,
+        meter: Meter,
+        wasi: Option<Box<Mutex<Wasi>>>,
+    ) -> Self {
+        Self {
+            household,
+            reach,
+            meter,
+            writes: 0,
+            wasi,
+            sent: 0,
+        }
+    }
+
+    /// The harmless part of a system. Who was not granted it has no import that asks; were there one, it would meet
+    /// the context of a pure function.
+    pub(crate) fn wasi(&mut self) -> &mut Wasi {
+        let none = || {
+            Box::new(Mutex::new(Wasi::new(&Occasion {
+                household: &self.household,
+                counters: &self.meter.counters,
+                drain: None,
+                pure: true,
+                handles: 0,
+            })))
+        };
+        let wasi = self.wasi.get_or_insert_with(none);
+        wasi.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reach(&self) -> Result<&StepReach, Error> {
+        let closed = "only `step` may use `cluster`; the other functions are called for their answer alone";
+        self.reach
+            .of_step()
+            .ok_or_else(|| Error::NotGranted(closed.to_owned()))
+    }
+
+    /// One more request, if the function may send any and the step has not sent too many.
+    pub(crate) fn may_send(&mut self, method: http::Method) -> Result<Arc<Requests>, http::Error> {
+        let changes = matches!(
+            method,
+            http::Method::Put | http::Method::Patch | http::Method::Delete
+        );
+        let closed = match self.reach {
+            Reach::Nothing => {
+                "only `step` and `check` may send; the other functions are called for their answer alone"
+            }
+            Reach::Servers if changes => {
+                "`check` may look and change nothing: it sends no PUT, PATCH or DELETE"
+            }
+            Reach::Servers | Reach::Granted(_) => "",
+        };
+        if !closed.is_empty() {
+            return Err(http::Error::NotGranted(closed.to_owned()));
+        }
+        let requests = &self.household.requests;
+        if self.sent >= requests.a_step() {
+            return Err(http::Error::TooMany(format!(
+                "one step may send {}; go on in the next",
+                requests.a_step()
+            )));
+        }
+        self.sent += 1;
+        Ok(Arc::clone(requests))
+    }
+
+    /// A request is over.
+    pub(crate) fn has_sent(&self, response: Option<&http::Response>) {
+        let counters = &self.meter.counters;
+        counters.request();
+        if let Some(response) = response {
+            counters.response(response.body.len());
+        }
+        self.household.observer.observe(Observation::Requested {
+            policy: &self.household.policy,
+            status: response.map(|response| response.status),
+        });
+    }
+
+    /// Checks everything that can be checked here about one write.
+    fn may_write(&mut self, capability: Capability, key: &str, value: Option<&str>) -> Result<(), Error> {
+        self.reach()?;
+        if !allows_annotation(&self.household.grants, capability, key) {
+            let text =
+                format!("{capability}: `{key}` is no valid key below a prefix that was wanted and granted");
+            return Err(Error::NotGranted(text));
+        }
+        if value.is_some_and(|value| value.len() > VALUE_BYTES) {
+            return Err(Error::NotGranted(format!(
+                "the value of `{key}` has more than {VALUE_BYTES} bytes"
+            )));
+        }
+        self.writes += 1;
+        if self.writes > WRITES {
+            return Err(Error::Unavailable(format!(
+                "one step may write {WRITES} times; go on in the next"
+            )));
+        }
+        Ok(())
+    }
+
+    fn tell_write(&self, capability: Capability, key: &str, value: Option<&str>) {
+        let policy = &self.household.policy;
+        tracing::info!(target: "scupper::policy", policy, %capability, key, removed = value.is_none(), "annotates");
+    }
+
+    /// Refuses a value with which the policy would have more than its part of the node's annotations. The node counts,
+    /// not what was written since the driver started.
+    async fn fits(&self, key: &str, value: &str) -> Result<(), Error> {
+        let node = &self.reach()?.node;
+        let asked = self.household.cluster.node(node);
+        let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
+        let own = |other: &str| allows_annotation(&self.household.grants, Capability::NodeAnnotations, other);
+        let others = node.annotations.iter();
+        let others = others.filter(|(other, _)| *other != key && own(other));
+        let sizes: Vec<(usize, &str)> = others
+            .map(|(other, value)| (other.len().saturating_add(value.len()), other.as_str()))
+            .collect();
+        let sum: usize = sizes.iter().map(|(bytes, _)| bytes).sum();
+        let sum = sum.saturating_add(key.len()).saturating_add(value.len());
+        if sum <= NODE_BYTES {
+            return Ok(());
+        }
+        let largest = sizes.iter().max();
+        let largest = largest.map_or_else(String::new, |(bytes, other)| {
+            format!("; the largest besides it is `{other}` with {bytes}, remove what is not needed")
+        });
+        Err(Error::NotGranted(format!(
+            "with `{key}` the annotations that this policy may set on node {} would have {sum} bytes, and {NODE_BYTES} are \
+             the most{largest}",
+            node.name
+        )))
+    }
+
+    async fn annotate_node(&mut self, key: &str, value: Option<&str>) -> Result<(), Error> {
+        self.may_write(Capability::NodeAnnotations, key, value)?;
+        if let Some(value) = value {
+            self.fits(key, value).await?;
+        }
+        self.tell_write(Capability::NodeAnnotations, key, value);
+        let node = &self.reach()?.node;
+        let asked = self.household.cluster.annotate_node(node, key, value);
+        self.meter.counters.waiting(asked).await.map_err(refusal)
+    }
+
+    async fn annotate_pod(&mut self, uid: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
+        self.may_write(Capability::PodAnnotations, key, value)?;
+        let pod = self.reach()?.pods.iter().find(|pod| pod.uid.0 == uid);
+        let pod = pod.ok_or_else(|| Error::NotFound(format!("no pod on the node has the UID {uid}")))?;
+        self.tell_write(Capability::PodAnnotations, key, value);
+        let asked = self.household.cluster.annotate_pod(pod, key, value);
+        self.meter.counters.waiting(asked).await.map_err(refusal)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let mut log = self.household.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.tell_dropped(&self.household.policy);
+    }
+}
+
+/// Gives guests everything they may import.
+pub(crate) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
+    types::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    config::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    cluster::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    events::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    http::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
+}
+
+impl types::Host for Caller {}
+
+impl log::Host for Caller {
+    fn write(&mut self, level: log::Level, message: String) {
+        let logged = self.household.log(level, &message);
+        self.meter.counters.line(logged);
+    }
+}
+
+impl config::Host for Caller {
+    fn get(&mut self, key: String) -> Option<String> {
+        self.household.config.get(&key).cloned()
+    }
+
+    fn keys(&mut self) -> Vec<String> {
+        self.household.config.keys().cloned().collect()
+    }
+}
+
+impl cluster::Host for Caller {
+    async fn get_node(&mut self) -> Result<NodeResult, Error> {
+        let asked = self.household.cluster.node(&self.reach()?.node);
+        let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
+        Ok(to_wit_owned::node(node))
+    }
+
+    async fn list_pods(&mut self) -> Result<Vec<PodResult>, Error> {
+        let reach = self.reach()?;
+        let asked = self.household.cluster.pods(&reach.node);
+        let pods = self.meter.counters.waiting(asked).await.map_err(refusal)?;
+        Ok(pods
+            .into_iter()
+            .map(|pod| to_wit_owned::pod(pod, reach.own_pod.as_ref()))
+            .collect())
+    }
+
+    async fn set_node_annotation(&mut self, key: String, value: String) -> Result<(), Error> {
+        self.annotate_node(&key, Some(&value)).await
+    }
+
+    async fn remove_node_annotation(&mut self, key: String) -> Result<(), Error> {
+        self.annotate_node(&key, None).await
+    }
+
+    async fn set_pod_annotation(&mut self, pod: String, key: String, value: String) -> Result<(), Error> {
+        self.annotate_pod(&pod, &key, Some(&value)).await
+    }
+
+    async fn remove_pod_annotation(&mut self, pod: String, key: String) -> Result<(), Error> {
+        self.annotate_pod(&pod, &key, None).await
+    }
+}
+
+fn refusal(error: AccessError) -> Error {
+    match error {
+        AccessError::NotFound(what) => Error::NotFound(what),
+        AccessError::Unavailable(why) => Error::Unavailable(why),
+    }
+}

@@ -1,0 +1,282 @@
+//! Why a policy is not loaded.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use scupper_policy_spec::{
+    Capability, Grant, GrantError, HttpWant, HttpWantError, NameError, PrefixError, Said, SecretGrantError,
+};
+use thiserror::Error;
+
+use super::flaws::Flaw;
+use crate::compile::cache::CacheError;
+use crate::compile::compiler::CompileError;
+use crate::compile::wasm_file::SourceError;
+use crate::imports::http::HttpSetupError;
+use crate::runtime::fault::CallError;
+
+/// A policy that is not loaded.
+#[derive(Debug, Error)]
+#[error("policy `{policy}` from {} is not loaded", file.display())]
+pub struct LoadError {
+    /// The operator's name for it.
+    pub policy: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// What is wrong.
+    #[source]
+    pub fault: Box<LoadFault>,
+}
+
+/// What is wrong with a policy.
+#[derive(Debug, Error)]
+pub enum LoadFault {
+    /// It cannot be called that.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Another policy has this name.
+    #[error("there are two policies of this name: names are unique")]
+    Twice,
+    /// The operator granted what cannot be granted.
+    #[error("the grant {grant} cannot be given")]
+    Grant {
+        /// The grant.
+        grant: Grant,
+        /// Why.
+        #[source]
+        source: WantError,
+    },
+    /// The operator granted requests in a way that cannot be meant.
+    #[error("the grant http of `{origin}`")]
+    Http {
+        /// Its origin, as it was written.
+        origin: String,
+        /// The field, and what is wrong.
+        #[source]
+        source: HttpSetupError,
+    },
+    /// The operator granted a secret in a way that cannot be meant.
+    #[error("the grant of the secret `{name}`")]
+    Secret {
+        /// Its name, as it was written.
+        name: String,
+        /// The field, and what is wrong.
+        #[source]
+        source: SecretGrantError,
+    },
+    /// Its file is no policy.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The operator pinned another component.
+    #[error("its SHA-256 is {found}, and only {pinned} may be loaded: `sha256` says so")]
+    Pinned {
+        /// The digest that may be loaded.
+        pinned: String,
+        /// The file's.
+        found: String,
+    },
+    /// It cannot be compiled.
+    #[error("it cannot be compiled")]
+    Compile(#[from] CompileError),
+    /// Its native code cannot be kept.
+    #[error("its native code cannot be kept")]
+    Cache(#[source] CacheError),
+    /// Our own compiler's code does not load.
+    #[error("its native code does not load: {0}")]
+    Native(String),
+    /// It needs more than its limits before it has done anything.
+    #[error("it needs {needs} to begin with, and its limit is {limit}")]
+    Needs {
+        /// What it needs.
+        needs: String,
+        /// What it may have.
+        limit: String,
+    },
+    /// An import or an export has another type than in `wit/`.
+    #[error("its {what} are not those of scupper:drain in this driver's wit/: {detail}")]
+    Types {
+        /// Imports or exports.
+        what: &'static str,
+        /// What wasmtime says.
+        detail: String,
+    },
+    /// A call did not end well.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// It wants something that nobody has.
+    #[error("it wants `{capability}:{target}`")]
+    Want {
+        /// What it wants.
+        capability: String,
+        /// What of it.
+        target: String,
+        /// Why that is nothing.
+        #[source]
+        source: WantError,
+    },
+    /// Nobody can look at so many grants before giving them.
+    #[error("it wants {wants} grants, and {limit} are the most a policy may want")]
+    TooManyWants {
+        /// How many it wants.
+        wants: usize,
+        /// How many it may want.
+        limit: usize,
+    },
+    /// It wants what it was not granted.
+    #[error("it wants more than it was granted; to allow it, add {}", additions(.0))]
+    NotGranted(Vec<MissingGrant>),
+    /// It does not like its configuration.
+    #[error("its configuration is wrong: {}", problems(.0))]
+    Config(Vec<ConfigProblem>),
+    /// It says something that cannot be. A driver loads it all the same and passes none of that on.
+    #[error("it says what cannot be: {}", flaws(.0))]
+    Flawed(Vec<Flaw>),
+    /// The task that loaded it died.
+    #[error("loading it was broken off")]
+    BrokenOff,
+}
+
+impl LoadFault {
+    /// The step that failed: a word of a closed list, for what counts and sorts.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Name(_) | Self::Twice | Self::Grant { .. } | Self::Http { .. } | Self::Secret { .. } => {
+                "configuration"
+            }
+            Self::Source(SourceError::Read(_) | SourceError::NotAFile | SourceError::TooLarge) => "read",
+            Self::Source(_) => "scan",
+            Self::Pinned { .. } => "pin",
+            Self::Compile(_) => "compile",
+            Self::Cache(_) => "cache",
+            Self::Native(_) => "native",
+            Self::Needs { .. } | Self::Types { .. } => "link",
+            Self::Call(CallError {
+                function: "make-plan",
+                ..
+            }) => "probe",
+            // describe, check-config, phases
+            Self::Call(error) => error.function,
+            Self::Want { .. } | Self::TooManyWants { .. } | Self::NotGranted(_) => "grants",
+            Self::Config(_) => "check-config",
+            Self::Flawed(_) => "describe",
+            Self::BrokenOff => "broken-off",
+        }
+    }
+}
+
+/// Why a want cannot be granted by anybody.
+#[derive(Debug, Error)]
+pub enum WantError {
+    /// Nobody knows the capability.
+    #[error(transparent)]
+    Capability(#[from] GrantError),
+    /// The target is no prefix that can be granted.
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
+    /// The target is none of requests.
+    #[error(transparent)]
+    Http(#[from] HttpWantError),
+    /// The target is no secret's name.
+    #[error(transparent)]
+    Secret(#[from] SecretGrantError),
+}
+
+/// What is missing for a want.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingGrant {
+    /// The policy.
+    pub policy: String,
+    /// What it wants.
+    pub grant: Grant,
+    /// Where the operator would grant it.
+    pub said: Said,
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The key; empty: all of it.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key.as_str() {
+            "" => f.write_str(&self.message),
+            key => write!(f, "`{key}`: {}", self.message),
+        }
+    }
+}
+
+impl fmt::Display for MissingGrant {
+    /// The flag to add; a secret has too much to say for one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { policy, grant, .. } = self;
+        match grant.capability {
+            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                write!(f, "--grant {policy}={grant}")
+            }
+            Capability::Http => write!(f, "--grant '{policy}={grant}'"),
+            Capability::Secret => {
+                let lines = Self::yaml(std::slice::from_ref(self)).concat();
+                write!(f, "under the `grants` of {policy} in scupper.yaml: {lines}")
+            }
+        }
+    }
+}
+
+/// What to add, where the operator said the rest.
+fn additions(missing: &[MissingGrant]) -> String {
+    let in_file = missing.iter().any(|missing| missing.said == Said::File);
+    if in_file {
+        let lines = MissingGrant::yaml(missing);
+        return format!("under its `grants`: {}", lines.join("; "));
+    }
+    let flags: Vec<_> = missing.iter().map(MissingGrant::to_string).collect();
+    flags.join(" ")
+}
+
+impl MissingGrant {
+    /// The lines to add under `grants` in the configuration file, without indentation.
+    pub fn yaml(missing: &[Self]) -> Vec<String> {
+        let mut entries: BTreeMap<Capability, Vec<String>> = BTreeMap::new();
+        for Self { grant, .. } in missing {
+            let (capability, target) = (grant.capability, grant.target.as_str());
+            let entry = match capability {
+                Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+                    target.to_owned()
+                }
+                Capability::Http => HttpWant::parse(target)
+                    .map(|want| want.to_yaml())
+                    .unwrap_or_default(),
+                Capability::Secret => {
+                    format!("{{name: {target}, file: /PATH/OF/IT, origins: [\"https://WHERE.IT.GOES\"]}}")
+                }
+            };
+            entries.entry(capability).or_default().push(entry);
+        }
+        let line = |(capability, entries): (Capability, Vec<String>)| {
+            let key = match capability {
+                Capability::Secret => "secrets",
+                other => other.as_str(),
+            };
+            format!("{key}: [{}]", entries.join(", "))
+        };
+        entries.into_iter().map(line).collect()
+    }
+}
+
+fn flaws(flaws: &[Flaw]) -> String {
+    flaws.iter().map(Flaw::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn problems(problems: &[ConfigProblem]) -> String {
+    problems
+        .iter()
+        .map(ConfigProblem::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}

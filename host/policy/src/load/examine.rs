@@ -1,0 +1,129 @@
+//! A policy under the eyes of its author: everything that keeps it from being loaded, not only the first thing, and what
+//! it says of itself even where an operator has said nothing yet.
+
+use std::sync::Arc;
+
+use scupper_engine::{HookPhase, HookStep, Subject};
+use scupper_policy_spec::PolicySpec;
+
+use super::error::LoadFault;
+use super::flaws;
+use super::loaded::blank_node;
+use crate::compile::compiled::{self, Compiled};
+use crate::imports::granted::Wants;
+use crate::runtime::guest::Guest;
+use crate::{ClusterAccess, Description, DrainInfo, Flaw, PolicyUsage, Runtime, StepCall, load};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Examined {
+    /// The bytes of its file.
+    pub bytes: u64,
+    /// What it says of itself; with the grants that it wants, whether they were given or not.
+    pub description: Option<Description>,
+    /// Everything that keeps it from being loaded.
+    pub faults: Vec<LoadFault>,
+    /// What the calls used that the examination took.
+    pub usage: Option<PolicyUsage>,
+}
+
+/// Takes a policy through all steps of loading, and on where a step has failed that the next one can do without.
+pub async fn examine(runtime: &Runtime, spec: &PolicySpec, cluster: Arc<dyn ClusterAccess>) -> Examined {
+    let mut examined = Examined::default();
+    if let Err(fault) = through(runtime, spec, cluster, &mut examined).await {
+        examined.faults.push(fault);
+    }
+    examined
+}
+
+async fn through(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+    examined: &mut Examined,
+) -> Result<(), LoadFault> {
+    let wasm = compiled::read(&spec.file).await?;
+    examined.bytes = wasm.bytes().length();
+    let (given, faults) = load::sound(spec).await?;
+    examined.faults.extend(faults);
+    let Compiled { component, digest } = compiled::compile(runtime, spec, wasm).await?;
+    load::check_needs(&component, &spec.limits)?;
+    let mut guest = load::link(runtime, spec, cluster, &given, &component, &digest)?;
+    let about = guest
+        .describe()
+        .await?
+        .map_err(|error| load::types("exports", &error))?;
+    let mut flaws = flaws::of_description(&about);
+    let wants = Wants::of(&about).unwrap_or_else(|fault| {
+        examined.faults.push(fault);
+        Wants::default()
+    });
+    let missing = given.missing(&wants, spec);
+    if !missing.is_empty() {
+        examined.faults.push(LoadFault::NotGranted(missing));
+    }
+    guest.household = Arc::new(guest.household.granted(&wants));
+    if let Err(fault) = load::check_config(&guest).await {
+        examined.faults.push(fault);
+    }
+    let phases = guest.phases().await.map_err(LoadFault::from);
+    let phases = phases.unwrap_or_else(|fault| {
+        examined.faults.push(fault);
+        Vec::new()
+    });
+    for phase in &phases {
+        flaws.extend(try_phase(&guest, *phase).await);
+    }
+    if !flaws.is_empty() {
+        examined.faults.push(LoadFault::Flawed(flaws));
+    }
+    examined.description = Some(load::description(
+        about,
+        spec,
+        digest,
+        wants.grants,
+        phases,
+        &guest,
+    ));
+    examined.usage = Some(guest.usage());
+    Ok(())
+}
+
+/// Has a hook take its first step on a node without pods. That it fails there says nothing of it.
+async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
+    let subject = match phase {
+        HookPhase::BeforeWave => Subject::Wave("all".to_owned()),
+        // There is no pod.
+        HookPhase::BeforeEvict => return Vec::new(),
+        _ => Subject::Node,
+    };
+    let step = HookStep {
+        policy: guest.household.policy.clone(),
+        phase,
+        subject,
+        state: Vec::new(),
+    };
+    let now = guest.household.clock.now();
+    let call = StepCall {
+        step: &step,
+        drain: DrainInfo {
+            id: "check",
+            name: "check",
+            trigger: "command",
+            started: now,
+            deadline: None,
+            now,
+            own_pod: None,
+            found_drained: false,
+            held: false,
+        },
+        node: &blank_node(),
+        pods: &[],
+    };
+    let flaws = guest.try_step(&call).await.unwrap_or_default();
+    let named = |flaw: Flaw| Flaw {
+        field: format!("{phase}: {}", flaw.field),
+        ..flaw
+    };
+    flaws.into_iter().map(named).collect()
+}

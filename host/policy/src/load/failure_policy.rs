@@ -1,0 +1,120 @@
+//! What the operator wants done when a policy fails, as answers to the engine.
+//!
+//! A planner's refusal is no failure: whatever the remedy, it stays a refusal. What a cancel hook gives up is given up:
+//! putting back must end.
+
+use scupper_engine::{Duration, HookPhase, Plan, PlanAnswer, StepOutcome};
+use scupper_policy_spec::Remedy;
+
+/// When what failed is tried again: a policy may fail because of what it was shown, and that changes. The drain's
+/// deadline ends it.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// A planner trapped, overran its limits, or made a plan that does not hold.
+pub(crate) fn planner(remedy: Remedy, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
+    let retry_after = match remedy {
+        Remedy::Refuse => None,
+        Remedy::Hold => Some(RETRY),
+        Remedy::Ignore => {
+            ignored(policy, &message);
+            return PlanAnswer::Plan(draft.clone());
+        }
+    };
+    PlanAnswer::Failed { message, retry_after }
+}
+
+/// A hook trapped or overran its limits.
+pub(crate) fn hook(remedy: Remedy, policy: &str, message: String) -> StepOutcome {
+    let retry_after = match remedy {
+        Remedy::Refuse => None,
+        Remedy::Hold => Some(RETRY),
+        Remedy::Ignore => {
+            ignored(policy, &message);
+            return StepOutcome::Done;
+        }
+    };
+    StepOutcome::Failed { message, retry_after }
+}
+
+/// A hook answered. Where it says that it will never work, the operator has the last word.
+pub(crate) fn answered(remedy: Remedy, policy: &str, phase: HookPhase, outcome: StepOutcome) -> StepOutcome {
+    match outcome {
+        StepOutcome::Failed {
+            message,
+            retry_after: None,
+        } if phase != HookPhase::OnCancel => hook(remedy, policy, message),
+        outcome => outcome,
+    }
+}
+
+fn ignored(policy: &str, message: &str) {
+    tracing::warn!(target: "scupper::policy", policy, "the drain goes on without it, as its on-failure says: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_engine::{Decision, Uid, Verdict};
+
+    use super::*;
+
+    fn failed(retry_after: Option<Duration>) -> StepOutcome {
+        StepOutcome::Failed {
+            message: "no job server".to_owned(),
+            retry_after,
+        }
+    }
+
+    #[test]
+    fn each_remedy_of_a_planner() {
+        let decision = Decision {
+            pod: Uid("a".to_owned()),
+            verdict: Verdict::Keep,
+            reason: String::new(),
+            policy: "kubectl".to_owned(),
+        };
+        let draft = Plan {
+            decisions: vec![decision],
+            waves: Vec::new(),
+        };
+        let with = |remedy| planner(remedy, "p", "trapped".to_owned(), &draft);
+        let failed = |retry_after| PlanAnswer::Failed {
+            message: "trapped".to_owned(),
+            retry_after,
+        };
+        assert_eq!(with(Remedy::Refuse), failed(None));
+        assert_eq!(with(Remedy::Hold), failed(Some(RETRY)));
+        assert_eq!(with(Remedy::Ignore), PlanAnswer::Plan(draft.clone()));
+    }
+
+    #[test]
+    fn each_remedy_of_a_hook_that_traps_or_gives_up() {
+        let rows = [
+            (Remedy::Refuse, failed(None)),
+            (Remedy::Hold, failed(Some(RETRY))),
+            (Remedy::Ignore, StepOutcome::Done),
+        ];
+        for (remedy, wanted) in rows {
+            let message = "no job server".to_owned();
+            assert_eq!(hook(remedy, "p", message), wanted, "{remedy:?}");
+            let gives_up = answered(remedy, "p", HookPhase::BeforeDrain, failed(None));
+            assert_eq!(gives_up, wanted, "{remedy:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_hook_says_otherwise_stands() {
+        let later = failed(Some(Duration::from_secs(3)));
+        for remedy in [Remedy::Refuse, Remedy::Hold, Remedy::Ignore] {
+            let stands = |phase, outcome: StepOutcome| {
+                assert_eq!(
+                    answered(remedy, "p", phase, outcome.clone()),
+                    outcome,
+                    "{remedy:?}"
+                );
+            };
+            stands(HookPhase::BeforeDrain, later.clone());
+            stands(HookPhase::BeforeDrain, StepOutcome::Done);
+            stands(HookPhase::OnCancel, failed(None));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A policy that can be called, and what the engine hears when a call fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use scupper_engine::{Node, Plan, PlanAnswer, PolicyInfo, StepOutcome, Time, Uid};
+use scupper_policy_spec::{OnFailure, PolicySpec};
+
+use super::error::LoadFault;
+use super::{failure_policy, settle};
+use crate::compile::compiled::{Compiled, compile};
+use crate::compile::wasm_file::WasmFile;
+use crate::runtime::guest::Guest;
+use crate::{CallError, ClusterAccess, Description, DrainInfo, PlanCall, Runtime, StepCall};
+
+/// A policy that can be called.
+pub struct LoadedPolicy {
+    pub(crate) guest: Guest,
+    /// What it says of itself, and what it was granted.
+    pub description: Description,
+    pub(crate) on_failure: OnFailure,
+}
+
+impl LoadedPolicy {
+    /// Scans, compiles, links and asks a component.
+    pub async fn load(
+        runtime: &Runtime,
+        spec: &PolicySpec,
+        cluster: Arc<dyn ClusterAccess>,
+        wasm: WasmFile,
+    ) -> Result<Self, LoadFault> {
+        let compiled = compile(runtime, spec, wasm).await?;
+        settle(runtime, spec, cluster, compiled).await
+    }
+
+    /// The same component with other settings: nothing is compiled.
+    pub async fn with_settings(
+        &self,
+        runtime: &Runtime,
+        spec: &PolicySpec,
+        cluster: Arc<dyn ClusterAccess>,
+    ) -> Result<Self, LoadFault> {
+        let compiled = Compiled {
+            component: self.guest.pre.component().clone(),
+            digest: self.description.digest.clone(),
+        };
+        settle(runtime, spec, cluster, compiled).await
+    }
+
+    /// Has its planner plan for a node without pods. It may refuse, but it must answer.
+    pub async fn dry_run(&self) -> Result<(), LoadFault> {
+        if !self.description.planner {
+            return Ok(());
+        }
+        let node = blank_node();
+        let nothing = Plan {
+            decisions: Vec::new(),
+            waves: Vec::new(),
+        };
+        let call = PlanCall {
+            policy: &self.description.name,
+            drain: DrainInfo {
+                id: "",
+                name: "",
+                trigger: "",
+                started: Time::default(),
+                found_drained: false,
+                held: false,
+                deadline: None,
+                now: self.guest.household.clock.now(),
+                own_pod: None,
+            },
+            node: &node,
+            pods: &[],
+            draft: &nothing,
+        };
+        let _plan_or_refusal = self.guest.dry_plan(&call).await?;
+        Ok(())
+    }
+
+    /// What the engine must know of it.
+    pub fn info(&self) -> PolicyInfo {
+        PolicyInfo {
+            name: self.description.name.clone(),
+            planner: self.description.planner,
+            phases: self.description.phases.clone(),
+            node_selector: self.description.node_selector.clone(),
+        }
+    }
+
+    /// Asks its planner.
+    pub async fn plan(&self, call: &PlanCall<'_>) -> Result<PlanAnswer, CallError> {
+        Ok(match self.guest.make_plan(call).await? {
+            Ok(plan) => PlanAnswer::Plan(plan),
+            Err(message) => PlanAnswer::Refused { message },
+        })
+    }
+
+    /// Takes one step of its hook.
+    pub async fn step(&self, call: &StepCall<'_>) -> Result<StepOutcome, CallError> {
+        let outcome = self.guest.step(call).await?;
+        let (name, phase) = (&self.description.name, call.step.phase);
+        Ok(failure_policy::answered(
+            self.on_failure.given_up,
+            name,
+            phase,
+            outcome,
+        ))
+    }
+
+    /// What the engine hears when its planner fails.
+    pub fn failed_plan(&self, error: &CallError, draft: &Plan) -> PlanAnswer {
+        self.unsound(told(error), draft)
+    }
+
+    /// What the engine hears when its plan does not hold.
+    pub fn unsound(&self, message: String, draft: &Plan) -> PlanAnswer {
+        failure_policy::planner(self.on_failure.planner, &self.description.name, message, draft)
+    }
+
+    /// What the engine hears when a step fails.
+    pub fn failed_step(&self, error: &CallError) -> StepOutcome {
+        failure_policy::hook(self.on_failure.hooks, &self.description.name, told(error))
+    }
+}
+
+/// A node of which nothing is known.
+pub(crate) fn blank_node() -> Node {
+    Node {
+        name: String::new(),
+        uid: Uid(String::new()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: false,
+        conditions: Vec::new(),
+        checkpoint: None,
+        resource_version: String::new(),
+    }
+}
+
+/// What the engine hears when it asks for a planner that is not there.
+pub fn no_planner(name: &str) -> PlanAnswer {
+    PlanAnswer::Failed {
+        message: absent(name),
+        retry_after: None,
+    }
+}
+
+/// What the engine hears when it asks for a hook that is not there.
+pub fn no_hooks(name: &str) -> StepOutcome {
+    StepOutcome::Failed {
+        message: absent(name),
+        retry_after: None,
+    }
+}
+
+/// The failure as one line, also for the log: whoever debugs the policy looks there.
+fn told(error: &CallError) -> String {
+    let message = error.to_string();
+    tracing::warn!(target: "scupper::policy", policy = %error.policy, function = error.function, "{}", error.fault);
+    message
+}
+
+fn absent(name: &str) -> String {
+    format!("there is no policy `{name}`")
+}

@@ -1,0 +1,231 @@
+//! From a file to a policy that can be called, step by step; the first step that fails says what to do about it.
+
+pub(crate) mod error;
+pub(crate) mod examine;
+pub(crate) mod failure_policy;
+pub(crate) mod flaws;
+pub(crate) mod loaded;
+pub(crate) mod policies;
+pub(crate) mod schema;
+pub(crate) mod surroundings;
+use std::sync::{Arc, Mutex};
+
+use scupper_common::text::{into_line, one_line};
+use scupper_policy_spec::{Grant, Limits, PolicySpec};
+use tokio::task::spawn_blocking;
+use wasmtime::component::Component;
+
+use crate::compile::compiled::{Compiled, check_pin, compile, read};
+use crate::compile::interfaces::check_system;
+use crate::imports::events::Emitted;
+use crate::imports::granted::Given;
+use crate::imports::http::Surroundings;
+use crate::imports::log::Allowance;
+use crate::imports::store_data::Household;
+use crate::load::error::{ConfigProblem, LoadFault};
+use crate::load::flaws::{is_name, is_schema};
+use crate::load::loaded::LoadedPolicy;
+use crate::runtime::guest::{Exports, Guest};
+use crate::wit::bindings::exports::scupper::drain::about;
+use crate::{ClusterAccess, Description, Runtime};
+
+/// Bytes of a policy's own version and summary.
+const ABOUT_BYTES: usize = 256;
+/// Bytes of a problem's message, and how many problems are told.
+const PROBLEM_BYTES: usize = 512;
+const PROBLEMS: usize = 50;
+
+const PAGE: u64 = 64 * 1024;
+
+/// Takes a policy through all steps.
+pub(crate) async fn load(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+) -> Result<LoadedPolicy, LoadFault> {
+    given(spec).await.map(drop)?;
+    let wasm = read(&spec.file).await?;
+    let compiled = compile(runtime, spec, wasm).await?;
+    settle(runtime, spec, cluster, compiled).await
+}
+
+/// The other steps: link, describe, check the configuration. A change of the configuration alone takes only these.
+pub(crate) async fn settle(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+    compiled: Compiled,
+) -> Result<LoadedPolicy, LoadFault> {
+    let Compiled { component, digest } = compiled;
+    let given = given(spec).await?;
+    check_pin(&digest, spec.sha256.as_deref())?;
+    check_needs(&component, &spec.limits)?;
+    let mut guest = link(runtime, spec, cluster, &given, &component, &digest)?;
+    let about = guest
+        .describe()
+        .await?
+        .map_err(|error| types("exports", &error))?;
+    let wants = given.wants(&about, spec)?;
+    guest.household = Arc::new(guest.household.granted(&wants));
+    check_config(&guest).await?;
+    let phases = guest.phases().await?;
+    let description = description(about, spec, digest, wants.grants, phases, &guest);
+    Ok(LoadedPolicy {
+        guest,
+        description,
+        on_failure: spec.on_failure,
+    })
+}
+
+/// What people are told of it.
+pub(crate) fn description(
+    about: about::Description,
+    spec: &PolicySpec,
+    digest: String,
+    wants: Vec<Grant>,
+    phases: Vec<scupper_engine::HookPhase>,
+    guest: &Guest,
+) -> Description {
+    Description {
+        name: spec.name.clone(),
+        // What cannot be a name is not passed on as one.
+        title: Some(about.name)
+            .filter(|name| is_name(name))
+            .unwrap_or_else(|| spec.name.clone()),
+        version: into_line(about.version, ABOUT_BYTES),
+        summary: into_line(about.summary, ABOUT_BYTES),
+        state_version: about.state_version,
+        digest,
+        grants: wants,
+        phases,
+        node_selector: spec.node_selector.clone(),
+        planner: guest.exports.planner.is_some(),
+        config_schema: Some(about.config_schema)
+            .filter(|schema| is_schema(schema))
+            .unwrap_or_default(),
+    }
+}
+
+/// What the operator gives it, checked.
+pub(crate) async fn given(spec: &PolicySpec) -> Result<Given, LoadFault> {
+    let spec = spec.clone();
+    blocking(move || Given::of(&spec)).await
+}
+
+/// Refuses what could not even be instantiated, with better words.
+pub(crate) fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> {
+    let Some(needs) = component.resources_required() else {
+        return Ok(());
+    };
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let memory = needs
+        .max_initial_memory_size
+        .unwrap_or_default()
+        .saturating_mul(PAGE);
+    let bounds = [
+        (u64::from(needs.num_memories), count(limits.memories), "memories"),
+        (memory, count(limits.memory), "bytes of memory"),
+        (
+            needs.max_initial_table_size.unwrap_or_default(),
+            count(limits.table_elements),
+            "table elements",
+        ),
+    ];
+    match bounds.into_iter().find(|(needs, limit, _)| needs > limit) {
+        Some((needs, limit, what)) => Err(LoadFault::Needs {
+            needs: format!("{needs} {what}"),
+            limit: limit.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The same for the policy's author: what of it holds, and everything that is wrong with the rest.
+pub(crate) async fn sound(spec: &PolicySpec) -> Result<(Given, Vec<LoadFault>), LoadFault> {
+    let spec = spec.clone();
+    blocking(move || Ok(Given::sound(&spec))).await
+}
+
+pub(crate) fn link(
+    runtime: &Runtime,
+    spec: &PolicySpec,
+    cluster: Arc<dyn ClusterAccess>,
+    given: &Given,
+    component: &Component,
+    digest: &str,
+) -> Result<Guest, LoadFault> {
+    // When it was compiled, more may have been granted.
+    if !spec.wasi {
+        let types = component.component_type();
+        check_system(types.imports(&runtime.engine).map(|(name, _)| name))?;
+    }
+    let surroundings = Surroundings {
+        network: runtime.options.network.clone(),
+        memory: runtime.options.secrets.clone(),
+        cluster: Arc::clone(&cluster),
+    };
+    let linker = if spec.wasi {
+        &runtime.wasi_linker
+    } else {
+        &runtime.linker
+    };
+    let pre = linker
+        .instantiate_pre(component)
+        .map_err(|error| types("imports", &error))?;
+    let exports = Exports::of(&runtime.engine, &pre).map_err(|error| types("exports", &error))?;
+    let household = Household {
+        policy: spec.name.clone(),
+        config: spec.config.clone(),
+        grants: Vec::new(),
+        requests: Arc::new(given.requests(spec, surroundings)),
+        cluster,
+        clock: runtime.options.clock,
+        log: Arc::new(Mutex::new(Allowance::new(
+            &spec.limits,
+            runtime.options.clock.now(),
+        ))),
+        events: Arc::new(Mutex::new(Emitted::new(runtime.options.clock.now()))),
+        digest: digest.to_owned(),
+        account: Arc::default(),
+        observer: Arc::clone(&runtime.observer),
+    };
+    Ok(Guest {
+        engine: runtime.engine.clone(),
+        ticker: Arc::clone(&runtime.ticker),
+        household: Arc::new(household),
+        limits: spec.limits.clone(),
+        pre,
+        exports,
+        wasi: spec.wasi,
+    })
+}
+
+pub(crate) async fn check_config(guest: &Guest) -> Result<(), LoadFault> {
+    let problems = guest.check_config().await?;
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let problem = |problem: about::Problem| ConfigProblem {
+        key: into_line(problem.key, ABOUT_BYTES),
+        message: into_line(problem.message, PROBLEM_BYTES),
+    };
+    Err(LoadFault::Config(
+        problems.into_iter().take(PROBLEMS).map(problem).collect(),
+    ))
+}
+
+pub(crate) fn types(what: &'static str, error: &wasmtime::Error) -> LoadFault {
+    LoadFault::Types {
+        what,
+        detail: one_line(&format!("{error:#}"), 300),
+    }
+}
+
+/// Runs what blocks where blocking is allowed.
+pub(crate) async fn blocking<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, LoadFault> + Send + 'static,
+) -> Result<R, LoadFault> {
+    spawn_blocking(work)
+        .await
+        .map_err(|_cancelled_or_panicked| LoadFault::BrokenOff)?
+}

@@ -1,0 +1,131 @@
+//! The loaded policies: an immutable set that is loaded once, for a command that ends. What is swapped while
+//! it runs is [`crate::reload`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use scupper_engine::{HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
+use scupper_policy_spec::{Grant, PolicySpec, check_policy_name};
+
+use super::error::{LoadError, LoadFault};
+use super::loaded::{LoadedPolicy, no_hooks, no_planner};
+use crate::{ClusterAccess, PlanCall, PolicyUsage, Runtime, StepCall, load};
+
+/// The loaded policies, in chain order.
+#[derive(Clone)]
+pub struct Policies {
+    loaded: Vec<Arc<LoadedPolicy>>,
+}
+
+/// A loaded policy, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The operator's name for it.
+    pub name: String,
+    /// Its own name.
+    pub title: String,
+    /// Its own version.
+    pub version: String,
+    /// What it does, in one sentence.
+    pub summary: String,
+    /// Changes when its hooks cannot read the state an older version left behind.
+    pub state_version: u32,
+    /// SHA-256 of its file, in hex.
+    pub digest: String,
+    /// What it wants and was granted.
+    pub grants: Vec<Grant>,
+    /// The phases its hooks are called in.
+    pub phases: Vec<HookPhase>,
+    /// The labels of the nodes on which it takes part; empty: all nodes.
+    pub node_selector: BTreeMap<String, String>,
+    /// It plans.
+    pub planner: bool,
+    /// A JSON schema of its configuration; empty: it takes none.
+    pub config_schema: String,
+}
+
+impl Policies {
+    /// Loads all of them, or says what is wrong with the first that cannot be loaded.
+    ///
+    /// It must not run under a paused clock: it waits for a process.
+    pub async fn load(
+        runtime: &Runtime,
+        specs: &[PolicySpec],
+        cluster: Arc<dyn ClusterAccess>,
+    ) -> Result<Self, LoadError> {
+        let mut policies = Self {
+            loaded: Vec::with_capacity(specs.len()),
+        };
+        for spec in specs {
+            let name = policies.check_name(&spec.name);
+            let loaded = match name {
+                Ok(()) => load::load(runtime, spec, Arc::clone(&cluster)).await,
+                Err(fault) => Err(fault),
+            };
+            let loaded = loaded.map_err(|fault| LoadError {
+                policy: spec.name.clone(),
+                file: spec.file.clone(),
+                fault: Box::new(fault),
+            })?;
+            policies.loaded.push(Arc::new(loaded));
+        }
+        Ok(policies)
+    }
+
+    /// What the engine must know of them, in chain order.
+    pub fn infos(&self) -> Vec<PolicyInfo> {
+        self.loaded.iter().map(|loaded| loaded.info()).collect()
+    }
+
+    /// What people may want to know of them.
+    pub fn descriptions(&self) -> Vec<Description> {
+        self.loaded
+            .iter()
+            .map(|loaded| loaded.description.clone())
+            .collect()
+    }
+
+    /// What their calls used so far, in chain order: right after loading, what it takes to ask who they are.
+    pub fn usage(&self) -> Vec<PolicyUsage> {
+        self.loaded.iter().map(|loaded| loaded.guest.usage()).collect()
+    }
+
+    /// Asks a policy's planner. Whatever the policy does, there is an answer within its wall time.
+    pub async fn plan(&self, call: PlanCall<'_>) -> PlanAnswer {
+        match self.find(call.policy) {
+            Some(policy) => policy
+                .plan(&call)
+                .await
+                .unwrap_or_else(|error| policy.failed_plan(&error, call.draft)),
+            None => no_planner(call.policy),
+        }
+    }
+
+    /// Takes one step of a policy's hook. Whatever the policy does, there is an outcome within its wall time.
+    pub async fn step(&self, call: StepCall<'_>) -> StepOutcome {
+        match self.find(&call.step.policy) {
+            Some(policy) => policy
+                .step(&call)
+                .await
+                .unwrap_or_else(|error| policy.failed_step(&error)),
+            None => no_hooks(&call.step.policy),
+        }
+    }
+
+    /// Taken apart, for one drain.
+    pub fn into_loaded(self) -> Vec<Arc<LoadedPolicy>> {
+        self.loaded
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<LoadedPolicy>> {
+        self.loaded.iter().find(|loaded| loaded.description.name == name)
+    }
+
+    /// A name that no other has.
+    fn check_name(&self, name: &str) -> Result<(), LoadFault> {
+        if self.find(name).is_some() {
+            return Err(LoadFault::Twice);
+        }
+        Ok(check_policy_name(name)?)
+    }
+}

@@ -1,0 +1,133 @@
+//! What policies find in their surroundings: one call of `check` with the limits of a step, and its answer cut to size.
+
+use scupper_common::text::into_line;
+use scupper_engine::Node;
+
+use super::loaded::LoadedPolicy;
+use crate::imports::store_data::Reach;
+use crate::runtime::bounds::Bounds;
+use crate::runtime::guest::{Guest, answered};
+use crate::wit::bindings::exports::scupper::drain::surroundings;
+use crate::wit::to_wit::Lists;
+use crate::{CallError, Policies};
+
+/// Findings of one check, as `wit/` says.
+const FINDINGS: usize = 32;
+/// Bytes of a finding's subject.
+const SUBJECT_BYTES: usize = 64;
+/// Bytes of a finding's message, and of its fix.
+const TEXT_BYTES: usize = 1024;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Ok,
+    /// Drains work, but not all of them, or not for long.
+    Warning,
+    /// No drain can succeed like this.
+    Error,
+}
+
+/// One thing that a policy found in its surroundings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFinding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was looked at, in a word or two.
+    pub subject: String,
+    /// What was found.
+    pub message: String,
+    /// What to do about it; empty: nothing.
+    pub fix: String,
+}
+
+/// What one policy found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyChecked {
+    /// The operator's name for it.
+    pub policy: String,
+    /// What it found; the check itself that failed is one error.
+    pub findings: Vec<PolicyFinding>,
+}
+
+impl Severity {
+    /// In one word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl LoadedPolicy {
+    /// Asks what it finds in its surroundings. `None`: it does not look, or takes no part in drains of this node.
+    pub async fn check(&self, node: Option<&Node>) -> Option<PolicyChecked> {
+        if node.is_some_and(|node| !self.info().is_for(node)) {
+            return None;
+        }
+        let findings = match self.guest.check(node).await {
+            Ok(findings) => findings?,
+            Err(error) => vec![failed(&error)],
+        };
+        Some(PolicyChecked {
+            policy: self.description.name.clone(),
+            findings,
+        })
+    }
+}
+
+impl Policies {
+    /// Asks each what it finds in its surroundings, in chain order. Those that do not look are left out.
+    pub async fn check(&self, node: Option<&Node>) -> Vec<PolicyChecked> {
+        let mut checked = Vec::new();
+        for policy in self.clone().into_loaded() {
+            checked.extend(policy.check(node).await);
+        }
+        checked
+    }
+}
+
+impl Guest {
+    /// Asks what it finds in its surroundings. `None`: it does not look.
+    pub(crate) async fn check(&self, node: Option<&Node>) -> Result<Option<Vec<PolicyFinding>>, CallError> {
+        let Some(surroundings) = &self.exports.surroundings else {
+            return Ok(None);
+        };
+        let lists = node.map(|node| Lists::of(node, &[], None));
+        let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
+        let work = async {
+            let (mut store, instance) = self.open(&bounds, None, Reach::Servers).await?;
+            let surroundings = surroundings.load(&mut store, &instance)?;
+            let node = lists.as_ref().map(Lists::node);
+            surroundings.call_check(&mut store, node).await
+        };
+        let found = self.run("check", &bounds, work, answered).await?;
+        Ok(Some(found.into_iter().take(FINDINGS).map(finding).collect()))
+    }
+}
+
+/// A check that fails is a finding as well: it says nothing of the surroundings, and its policy's steps may fail alike.
+fn failed(error: &CallError) -> PolicyFinding {
+    PolicyFinding {
+        severity: Severity::Error,
+        subject: "check".to_owned(),
+        message: format!("its check of its surroundings failed: {}", error.fault),
+        fix: "see the driver's log for what the policy said".to_owned(),
+    }
+}
+
+fn finding(finding: surroundings::Finding) -> PolicyFinding {
+    PolicyFinding {
+        severity: match finding.severity {
+            surroundings::Severity::Ok => Severity::Ok,
+            surroundings::Severity::Warning => Severity::Warning,
+            surroundings::Severity::Error => Severity::Error,
+        },
+        subject: into_line(finding.subject, SUBJECT_BYTES),
+        message: into_line(finding.message, TEXT_BYTES),
+        fix: into_line(finding.fix, TEXT_BYTES),
+    }
+}

@@ -1,0 +1,242 @@
+//! How a call of a policy can fail, and what people are told of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use scupper_common::text::one_line;
+use thiserror::Error;
+use wasmtime::component::ResourceTableError;
+use wasmtime::{Trap, WasmBacktrace};
+
+use super::bounds::Bounds;
+use super::usage::CallResult;
+
+/// Bytes of what wasmtime says that are kept.
+const DETAIL_BYTES: usize = 400;
+
+/// Frames of a guest that are shown in one line.
+const SHOWN: usize = 6;
+
+/// A call of a policy that did not end well.
+#[derive(Debug, Error)]
+#[error("policy `{policy}` failed in {function}: {fault}")]
+pub struct CallError {
+    /// The policy.
+    pub policy: String,
+    /// The exported function.
+    pub function: &'static str,
+    /// How it failed.
+    pub fault: CallFault,
+}
+
+/// A bound, passed.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Overrun {
+    /// Of all its memories together, in bytes.
+    #[error("it wanted more than its {} MiB of memory", .0 >> 20)]
+    Memory(usize),
+    /// Of all its tables together.
+    #[error("it wanted more than its {0} table elements")]
+    Tables(usize),
+    /// Of handles to resources.
+    #[error("it wanted more than its {0} handles")]
+    Handles(usize),
+    /// Of CPU time.
+    #[error("it used more than its {} ms of CPU time", .0.as_millis())]
+    Cpu(Duration),
+}
+
+/// How a call failed.
+#[derive(Debug, Error)]
+pub enum CallFault {
+    /// It passed a bound of its memory, tables, handles or CPU time.
+    #[error(transparent)]
+    Overrun(Overrun),
+    /// It did not come back.
+    #[error("it did not answer within {} s", .0.as_secs_f32())]
+    Wall(Duration),
+    /// It did not come back, and has waited for others most of the time: for the API server, or for the servers that
+    /// it asked. That is not its fault.
+    #[error(
+        "it did not answer within {} s, most of which it waited for the API server or for servers that it asked",
+        .0.as_secs_f32()
+    )]
+    Waited(Duration),
+    /// Its answer is too long to be looked at.
+    #[error("one answer or one call of the host carried more than {} MiB", .0 >> 20)]
+    TooMuchData(usize),
+    /// It ended itself, which policies have no reason to do.
+    #[error("it called exit with code {0}: return an error instead")]
+    Exit(i32),
+    /// It trapped.
+    #[error("{trap}{frames}")]
+    Trap {
+        /// What happened.
+        trap: String,
+        /// Where.
+        frames: Frames,
+    },
+    /// Its answer breaks a bound of `wit/`.
+    #[error("{0}")]
+    Answer(String),
+    /// Something else that wasmtime says.
+    #[error("{0}")]
+    Other(String),
+    /// The driver itself failed.
+    #[error("the driver failed while it ran: this is a bug in the driver")]
+    Panic,
+}
+
+/// The innermost functions of a guest that trapped.
+#[derive(Debug)]
+pub struct Frames(Vec<String>);
+
+impl CallFault {
+    /// Sorts what wasmtime says.
+    pub(crate) fn of(error: &wasmtime::Error, bounds: &Bounds) -> Self {
+        if let Some(overrun) = error.downcast_ref::<Overrun>() {
+            return Self::Overrun(*overrun);
+        }
+        if let Some(wasmtime_wasi::I32Exit(code)) = error.downcast_ref() {
+            return Self::Exit(*code);
+        }
+        if let Some(trap) = error.downcast_ref::<Trap>() {
+            return Self::Trap {
+                trap: trap.to_string(),
+                frames: Frames::of(error),
+            };
+        }
+        if let Some(ResourceTableError::Full) = error.downcast_ref() {
+            return Self::Overrun(Overrun::Handles(bounds.handles));
+        }
+        let text = format!("{:#}", error.root_cause());
+        if text.contains("fuel allocated for hostcalls has been exhausted") {
+            return Self::TooMuchData(bounds.answer_bytes);
+        }
+        if text.contains("store handle limit exceeded") {
+            return Self::Overrun(Overrun::Handles(bounds.handles));
+        }
+        Self::Other(one_line(&text, DETAIL_BYTES))
+    }
+
+    /// Its wall-clock limit is over. A policy that waited for others for most of it is not to blame for that.
+    pub(crate) fn late(wall: Duration, waited: Duration) -> Self {
+        if waited >= wall / 2 {
+            Self::Waited(wall)
+        } else {
+            Self::Wall(wall)
+        }
+    }
+
+    /// The policy is to blame: neither the driver failed nor a server that the policy waited for.
+    pub const fn is_the_policys(&self) -> bool {
+        !matches!(self, Self::Panic | Self::Waited(_))
+    }
+
+    /// The same in one word.
+    pub const fn result(&self) -> CallResult {
+        match self {
+            Self::Overrun(Overrun::Memory(_)) => CallResult::Memory,
+            Self::Overrun(Overrun::Tables(_)) => CallResult::Tables,
+            Self::Overrun(Overrun::Handles(_)) => CallResult::Handles,
+            Self::Overrun(Overrun::Cpu(_)) => CallResult::Cpu,
+            Self::Wall(_) | Self::Waited(_) => CallResult::Wall,
+            Self::TooMuchData(_) => CallResult::Data,
+            Self::Exit(_) => CallResult::Exit,
+            Self::Trap { .. } => CallResult::Trap,
+            Self::Answer(_) => CallResult::Answer,
+            Self::Other(_) => CallResult::Other,
+            Self::Panic => CallResult::Driver,
+        }
+    }
+}
+
+impl Frames {
+    /// Wasmtime tells demangled names only in its text: lines such as `0: 0x1f - module!function`.
+    fn of(error: &wasmtime::Error) -> Self {
+        let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
+            return Self(Vec::new());
+        };
+        let text = backtrace.to_string();
+        let names = text
+            .lines()
+            .filter_map(|line| line.split_once(" - "))
+            .map(|(_, name)| bare(name));
+        Self(
+            names
+                .filter(|name| !is_machinery(name))
+                .take(SHOWN)
+                .map(|name| one_line(&name, 120))
+                .collect(),
+        )
+    }
+}
+
+/// The function's name without its module and without the compiler's hashes.
+fn bare(name: &str) -> String {
+    let name = name.split_once('!').map_or(name, |(_, function)| function).trim();
+    let is_hash = |text: &str| text.len() >= 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // `path::function::h0123456789abcdef`, or `crate[0123456789abcdef]::path::function`.
+    let name = match name.rsplit_once("::h") {
+        Some((path, hash)) if is_hash(hash) => path,
+        _ => name,
+    };
+    let mut parts = name.split('[');
+    let mut bare = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(']') {
+            Some((hash, rest)) if is_hash(hash) => bare.push_str(rest),
+            _ => {
+                bare.push('[');
+                bare.push_str(part);
+            }
+        }
+    }
+    bare
+}
+
+/// What every panic of a Rust guest goes through before it traps: it hides the function that is to blame.
+fn is_machinery(name: &str) -> bool {
+    const PANICKING: [&str; 8] = [
+        "__rust",
+        "rust_begin_unwind",
+        "rust_panic",
+        "core::panicking",
+        "std::panicking",
+        "std::process",
+        "std::sys",
+        "alloc::alloc::handle_alloc_error",
+    ];
+    PANICKING
+        .iter()
+        .any(|prefix| name.trim_start_matches('<').starts_with(prefix))
+}
+
+impl fmt::Display for Frames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " in {}", self.0.join(", called by "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bare() {
+        assert_eq!(bare("guest.wasm!plan::look::h0123456789abcdef"), "plan::look");
+        assert_eq!(
+            bare("std[a543996e6e7dbf1e]::panicking::begin::<[u8]>"),
+            "std::panicking::begin::<[u8]>"
+        );
+        assert_eq!(bare("<unknown>!<wasm function 7>"), "<wasm function 7>");
+        assert_eq!(
+            bare("scupper:drain/hooks@0.1.0#step"),
+            "scupper:drain/hooks@0.1.0#step"
+        );
+    }
+}

@@ -1,0 +1,340 @@
+//! A linked policy, and its calls: a fresh store for each, bounded in everything, and nothing but a value comes out.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
+use scupper_policy_spec::{Capability, Limits};
+use wasmtime::component::{Instance, InstancePre};
+use wasmtime::{Engine, Store};
+
+use super::bounds::Bounds;
+use super::fault::{CallError, CallFault};
+use super::meter::Meter;
+use super::ticker::Ticker;
+use super::usage::{CallResult, PolicyUsage};
+use crate::imports::store_data::{Caller, Household, Reach, StepReach};
+use crate::imports::wasi::{Occasion, Wasi};
+use crate::load::flaws::{self, Flaw};
+use crate::wit::bindings::exports::scupper::drain::{about, hooks, planner, surroundings};
+use crate::wit::bindings::scupper::drain::log::Level;
+use crate::wit::to_wit::{self, Lists, PlanLists};
+use crate::wit::{earlier, from_wit};
+use crate::{DrainInfo, PlanCall, StepCall};
+
+/// A linked policy.
+pub(crate) struct Guest {
+    pub(crate) engine: Engine,
+    pub(crate) ticker: Arc<Ticker>,
+    pub(crate) household: Arc<Household>,
+    pub(crate) limits: Limits,
+    pub(crate) pre: InstancePre<Caller>,
+    pub(crate) exports: Exports,
+    /// It was granted `wasi`.
+    pub(crate) wasi: bool,
+}
+
+/// Where the functions are that it exports.
+pub(crate) struct Exports {
+    pub(crate) about: about::GuestIndices,
+    pub(crate) planner: Option<planner::GuestIndices>,
+    pub(crate) hooks: Option<hooks::GuestIndices>,
+    pub(crate) surroundings: Option<surroundings::GuestIndices>,
+    /// It was made before `drain.held`.
+    former: bool,
+}
+
+impl Exports {
+    /// Looks every interface up.
+    pub(crate) fn of(engine: &Engine, pre: &InstancePre<Caller>) -> wasmtime::Result<Self> {
+        let has = |name: &str| pre.component().get_export_index(None, name).is_some();
+        Ok(Self {
+            about: about::GuestIndices::new(pre)?,
+            planner: has("scupper:drain/planner@0.1.0")
+                .then(|| planner::GuestIndices::new(pre))
+                .transpose()?,
+            hooks: has("scupper:drain/hooks@0.1.0")
+                .then(|| hooks::GuestIndices::new(pre))
+                .transpose()?,
+            surroundings: has("scupper:drain/surroundings@0.1.0")
+                .then(|| surroundings::GuestIndices::new(pre))
+                .transpose()?,
+            former: earlier::is_former(engine, pre),
+        })
+    }
+
+    /// Checks the types of all of them.
+    fn check(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
+        self.about.load(&mut *store, instance)?;
+        if self.former {
+            earlier::check(store, instance, (self.planner.is_some(), self.hooks.is_some()))?;
+        } else {
+            self.check_roles(store, instance)?;
+        }
+        self.surroundings
+            .as_ref()
+            .map(|surroundings| surroundings.load(&mut *store, instance))
+            .transpose()?;
+        Ok(())
+    }
+
+    fn check_roles(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
+        self.planner
+            .as_ref()
+            .map(|planner| planner.load(&mut *store, instance))
+            .transpose()?;
+        self.hooks
+            .as_ref()
+            .map(|hooks| hooks.load(&mut *store, instance))
+            .transpose()?;
+        Ok(())
+    }
+}
+
+impl Guest {
+    /// Asks who it is. `Ok(Err(…))`: its exports have other types than ours.
+    pub(crate) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
+        let bounds = self.probe();
+        let work = async {
+            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            if let Err(error) = self.exports.check(&mut store, &instance) {
+                return Ok(Err(error));
+            }
+            let about = self.exports.about.load(&mut store, &instance)?;
+            about.call_describe(&mut store).await.map(Ok)
+        };
+        self.run("describe", &bounds, work, answered).await
+    }
+
+    /// Asks what is wrong with its configuration.
+    pub(crate) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
+        let bounds = self.probe();
+        let work = async {
+            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            self.exports
+                .about
+                .load(&mut store, &instance)?
+                .call_check_config(&mut store)
+                .await
+        };
+        self.run("check-config", &bounds, work, answered).await
+    }
+
+    /// Asks in which phases its hooks want to be called.
+    pub(crate) async fn phases(&self) -> Result<Vec<HookPhase>, CallError> {
+        let Some(hooks) = &self.exports.hooks else {
+            return Ok(Vec::new());
+        };
+        let bounds = self.probe();
+        let work = async {
+            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            if self.exports.former {
+                return earlier::phases(&mut store, &instance).await;
+            }
+            hooks.load(&mut store, &instance)?.call_phases(&mut store).await
+        };
+        let phases = self.run("phases", &bounds, work, answered).await?;
+        let mut phases: Vec<HookPhase> = phases.into_iter().map(from_wit::from_phase).collect();
+        phases.sort_unstable();
+        phases.dedup();
+        Ok(phases)
+    }
+
+    /// Asks its planner. `Ok(Err(…))`: it refuses the drain.
+    pub(crate) async fn make_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
+        let bounds = Bounds::new(&self.limits, self.limits.plan_cpu, self.limits.plan_wall);
+        self.plan_within(call, &bounds).await
+    }
+
+    /// The same, with the little time that a policy has while it is loaded.
+    pub(crate) async fn dry_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
+        self.plan_within(call, &self.probe()).await
+    }
+
+    async fn plan_within(
+        &self,
+        call: &PlanCall<'_>,
+        bounds: &Bounds,
+    ) -> Result<Result<Plan, String>, CallError> {
+        const FUNCTION: &str = "make-plan";
+        let Some(planner) = &self.exports.planner else {
+            return Err(self.absent(FUNCTION));
+        };
+        let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
+        let draft = PlanLists::of(call.draft);
+        let work = async {
+            let (mut store, instance) = self.open(bounds, Some(&call.drain), Reach::Nothing).await?;
+            let (pods, waves) = (lists.pods(), draft.waves());
+            let (drain, node, plan) = (to_wit::drain(&call.drain), lists.node(), draft.plan(&waves));
+            if self.exports.former {
+                return earlier::make_plan(&mut store, &instance, drain, node, (&pods, plan)).await;
+            }
+            let planner = planner.load(&mut store, &instance)?;
+            planner.call_make_plan(&mut store, drain, node, &pods, plan).await
+        };
+        let judge = |answer| match answer {
+            Err(refusal) => Ok((Err(from_wit::message(refusal)), CallResult::Refused)),
+            Ok(plan) => from_wit::plan(plan, call.pods.len(), call.draft, &self.household.policy)
+                .map(|plan| (Ok(plan), CallResult::Ok))
+                .map_err(CallFault::Answer),
+        };
+        self.run(FUNCTION, bounds, work, judge).await
+    }
+
+    /// Takes one step of a hook. What of its answer cannot be shown goes into the policy's log.
+    pub(crate) async fn step(&self, call: &StepCall<'_>) -> Result<StepOutcome, CallError> {
+        let judge = |outcome| {
+            for flaw in flaws::of_answer(&outcome) {
+                let line = format!("its answer to {} is not whole: {flaw}", call.step.phase);
+                self.household.log(Level::Warn, &line);
+            }
+            match from_wit::outcome(outcome) {
+                Ok(failed @ StepOutcome::Failed { .. }) => Ok((failed, CallResult::Failed)),
+                Ok(outcome) => Ok((outcome, CallResult::Ok)),
+                Err(broken) => Err(CallFault::Answer(broken)),
+            }
+        };
+        self.step_judged(call, judge).await
+    }
+
+    /// The same for the policy's author: only what of its answer cannot be shown.
+    pub(crate) async fn try_step(&self, call: &StepCall<'_>) -> Result<Vec<Flaw>, CallError> {
+        let judge = |outcome| Ok((flaws::of_answer(&outcome), CallResult::Ok));
+        self.step_judged(call, judge).await
+    }
+
+    async fn step_judged<T>(
+        &self,
+        call: &StepCall<'_>,
+        judge: impl FnOnce(hooks::Outcome) -> Result<(T, CallResult), CallFault>,
+    ) -> Result<T, CallError> {
+        const FUNCTION: &str = "step";
+        let Some(hooks) = &self.exports.hooks else {
+            return Err(self.absent(FUNCTION));
+        };
+        let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
+        let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
+        let work = async {
+            let (mut store, instance) = self
+                .open(&bounds, Some(&call.drain), Reach::Granted(self.reach(call)))
+                .await?;
+            let pods = lists.pods();
+            let call = hooks::Call {
+                phase: from_wit::to_phase(call.step.phase),
+                subject: from_wit::subject(&call.step.subject),
+                drain: to_wit::drain(&call.drain),
+                node: lists.node(),
+                pods: &pods,
+                state: &call.step.state,
+            };
+            if self.exports.former {
+                return earlier::step(&mut store, &instance, call).await;
+            }
+            hooks
+                .load(&mut store, &instance)?
+                .call_step(&mut store, call)
+                .await
+        };
+        self.run(FUNCTION, &bounds, work, judge).await
+    }
+
+    /// How its calls have gone so far.
+    pub(crate) fn usage(&self) -> PolicyUsage {
+        let Household {
+            policy,
+            digest,
+            account,
+            ..
+        } = &*self.household;
+        account.of(policy, digest, &self.limits)
+    }
+
+    fn reach(&self, call: &StepCall<'_>) -> StepReach {
+        let of_pods = |grant: &scupper_policy_spec::Grant| match grant.capability {
+            Capability::PodAnnotations => true,
+            Capability::Events => grant.target == "pods",
+            Capability::NodeAnnotations | Capability::Http | Capability::Secret => false,
+        };
+        let pods: Vec<PodRef> = match self.household.grants.iter().any(of_pods) {
+            true => call.pods.iter().map(|pod| pod.id.clone()).collect(),
+            false => Vec::new(),
+        };
+        StepReach {
+            node: call.node.name.clone(),
+            own_pod: call.drain.own_pod.cloned(),
+            pods,
+        }
+    }
+
+    /// A fresh instance in a fresh store. Its limits hold from its first instruction on, which a start function has.
+    pub(crate) async fn open(
+        &self,
+        bounds: &Bounds,
+        drain: Option<&DrainInfo<'_>>,
+        reach: Reach,
+    ) -> wasmtime::Result<(Store<Caller>, Instance)> {
+        let meter = Meter::new(&self.limits, bounds);
+        let wasi = self.wasi.then(|| {
+            Box::new(Mutex::new(Wasi::new(&Occasion {
+                household: &self.household,
+                counters: &bounds.counters,
+                drain: drain.map(|drain| (drain.id, drain.now)),
+                pure: reach.of_step().is_none(),
+                handles: self.limits.handles,
+            })))
+        });
+        let caller = Caller::new(Arc::clone(&self.household), reach, meter, wasi);
+        let mut store = Store::try_new(&self.engine, caller)?;
+        store.limiter(|caller| &mut caller.meter);
+        store.epoch_deadline_callback(|mut store| store.data_mut().meter.tick());
+        store.set_epoch_deadline(1);
+        store.set_hostcall_fuel(self.limits.answer_bytes);
+        store.set_max_component_handles(self.limits.handles);
+        let instance = self.pre.instantiate_async(&mut store).await?;
+        Ok((store, instance))
+    }
+
+    /// Runs a call within its bounds, has its answer judged, and keeps account of it.
+    pub(crate) async fn run<R, T>(
+        &self,
+        function: &'static str,
+        bounds: &Bounds,
+        work: impl Future<Output = wasmtime::Result<R>>,
+        judge: impl FnOnce(R) -> Result<(T, CallResult), CallFault>,
+    ) -> Result<T, CallError> {
+        let answer = bounds.hold(&self.ticker, work).await.and_then(judge);
+        let result = match &answer {
+            Ok((_, result)) => *result,
+            Err(fault) => fault.result(),
+        };
+        self.household.called(function, result, bounds.usage());
+        answer
+            .map(|(answer, _)| answer)
+            .map_err(|fault| self.fault(function, fault))
+    }
+
+    /// The bounds of the calls while loading.
+    fn probe(&self) -> Bounds {
+        Bounds::new(&self.limits, self.limits.probe_cpu, self.limits.plan_wall)
+    }
+
+    fn absent(&self, function: &'static str) -> CallError {
+        self.fault(
+            function,
+            CallFault::Other("it does not export this function".to_owned()),
+        )
+    }
+
+    fn fault(&self, function: &'static str, fault: CallFault) -> CallError {
+        CallError {
+            policy: self.household.policy.clone(),
+            function,
+            fault,
+        }
+    }
+}
+
+/// Every answer will do.
+pub(crate) fn answered<R>(answer: R) -> Result<(R, CallResult), CallFault> {
+    Ok((answer, CallResult::Ok))
+}

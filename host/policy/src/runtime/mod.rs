@@ -1,0 +1,152 @@
+//! What all policies share: the engine that runs them, the thread that keeps their time, and the compiler's child.
+
+pub(crate) mod bounds;
+pub(crate) mod call;
+pub(crate) mod cpu;
+pub(crate) mod fault;
+pub(crate) mod guest;
+pub(crate) mod limits;
+pub(crate) mod meter;
+pub(crate) mod observer;
+pub(crate) mod ticker;
+pub(crate) mod usage;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use scupper_common::clock::Clock;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use crate::compile::compiler::Compiler;
+use crate::compile::limits::CompileLimits;
+use crate::compile::{engine_config, interfaces};
+use crate::files::digest::hex;
+use crate::imports::store_data::{self, Caller};
+use crate::imports::wasi;
+use crate::runtime::observer::{Nobody, Observer};
+use crate::runtime::ticker::Ticker;
+use crate::{Network, Secrets};
+
+/// How the runtime is set up.
+#[derive(Clone, Debug)]
+pub struct RuntimeOptions {
+    /// The private directory of compiled policies. It is made with mode 0700 when the first policy is loaded.
+    pub cache: PathBuf,
+    /// The program whose subcommand `compile-policy` compiles: this one.
+    pub compiler: PathBuf,
+    /// For log rates.
+    pub clock: Clock,
+    /// Where requests of policies go.
+    pub network: Network,
+    /// What is remembered of secrets; whoever loads policies again hands over the same.
+    pub secrets: Secrets,
+}
+
+/// Runs policies.
+pub struct Runtime {
+    pub(crate) options: RuntimeOptions,
+    pub(crate) engine: Engine,
+    /// What every policy may import.
+    pub(crate) linker: Linker<Caller>,
+    /// The same, and what the grant `wasi` adds.
+    pub(crate) wasi_linker: Linker<Caller>,
+    pub(crate) ticker: Arc<Ticker>,
+    pub(crate) compiler: Compiler,
+    /// What is being compiled is marked on disk, with this.
+    pub(crate) marks_as: Option<String>,
+    /// Of the engine's version and configuration, and of what a component is scanned for: native code made for another
+    /// engine or under other rules is never looked at.
+    pub(crate) fingerprint: String,
+    /// Hears what policies do.
+    pub(crate) observer: Arc<dyn Observer>,
+}
+
+/// Why policies cannot run at all.
+#[derive(Debug, Error)]
+pub enum RuntimeError {
+    /// The engine's configuration does not fit this machine.
+    #[error("set up the wasm engine: {0}")]
+    Engine(String),
+    /// The thread that keeps the guests' time could not be started.
+    #[error("start the policies' clock thread")]
+    Ticker(#[source] io::Error),
+}
+
+impl Runtime {
+    /// Sets everything up that policies share.
+    pub fn new(options: RuntimeOptions) -> Result<Self, RuntimeError> {
+        let failed = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
+        let engine = engine_config::loading().map_err(failed)?;
+        let mut linker = Linker::new(&engine);
+        store_data::link(&mut linker).map_err(failed)?;
+        let mut wasi_linker = linker.clone();
+        wasi::link(&mut wasi_linker).map_err(failed)?;
+        let ticker = Ticker::start(engine.weak()).map_err(RuntimeError::Ticker)?;
+        Ok(Self {
+            linker,
+            wasi_linker,
+            ticker: Arc::new(ticker),
+            compiler: Compiler::new(&options.compiler, CompileLimits::default()),
+            marks_as: None,
+            fingerprint: fingerprint(&engine),
+            engine,
+            options,
+            observer: Arc::new(Nobody),
+        })
+    }
+
+    /// The clock of all its policies.
+    pub const fn clock(&self) -> Clock {
+        self.options.clock
+    }
+
+    /// The same, where compiling a component may use so much.
+    #[must_use]
+    pub fn compiling_within(mut self, limits: CompileLimits) -> Self {
+        self.compiler = Compiler::new(&self.options.compiler, limits);
+        self
+    }
+
+    /// The same, for a process that is started again when it dies: a component that it dies of while it compiles it
+    /// is not compiled again by one with the same `pod`, the UID of the driver's pod (empty outside of pods).
+    #[must_use]
+    pub fn marking_compilations(mut self, pod: String) -> Self {
+        self.marks_as = Some(pod);
+        self
+    }
+
+    /// The same, with somebody who hears what the policies loaded from now on do.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
+    }
+}
+
+fn fingerprint(engine: &Engine) -> String {
+    let mut hasher = Fingerprint(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    interfaces::rules().hash(&mut hasher);
+    let mut hex = hex(&hasher.0.finalize());
+    // Long enough to tell configurations apart; the names of files are long enough as it is.
+    hex.truncate(16);
+    hex
+}
+
+/// Wasmtime says what its native code depends on only by way of `Hash`.
+struct Fingerprint(Sha256);
+
+impl Hasher for Fingerprint {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest is taken out of the field instead.
+    fn finish(&self) -> u64 {
+        0
+    }
+}

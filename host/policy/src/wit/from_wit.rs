@@ -1,0 +1,181 @@
+//! What comes out of guests, as the engine's types: every text on one line, every list and state of bounded length.
+
+use scupper_common::text::into_line;
+use scupper_engine::{
+    Decision, Duration, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, signed,
+};
+
+use super::bindings::exports::scupper::drain::hooks;
+use super::bindings::scupper::drain::types;
+use crate::load::flaws::is_blank;
+
+/// Bytes of a decision's reason, as `wit/` says.
+const REASON_BYTES: usize = 256;
+/// Bytes of a UID; the API server's have 36.
+const UID_BYTES: usize = 128;
+/// Bytes of a wave's name.
+const WAVE_NAME_BYTES: usize = 128;
+/// Bytes of a message for people: a refusal, a failure.
+const MESSAGE_BYTES: usize = 1024;
+/// Bytes of where a hook stands.
+const PROGRESS_BYTES: usize = 512;
+/// Bytes of what a hook waits for, and of what it awaits of it.
+const WAITING_BYTES: usize = 256;
+/// What stands where a policy has left a text empty.
+const NO_PROGRESS: &str = "the policy does not say where it stands";
+const NO_DETAIL: &str = "the policy does not say what it awaits";
+/// How many things a hook may wait for by name; the rest is counted.
+const WAITING_FOR: usize = 100;
+/// Bytes of a hook's state: all states of a drain share one annotation.
+const STATE_BYTES: usize = 1024;
+
+/// A plan, unless it is longer than any plan for so many pods can be. Whether it is right is the engine's to say.
+pub(crate) fn plan(
+    answer: types::PlanResult,
+    pods: usize,
+    draft: &Plan,
+    policy: &str,
+) -> Result<Plan, String> {
+    let decisions = answer.decisions.len();
+    let waves = answer.waves.len();
+    let placed: usize = answer.waves.iter().map(|wave| wave.pods.len()).sum();
+    for (count, what) in [
+        (decisions, "decisions"),
+        (waves, "waves"),
+        (placed, "pods in waves"),
+    ] {
+        // One more than can be right, so that the engine still names a pod that was decided twice.
+        if count > pods + 1 {
+            return Err(format!("it answered with {count} {what} for {pods} pods"));
+        }
+    }
+    let plan = Plan {
+        decisions: answer.decisions.into_iter().map(decision).collect(),
+        waves: answer.waves.into_iter().map(wave).collect(),
+    };
+    Ok(signed(plan, draft, policy))
+}
+
+fn decision(decision: types::DecisionResult) -> Decision {
+    Decision {
+        pod: uid(decision.pod),
+        verdict: verdict(decision.verdict),
+        reason: into_line(decision.reason, REASON_BYTES),
+        policy: String::new(),
+    }
+}
+
+/// A UID that is none of the node's will be shown to people.
+fn uid(text: String) -> Uid {
+    Uid(into_line(text, UID_BYTES))
+}
+
+fn wave(wave: types::WaveResult) -> Wave {
+    Wave {
+        name: into_line(wave.name, WAVE_NAME_BYTES),
+        pods: wave.pods.into_iter().map(uid).collect(),
+        max_parallel: wave.max_parallel,
+        timeout: wave.timeout.map(Duration::from_millis),
+        max_grace_seconds: wave.max_grace_period_seconds,
+        policy: String::new(),
+    }
+}
+
+const fn verdict(verdict: types::Verdict) -> Verdict {
+    match verdict {
+        types::Verdict::Evict => Verdict::Evict,
+        types::Verdict::Delete => Verdict::Delete,
+        types::Verdict::AwaitCompletion => Verdict::AwaitCompletion,
+        types::Verdict::Keep => Verdict::Keep,
+        types::Verdict::Refuse => Verdict::Refuse,
+    }
+}
+
+/// Words for people.
+pub(crate) fn message(text: String) -> String {
+    into_line(text, MESSAGE_BYTES)
+}
+
+/// A step's outcome, unless its state is too long to be kept.
+pub(crate) fn outcome(outcome: hooks::Outcome) -> Result<StepOutcome, String> {
+    match outcome {
+        hooks::Outcome::Done => Ok(StepOutcome::Done),
+        hooks::Outcome::Failed(failure) => Ok(StepOutcome::Failed {
+            message: message(failure.message),
+            retry_after: failure.retry_after.map(Duration::from_millis),
+        }),
+        hooks::Outcome::Pending(pending) if pending.state.len() > STATE_BYTES => Err(format!(
+            "its state has {} bytes, and {STATE_BYTES} are kept",
+            pending.state.len()
+        )),
+        hooks::Outcome::Pending(pending) => Ok(StepOutcome::Pending {
+            state: pending.state,
+            again_after: Duration::from_millis(pending.again_after),
+            progress: into_line(or(pending.progress, NO_PROGRESS), PROGRESS_BYTES),
+            waiting_for: waiting_for(pending.waiting_for),
+        }),
+    }
+}
+
+fn or(text: String, instead: &str) -> String {
+    if is_blank(&text) { instead.to_owned() } else { text }
+}
+
+/// Of what has no name nobody can be told.
+fn waiting_for(mut list: Vec<hooks::WaitingOn>) -> Vec<WaitingOn> {
+    list.retain(|item| !is_blank(&item.what));
+    let more = list.len().saturating_sub(WAITING_FOR);
+    let item = |item: hooks::WaitingOn| WaitingOn {
+        what: into_line(item.what, WAITING_BYTES),
+        detail: into_line(or(item.detail, NO_DETAIL), WAITING_BYTES),
+        since: item.since.map(Time::from_millis),
+    };
+    let mut waiting: Vec<WaitingOn> = list.into_iter().take(WAITING_FOR).map(item).collect();
+    if more > 0 {
+        // In the place of the last, so that the list stays within its bound.
+        waiting.pop();
+        waiting.push(WaitingOn {
+            what: format!("{} more", more + 1),
+            detail: String::new(),
+            since: None,
+        });
+    }
+    waiting
+}
+
+/// A phase, for a guest.
+pub(crate) const fn to_phase(phase: HookPhase) -> hooks::Phase {
+    match phase {
+        HookPhase::BeforeCordon => hooks::Phase::BeforeCordon,
+        HookPhase::BeforeDrain => hooks::Phase::BeforeDrain,
+        HookPhase::BeforeWave => hooks::Phase::BeforeWave,
+        HookPhase::BeforeEvict => hooks::Phase::BeforeEvict,
+        HookPhase::AfterDrain => hooks::Phase::AfterDrain,
+        HookPhase::OnCancel => hooks::Phase::OnCancel,
+        HookPhase::BeforeUncordon => hooks::Phase::BeforeUncordon,
+        HookPhase::AfterUncordon => hooks::Phase::AfterUncordon,
+    }
+}
+
+/// A phase, from a guest.
+pub(crate) const fn from_phase(phase: hooks::Phase) -> HookPhase {
+    match phase {
+        hooks::Phase::BeforeCordon => HookPhase::BeforeCordon,
+        hooks::Phase::BeforeDrain => HookPhase::BeforeDrain,
+        hooks::Phase::BeforeWave => HookPhase::BeforeWave,
+        hooks::Phase::BeforeEvict => HookPhase::BeforeEvict,
+        hooks::Phase::AfterDrain => HookPhase::AfterDrain,
+        hooks::Phase::OnCancel => HookPhase::OnCancel,
+        hooks::Phase::BeforeUncordon => HookPhase::BeforeUncordon,
+        hooks::Phase::AfterUncordon => HookPhase::AfterUncordon,
+    }
+}
+
+/// What a hook is called for.
+pub(crate) fn subject(subject: &Subject) -> hooks::Subject<'_> {
+    match subject {
+        Subject::Node => hooks::Subject::Node,
+        Subject::Wave(name) => hooks::Subject::Wave(name),
+        Subject::Pod(uid) => hooks::Subject::Pod(&uid.0),
+    }
+}
