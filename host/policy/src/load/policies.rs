@@ -1,5 +1,5 @@
 //! The loaded policies: an immutable set that is loaded once, for a command that ends. What is swapped while
-//! it runs is [`crate::reload`].
+//! it runs is `scupper-policy-reload`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
