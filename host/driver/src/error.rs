@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use crate::LocalError;
 use scupper_cluster::{ConnectError, ReadError};
-use scupper_policy::{LoadError, RuntimeError, StartError};
+use scupper_policy::{LoadError, RuntimeError};
+use scupper_policy_reload::StartError;
 use scupper_report::{MetricsError, TracesError};
 use scupper_triggers::slm::SlmError;
 

@@ -1,5 +1,5 @@
 //! How the crates of the host depend on each other, as Cargo sees it. `host/ARCHITECTURE.md` draws the same arrows.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -9,8 +9,8 @@ use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::{self, StartingPoint};
-use super::{LocalOptions, TRIGGER};
+use super::begin::StartingPoint;
+use super::{LocalOptions, TRIGGER, begin};
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
@@ -19,7 +19,7 @@ use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
-use scupper_policy::Session;
+use scupper_policy_reload::Session;
 use scupper_report::{Format, Health, Metrics, Prefixed, Traces};
 
 /// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to

@@ -8,7 +8,7 @@ use scupper_engine::{Filters, PodRef, Settings};
 
 use crate::PluginOptions;
 use scupper_config::{DrainFile, Override, OwnCordon};
-use scupper_policy::Catalogue;
+use scupper_policy_reload::Catalogue;
 use scupper_triggers::DrainFlags;
 
 /// What drains are begun on.

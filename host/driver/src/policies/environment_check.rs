@@ -12,7 +12,8 @@ use tokio::time::sleep;
 use crate::policies::policy_events;
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
-use scupper_policy::{Catalogue, PolicyChecked, PolicyFinding, Severity};
+use scupper_policy::{PolicyChecked, PolicyFinding, Severity};
+use scupper_policy_reload::Catalogue;
 
 /// How often the node is read that the first check is about.
 const READS: u32 = 30;

@@ -11,7 +11,9 @@ use super::runner::{ScenarioRunner, Until};
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
 use scupper::Planned;
-use scupper_policy::{LoadFault, OnFailure, Policies, PolicySpec, PolicyUsage, Remedy, Session};
+use scupper_policy::{LoadFault, Policies, PolicyUsage};
+use scupper_policy_reload::Session;
+use scupper_policy_spec::{OnFailure, PolicySpec, Remedy};
 
 /// As long as a drain is looked at.
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);

@@ -12,9 +12,10 @@ use super::scenario::BEGINNING;
 use super::shorthand::plain_node;
 use scupper_common::clock::Clock;
 use scupper_policy::{
-    self, Compilation, Examined, LoadError, LoadFault, Network, Policies, PolicySpec, Runtime, RuntimeError,
-    RuntimeOptions, Secrets,
+    Compilation, Examined, LoadError, LoadFault, Network, Policies, Runtime, RuntimeError, RuntimeOptions,
+    Secrets,
 };
+use scupper_policy_spec::PolicySpec;
 
 /// Loads policies for their author.
 pub(crate) struct OfflineRuntime {

@@ -9,9 +9,10 @@ use scupper_engine::{
 };
 
 use super::cluster_access::SharedCluster;
-use scupper_driver::policy_calls::{self, DrainState};
+use scupper_driver::policy_calls;
+use scupper_driver::policy_calls::DrainState;
 use scupper_driver::view::View;
-use scupper_policy::Session;
+use scupper_policy_reload::Session;
 use scupper_report::Progress;
 
 /// Commands and moments of one stretch; more of them is a drain that goes round in circles.

@@ -18,10 +18,9 @@ use scupper_simulator::slinky::{self, Happening};
 
 use cluster_objects::NODE;
 use demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, UNCORDON};
-use scupper::Exit;
-use scupper::{fail, print};
+use scupper::{Exit, fail, print};
 use scupper_driver::PoliciesOptions;
-use scupper_policy::PolicySpec;
+use scupper_policy_spec::PolicySpec;
 use scupper_report::Format;
 
 const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";

@@ -12,7 +12,7 @@ use super::demo_cluster::{
 use super::openstack_testbed::{Cloud, HOST};
 use super::speaker;
 use scupper_driver::PoliciesOptions;
-use scupper_policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
+use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use scupper_report::Format;
 
 /// What Kubernetes calls the node.

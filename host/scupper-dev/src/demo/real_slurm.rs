@@ -15,7 +15,7 @@ use super::demo_cluster::{
 };
 use super::speaker;
 use scupper_driver::PoliciesOptions;
-use scupper_policy::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
+use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use scupper_report::Format;
 
 /// What both Slurm and Kubernetes call the node.

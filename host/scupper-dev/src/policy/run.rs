@@ -7,10 +7,9 @@ use serde_json::json;
 
 use super::args::{BenchArgs, PolicyChoiceArgs, RunArgs};
 use crate::author::{DryRun, Figures, OfflineRuntime, PolicyChoice, Snapshot, Stepped};
-use scupper::Exit;
-use scupper::plan_for_people;
-use scupper::{fail, print};
-use scupper_policy::{Compilation, PolicySpec, PolicyUsage};
+use scupper::{Exit, fail, plan_for_people, print};
+use scupper_policy::{Compilation, PolicyUsage};
+use scupper_policy_spec::PolicySpec;
 use scupper_report::Format;
 
 pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {

@@ -14,10 +14,12 @@ use tokio::time::timeout;
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
-use scupper_driver::policy_calls::{self, DrainState};
+use scupper_driver::policy_calls::DrainState;
 use scupper_driver::view::View;
-use scupper_driver::{COMMAND, DriverError, Nodes, PoliciesOptions, load_policies, resolve_nodes};
-use scupper_policy::Session;
+use scupper_driver::{
+    COMMAND, DriverError, Nodes, PoliciesOptions, load_policies, policy_calls, resolve_nodes,
+};
+use scupper_policy_reload::Session;
 use scupper_report::not_ready;
 
 /// What to plan.

@@ -8,7 +8,8 @@ use super::doctor::Finding;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_driver::{PoliciesOptions, chain, load_policies};
-use scupper_policy::{PolicyFinding, PolicySpec, Severity};
+use scupper_policy::{PolicyFinding, Severity};
+use scupper_policy_spec::PolicySpec;
 
 /// Has the policies of a file look, each by itself: one that is not loaded hides no finding of another.
 pub(crate) async fn of_file(file: &Path, cluster: &Cluster, node: Option<&str>) -> Vec<Finding> {
