@@ -83,14 +83,15 @@ impl Drain {
     }
 
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
-    /// somebody else.
+    /// others. A late mark of this drain may say that the cordon is an earlier drain's.
     fn find_cordon(&mut self) {
         let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
-        self.cordon.find(match (ours, of_this_drain) {
-            (true, true) => Cordon::Ours,
-            (true, false) => Cordon::Inherited,
+        let inherited = mark.is_some_and(|mark| mark.inherited) || !of_this_drain;
+        self.cordon.find(match (ours, inherited) {
+            (true, false) => Cordon::Ours,
+            (true, true) => Cordon::Inherited,
             (false, _) => Cordon::Foreign,
         });
         if ours && of_this_drain {
@@ -124,7 +125,11 @@ impl Drain {
     pub(super) fn settle_cordon(&mut self) {
         let was_made = self.mark().is_some_and(|mark| mark.own_cordon);
         if was_made && !self.cluster.is_cordoned() {
-            if !self.cordon.is_decided() {
+            if self.cordon.is_ours() {
+                // An earlier process made it.
+                self.checkpoint_state.change();
+            }
+            if self.cordon.is_ours() || !self.cordon.is_decided() {
                 self.cordon.lift();
             }
             self.checkpoint_state.set_on_node(true);
@@ -137,12 +142,18 @@ impl Drain {
 
     /// A cordon with this drain's mark is ours; the mark without the cordon is to be taken away.
     pub(super) fn recognize_cordon(&mut self) {
-        let mark = self.mark().map(|mark| mark.own_cordon);
+        let mark = self.mark().map(|mark| (mark.own_cordon, mark.inherited));
         if mark.is_some() {
             self.checkpoint_state.set_on_node(true);
         }
-        if mark == Some(true) && self.cluster.is_cordoned() {
-            self.cordon.find(Cordon::Ours);
+        if let Some((true, inherited)) = mark
+            && self.cluster.is_cordoned()
+        {
+            self.cordon.find(if inherited {
+                Cordon::Inherited
+            } else {
+                Cordon::Ours
+            });
         } else if !self.cordon.is_decided() {
             self.cordon.find(Cordon::Unknown);
         }

@@ -437,3 +437,37 @@ fn planners_that_fail_after_the_cordon_are_asked_again() {
         .planned("p", |_| {})
         .does("evict a");
 }
+
+#[test]
+fn a_cordon_that_was_lifted_while_no_process_ran_is_not_ours_when_it_comes_back() {
+    let saved = left(Phase::Holding, true);
+    let lifted = Node {
+        unschedulable: false,
+        ..cordoned(&saved)
+    };
+    let again = Node {
+        resource_version: "200".to_owned(),
+        ..cordoned(&saved)
+    };
+    let mut host = Host::resume(request(), saved);
+    host.hear(Event::Node(Some(lifted)))
+        .hear(Event::Node(Some(again)))
+        .hear(Event::Cancel {
+            reason: "no".to_owned(),
+        })
+        .does("forget");
+}
+
+#[test]
+fn a_cordon_of_an_earlier_drain_stays_although_the_mark_was_written_late() {
+    let saved = Checkpoint {
+        inherited: true,
+        ..left(Phase::Holding, true)
+    };
+    let mut host = Host::new(request());
+    host.begin_with(cordoned(&saved), &[], &[]).skip();
+    host.hear(Event::Cancel {
+        reason: "no".to_owned(),
+    });
+    assert!(!host.asks("uncordon"), "the earlier drain's cordon is lifted");
+}
