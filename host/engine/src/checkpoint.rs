@@ -9,7 +9,7 @@ use core::fmt;
 use crate::{Duration, HookPhase, Intent, Node, Outcome, Subject, Time, Uid};
 
 /// The phase of a drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Pods are listed and the planners asked; nothing has been changed.
     Planning,
@@ -125,17 +125,17 @@ impl Phase {
     }
 
     /// The node was cordoned, by this drain or before it.
-    pub(crate) const fn is_past_cordoning(self) -> bool {
+    pub const fn is_past_cordoning(self) -> bool {
         !matches!(self, Self::Planning | Self::Preparing | Self::Cordoning)
     }
 
     /// The agreed plan is being carried out.
-    pub(crate) const fn follows_plan(self) -> bool {
+    pub const fn follows_plan(self) -> bool {
         matches!(self, Self::Preparing | Self::Cordoning) || self.needs_cordon()
     }
 
     /// The node is being emptied, and must stay cordoned for that.
-    pub(crate) const fn needs_cordon(self) -> bool {
+    pub const fn needs_cordon(self) -> bool {
         matches!(self, Self::Holding | Self::Evicting | Self::Verifying)
     }
 

@@ -59,8 +59,7 @@ impl BlockedCondition {
         phase: Phase,
         waiting: &[(PodRef, Reason)],
     ) -> Option<Vec<ConditionChange>> {
-        let is_draining = (Phase::Holding..=Phase::Verifying).contains(&phase);
-        if !is_draining || request.intent != Intent::Drain {
+        if !phase.needs_cordon() || request.intent != Intent::Drain {
             return None;
         }
         let causes = causes(&self.hooks, waiting);

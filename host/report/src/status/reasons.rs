@@ -17,14 +17,14 @@ pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> O
             phase: hook.phase,
         });
     }
-    if mark.phase >= Phase::Holding && !node.unschedulable {
+    if mark.phase.is_past_cordoning() && !node.unschedulable {
         return Some(Reason::NodeUncordoned);
     }
     budget(pod, budgets)
 }
 
 fn is_draining(phase: Phase) -> bool {
-    (Phase::Planning..=Phase::Verifying).contains(&phase)
+    phase == Phase::Planning || phase.follows_plan()
 }
 
 /// A hook that must be through before this pod leaves. One of a wave may be another pod's.

@@ -210,7 +210,7 @@ impl StatusDiff {
     }
 
     fn of_cordon(&mut self, node: &Node, mark: &Checkpoint) -> Option<Seen> {
-        let lifted = !node.unschedulable && (Phase::Holding..=Phase::Evicting).contains(&mark.phase);
+        let lifted = !node.unschedulable && matches!(mark.phase, Phase::Holding | Phase::Evicting);
         let was_lifted = std::mem::replace(&mut self.lifted, lifted);
         (lifted && !was_lifted).then_some(Seen::Uncordoned)
     }
