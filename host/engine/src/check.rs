@@ -92,7 +92,7 @@ fn check_own_pod(
 
 impl PlanFault {
     /// What is wrong, with the name of the pod where it is one of these.
-    pub fn told<'a>(&self, pods: impl IntoIterator<Item = &'a Pod>) -> String {
+    pub fn describe<'a>(&self, pods: impl IntoIterator<Item = &'a Pod>) -> String {
         let mut pods = pods.into_iter();
         let mut name = |uid: &Uid| match pods.find(|pod| pod.id.uid == *uid) {
             Some(pod) => format!("{} (UID {uid})", pod.id),
@@ -138,7 +138,7 @@ impl PlanFault {
 
 impl fmt::Display for PlanFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told([]))
+        f.write_str(&self.describe([]))
     }
 }
 

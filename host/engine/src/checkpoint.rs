@@ -208,3 +208,57 @@ impl fmt::Display for Phase {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_answer_as_in_this_table() {
+        let table = [
+            (Phase::Planning, ["before evictions"].as_slice()),
+            (
+                Phase::Preparing,
+                &["past planning", "follows plan", "before evictions"],
+            ),
+            (
+                Phase::Cordoning,
+                &["past planning", "follows plan", "before evictions"],
+            ),
+            (
+                Phase::Holding,
+                &[
+                    "past planning",
+                    "past cordoning",
+                    "follows plan",
+                    "needs cordon",
+                    "before evictions",
+                ],
+            ),
+            (
+                Phase::Evicting,
+                &["past planning", "past cordoning", "follows plan", "needs cordon"],
+            ),
+            (
+                Phase::Verifying,
+                &["past planning", "past cordoning", "follows plan", "needs cordon"],
+            ),
+            (Phase::RollingBack, &["past planning", "past cordoning"]),
+            (Phase::Uncordoning, &["past planning", "past cordoning"]),
+            (Phase::Finished, &["past planning", "past cordoning", "last"]),
+        ];
+        for (phase, expected) in table {
+            let answers = [
+                ("past planning", phase.is_past_planning()),
+                ("past cordoning", phase.is_past_cordoning()),
+                ("follows plan", phase.follows_plan()),
+                ("needs cordon", phase.needs_cordon()),
+                ("before evictions", phase.is_before_evictions()),
+                ("last", phase.is_last()),
+            ];
+            let holds = answers.iter().filter(|(_, holds)| *holds);
+            let holds: Vec<&str> = holds.map(|(name, _)| *name).collect();
+            assert_eq!(holds, expected, "{phase}");
+        }
+    }
+}

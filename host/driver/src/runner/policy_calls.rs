@@ -44,7 +44,7 @@ pub async fn plan(
         PlanAnswer::Plan(plan) => match holds(&plan, draft, &pods, settings) {
             Ok(()) => PlanAnswer::Plan(plan),
             Err(fault) => {
-                let fault = fault.told(pods.iter().copied());
+                let fault = fault.describe(pods.iter().copied());
                 policies.unsound(policy, format!("its plan does not hold: {fault}"), draft)
             }
         },

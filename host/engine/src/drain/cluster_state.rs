@@ -20,11 +20,11 @@ pub(super) struct ClusterState {
     node_name: String,
     node_state: NodeState,
     pods: BTreeMap<Uid, Pod>,
-    heard_pods: bool,
+    pods_seen: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
-    heard_budgets: bool,
+    budgets_seen: bool,
     /// Counts events about pods, to order them against lists.
-    heard: u64,
+    events: u64,
     applied: BTreeMap<Uid, u64>,
     tombstones: BTreeMap<Uid, u64>,
 }
@@ -35,10 +35,10 @@ impl ClusterState {
             node_name,
             node_state: NodeState::default(),
             pods: BTreeMap::new(),
-            heard_pods: false,
+            pods_seen: false,
             budgets: BTreeMap::new(),
-            heard_budgets: false,
-            heard: 0,
+            budgets_seen: false,
+            events: 0,
             applied: BTreeMap::new(),
             tombstones: BTreeMap::new(),
         }
@@ -46,7 +46,7 @@ impl ClusterState {
 
     /// The node, the pods and the budgets have all been seen.
     pub(super) fn is_complete(&self) -> bool {
-        self.node_state.node().is_some() && self.heard_pods && self.heard_budgets
+        self.node_state.node().is_some() && self.pods_seen && self.budgets_seen
     }
 
     pub(super) fn node(&self) -> Option<&Node> {
@@ -112,23 +112,23 @@ impl ClusterState {
 
     /// The count of events up to now, for [`apply_list`](Self::apply_list).
     pub(super) fn mark(&self) -> u64 {
-        self.heard
+        self.events
     }
 
     /// A list from the watch: no earlier event counts against it.
     pub(super) fn apply_pods(&mut self, pods: Vec<Pod>) {
-        self.heard_pods = true;
+        self.pods_seen = true;
         let listed: Vec<Uid> = pods.iter().map(|pod| pod.id.uid.clone()).collect();
         self.apply_list(pods, u64::MAX);
         // A list that was asked for before says nothing about these.
         self.applied
-            .extend(listed.into_iter().map(|uid| (uid, self.heard)));
+            .extend(listed.into_iter().map(|uid| (uid, self.events)));
         self.applied.retain(|uid, _| self.pods.contains_key(uid));
     }
 
     /// A fresh list, asked for at `mark`: events since then may be newer than the list.
     pub(super) fn apply_list(&mut self, pods: Vec<Pod>, mark: u64) {
-        self.heard += 1;
+        self.events += 1;
         let listed: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
         let missing: Vec<Uid> = self
             .pods
@@ -148,15 +148,15 @@ impl ClusterState {
     }
 
     pub(super) fn apply_pod(&mut self, pod: Pod) {
-        self.heard += 1;
+        self.events += 1;
         if !self.tombstones.contains_key(&pod.id.uid) {
-            self.applied.insert(pod.id.uid.clone(), self.heard);
+            self.applied.insert(pod.id.uid.clone(), self.events);
             self.put(pod);
         }
     }
 
     pub(super) fn delete_pod(&mut self, uid: Uid) {
-        self.heard += 1;
+        self.events += 1;
         self.forget_pod(uid);
     }
 
@@ -166,7 +166,7 @@ impl ClusterState {
             .into_iter()
             .map(|budget| (BudgetKey::of(&budget), budget))
             .collect();
-        self.heard_budgets = true;
+        self.budgets_seen = true;
         core::mem::replace(&mut self.budgets, new)
     }
 
@@ -218,7 +218,7 @@ impl ClusterState {
     fn forget_pod(&mut self, uid: Uid) {
         self.pods.remove(&uid);
         self.applied.remove(&uid);
-        self.tombstones.insert(uid, self.heard);
+        self.tombstones.insert(uid, self.events);
         if self.tombstones.len() > REMEMBERED {
             let oldest = self
                 .tombstones

@@ -116,7 +116,7 @@ impl Drain {
                     return;
                 }
                 Err(fault) => (
-                    format!("its plan does not hold: {}", fault.told(&chain.pods)),
+                    format!("its plan does not hold: {}", fault.describe(&chain.pods)),
                     None,
                 ),
             },

@@ -43,7 +43,7 @@ impl Verification {
 /// A list that was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListRequest {
-    /// The cluster state's mark at that moment.
+    /// How many events about pods had come by then.
     mark: u64,
     /// The round of verifying that it is for.
     round: Option<u32>,

@@ -10,7 +10,7 @@ fn cordoned() -> Node {
     }
 }
 
-/// A drain of these pods under this budget, cordoned by somebody else, that has not been asked what it does.
+/// A drain of these pods under this budget, on a node that others cordoned; no command is picked up yet.
 fn under(budgets: &[Budget], pods: &[Pod]) -> Host {
     let mut host = Host::new(request());
     host.begin_with(cordoned(), pods, budgets).written("save");

@@ -1,4 +1,4 @@
-//! Whose the cordon is, through late events, other people's hands and an uncordon.
+//! Whose cordon it is, after late events, changes by other clients and an uncordon.
 
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{Answer, Checkpoint, Condition, Event, HookPhase, Node, Outcome, Request, StepOutcome};
@@ -222,7 +222,7 @@ fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
         waiting_for: Vec::new(),
     };
     host.begin(&[pod("a")]).stepped("step", pending);
-    // Somebody cordons with version 101, and our save makes 102 of it before the watch tells.
+    // Another client cordons with version 101, and our save makes 102 of it before the watch shows it.
     host.answer(
         "save",
         Answer::Written {
@@ -271,7 +271,7 @@ fn a_foreign_cordon_after_ours_was_lifted_is_not_lifted_by_a_cancel() {
     )
     .wait(100)
     .does("");
-    // The cordon did happen; then somebody lifted it, and somebody cordoned again, our mark still on the node.
+    // The cordon did happen; then others lifted it and cordoned again, with our mark still on the node.
     let mark = host_checkpoint();
     let ours = |version: &str, unschedulable| {
         let checkpoint = Some(mark.clone());

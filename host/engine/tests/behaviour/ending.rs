@@ -1,4 +1,4 @@
-//! Deadline, cancel, loss: nothing is evicted any more, and what is ours is put back or marked.
+//! Deadline, cancel, loss: nothing more is evicted, and changes of ours are undone or marked.
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
@@ -106,7 +106,7 @@ fn a_deadline_in_the_past_ends_at_once_and_changes_nothing() {
         ..request()
     });
     host.does("").ends(&exceeded(&[]));
-    // Nobody has seen which pods are there, so nobody says that there is none.
+    // No list of pods has come, so the drain does not report that there is none.
     assert_eq!(exceeded(&[]).to_string(), "the deadline passed");
 }
 
@@ -217,7 +217,7 @@ fn a_conflicting_uncordon_is_decided_anew() {
     host.hear(Event::Node(Some(changed)))
         .does("uncordon at 110")
         .answer("uncordon", Answer::WriteConflict);
-    // Somebody else lifted it: there is nothing left to lift.
+    // Another client lifted it: there is nothing left to lift.
     let lifted = Node {
         unschedulable: false,
         resource_version: "120".to_owned(),

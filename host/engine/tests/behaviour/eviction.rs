@@ -300,7 +300,7 @@ fn no_more_than_max_in_flight_are_unanswered() {
     host.accepted("evict a").does("evict c");
 }
 
-/// What the settings allow is the most, however much the server bears; one at least goes on.
+/// The settings' limit holds, however much the server takes; at least one eviction is always allowed.
 #[test]
 fn no_more_are_unanswered_than_the_server_bears() {
     let settings = Settings {

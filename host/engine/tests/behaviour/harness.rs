@@ -1,4 +1,4 @@
-//! A host with a script: it feeds a drain what a test says, and compares what the drain does and tells with text.
+//! A scripted host: it passes a test's events to a drain, and compares commands and notices with text.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,

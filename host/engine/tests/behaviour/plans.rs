@@ -1,4 +1,4 @@
-//! What plans may not do, one row for each fault; and how a chain of planners is heard.
+//! What plans may not do, one row for each fault; and in which order planners are asked.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 use crate::harness::{Host, node, planner, pod, request};
@@ -180,7 +180,7 @@ fn each_planner_gets_the_draft_of_the_one_before_and_signs_what_it_changed() {
     assert_eq!(plan.waves[0].policy, "kubectl", "nobody has touched it");
 }
 
-/// The plan that people are told.
+/// The plan that is reported.
 fn told(host: &mut Host) -> Plan {
     let mut plan = None;
     while let Some(notice) = host.drain.poll_notice() {

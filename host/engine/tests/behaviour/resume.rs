@@ -1,4 +1,4 @@
-//! A new process takes up what an old one left behind.
+//! A new process resumes what an old one began.
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
@@ -145,7 +145,7 @@ fn a_pod_that_may_not_leave_is_waited_for_once_the_node_is_cordoned() {
         .does("")
         .gone(&["bare"])
         .does("list-pods");
-    // Before the cordon it blocks, and what was done is put back.
+    // Before the cordon it blocks, and the drain is rolled back.
     let early = done(left(Phase::Preparing, false), &[HookPhase::BeforeCordon]);
     let mut host = taken_up(with_hooks(), &early, &[bare]);
     host.does("step slurm on-cancel node\nsave rolling back, not ours");
@@ -196,7 +196,7 @@ fn orders() -> [Event; 3] {
 #[test]
 fn what_had_ended_well_is_not_rolled_back_whatever_comes() {
     for order in orders() {
-        // Whether the order or the node is heard first.
+        // Whether the order or the node comes first.
         for first in [true, false] {
             let mut host = Host::resume(with_hooks(), drained());
             if first {
@@ -243,7 +243,7 @@ fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
     .ends(&Outcome::Lost { reason });
 }
 
-/// Its hooks have put back what they did; a cancel asks for the cordon as well.
+/// Its hooks have undone their changes; a cancel lifts the cordon as well.
 #[test]
 fn a_cancel_of_what_had_failed_lifts_the_cordon_that_it_had_left() {
     let reason = "cancelled by scupper cancel".to_owned();
@@ -345,7 +345,7 @@ fn pods_that_left_under_an_earlier_process_count() {
     assert_eq!((outcome, summary.gone), (Outcome::Drained, 4));
 }
 
-/// What a process leaves behind that dies while it puts back what it was told to stop.
+/// The checkpoint of a process that dies during the roll-back of a cancelled drain.
 fn left_by_a_cancel(reason: &str) -> Checkpoint {
     let holding = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
     let mut host = taken_up(with_hooks(), &holding, &[pod("a")]);
@@ -369,7 +369,7 @@ fn a_cancel_continues() {
         .stepped("step", StepOutcome::Done)
         .does("save rolling back, ours")
         .written("save");
-    // Where the cordon is its own, that goes, too.
+    // A cordon of its own is lifted as well.
     let seen = Node {
         resource_version: "102".to_owned(),
         ..cordoned(&host.last_checkpoint())

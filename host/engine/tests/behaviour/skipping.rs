@@ -1,4 +1,4 @@
-//! `--skip-wait-for-delete-timeout` in the middle of a drain: a pod that has been ending for too long is left behind.
+//! `--skip-wait-for-delete-timeout` in the middle of a drain: a pod that has been terminating for too long is skipped.
 
 use crate::harness::{Host, ending, planner, pod, request};
 use scupper_engine::{
