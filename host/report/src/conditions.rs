@@ -5,7 +5,7 @@
 
 use scupper_engine::{Intent, Node, Notice, Outcome, Request};
 
-use super::words::{count, one_line, stayed_words};
+use super::messages::{count, one_line, stayed_text};
 
 /// The reason of `Drained=True`, by which the engine knows it again.
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
@@ -37,7 +37,7 @@ pub struct NodeEvent {
 }
 
 /// The pair of conditions of a drain that is under way.
-pub fn conditions_of_begun(request: &Request) -> Vec<ConditionChange> {
+pub fn conditions_of_started(request: &Request) -> Vec<ConditionChange> {
     let message = format!("drain {} is under way", request.name);
     pair("True", "False", STARTED, &message)
 }
@@ -45,7 +45,7 @@ pub fn conditions_of_begun(request: &Request) -> Vec<ConditionChange> {
 /// The pair of conditions that a notice calls for, if it does.
 pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
     match notice {
-        Notice::Cordoned { .. } => Some(conditions_of_begun(request)),
+        Notice::Cordoned { .. } => Some(conditions_of_started(request)),
         Notice::Finished {
             outcome: Outcome::Drained,
             summary,
@@ -53,7 +53,7 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             let gone = count(summary.gone as usize, "pod");
             let mut rest = String::new();
             if !summary.stayed.is_empty() {
-                rest = format!("; {}", stayed_words(summary));
+                rest = format!("; {}", stayed_text(summary));
             }
             let message = format!(
                 "drain {}: {gone} evicted, {} kept as planned{rest}",
@@ -102,7 +102,7 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
             let spent = summary.ended.since(summary.started);
             let mut note = format!("{} after {spent}: {outcome}", request.name);
             if !summary.stayed.is_empty() {
-                note.push_str(&format!("; {}", stayed_words(summary)));
+                note.push_str(&format!("; {}", stayed_text(summary)));
             }
             let warning = !outcome.is_success() || !summary.stayed.is_empty();
             event(warning, outcome.name(), note)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Checkpoint, Intent, Node, Phase, Pod, PodPhase, PodRef, Request, Settings, Time, Uid};
 
-use super::status::{Details, NodeStatus, Seat};
+use super::status::{LeaseHolder, NodeStatus, StatusDetails};
 
 /// What the node keeps of a drain without hooks or a deadline.
 pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
@@ -99,8 +99,8 @@ pub fn status(mark: Checkpoint) -> NodeStatus {
         driver: None,
         pods: Vec::new(),
         budgets: Vec::new(),
-        wishes: Vec::new(),
-        seat: Seat::Unknown,
-        details: Details::default(),
+        lifecycle_events: Vec::new(),
+        lease_holder: LeaseHolder::Unknown,
+        details: StatusDetails::default(),
     }
 }

@@ -34,7 +34,7 @@ struct Loop {
 }
 
 /// One loop's. Dropped with the loop, which is not missed then.
-pub struct Pulse {
+pub struct Heartbeat {
     number: u64,
     health: Health,
 }
@@ -44,14 +44,14 @@ impl Health {
     pub const BEAT: Duration = Duration::from_secs(5);
 
     /// A loop that turns from now on.
-    pub fn pulse(&self, name: &'static str) -> Pulse {
+    pub fn pulse(&self, name: &'static str) -> Heartbeat {
         let mut parts = self.parts();
         parts.next += 1;
         let number = parts.next;
         let turned = Instant::now();
         parts.loops.insert(number, Loop { name, turned });
         drop(parts);
-        Pulse {
+        Heartbeat {
             number,
             health: self.clone(),
         }
@@ -95,7 +95,7 @@ impl Health {
     }
 }
 
-impl Pulse {
+impl Heartbeat {
     /// The loop has turned.
     pub fn beat(&self) {
         if let Some(it) = self.health.parts().loops.get_mut(&self.number) {
@@ -104,7 +104,7 @@ impl Pulse {
     }
 }
 
-impl Drop for Pulse {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.health.parts().loops.remove(&self.number);
     }

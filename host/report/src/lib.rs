@@ -5,55 +5,56 @@
 //! computes.
 #![deny(missing_docs)]
 
-mod answers;
-mod blocked;
+mod blocked_condition;
+mod condition_cleanup;
 mod conditions;
+mod drain_lines;
+mod drain_output;
+mod drain_status;
+mod event_throttle;
+mod eviction_answers;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
-mod following;
+mod follow_output;
 mod health;
 mod json;
 mod live;
+mod messages;
 mod metrics;
 mod plan_budgets;
-mod policy_words;
-mod prefixed;
-mod progress;
+mod pod_events;
+mod policy_message;
+mod prefixed_writer;
 mod readiness;
-mod sink;
-mod stale;
 mod status;
-mod stuck;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod traces;
-mod view;
-mod words;
 
-pub use answers::{answer_words, answers_to_json};
-pub use blocked::BlockedCondition;
-pub use conditions::{ConditionChange, NodeEvent, conditions_for, conditions_of_begun, event_for};
-pub use following::{Following, Seen};
-pub use health::{Health, Pulse};
+pub use blocked_condition::BlockedCondition;
+pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned};
+pub use conditions::{ConditionChange, NodeEvent, conditions_for, conditions_of_started, event_for};
+pub use drain_lines::DrainLines;
+pub use drain_output::{DrainOutput, Format};
+pub use drain_status::{
+    DrainStatus, HookStatus, PlanSummary, STATUS_ANNOTATION, StatusBuilder, WaveStatus, status_from_text,
+    status_to_text,
+};
+pub use event_throttle::{EventThrottle, Repeated};
+pub use eviction_answers::{answer_text, answers_to_json};
+pub use follow_output::{FollowEvent, FollowOutput};
+pub use health::{Health, Heartbeat};
 pub use json::{notice_to_json, planned_to_json};
-pub use live::{Board, Live, Screen, Size};
+pub use live::{LiveDisplay, ProgressBoard, Screen, Size};
+pub use messages::{may_come_back, returning};
 pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
-pub use policy_words::{PolicyWords, policy_note};
-pub use prefixed::Prefixed;
-pub use progress::Progress;
+pub use pod_events::{BudgetEvent, PodEvents};
+pub use policy_message::{PolicyMessage, policy_event_note};
+pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
-pub use sink::{Format, Sink};
-pub use stale::{conditions_of_abandoned, conditions_of_uncordoned};
 pub use status::{
-    BudgetView, Details, NodeStatus, NodeWish, Seat, UnreadyView, WorkloadView, status_lines, status_table,
-    status_to_json,
+    BudgetDetails, LeaseHolder, LifecycleEventStatus, NodeStatus, StatusDetails, UnreadyPodDetails,
+    WorkloadDetails, status_lines, status_table, status_to_json,
 };
-pub use stuck::{BudgetEvent, StuckPods};
-pub use tally::{Repeated, Tallies};
 pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesError, trace_settings};
-pub use view::{
-    DriverView, HookView, PlanView, VIEW_ANNOTATION, ViewKeeper, WaveView, view_from_text, view_to_text,
-};
-pub use words::{may_come_back, returning};

@@ -3,7 +3,7 @@
 use scupper_engine::{Budget, Plan, Pod, PodPhase, Verdict};
 use serde_json::{Value, json};
 
-use super::words::{count, one_line};
+use super::messages::{count, one_line};
 
 /// A budget and the pods of a plan that it covers.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use scupper_engine::{Node, Time};
 
-use super::words::one_line;
+use super::messages::one_line;
 
 /// `NotReady for 5m00s (KubeletNotReady: …)`; nothing for a node that is ready, or of which that is not known.
 pub fn not_ready(node: &Node, now: Time) -> Option<String> {

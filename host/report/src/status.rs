@@ -3,25 +3,25 @@
 
 mod advice;
 mod budgets;
-mod details;
 mod json;
+mod lease_holder;
 mod lines;
+mod lookups;
 mod reasons;
-mod seat;
 mod table;
 
 use std::collections::BTreeMap;
 
 use scupper_engine::{Budget, Checkpoint, Controller, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
 
-use super::view::{DriverView, PodView};
-use super::words::is_ordinary;
+use super::drain_status::{DrainStatus, PodStatus};
+use super::messages::needs_no_report;
 
-pub use details::{BudgetView, Details, UnreadyView, WorkloadView};
 pub use json::status_to_json;
+pub use lease_holder::LeaseHolder;
 pub use lines::status_lines;
-pub(super) use lines::{phase_words, subject, subject_words, told as reason_words};
-pub use seat::Seat;
+pub(super) use lines::{phase_text, reason_text, subject, subject_text};
+pub use lookups::{BudgetDetails, StatusDetails, UnreadyPodDetails, WorkloadDetails};
 pub use table::status_table;
 
 /// A process that drains tells at least once a minute; one that has missed two is taken for dead.
@@ -33,22 +33,22 @@ pub struct NodeStatus {
     /// The node.
     pub node: Node,
     /// What the process that drains it wrote of that.
-    pub driver: Option<DriverView>,
+    pub driver: Option<DrainStatus>,
     /// Its pods.
     pub pods: Vec<Pod>,
     /// All budgets that may be read.
     pub budgets: Vec<Budget>,
     /// Wishes for the node that are there.
-    pub wishes: Vec<NodeWish>,
+    pub lifecycle_events: Vec<LifecycleEventStatus>,
     /// Who holds its lease, while a drain has not ended.
-    pub seat: Seat,
+    pub lease_holder: LeaseHolder,
     /// What was looked up about pods that something blocks.
-    pub details: Details,
+    pub details: StatusDetails,
 }
 
 /// A LifecycleEvent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeWish {
+pub struct LifecycleEventStatus {
     /// Its name.
     pub name: String,
     /// Which transition it asks for.
@@ -63,11 +63,11 @@ pub struct NodeWish {
 
 /// Why a pod is still there.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct RemainingPod<'a> {
     pub(super) pod: &'a Pod,
     pub(super) reason: Option<Reason>,
     /// The process that drains says so.
-    told: bool,
+    from_driver: bool,
     wave: &'a str,
     /// Since when it has had this reason, where the process that drains says so.
     since: Option<Time>,
@@ -75,13 +75,13 @@ pub(super) struct Held<'a> {
     waited: Option<Duration>,
 }
 
-impl Held<'_> {
+impl RemainingPod<'_> {
     /// What manages the pod, where something blocks it: what was looked up, else its controller.
-    fn workload(&self, status: &NodeStatus) -> Option<WorkloadView> {
-        let blocked = self.reason.as_ref().filter(|reason| !is_ordinary(reason));
+    fn workload(&self, status: &NodeStatus) -> Option<WorkloadDetails> {
+        let blocked = self.reason.as_ref().filter(|reason| !needs_no_report(reason));
         let controller = blocked.and(self.pod.controller.as_ref())?;
         let known = status.details.workloads.get(&controller.uid).cloned();
-        Some(known.unwrap_or_else(|| WorkloadView {
+        Some(known.unwrap_or_else(|| WorkloadDetails {
             kind: controller.kind.clone(),
             name: controller.name.clone(),
             ready: None,
@@ -102,16 +102,18 @@ impl NodeStatus {
     }
 
     /// What the process that drains knows, or knew at the end. One that is gone knows nothing.
-    pub(super) fn fresh(&self, now: Time) -> Option<&DriverView> {
+    pub(super) fn current_driver_status(&self, now: Time) -> Option<&DrainStatus> {
         let is_over = self.is_over();
-        let is_alive = |view: &DriverView| !self.seat.is_left() && now.since(view.at) < FRESH;
-        let is_fresh = |view: &&DriverView| view.ended.is_some() == is_over && (is_over || is_alive(view));
+        let is_alive = |view: &DrainStatus| !self.lease_holder.is_abandoned() && now.since(view.at) < FRESH;
+        let is_fresh = |view: &&DrainStatus| view.ended.is_some() == is_over && (is_over || is_alive(view));
         self.driver.as_ref().filter(is_fresh)
     }
 
     /// Where its drain stands. That the first wave has begun is not written into the checkpoint.
     pub(super) fn phase(&self, mark: &Checkpoint, now: Time) -> Phase {
-        let is_in_wave = self.fresh(now).is_some_and(|view| view.wave.is_some());
+        let is_in_wave = self
+            .current_driver_status(now)
+            .is_some_and(|view| view.wave.is_some());
         match mark.phase {
             Phase::Holding if is_in_wave => Phase::Evicting,
             phase => phase,
@@ -134,11 +136,11 @@ impl NodeStatus {
     }
 
     /// Every pod, and why it is still there.
-    pub(super) fn held(&self, now: Time) -> Vec<Held<'_>> {
-        let view = self.fresh(now);
+    pub(super) fn remaining_pods(&self, now: Time) -> Vec<RemainingPod<'_>> {
+        let view = self.current_driver_status(now);
         // What was so at the end does not grow any longer.
         let by = view.map_or(now, |view| if view.ended.is_some() { view.at } else { now });
-        let told: BTreeMap<&Uid, &PodView> = view
+        let told: BTreeMap<&Uid, &PodStatus> = view
             .into_iter()
             .flat_map(|view| view.pods.iter().map(|pod| (&pod.uid, pod)))
             .collect();
@@ -149,10 +151,10 @@ impl NodeStatus {
             let known = told.get(&pod.id.uid);
             let (reason, is_told) = self.reason(pod, known.map(|known| &known.reason), now);
             let since = known.and_then(|known| known.since).filter(|_| is_told);
-            all.push(Held {
+            all.push(RemainingPod {
                 pod,
                 reason,
-                told: is_told,
+                from_driver: is_told,
                 wave: known.map_or("", |known| &known.wave),
                 since,
                 waited: since.map(|since| by.since(since)),
@@ -163,10 +165,10 @@ impl NodeStatus {
 
     /// The controllers of pods that something blocks, and the budgets that block pods: what is worth looking up.
     pub fn blocked(&self, now: Time) -> (Vec<(&PodRef, &Controller)>, Vec<&Budget>) {
-        let held = self.held(now);
+        let held = self.remaining_pods(now);
         let blocked = held
             .iter()
-            .filter(|held| held.reason.as_ref().is_some_and(|it| !is_ordinary(it)));
+            .filter(|held| held.reason.as_ref().is_some_and(|it| !needs_no_report(it)));
         let controllers = blocked.filter_map(|held| Some((&held.pod.id, held.pod.controller.as_ref()?)));
         let budgets = self.budgets.iter();
         let blocks = |budget: &&Budget| {
@@ -178,18 +180,18 @@ impl NodeStatus {
 
     /// Every pod on the node that is to leave, and why it is there, in words.
     pub fn remaining(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
-        let leaving = self.held(now).into_iter().filter_map(|held| {
+        let leaving = self.remaining_pods(now).into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
-            Some((&held.pod.id, reason.name(), lines::told(&reason, now)))
+            Some((&held.pod.id, reason.name(), reason_text(&reason, now)))
         });
         leaving.collect()
     }
 
     /// Pods that are held by more than their turn and their own end, why in a word, and the facts.
     pub fn stuck(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
-        let stuck = self.held(now).into_iter().filter_map(|held| {
+        let stuck = self.remaining_pods(now).into_iter().filter_map(|held| {
             let reason = held.reason?;
-            (!is_ordinary(&reason)).then(|| (&held.pod.id, reason.name(), lines::told(&reason, now)))
+            (!needs_no_report(&reason)).then(|| (&held.pod.id, reason.name(), reason_text(&reason, now)))
         });
         stuck.collect()
     }
@@ -213,7 +215,7 @@ impl NodeStatus {
         if let Some(reason) = told {
             return (Some(self.with_names(pod, reason.clone())), true);
         }
-        match self.fresh(now) {
+        match self.current_driver_status(now) {
             // It names every pod that is to leave, so the others stay.
             Some(view) if view.more == 0 && pod.created < view.at && !self.is_over() => {
                 (Some(Reason::Kept), true)

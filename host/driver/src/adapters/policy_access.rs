@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Node, Pod, PodRef, Task};
 use crate::adapters::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
-use scupper_report::{PolicyWords, policy_note};
+use scupper_report::{PolicyMessage, policy_event_note};
 
 /// The cluster edge, for the policy edge.
 pub(crate) struct ClusterPolicyAccess {
@@ -101,7 +101,7 @@ impl ClusterAccess for ClusterPolicyAccess {
                 severity: Severity::of(event.warning),
                 reason: event.reason.to_owned(),
                 action: POLICY_ACTION.to_owned(),
-                note: policy_note(event.policy, event.note),
+                note: policy_event_note(event.policy, event.note),
                 series: None,
             };
             let emitted = match event.pod {
@@ -110,7 +110,7 @@ impl ClusterAccess for ClusterPolicyAccess {
             };
             // It is said, whether the API server keeps it or not.
             if event.pod.is_none() {
-                let words = PolicyWords {
+                let words = PolicyMessage {
                     policy: event.policy.to_owned(),
                     warning: event.warning,
                     reason: event.reason.to_owned(),

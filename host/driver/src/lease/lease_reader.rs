@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::holder::HolderIdentity;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_report::{NodeStatus, Seat};
+use scupper_report::{LeaseHolder, NodeStatus};
 
 /// What was read is good for so long, however often the node changes.
 const GOOD_FOR: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ pub struct LeaseReader {
     namespace: String,
     clock: Clock,
     own: HolderIdentity,
-    seen: BTreeMap<String, (Instant, Seat)>,
+    seen: BTreeMap<String, (Instant, LeaseHolder)>,
 }
 
 impl LeaseReader {
@@ -37,10 +37,10 @@ impl LeaseReader {
     }
 
     /// Who is at the node of this status. Nobody need be where no drain is under way.
-    pub async fn look(&mut self, status: &NodeStatus) -> Seat {
+    pub async fn look(&mut self, status: &NodeStatus) -> LeaseHolder {
         let mark = status.node.checkpoint.as_ref();
         if mark.is_none_or(|mark| mark.phase == Phase::Finished) {
-            return Seat::Unknown;
+            return LeaseHolder::Unknown;
         }
         let node = &status.node.name;
         if let Some((at, seat)) = self.seen.get(node)
@@ -53,12 +53,12 @@ impl LeaseReader {
         seat
     }
 
-    async fn read(&self, node: &str) -> Seat {
+    async fn read(&self, node: &str) -> LeaseHolder {
         match self.cluster.lease(&self.namespace, node).await {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
                 let holder = HolderIdentity::parse(&lease.holder);
                 let is_dead = self.own.knows_dead(&holder);
-                Seat::of(
+                LeaseHolder::of(
                     holder.words(),
                     lease.renewed,
                     lease.length.into(),
@@ -66,10 +66,10 @@ impl LeaseReader {
                     self.clock.wall(),
                 )
             }
-            Ok(_) => Seat::Free,
+            Ok(_) => LeaseHolder::Free,
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be looked at");
-                Seat::Unknown
+                LeaseHolder::Unknown
             }
         }
     }

@@ -8,7 +8,7 @@ use scupper_engine::{Intent, Settings};
 use crate::{Nodes, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
-use scupper_report::{Board, Format, TraceSettings};
+use scupper_report::{Format, ProgressBoard, TraceSettings};
 
 /// What is asked for at the command line.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub struct LocalOptions {
     /// Where it is told.
     pub output: Output,
     /// Where it is told how each node stands; `None`: nobody looks.
-    pub board: Option<Board>,
+    pub board: Option<ProgressBoard>,
     /// Where the leases of nodes are.
     pub lease_namespace: String,
     /// Where drains are told as traces; `None`: nowhere.

@@ -20,7 +20,7 @@ use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
-use scupper_report::{Format, Health, Metrics, Prefixed, Traces};
+use scupper_report::{Format, Health, Metrics, PrefixedWriter, Traces};
 
 /// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
 /// leases.
@@ -182,7 +182,7 @@ impl LocalDrains {
             return output;
         }
         let prefix = format!("{node}  ");
-        Arc::new(move || Box::new(Prefixed::new(prefix.clone(), output())))
+        Arc::new(move || Box::new(PrefixedWriter::new(prefix.clone(), output())))
     }
 }
 

@@ -22,8 +22,9 @@ use crate::reporter::writer::{ApiWriter, PendingWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_report::{
-    BlockedCondition, Board, ConditionChange, DrainMeter, DrainTrace, Format, Health, Metrics, NodeEvent,
-    PolicyWords, Repeated, Sink, StuckPods, Tallies, Traces, conditions_for, conditions_of_begun, event_for,
+    BlockedCondition, ConditionChange, DrainMeter, DrainOutput, DrainTrace, EventThrottle, Format, Health,
+    Metrics, NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Repeated, Traces, conditions_for,
+    conditions_of_started, event_for,
 };
 
 /// How long the end of a drain waits for its last writes. They go on behind it.
@@ -46,7 +47,7 @@ pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
 
 /// Tells one drain.
 pub(crate) struct Reporter {
-    sink: Sink,
+    sink: DrainOutput,
     started: Time,
     writes: Option<mpsc::UnboundedSender<PendingWrite>>,
     /// Events wait for one another alone: conditions are what others go by.
@@ -54,12 +55,12 @@ pub(crate) struct Reporter {
     writers: Vec<JoinHandle<()>>,
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
-    board: Option<Board>,
+    board: Option<ProgressBoard>,
     publisher: StatusPublisher,
-    stuck: StuckPods,
+    stuck: PodEvents,
     blocked: BlockedCondition,
     /// What was told of the node: its reasons, and what was said of each.
-    told: Tallies<(String, String)>,
+    told: EventThrottle<(String, String)>,
     /// The node says already that it is being drained.
     in_progress: bool,
     /// The node had been drained by this drain before, and none of its pods has been asked to leave since.
@@ -83,7 +84,7 @@ impl Reporter {
         request: &Request,
     ) -> Self {
         Self {
-            sink: Sink::begin(format, now, request, output()),
+            sink: DrainOutput::begin(format, now, request, output()),
             started,
             writes: None,
             events: None,
@@ -92,9 +93,9 @@ impl Reporter {
             trace: None,
             board: None,
             publisher: StatusPublisher::new(now, request.id.clone()),
-            stuck: StuckPods::default(),
+            stuck: PodEvents::default(),
             blocked: BlockedCondition::default(),
-            told: Tallies::default(),
+            told: EventThrottle::default(),
             in_progress: false,
             was_drained: false,
             publishing: Arc::default(),
@@ -131,7 +132,7 @@ impl Reporter {
     }
 
     /// Shows how it stands, too, where somebody looks.
-    pub(crate) fn and_board(mut self, board: Option<Board>, now: Time, request: &Request) -> Self {
+    pub(crate) fn and_board(mut self, board: Option<ProgressBoard>, now: Time, request: &Request) -> Self {
         if let Some(board) = &board {
             board.begin(&request.node, now, "beginning");
         }
@@ -216,7 +217,7 @@ impl Reporter {
     }
 
     /// Policies have said this of the node, in Kubernetes Events.
-    pub(crate) fn said(&mut self, now: Time, words: &[PolicyWords]) {
+    pub(crate) fn said(&mut self, now: Time, words: &[PolicyMessage]) {
         for words in words {
             self.sink.said(now, words);
         }
@@ -245,7 +246,7 @@ impl Reporter {
         }
         if let Some(event) = event_for(request, notice) {
             let key = (event.reason.clone(), event.note.clone());
-            self.told.happened(now, key, event);
+            self.told.record(now, key, event);
             self.tell_of_node(now, request);
         }
     }
@@ -274,7 +275,7 @@ impl Reporter {
             _ => return conditions_for(request, notice),
         };
         self.in_progress = true;
-        begins.then(|| conditions_of_begun(request))
+        begins.then(|| conditions_of_started(request))
     }
 
     fn write(&self, entry: PendingWrite) {

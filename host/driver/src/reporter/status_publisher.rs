@@ -3,7 +3,7 @@
 
 use scupper_engine::{Drain, Duration, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
 
-use scupper_report::{DriverView, VIEW_ANNOTATION, ViewKeeper, view_from_text, view_to_text};
+use scupper_report::{DrainStatus, STATUS_ANNOTATION, StatusBuilder, status_from_text, status_to_text};
 
 /// Most drains are over by then, or have nothing to tell.
 const FIRST: Duration = Duration::from_secs(10);
@@ -18,9 +18,9 @@ const FOLLOWED: Duration = Duration::from_secs(1);
 pub(crate) struct StatusPublisher {
     /// The id of the drain.
     drain: String,
-    keeper: ViewKeeper,
+    keeper: StatusBuilder,
     began: Time,
-    written: Option<DriverView>,
+    written: Option<DrainStatus>,
     /// The node has the annotation, of this drain or a former one.
     there: bool,
     ended: Option<Outcome>,
@@ -33,7 +33,7 @@ impl StatusPublisher {
     pub(crate) fn new(now: Time, drain: String) -> Self {
         Self {
             drain,
-            keeper: ViewKeeper::default(),
+            keeper: StatusBuilder::default(),
             began: now,
             written: None,
             there: false,
@@ -44,19 +44,19 @@ impl StatusPublisher {
 
     /// For one that somebody follows.
     pub(crate) fn and_follower(mut self) -> Self {
-        self.keeper = self.keeper.and_plan();
+        self.keeper = self.keeper.with_plan();
         self.followed = true;
         self
     }
 
     pub(crate) fn heard(&mut self, event: &Event) {
         let Event::Node(Some(node)) = event else { return };
-        let Some(text) = node.annotations.get(VIEW_ANNOTATION) else {
+        let Some(text) = node.annotations.get(STATUS_ANNOTATION) else {
             return;
         };
         // What this process has written itself is known already.
         if !std::mem::replace(&mut self.there, true)
-            && let Some(view) = view_from_text(text).filter(|view| view.drain == self.drain)
+            && let Some(view) = status_from_text(text).filter(|view| view.drain == self.drain)
         {
             self.keeper.resume(&view);
         }
@@ -86,24 +86,24 @@ impl StatusPublisher {
         if !is_time && !self.followed {
             return None;
         }
-        let view = self.keeper.view(now, &request.id, pods);
+        let view = self.keeper.build(now, &request.id, pods);
         let is_next = self.followed && self.is_next_of_story(&view);
         (is_next || is_time && self.is_news(&view)).then(|| self.write(view))
     }
 
     /// Readers do not know that yet, or not that it is still so.
-    fn is_news(&self, view: &DriverView) -> bool {
+    fn is_news(&self, view: &DrainStatus) -> bool {
         match &self.written {
-            None => view.is_worth_telling(),
-            Some(known) => view.at.since(known.at) >= ALIVE || !known.says_as(view),
+            None => view.is_worth_publishing(),
+            Some(known) => view.at.since(known.at) >= ALIVE || !known.has_same_content(view),
         }
     }
 
     /// Whoever follows it has not heard that yet.
-    fn is_next_of_story(&self, view: &DriverView) -> bool {
+    fn is_next_of_story(&self, view: &DrainStatus) -> bool {
         match &self.written {
             None => view.plan.is_some() || !view.hooks.is_empty(),
-            Some(known) => view.at.since(known.at) >= FOLLOWED && !view.tells_as(known),
+            Some(known) => view.at.since(known.at) >= FOLLOWED && !view.has_same_story(known),
         }
     }
 
@@ -117,14 +117,14 @@ impl StatusPublisher {
                 self.there.then_some(None)
             }
             Some(_) => {
-                let view = self.keeper.view(now, &request.id, drain.waiting());
+                let view = self.keeper.build(now, &request.id, drain.waiting());
                 Some(Some(self.write(view)))
             }
         }
     }
 
-    fn write(&mut self, view: DriverView) -> String {
-        let text = view_to_text(&view);
+    fn write(&mut self, view: DrainStatus) -> String {
+        let text = status_to_text(&view);
         self.written = Some(view);
         self.there = true;
         text

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent, NodeCondition, WriteError};
-use scupper_report::{ConditionChange, VIEW_ANNOTATION};
+use scupper_report::{ConditionChange, STATUS_ANNOTATION};
 
 /// How long an Event is tried that the API server does not take. The others wait behind it.
 const EVENT_LIMITS: RetryLimits = RetryLimits {
@@ -173,8 +173,8 @@ impl ApiWriter {
         let Self { cluster, node, .. } = self;
         match (&unwritten.conditions, &unwritten.view) {
             (Some(changes), _) => set_conditions(cluster, node, changes).await,
-            (None, Some(Some(text))) => cluster.set_node_annotation(node, VIEW_ANNOTATION, text).await,
-            (None, Some(None)) => cluster.remove_node_annotation(node, VIEW_ANNOTATION).await,
+            (None, Some(Some(text))) => cluster.set_node_annotation(node, STATUS_ANNOTATION, text).await,
+            (None, Some(None)) => cluster.remove_node_annotation(node, STATUS_ANNOTATION).await,
             (None, None) => Ok(()),
         }
     }

@@ -4,14 +4,14 @@
 use scupper_engine::{Duration, Time};
 
 use super::Size;
-use super::course::Standing;
+use super::blockers::Blockers;
+use super::node_progress::NodeSnapshot;
 use super::text::{bar, cut, padded, share, width};
-use super::waits::Waits;
-use crate::words::one_line;
+use crate::messages::one_line;
 
 /// The lines, at most two thirds of the rows: what scrolls by above needs room, too. `over`: so many nodes, of
 /// how many.
-pub(super) fn lines(nodes: &[Standing], over: (usize, usize), room: Size, now: Time) -> Vec<String> {
+pub(super) fn lines(nodes: &[NodeSnapshot], over: (usize, usize), room: Size, now: Time) -> Vec<String> {
     if nodes.is_empty() {
         return Vec::new();
     }
@@ -21,15 +21,15 @@ pub(super) fn lines(nodes: &[Standing], over: (usize, usize), room: Size, now: T
     let rows = rows - usize::from(sum.is_some());
     let fit = if nodes.len() > rows { rows - 1 } else { nodes.len() };
     let (nodes, unseen) = nodes.split_at_checked(fit).unwrap_or((nodes, &[]));
-    let waits: Vec<Waits<'_>> = nodes.iter().map(|node| Waits::of(node, now)).collect();
-    let wanted: Vec<usize> = waits.iter().map(Waits::rows).collect();
+    let blockers: Vec<Blockers<'_>> = nodes.iter().map(|node| Blockers::of(node, now)).collect();
+    let wanted: Vec<usize> = blockers.iter().map(Blockers::rows).collect();
     let taken = nodes.len() + usize::from(!unseen.is_empty());
     let rows = share(rows.saturating_sub(taken), &wanted);
     let names = nodes.iter().map(|node| width(&node.node)).max().unwrap_or(0);
     let mut lines = Vec::new();
-    for ((node, waits), rows) in nodes.iter().zip(&waits).zip(rows) {
+    for ((node, blockers), rows) in nodes.iter().zip(&blockers).zip(rows) {
         lines.push(head(node, names, room.columns, now));
-        lines.extend(waits.lines(rows, room.columns));
+        lines.extend(blockers.lines(rows, room.columns));
     }
     if !unseen.is_empty() {
         lines.push(format!("{} more nodes are under way", unseen.len()));
@@ -40,9 +40,9 @@ pub(super) fn lines(nodes: &[Standing], over: (usize, usize), room: Size, now: T
 }
 
 /// The line of a node with as much in it as fits.
-fn head(node: &Standing, name: usize, columns: usize, now: Time) -> String {
+fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
     let name = padded(&one_line(&node.node), name);
-    let stage = one_line(&node.stage);
+    let phase_text = one_line(&node.phase_text);
     let gone = node.pods.map(|(gone, of)| format!("{gone}/{of} gone"));
     let barred = node
         .pods
@@ -60,14 +60,14 @@ fn head(node: &Standing, name: usize, columns: usize, now: Time) -> String {
     let time = [Some(spent.clone()), left.clone()].into_iter().flatten();
     let time = Some(time.collect::<Vec<_>>().join(", "));
     let short = Some(left.unwrap_or(spent));
-    let (name, stage) = (Some(name), Some(stage));
+    let (name, phase_text) = (Some(name), Some(phase_text));
     let nothing = None;
     let choices = [
-        [&name, &stage, &barred, &waved, &time],
-        [&name, &stage, &barred, &wave, &time],
-        [&name, &stage, &gone, &wave, &time],
-        [&name, &stage, &gone, &nothing, &time],
-        [&name, &stage, &gone, &nothing, &short],
+        [&name, &phase_text, &barred, &waved, &time],
+        [&name, &phase_text, &barred, &wave, &time],
+        [&name, &phase_text, &gone, &wave, &time],
+        [&name, &phase_text, &gone, &nothing, &time],
+        [&name, &phase_text, &gone, &nothing, &short],
         [&name, &nothing, &gone, &nothing, &short],
     ];
     let joined = choices.iter().map(|parts| {

@@ -4,17 +4,17 @@
 //! The lines are made of facts, a size and a time, and of nothing else; only `screen` and `terminal` know where they go. None of it knows
 //! who drains.
 
-mod board;
-mod course;
+mod blockers;
 mod frame;
-mod queue;
+mod node_progress;
+mod output_queue;
+mod progress_board;
 mod screen;
 mod terminal;
 mod text;
-mod waits;
 
-pub use board::Board;
+pub use progress_board::ProgressBoard;
 pub use screen::Screen;
-pub use terminal::Live;
+pub use terminal::LiveDisplay;
 pub use text::Size;
 pub(super) use text::{fold, share};

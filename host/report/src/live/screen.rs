@@ -7,8 +7,8 @@ use std::sync::Arc;
 use scupper_engine::Time;
 
 use super::Size;
-use super::queue::OutputQueue;
-use super::terminal::{Live, Terminal};
+use super::output_queue::OutputQueue;
+use super::terminal::{LiveDisplay, Terminal};
 use scupper_common::clock::Clock;
 
 /// Standard output, and standard error for the log.
@@ -38,7 +38,11 @@ impl Screen {
 
     /// Draws these lines anew whenever they change, until what is returned is dropped. Where nothing can be drawn in
     /// place nothing is.
-    pub fn show(&self, clock: Clock, frame: impl Fn(Size, Time) -> Vec<String> + Send + 'static) -> Live {
+    pub fn show(
+        &self,
+        clock: Clock,
+        frame: impl Fn(Size, Time) -> Vec<String> + Send + 'static,
+    ) -> LiveDisplay {
         self.terminal.show(clock, frame)
     }
 

@@ -30,11 +30,11 @@ pub(super) struct Terminal {
     is_terminal: bool,
     /// The log goes there as well.
     has_log: bool,
-    shown: Mutex<Shown>,
+    shown: Mutex<DrawnLines>,
 }
 
 #[derive(Debug, Default)]
-struct Shown {
+struct DrawnLines {
     /// Something is to stand there.
     is_live: bool,
     /// What stands there.
@@ -43,7 +43,7 @@ struct Shown {
 
 /// A display. It goes away with this.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveDisplay {
     screen: Arc<Terminal>,
     /// The thread that draws ends with it.
     ticks: Option<Sender<()>>,
@@ -71,8 +71,8 @@ impl Terminal {
         self: &Arc<Self>,
         clock: Clock,
         frame: impl Fn(Size, Time) -> Vec<String> + Send + 'static,
-    ) -> Live {
-        let mut live = Live {
+    ) -> LiveDisplay {
+        let mut live = LiveDisplay {
             screen: Arc::clone(self),
             ticks: None,
         };
@@ -171,7 +171,7 @@ impl Terminal {
     }
 
     /// In the background the terminal is somebody else's, and what stood there has scrolled away.
-    fn look(&self, shown: &mut Shown) {
+    fn look(&self, shown: &mut DrawnLines) {
         if !shown.lines.is_empty() && !is_ours() {
             shown.lines.clear();
         }
@@ -203,12 +203,12 @@ impl Terminal {
         }
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, DrawnLines> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveDisplay {
     fn drop(&mut self) {
         if self.ticks.take().is_some() {
             self.screen.end();

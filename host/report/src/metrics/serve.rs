@@ -62,7 +62,7 @@ impl MetricsServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         tracing::info!(%address, "metrics are served");
-        let task = tokio::spawn(accept(listener, Told { metrics, health }));
+        let task = tokio::spawn(accept(listener, Endpoints { metrics, health }));
         Ok(Self { address, task })
     }
 
@@ -80,12 +80,12 @@ impl Drop for MetricsServer {
 
 /// What there is to tell.
 #[derive(Clone)]
-struct Told {
+struct Endpoints {
     metrics: Metrics,
     health: Health,
 }
 
-async fn accept(listener: TcpListener, told: Told) {
+async fn accept(listener: TcpListener, endpoints: Endpoints) {
     let seats = Arc::new(Semaphore::new(CONNECTIONS));
     // Dropped with this task, and every connection with it.
     let mut connections = tokio::task::JoinSet::new();
@@ -95,10 +95,10 @@ async fn accept(listener: TcpListener, told: Told) {
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
-                let told = told.clone();
+                let endpoints = endpoints.clone();
                 connections.spawn(async move {
                     let _seat = seat;
-                    if timeout(CONNECTION, connection(stream, told)).await.is_err() {
+                    if timeout(CONNECTION, connection(stream, endpoints)).await.is_err() {
                         tracing::debug!("a connection for metrics lasted too long");
                     }
                 });
@@ -111,9 +111,9 @@ async fn accept(listener: TcpListener, told: Told) {
     }
 }
 
-async fn connection(stream: TcpStream, told: Told) {
+async fn connection(stream: TcpStream, endpoints: Endpoints) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = respond(&request, &told);
+        let response = respond(&request, &endpoints);
         async move { Ok::<_, Infallible>(response) }
     });
     let served = http1::Builder::new()
@@ -127,7 +127,7 @@ async fn connection(stream: TcpStream, told: Told) {
     }
 }
 
-fn respond<B>(request: &Request<B>, told: &Told) -> Response<String> {
+fn respond<B>(request: &Request<B>, endpoints: &Endpoints) -> Response<String> {
     let path = request.uri().path();
     if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
         let there = "there are /metrics, /healthz and /readyz\n".to_owned();
@@ -137,9 +137,9 @@ fn respond<B>(request: &Request<B>, told: &Told) -> Response<String> {
         return response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET\n".to_owned());
     }
     match path {
-        "/healthz" => probed(told.health.alive()),
-        "/readyz" => probed(told.health.ready()),
-        _ => response(StatusCode::OK, OPENMETRICS, told.metrics.to_text()),
+        "/healthz" => probed(endpoints.health.alive()),
+        "/readyz" => probed(endpoints.health.ready()),
+        _ => response(StatusCode::OK, OPENMETRICS, endpoints.metrics.to_text()),
     }
 }
 

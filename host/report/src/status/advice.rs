@@ -89,7 +89,7 @@ pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
 }
 
 /// For a drain that nobody is at any more.
-pub(super) fn of_nobody(drain: &Checkpoint, node: &str) -> String {
+pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
     match (drain.trigger.as_str(), drain.phase) {
         ("command", Phase::Uncordoning) => {
             format!("scupper uncordon {node} --take-over    # continues it")
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn only_a_terminals_drain_is_taken_over_by_hand() {
-        let left = |trigger, phase| of_nobody(&mark(trigger, phase), "worker-1");
+        let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
         assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
         assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
         for trigger in ["LifecycleEvent", "cordon"] {

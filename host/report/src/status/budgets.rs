@@ -4,9 +4,9 @@
 use scupper_engine::{Budget, Duration, Reason, Time};
 use serde_json::{Value, json};
 
-use super::details::{BudgetView, UnreadyView};
-use super::{Held, NodeStatus, advice};
-use crate::words::{count, one_line};
+use super::lookups::{BudgetDetails, UnreadyPodDetails};
+use super::{NodeStatus, RemainingPod, advice};
+use crate::messages::{count, one_line};
 
 /// The API server counts a granted eviction for so long when the pod is never deleted.
 const COUNTED: Duration = Duration::from_secs(120);
@@ -15,24 +15,24 @@ const COUNTED: Duration = Duration::from_secs(120);
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
 /// Pods that one budget blocks, or one pod that none blocks.
-pub(super) struct Group<'a> {
+pub(super) struct BudgetGroup<'a> {
     /// What blocks all of them.
-    pub(super) budget: Option<Blocking<'a>>,
-    pub(super) pods: Vec<&'a Held<'a>>,
+    pub(super) budget: Option<BlockingBudget<'a>>,
+    pub(super) pods: Vec<&'a RemainingPod<'a>>,
 }
 
 /// A budget that blocks pods of this node.
-pub(super) struct Blocking<'a> {
+pub(super) struct BlockingBudget<'a> {
     budget: &'a Budget,
-    details: Option<&'a BudgetView>,
+    details: Option<&'a BudgetDetails>,
 }
 
 /// All pods in their order, those of one budget together where its first one is.
-pub(super) fn groups<'a>(status: &'a NodeStatus, held: &'a [Held<'a>]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+pub(super) fn groups<'a>(status: &'a NodeStatus, held: &'a [RemainingPod<'a>]) -> Vec<BudgetGroup<'a>> {
+    let mut groups: Vec<BudgetGroup<'a>> = Vec::new();
     for pod in held {
         let budget = blocking(status, pod);
-        let same = |group: &&mut Group<'_>| match (&group.budget, budget) {
+        let same = |group: &&mut BudgetGroup<'_>| match (&group.budget, budget) {
             (Some(known), Some(budget)) => std::ptr::eq(known.budget, budget),
             _ => false,
         };
@@ -40,11 +40,11 @@ pub(super) fn groups<'a>(status: &'a NodeStatus, held: &'a [Held<'a>]) -> Vec<Gr
             group.pods.push(pod);
             continue;
         }
-        let budget = budget.map(|budget| Blocking {
+        let budget = budget.map(|budget| BlockingBudget {
             budget,
             details: status.details.budgets.get(&key(budget)),
         });
-        groups.push(Group {
+        groups.push(BudgetGroup {
             budget,
             pods: vec![pod],
         });
@@ -57,7 +57,7 @@ fn key(budget: &Budget) -> (String, String) {
 }
 
 /// The one budget that blocks a pod, if it may be read.
-pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &Held<'_>) -> Option<&'a Budget> {
+pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &RemainingPod<'_>) -> Option<&'a Budget> {
     let budgets = status.budgets.iter();
     let mut selecting = budgets.filter(|budget| budget.selects(held.pod));
     match held.reason.as_ref()? {
@@ -69,7 +69,7 @@ pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &Held<'_>) -> Option<&'
     }
 }
 
-impl Group<'_> {
+impl BudgetGroup<'_> {
     /// The lines about all of its pods together, the next command to type last.
     pub(super) fn head_lines(&self, status: &NodeStatus, now: Time) -> Vec<String> {
         let Some(blocking) = &self.budget else {
@@ -77,7 +77,7 @@ impl Group<'_> {
         };
         let mut lines = vec![format!("    {}", blocking.words(self.pods.len(), now))];
         for pod in blocking.unready() {
-            lines.push(format!("      not ready: {}", blocking.unready_words(pod, now)));
+            lines.push(format!("      not ready: {}", blocking.unready_text(pod, now)));
         }
         for (pod, at) in blocking.cut_off(status, now) {
             let left = (at + COUNTED).since(now);
@@ -126,7 +126,7 @@ impl Group<'_> {
     }
 }
 
-impl<'a> Blocking<'a> {
+impl<'a> BlockingBudget<'a> {
     fn words(&self, pods: usize, now: Time) -> String {
         let Budget { namespace, name, .. } = self.budget;
         let since = self.details.and_then(|it| it.since);
@@ -136,7 +136,7 @@ impl<'a> Blocking<'a> {
         format!(
             "budget {namespace}/{name} blocks {}: {}{}{}",
             count(pods, "pod"),
-            allowance_words(self.budget),
+            allowance_text(self.budget),
             since
                 .map(|since| format!(", none allowed{since}"))
                 .unwrap_or_default(),
@@ -144,11 +144,11 @@ impl<'a> Blocking<'a> {
         )
     }
 
-    fn unready(&self) -> &'a [UnreadyView] {
+    fn unready(&self) -> &'a [UnreadyPodDetails] {
         self.details.map(|it| it.unready.as_slice()).unwrap_or_default()
     }
 
-    fn unready_words(&self, pod: &UnreadyView, now: Time) -> String {
+    fn unready_text(&self, pod: &UnreadyPodDetails, now: Time) -> String {
         let place = match pod.node.as_str() {
             "" => "on no node yet".to_owned(),
             node => format!("on {}", one_line(node)),
@@ -182,7 +182,7 @@ impl<'a> Blocking<'a> {
 }
 
 /// What a budget allows now, and why it is not more.
-fn allowance_words(budget: &Budget) -> String {
+fn allowance_text(budget: &Budget) -> String {
     let allowed = usize::try_from(budget.disruptions_allowed).unwrap_or(0);
     let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);
     format!(

@@ -4,31 +4,31 @@ use scupper_engine::{Checkpoint, Condition, Phase, Reason, SavedHook, Time};
 use serde_json::{Value, json};
 
 use super::budgets::groups;
-use super::lines::{conditions, cordon, told};
-use super::{Held, NodeStatus, NodeWish, advice};
-use crate::view::{DriverView, HookView};
+use super::lines::{conditions, cordon, reason_text};
+use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
+use crate::drain_status::{DrainStatus, HookStatus};
 
 /// As one object.
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     let node = &status.node;
-    let held = status.held(now);
+    let held = status.remaining_pods(now);
     json!({
         "node": node.name, "cordon": cordon(node),
-        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, status.fresh(now))),
-        "driver": status.driver.as_ref().map(|view| driver(view, status.fresh(now).is_some())),
+        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, status.current_driver_status(now))),
+        "driver": status.driver.as_ref().map(|view| driver(view, status.current_driver_status(now).is_some())),
         "toUndo": status.to_undo(),
-        "lease": status.seat.to_json(),
+        "lease": status.lease_holder.to_json(),
         "conditions": conditions(node).map(condition).collect::<Vec<_>>(),
-        "lifecycleEvents": status.wishes.iter().map(wish).collect::<Vec<_>>(),
+        "lifecycleEvents": status.lifecycle_events.iter().map(event).collect::<Vec<_>>(),
         "pods": held.iter().map(|held| pod(held, status, now)).collect::<Vec<_>>(),
         "budgets": groups(status, &held).iter().filter_map(|it| it.to_json(status, now)).collect::<Vec<_>>(),
         "notRead": status.details.unread,
     })
 }
 
-fn drain(mark: &Checkpoint, view: Option<&DriverView>) -> Value {
+fn drain(mark: &Checkpoint, view: Option<&DrainStatus>) -> Value {
     let hooks: Vec<_> = match view {
-        Some(view) => view.hooks.iter().map(|hook| told_hook(hook, mark)).collect(),
+        Some(view) => view.hooks.iter().map(|hook| published_hook(hook, mark)).collect(),
         None => mark.hooks.iter().map(|hook| saved_hook(hook, mark)).collect(),
     };
     json!({
@@ -49,7 +49,7 @@ fn saved_hook(hook: &SavedHook, mark: &Checkpoint) -> Value {
     })
 }
 
-fn told_hook(hook: &HookView, mark: &Checkpoint) -> Value {
+fn published_hook(hook: &HookStatus, mark: &Checkpoint) -> Value {
     let waiting = hook
         .waiting_for
         .iter()
@@ -61,7 +61,7 @@ fn told_hook(hook: &HookView, mark: &Checkpoint) -> Value {
     })
 }
 
-fn driver(view: &DriverView, fresh: bool) -> Value {
+fn driver(view: &DrainStatus, fresh: bool) -> Value {
     let wave = view
         .wave
         .as_ref()
@@ -76,19 +76,19 @@ fn condition(condition: &Condition) -> Value {
     })
 }
 
-fn wish(wish: &NodeWish) -> Value {
+fn event(event: &LifecycleEventStatus) -> Value {
     json!({
-        "name": wish.name, "transition": wish.transition, "state": wish.state,
-        "deadline": wish.deadline.map(Time::as_millis), "deleting": wish.deleting,
+        "name": event.name, "transition": event.transition, "state": event.state,
+        "deadline": event.deadline.map(Time::as_millis), "deleting": event.deleting,
     })
 }
 
-fn pod(held: &Held<'_>, status: &NodeStatus, now: Time) -> Value {
+fn pod(held: &RemainingPod<'_>, status: &NodeStatus, now: Time) -> Value {
     let (reason, node) = (held.reason.as_ref(), &status.node.name);
-    let source = if held.told { "driver" } else { "api-server" };
+    let source = if held.from_driver { "driver" } else { "api-server" };
     json!({
         "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
-        "message": reason.map(|reason| told(reason, now)), "wave": held.wave,
+        "message": reason.map(|reason| reason_text(reason, now)), "wave": held.wave,
         "source": reason.map(|_| source), "since": held.since.map(Time::as_millis),
         "workload": held.workload(status).map(|workload| workload.to_json()),
         "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node)),

@@ -3,10 +3,10 @@
 use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
 
 use super::budgets::{blocking, groups};
-use super::{Held, NodeStatus, NodeWish, advice};
+use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
+use crate::drain_status::HookStatus;
+use crate::messages::{count, one_line};
 use crate::not_ready;
-use crate::view::HookView;
-use crate::words::{count, one_line};
 
 /// What SLM writes.
 const TRANSITION: &str = "LifecycleTransition";
@@ -17,7 +17,7 @@ const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "Mainte
 /// As lines for people.
 pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let mut lines = head_lines(status, now);
-    let held = status.held(now);
+    let held = status.remaining_pods(now);
     let width = name_width(&held);
     for group in groups(status, &held) {
         lines.extend(group.head_lines(status, now));
@@ -35,25 +35,25 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let mut lines = vec![format!(
         "node {}: {}{}",
         node.name,
-        cordon_words(node),
+        cordon_text(node),
         not_ready.unwrap_or_default()
     )];
     lines.extend(drain_lines(status, now));
     lines.extend(undo_lines(status));
-    for wish in &status.wishes {
-        let deleting = if wish.deleting { ", being deleted" } else { "" };
+    for event in &status.lifecycle_events {
+        let deleting = if event.deleting { ", being deleted" } else { "" };
         lines.push(format!(
             "  event      {}: {}{deleting}, transition {}{}",
-            wish.name,
-            wish.state,
-            wish.transition,
-            wish_deadline(status, wish, now)
+            event.name,
+            event.state,
+            event.transition,
+            event_deadline(status, event, now)
         ));
     }
     for condition in conditions(node) {
         lines.push(condition_line(status, condition, now));
     }
-    lines.push(format!("  {}", pod_words(status.pods.len())));
+    lines.push(format!("  {}", pod_count_text(status.pods.len())));
     lines
 }
 
@@ -77,18 +77,18 @@ fn undo_lines(status: &NodeStatus) -> Vec<String> {
 }
 
 /// So that what holds them stands below one another.
-pub(super) fn name_width(held: &[Held<'_>]) -> usize {
+pub(super) fn name_width(held: &[RemainingPod<'_>]) -> usize {
     let lengths = held.iter().map(|held| held.pod.id.to_string().len());
     lengths.max().unwrap_or(0)
 }
 
 /// The event's own deadline. It leaves time to undo what the drain has changed, so it is later than the drain's: one of
 /// the two is enough to read.
-fn wish_deadline(status: &NodeStatus, wish: &NodeWish, now: Time) -> String {
+fn event_deadline(status: &NodeStatus, event: &LifecycleEventStatus, now: Time) -> String {
     let mark = status.node.checkpoint.as_ref();
-    let mark = mark.filter(|mark| mark.name == wish.name && mark.phase != Phase::Finished);
+    let mark = mark.filter(|mark| mark.name == event.name && mark.phase != Phase::Finished);
     let own = mark.and_then(|mark| mark.deadline);
-    match (own, wish.deadline) {
+    match (own, event.deadline) {
         (Some(own), Some(last)) if last > own => {
             format!(", expires {} after the drain's deadline", last.since(own))
         }
@@ -102,7 +102,8 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
     let said = [&condition.message, &condition.reason];
     let said = said.into_iter().find(|text| !text.is_empty());
     // The kubelet keeps this one for ever: without an event it says what an event was last.
-    let is_last = condition.kind == TRANSITION && !condition.reason.is_empty() && status.wishes.is_empty();
+    let is_last =
+        condition.kind == TRANSITION && !condition.reason.is_empty() && status.lifecycle_events.is_empty();
     let last = if is_last {
         format!(
             " (reason {}, left by a LifecycleEvent that has ended)",
@@ -126,17 +127,22 @@ pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let mut lines: Vec<_> = unread
         .map(|what| format!("    not shown: {}", one_line(what)))
         .collect();
-    if let Some(view) = status.fresh(now).filter(|view| view.more > 0) {
+    if let Some(view) = status.current_driver_status(now).filter(|view| view.more > 0) {
         lines.push(format!("    {} more are not in the driver's status", view.more));
     }
     lines
 }
 
 /// A pod, what holds it, and what to do, unless its budget's group says that.
-pub(super) fn pod_lines(held: &Held<'_>, width: usize, status: &NodeStatus, now: Time) -> Vec<String> {
+pub(super) fn pod_lines(
+    held: &RemainingPod<'_>,
+    width: usize,
+    status: &NodeStatus,
+    now: Time,
+) -> Vec<String> {
     let pod = &held.pod.id;
     let (name, text) = match &held.reason {
-        Some(reason) => (reason.name(), held_words(held, reason, status, now)),
+        Some(reason) => (reason.name(), reason_with_details(held, reason, status, now)),
         None => ("-", String::new()),
     };
     let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
@@ -148,8 +154,8 @@ pub(super) fn pod_lines(held: &Held<'_>, width: usize, status: &NodeStatus, now:
     lines
 }
 
-fn held_words(held: &Held<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
-    let mut text = told(reason, now);
+fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
+    let mut text = reason_text(reason, now);
     // These two say for how long by themselves.
     let is_ending = matches!(
         reason,
@@ -164,7 +170,7 @@ fn held_words(held: &Held<'_>, reason: &Reason, status: &NodeStatus, now: Time) 
     text
 }
 
-fn pod_words(pods: usize) -> String {
+fn pod_count_text(pods: usize) -> String {
     match pods {
         0 => "no pod is here".to_owned(),
         pods => format!("{} here:", count(pods, "pod")),
@@ -177,7 +183,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "  drain      {} for {} {}, begun {} ago{}",
-        phase_words(status.phase(mark, now)),
+        phase_text(status.phase(mark, now)),
         mark.trigger,
         mark.name,
         now.since(mark.started),
@@ -188,13 +194,13 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         }
     )];
     lines.extend(driver_line(status, now));
-    if status.seat.is_left() && !status.is_over() {
+    if status.lease_holder.is_abandoned() && !status.is_over() {
         lines.push(format!(
             "    next: {}",
-            advice::of_nobody(mark, &status.node.name)
+            advice::of_abandoned(mark, &status.node.name)
         ));
     }
-    if let Some(view) = status.fresh(now) {
+    if let Some(view) = status.current_driver_status(now) {
         for hook in &view.hooks {
             lines.extend(hook_lines(status, hook, now));
         }
@@ -215,11 +221,11 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
 
 /// Who says what follows, and since when.
 fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
-    let view = match (&status.driver, status.fresh(now)) {
+    let view = match (&status.driver, status.current_driver_status(now)) {
         (_, Some(view)) => view,
         (_, None) if status.is_over() => return None,
-        (_, None) if status.seat.is_left() => {
-            let gone = status.seat.words(now).unwrap_or_default();
+        (_, None) if status.lease_holder.is_abandoned() => {
+            let gone = status.lease_holder.words(now).unwrap_or_default();
             return Some(format!("  driver     {gone}; showing the API server's state"));
         }
         (Some(stale), None) => {
@@ -229,7 +235,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             ));
         }
         (None, None) => {
-            let words = match status.seat.words(now) {
+            let words = match status.lease_holder.words(now) {
                 Some(words) => format!("{words};"),
                 None => "no status published,".to_owned(),
             };
@@ -249,7 +255,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     })
 }
 
-fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
+fn hook_lines(status: &NodeStatus, hook: &HookStatus, now: Time) -> Vec<String> {
     let mark = status.node.checkpoint.as_ref();
     let since = mark.map_or(hook.since, |mark| hook.began(&mark.hooks));
     // A drain that has ended runs no hook: this is where it stood then.
@@ -286,14 +292,14 @@ fn hook_lines(status: &NodeStatus, hook: &HookView, now: Time) -> Vec<String> {
 
 /// Of what a hook of this node is one.
 pub(crate) fn subject(status: &NodeStatus, subject: &Subject) -> String {
-    subject_words(subject, |uid| {
+    subject_text(subject, |uid| {
         let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
         pod.map(|pod| pod.id.to_string())
     })
 }
 
 /// Of what a hook is one. `name`: of a pod, where it is known.
-pub(crate) fn subject_words(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
+pub(crate) fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
     match subject {
         Subject::Node => String::new(),
         Subject::Wave(wave) => format!(" of wave {wave}"),
@@ -305,7 +311,7 @@ pub(crate) fn subject_words(subject: &Subject, name: impl Fn(&Uid) -> Option<Str
 }
 
 /// A phase for people.
-pub(crate) const fn phase_words(phase: Phase) -> &'static str {
+pub(crate) const fn phase_text(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",
         Phase::Preparing => "hooks before the cordon",
@@ -329,7 +335,7 @@ pub(super) fn cordon(node: &Node) -> &'static str {
     }
 }
 
-fn cordon_words(node: &Node) -> &'static str {
+fn cordon_text(node: &Node) -> &'static str {
     match cordon(node) {
         "ours" => "cordoned by Scupper",
         "others" => "cordoned, not by Scupper",
@@ -344,7 +350,7 @@ pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
 }
 
 /// A reason with the facts that change while one waits.
-pub(crate) fn told(reason: &Reason, now: Time) -> String {
+pub(crate) fn reason_text(reason: &Reason, now: Time) -> String {
     match reason {
         Reason::Terminating { until } => format!("{reason}, {} of its grace period left", until.since(now)),
         Reason::TerminatingPastGrace { since, finalizers } => {

@@ -5,7 +5,7 @@ use scupper_engine::Time;
 
 use super::budgets::groups;
 use super::lines::{head_lines, name_width, pod_lines, tail_lines};
-use super::{NodeStatus, is_ordinary};
+use super::{NodeStatus, needs_no_report};
 use crate::Size;
 use crate::live::{fold, share};
 
@@ -17,12 +17,12 @@ pub fn status_table<'a>(
 ) -> Vec<String> {
     let parts = nodes
         .into_iter()
-        .map(|status| Part::of(status, room.columns, now));
-    let parts: Vec<Part> = parts.collect();
-    let wanted: Vec<usize> = parts.iter().map(Part::rows).collect();
+        .map(|status| NodeRows::of(status, room.columns, now));
+    let parts: Vec<NodeRows> = parts.collect();
+    let wanted: Vec<usize> = parts.iter().map(NodeRows::rows).collect();
     let all: usize = wanted.iter().sum();
     if all <= room.rows {
-        return parts.iter().flat_map(Part::whole).cloned().collect();
+        return parts.iter().flat_map(NodeRows::whole).cloned().collect();
     }
     // Each node has a line at least, or is counted.
     let fit = if parts.len() > room.rows {
@@ -49,39 +49,44 @@ pub fn status_table<'a>(
 }
 
 /// One node.
-struct Part {
+struct NodeRows {
     head: Vec<String>,
-    pods: Vec<PodPart>,
+    pods: Vec<PodRows>,
     tail: Vec<String>,
 }
 
 /// A pod, or the lines about all pods of a group.
-struct PodPart {
+struct PodRows {
     lines: Vec<String>,
     is_pod: bool,
     /// It is held by more than its turn and its own end.
     is_stuck: bool,
 }
 
-impl Part {
+impl NodeRows {
     fn of(status: &NodeStatus, columns: usize, now: Time) -> Self {
         let folded = |lines: Vec<String>| -> Vec<String> {
             lines.iter().flat_map(|line| fold(line, columns)).collect()
         };
-        let held = status.held(now);
+        let held = status.remaining_pods(now);
         let width = name_width(&held);
         let mut pods = Vec::new();
         for group in groups(status, &held) {
             let head = folded(group.head_lines(status, now));
-            pods.extend((!head.is_empty()).then_some(PodPart {
+            pods.extend((!head.is_empty()).then_some(PodRows {
                 lines: head,
                 is_pod: false,
                 is_stuck: true,
             }));
-            pods.extend(group.pods.iter().map(|held| PodPart {
-                lines: folded(pod_lines(held, width, status, now)),
-                is_pod: true,
-                is_stuck: held.reason.as_ref().is_some_and(|reason| !is_ordinary(reason)),
+            pods.extend(group.pods.iter().map(|held| {
+                PodRows {
+                    lines: folded(pod_lines(held, width, status, now)),
+                    is_pod: true,
+                    is_stuck: held
+                        .reason
+                        .as_ref()
+                        .is_some_and(|reason| !needs_no_report(reason)),
+                }
             }));
         }
         Self {

@@ -1,6 +1,6 @@
 //! Reasons, lines and JSON of a node that is stuck in every way that shows.
 
-mod details;
+mod lookups;
 mod table;
 
 use scupper_engine::{
@@ -10,8 +10,8 @@ use scupper_engine::{
 use serde_json::Value;
 
 use super::*;
+use crate::drain_status::{HookStatus, WaveStatus};
 use crate::fixture::{self, running as pod};
-use crate::view::{HookView, WaveView};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -54,7 +54,7 @@ fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budget {
 
 fn named(status: &NodeStatus) -> Vec<(&str, &str)> {
     let name = |reason: Option<Reason>| reason.map_or("-", |reason| reason.name());
-    let held = status.held(NOW).into_iter();
+    let held = status.remaining_pods(NOW).into_iter();
     held.map(|held| (held.pod.id.name.as_str(), name(held.reason)))
         .collect()
 }
@@ -127,7 +127,7 @@ fn hooks_hold_the_node_or_one_pod() {
 #[test]
 fn people_read_what_to_do() {
     let mut status = stuck();
-    status.wishes = vec![NodeWish {
+    status.lifecycle_events = vec![LifecycleEventStatus {
         name: "drain-worker-1".into(),
         transition: "drain.slm.k8s.io".into(),
         state: "InProgress".into(),
@@ -170,22 +170,22 @@ fn people_read_what_to_do() {
 }
 
 /// As the driver wrote it 4 s ago, of a drain in its second wave.
-fn view() -> DriverView {
-    let pod = |name: &str, reason| PodView {
+fn view() -> DrainStatus {
+    let pod = |name: &str, reason| PodStatus {
         uid: Uid(name.into()),
         wave: "late".into(),
         reason,
         since: Some(Time::from_millis(980_000)),
     };
-    DriverView {
+    DrainStatus {
         drain: "id".into(),
         at: Time::from_millis(996_000),
-        wave: Some(WaveView {
+        wave: Some(WaveStatus {
             name: "late".into(),
             number: 2,
             of: 3,
         }),
-        hooks: vec![HookView {
+        hooks: vec![HookStatus {
             policy: "slurm".into(),
             phase: HookPhase::BeforeEvict,
             subject: Subject::Pod(Uid("db".into())),
@@ -202,7 +202,7 @@ fn view() -> DriverView {
             pod("cart", Reason::ParallelLimit),
             pod("slow", Reason::ParallelLimit),
         ],
-        ..DriverView::default()
+        ..DrainStatus::default()
     }
 }
 
@@ -265,7 +265,7 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
 fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
     let mut status = stuck();
     status.driver = Some(view());
-    status.seat = Seat::Left {
+    status.lease_holder = LeaseHolder::Abandoned {
         by: "somebody@laptop (process 7)".into(),
         silent_since: Some(Time::from_millis(900_000)),
     };
@@ -283,8 +283,12 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
         (&"left".into(), &false.into())
     );
     // Whoever holds it may say nothing, and without a lease nobody is called dead.
-    for seat in [Seat::Unknown, Seat::Held { by: "me".into() }, Seat::Free] {
-        status.seat = seat;
+    for lease_holder in [
+        LeaseHolder::Unknown,
+        LeaseHolder::Held { by: "me".into() },
+        LeaseHolder::Free,
+    ] {
+        status.lease_holder = lease_holder;
         assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
     }
     status.driver = None;
@@ -299,7 +303,7 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
 fn what_the_driver_knew_at_the_end_stays() {
     let mut status = stuck();
     status.node = fixture::node(mark(Phase::Finished, Vec::new()));
-    status.driver = Some(DriverView {
+    status.driver = Some(DrainStatus {
         ended: Some("DeadlineExceeded: the deadline passed".into()),
         hooks: Vec::new(),
         ..view()

@@ -8,9 +8,9 @@ use scupper_engine::{Condition, Duration, Intent, Node, Notice, Outcome, Phase, 
 use super::super::conditions::{COMPLETED, STARTED};
 use super::super::fixture::{mark, node, request, status};
 use super::super::{
-    BlockedCondition, Board, ConditionChange, DriverView, Format, HookView, NodeEvent, NodeWish, PolicyWords,
-    Sink, Size, StuckPods, ViewKeeper, conditions_for, conditions_of_abandoned, conditions_of_begun,
-    conditions_of_uncordoned, event_for, policy_note,
+    BlockedCondition, ConditionChange, DrainOutput, DrainStatus, Format, HookStatus, LifecycleEventStatus,
+    NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Size, StatusBuilder, conditions_for,
+    conditions_of_abandoned, conditions_of_started, conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
 use super::samples::{NOW, ago, endings, pods, story, waiting};
@@ -35,8 +35,8 @@ impl Kept {
     }
 }
 
-fn said() -> [PolicyWords; 2] {
-    [false, true].map(|warning| PolicyWords {
+fn said() -> [PolicyMessage; 2] {
+    [false, true].map(|warning| PolicyMessage {
         policy: "slurm".to_owned(),
         warning,
         reason: "StaysDrained".to_owned(),
@@ -69,7 +69,8 @@ fn uncordon() -> Request {
 /// The whole story, and each ending as the end of a drain of its own.
 fn told(format: Format) -> String {
     let kept = Kept::default();
-    let begin = |began: Time, request: &Request| Sink::begin(format, began, request, Box::new(kept.clone()));
+    let begin =
+        |began: Time, request: &Request| DrainOutput::begin(format, began, request, Box::new(kept.clone()));
     let mut sink = begin(ago(72), &request());
     sink.know(&pods());
     sink.node(ago(71), &unready());
@@ -107,15 +108,15 @@ fn json_lines_of_a_drain() {
     accepted("drain-json", &told(Format::Json));
 }
 
-fn view() -> DriverView {
-    let mut keeper = ViewKeeper::default();
+fn view() -> DrainStatus {
+    let mut builder = StatusBuilder::default();
     let hooks = story()
         .into_iter()
         .filter(|it| matches!(it, Notice::HookWaiting { .. }));
     for hook in hooks.take(5) {
-        keeper.notice(NOW, &hook);
+        builder.notice(NOW, &hook);
     }
-    keeper.notice(
+    builder.notice(
         NOW,
         &Notice::WaveStarted {
             name: "web".to_owned(),
@@ -124,12 +125,12 @@ fn view() -> DriverView {
             pods: 3,
         },
     );
-    keeper.view(ago(4), "u-1", waiting())
+    builder.build(ago(4), "u-1", waiting())
 }
 
 #[test]
 fn the_live_display() {
-    let board = Board::default();
+    let board = ProgressBoard::default();
     board.expect(4);
     board.begin("worker-0", ago(72), "waits for its turn");
     board.over("worker-0");
@@ -142,7 +143,7 @@ fn the_live_display() {
     });
     shown.pods = pods();
     shown.driver = Some(view());
-    shown.wishes = vec![NodeWish {
+    shown.lifecycle_events = vec![LifecycleEventStatus {
         name: "drain-worker-1".to_owned(),
         transition: "drain.slm.k8s.io".to_owned(),
         state: "Claimed".to_owned(),
@@ -164,12 +165,12 @@ fn the_live_display() {
 fn the_live_display_in_each_phase() {
     let mut text = String::new();
     for phase in super::samples::phases() {
-        let board = Board::default();
+        let board = ProgressBoard::default();
         board.begin("worker-1", ago(72), "asked for");
         let mut shown = status(mark("LifecycleEvent", phase));
         let view = view();
-        let hook = |hook: &HookView| Some(hook.clone());
-        shown.driver = Some(DriverView {
+        let hook = |hook: &HookStatus| Some(hook.clone());
+        shown.driver = Some(DrainStatus {
             hooks: view.hooks.first().and_then(hook).into_iter().collect(),
             pods: Vec::new(),
             wave: None,
@@ -211,7 +212,7 @@ fn event_words(event: &NodeEvent) -> String {
 fn conditions_and_events_of_notices() {
     let mut text = format!(
         "a drain begins\n{}",
-        change_words(&conditions_of_begun(&request()))
+        change_words(&conditions_of_started(&request()))
     );
     for (what, request) in [("drain", request()), ("uncordon", uncordon())] {
         for notice in [story(), endings()].concat() {
@@ -231,7 +232,7 @@ fn conditions_and_events_of_notices() {
     }
     for words in said() {
         let (reason, warning) = (words.reason, words.warning);
-        let note = policy_note(&words.policy, &words.note);
+        let note = policy_event_note(&words.policy, &words.note);
         text.push_str(&format!(
             "a policy speaks\n{}",
             event_words(&NodeEvent {
@@ -273,7 +274,7 @@ fn conditions_and_events_of_what_holds_a_drain_up() {
         for hook in story().iter().filter(|_| name == "all of them").take(18) {
             condition.notice(hook);
         }
-        let (mut stuck, request) = (StuckPods::default(), request());
+        let (mut stuck, request) = (PodEvents::default(), request());
         for now in [NOW, later] {
             let changes = condition.due(now, &request, Phase::Evicting, waiting);
             text.push_str(&changes.map(|it| change_words(&it)).unwrap_or_default());

@@ -4,7 +4,7 @@ use scupper_engine::{Duration, EvictAnswer, Plan, Pod};
 use serde_json::json;
 
 use super::super::fixture::pod;
-use super::super::{answer_words, answers_to_json, plan_budget_lines, plan_budgets_to_json, planned_to_json};
+use super::super::{answer_text, answers_to_json, plan_budget_lines, plan_budgets_to_json, planned_to_json};
 use super::samples::{budget, outcomes, plan, pods};
 use super::{Variants, accepted, complete, pretty, variants};
 
@@ -46,7 +46,7 @@ fn answers() -> Vec<EvictAnswer> {
 
 #[test]
 fn answers_to_evictions() {
-    let words = answers().iter().map(answer_words).collect::<Vec<_>>().join("\n");
+    let words = answers().iter().map(answer_text).collect::<Vec<_>>().join("\n");
     let answers = answers().into_iter().map(|answer| (pod("web-1"), answer));
     let json = answers_to_json(&answers.collect::<Vec<_>>());
     accepted("eviction-answers", &format!("{words}\n{}", pretty(&[json])));

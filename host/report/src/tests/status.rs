@@ -5,16 +5,17 @@ use scupper_engine::{
     Selector, Subject, Time, Uid,
 };
 
+use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
-use super::super::view::PodView;
 use super::super::{
-    BudgetView, Details, DriverView, HookView, NodeStatus, NodeWish, Seat, Size, UnreadyView, WaveView,
-    WorkloadView, status_lines, status_table, status_to_json,
+    BudgetDetails, DrainStatus, HookStatus, LeaseHolder, LifecycleEventStatus, NodeStatus, Size,
+    StatusDetails, UnreadyPodDetails, WaveStatus, WorkloadDetails, status_lines, status_table,
+    status_to_json,
 };
 use super::samples::{NOW, ago, budget, phases, pods, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
 
-variants!(Seat: Unknown Free Held Left);
+variants!(LeaseHolder: Unknown Free Held Abandoned);
 
 const TRIGGERS: [&str; 4] = ["LifecycleEvent", "cordon", "command", "self-claim"];
 
@@ -37,16 +38,16 @@ fn saved(phase: HookPhase, subject: Subject) -> SavedHook {
     }
 }
 
-fn seats() -> Vec<Seat> {
+fn seats() -> Vec<LeaseHolder> {
     let by = || "scupper (pid 812 on host admin-2)".to_owned();
-    let left = |silent_since| Seat::Left {
+    let left = |silent_since| LeaseHolder::Abandoned {
         by: by(),
         silent_since,
     };
     let all = vec![
-        Seat::Unknown,
-        Seat::Free,
-        Seat::Held { by: by() },
+        LeaseHolder::Unknown,
+        LeaseHolder::Free,
+        LeaseHolder::Held { by: by() },
         left(None),
         left(Some(ago(75))),
     ];
@@ -66,7 +67,7 @@ fn ending(name: &str, at: Time, finalizers: &[&str]) -> Pod {
 }
 
 /// What the API server shows by itself.
-fn from_outside(mark: Checkpoint, seat: Seat) -> NodeStatus {
+fn from_outside(mark: Checkpoint, lease_holder: LeaseHolder) -> NodeStatus {
     NodeStatus {
         pods: vec![
             running("calm"),
@@ -84,13 +85,13 @@ fn from_outside(mark: Checkpoint, seat: Seat) -> NodeStatus {
             budget("one", "twice", 1, true),
             budget("two", "twice", 1, true),
         ],
-        seat,
+        lease_holder,
         ..bare(mark)
     }
 }
 
-fn hook(subject: Subject, progress: &str) -> HookView {
-    HookView {
+fn hook(subject: Subject, progress: &str) -> HookStatus {
+    HookStatus {
         policy: "slurm".to_owned(),
         phase: HookPhase::BeforeDrain,
         subject,
@@ -101,19 +102,19 @@ fn hook(subject: Subject, progress: &str) -> HookView {
 }
 
 /// What the driver has written: every reason, hooks of each subject, a wave.
-fn view() -> DriverView {
-    let pods = waiting().into_iter().map(|(pod, reason)| PodView {
+fn view() -> DrainStatus {
+    let pods = waiting().into_iter().map(|(pod, reason)| PodStatus {
         uid: pod.uid,
         wave: "web".to_owned(),
         reason,
         since: Some(ago(44)),
     });
-    DriverView {
+    DrainStatus {
         drain: "id".to_owned(),
         at: ago(4),
         ended: None,
         plan: None,
-        wave: Some(WaveView {
+        wave: Some(WaveStatus {
             name: "web".to_owned(),
             number: 1,
             of: 2,
@@ -156,8 +157,8 @@ fn conditions() -> Vec<Condition> {
     ]
 }
 
-fn events() -> Vec<NodeWish> {
-    let event = |name: &str, deadline: u64, deleting| NodeWish {
+fn events() -> Vec<LifecycleEventStatus> {
+    let event = |name: &str, deadline: u64, deleting| LifecycleEventStatus {
         name: name.to_owned(),
         transition: "drain.slm.k8s.io".to_owned(),
         state: "Claimed".to_owned(),
@@ -172,25 +173,25 @@ fn events() -> Vec<NodeWish> {
 }
 
 /// What was looked up about the pods that a budget blocks.
-fn details() -> Details {
-    let unready = ["worker-2", ""].map(|node| UnreadyView {
+fn details() -> StatusDetails {
+    let unready = ["worker-2", ""].map(|node| UnreadyPodDetails {
         name: "cart-3".to_owned(),
         node: node.to_owned(),
         since: Some(ago(300)),
         why: "container main: CrashLoopBackOff".to_owned(),
     });
-    let budget = BudgetView {
+    let budget = BudgetDetails {
         owner: Some("Helm release shop".to_owned()),
         since: Some(ago(120)),
         granted: [("gone".to_owned(), ago(10))].into(),
         unready: unready.to_vec(),
     };
-    let workload = WorkloadView {
+    let workload = WorkloadDetails {
         kind: "Deployment".to_owned(),
         name: "cart".to_owned(),
         ready: Some((2, 3)),
     };
-    Details {
+    StatusDetails {
         workloads: [(Uid("set".to_owned()), workload)].into(),
         budgets: [(("shop".to_owned(), "cart".to_owned()), budget)].into(),
         unread: vec!["ReplicaSets of namespace shop: forbidden".to_owned()],
@@ -222,8 +223,8 @@ fn from_driver() -> NodeStatus {
         driver: Some(view()),
         pods,
         budgets: vec![selects_all],
-        wishes: events(),
-        seat: Seat::Held {
+        lifecycle_events: events(),
+        lease_holder: LeaseHolder::Held {
             by: "the driver on worker-1".to_owned(),
         },
         details: details(),
@@ -238,7 +239,7 @@ fn ended() -> [NodeStatus; 2] {
     };
     let told = NodeStatus {
         node: node(ended.clone()),
-        driver: Some(DriverView {
+        driver: Some(DrainStatus {
             ended: Some("DeadlineExceeded: the deadline passed".to_owned()),
             ..view()
         }),
@@ -270,18 +271,18 @@ fn every_status() -> Vec<NodeStatus> {
         saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".to_owned()))),
     ];
     let stale = NodeStatus {
-        driver: Some(DriverView {
+        driver: Some(DrainStatus {
             at: ago(200),
             ..view()
         }),
-        ..from_outside(begun("command", Phase::Evicting), Seat::Unknown)
+        ..from_outside(begun("command", Phase::Evicting), LeaseHolder::Unknown)
     };
     let held = |hooks: &[SavedHook]| {
         let mark = Checkpoint {
             hooks: hooks.to_vec(),
             ..begun("command", Phase::Evicting)
         };
-        from_outside(mark, Seat::Unknown)
+        from_outside(mark, LeaseHolder::Unknown)
     };
     let mut all = vec![from_driver(), stale, held(&hooks), held(&hooks[1..])];
     all.extend(ended());
@@ -289,7 +290,7 @@ fn every_status() -> Vec<NodeStatus> {
     all.extend(
         seats()
             .into_iter()
-            .map(|seat| from_outside(begun("command", Phase::Evicting), seat)),
+            .map(|lease_holder| from_outside(begun("command", Phase::Evicting), lease_holder)),
     );
     let mut uncordoned = held(&[]);
     uncordoned.node.unschedulable = false;
@@ -308,12 +309,12 @@ fn every_head() -> String {
                 deadline: Some(ago(10)),
                 ..begun(trigger, phase)
             };
-            let left = Seat::Left {
+            let left = LeaseHolder::Abandoned {
                 by: "scupper (pid 812 on host admin-2)".to_owned(),
                 silent_since: Some(ago(75)),
             };
             let status = NodeStatus {
-                seat: left,
+                lease_holder: left,
                 ..bare(mark)
             };
             text.push_str(&format!("{}\n", status_lines(&status, NOW).join("\n")));
@@ -335,7 +336,7 @@ fn status_as_text() {
 fn status_as_a_table() {
     let nodes = [
         from_driver(),
-        from_outside(begun("command", Phase::Evicting), Seat::Free),
+        from_outside(begun("command", Phase::Evicting), LeaseHolder::Free),
     ];
     let mut text = String::new();
     for (columns, rows) in [(120, 200), (100, 30), (60, 12), (60, 1)] {

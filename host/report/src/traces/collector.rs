@@ -24,9 +24,9 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
+use super::otlp::{ExportRequest, ExportResponse};
 use super::settings::{Protocol, TraceSettings};
 use super::span::words;
-use super::wire::{ExportRequest, ExportResponse};
 
 /// An answer is a number and a sentence.
 const ANSWER: usize = 64 * 1024;

@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::collector::{Collector, SendError, TracesError};
+use super::otlp::{ExportRequest, OtlpResource, OtlpScope, OtlpSpan, ResourceSpans, ScopeSpans};
 use super::settings::TraceSettings;
 use super::span::attribute;
-use super::wire::{ExportRequest, Resource, ResourceSpans, Scope, ScopeSpans, Span};
 use crate::Metrics;
 
 /// Spans that may wait. With some hundred bytes each they are a megabyte at most.
@@ -32,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Takes the spans of every drain. Made only where there is a collector.
 #[derive(Clone, Debug)]
 pub struct Traces {
-    queue: mpsc::Sender<Span>,
+    queue: mpsc::Sender<OtlpSpan>,
     counts: Arc<Counts>,
     closing: CancellationToken,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
@@ -81,7 +81,7 @@ impl Traces {
 
     /// Whoever asks is the collector.
     #[cfg(test)]
-    pub(super) fn told(waiting: usize) -> (Self, mpsc::Receiver<Span>) {
+    pub(super) fn told(waiting: usize) -> (Self, mpsc::Receiver<OtlpSpan>) {
         let (queue, taken) = mpsc::channel(waiting);
         let traces = Self {
             queue,
@@ -93,7 +93,7 @@ impl Traces {
     }
 
     /// Takes a span, or drops it where too many wait already.
-    pub(super) fn take(&self, span: Span) {
+    pub(super) fn take(&self, span: OtlpSpan) {
         self.counts.taken.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send(span).is_err() {
             self.counts.dropped.inc();
@@ -127,7 +127,7 @@ struct Exporter {
     collector: Collector,
     endpoint: String,
     hint: &'static str,
-    resource: Resource,
+    resource: OtlpResource,
     counts: Arc<Counts>,
     closing: CancellationToken,
     /// The collector does not take what is sent, and that was said.
@@ -137,7 +137,7 @@ struct Exporter {
 }
 
 impl Exporter {
-    async fn run(mut self, mut waiting: mpsc::Receiver<Span>) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<OtlpSpan>) {
         let closing = self.closing.clone();
         let mut batch = Vec::new();
         loop {
@@ -161,7 +161,7 @@ impl Exporter {
     }
 
     /// Sends a batch until it has arrived or has been tried often enough.
-    async fn deliver(&mut self, spans: Vec<Span>) {
+    async fn deliver(&mut self, spans: Vec<OtlpSpan>) {
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
         let batch = self.request(spans);
         let mut again = AGAIN;
@@ -215,8 +215,8 @@ impl Exporter {
         dropped - std::mem::replace(&mut self.told, dropped)
     }
 
-    fn request(&self, spans: Vec<Span>) -> ExportRequest {
-        let scope = Scope {
+    fn request(&self, spans: Vec<OtlpSpan>) -> ExportRequest {
+        let scope = OtlpScope {
             name: "scupper".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
@@ -233,7 +233,11 @@ impl Exporter {
 }
 
 /// Waits for more, but not long.
-async fn gather(waiting: &mut mpsc::Receiver<Span>, batch: &mut Vec<Span>, closing: &CancellationToken) {
+async fn gather(
+    waiting: &mut mpsc::Receiver<OtlpSpan>,
+    batch: &mut Vec<OtlpSpan>,
+    closing: &CancellationToken,
+) {
     let until = Instant::now() + GATHER;
     while let Some(room) = BATCH.checked_sub(batch.len()).filter(|room| *room > 0) {
         tokio::select! {
@@ -248,9 +252,9 @@ async fn gather(waiting: &mut mpsc::Receiver<Span>, batch: &mut Vec<Span>, closi
     }
 }
 
-fn resource(settings: &TraceSettings) -> Resource {
+fn resource(settings: &TraceSettings) -> OtlpResource {
     let said = settings.resource.iter();
-    Resource {
+    OtlpResource {
         attributes: said.map(|(key, value)| attribute(key, value.into())).collect(),
     }
 }
@@ -263,7 +267,7 @@ mod tests {
     fn a_span_that_finds_no_room_is_dropped_and_counted() {
         let (traces, mut taken) = Traces::told(2);
         for _ in 0..5 {
-            traces.take(Span::default());
+            traces.take(OtlpSpan::default());
         }
         assert_eq!(traces.counts.dropped.get(), 3);
         assert_eq!(traces.counts.left(), 2);

@@ -5,15 +5,15 @@
 //! not know what a step is for: it hears what everybody hears.
 
 mod collector;
-mod drain;
+mod command_span;
+mod drain_trace;
 mod exporter;
-mod questions;
+mod otlp;
+mod pod_span;
 mod settings;
 mod span;
-mod stay;
-mod wire;
 
 pub use collector::TracesError;
-pub use drain::DrainTrace;
+pub use drain_trace::DrainTrace;
 pub use exporter::Traces;
 pub use settings::{TraceSettings, TraceSettingsError, trace_settings};

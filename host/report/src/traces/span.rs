@@ -4,8 +4,8 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use scupper_engine::Time;
 
-use super::wire::{AnyValue, Event, KeyValue, Span, SpanKind, Status, StatusCode, Value};
-use crate::words::one_line;
+use super::otlp::{AnyValue, KeyValue, OtlpEvent, OtlpSpan, OtlpStatus, SpanKind, StatusCode, Value};
+use crate::messages::one_line;
 
 /// Somebody else's words are cut to that.
 const WORDS: usize = 500;
@@ -48,18 +48,18 @@ pub(super) struct OpenSpan {
     name: String,
     started: Time,
     attributes: Vec<KeyValue>,
-    events: Vec<Event>,
+    events: Vec<OtlpEvent>,
     dropped_events: u32,
 }
 
 /// How what a span stands for went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Went {
+pub(super) enum SpanResult {
     /// Nothing is to be said of it.
-    Unsaid,
-    Well,
+    Unset,
+    Ok,
     /// With why.
-    Wrong(String),
+    Error(String),
 }
 
 impl OpenSpan {
@@ -95,7 +95,7 @@ impl OpenSpan {
             self.dropped_events += 1;
             return;
         }
-        self.events.push(Event {
+        self.events.push(OtlpEvent {
             time_unix_nano: nanos(now),
             name: name.to_owned(),
             attributes: said.into_iter().map(|(key, it)| attribute(key, it)).collect(),
@@ -103,13 +103,13 @@ impl OpenSpan {
     }
 
     /// It is over.
-    pub(super) fn end(self, trace: u128, now: Time, went: Went) -> Span {
+    pub(super) fn end(self, trace: u128, now: Time, went: SpanResult) -> OtlpSpan {
         let status = match went {
-            Went::Unsaid => None,
-            Went::Well => Some((StatusCode::Ok, String::new())),
-            Went::Wrong(why) => Some((StatusCode::Error, words(&why))),
+            SpanResult::Unset => None,
+            SpanResult::Ok => Some((StatusCode::Ok, String::new())),
+            SpanResult::Error(why) => Some((StatusCode::Error, words(&why))),
         };
-        Span {
+        OtlpSpan {
             trace_id: trace.to_be_bytes().to_vec(),
             span_id: self.id.to_vec(),
             parent_span_id: self.parent.map(SpanId::to_vec).unwrap_or_default(),
@@ -121,7 +121,7 @@ impl OpenSpan {
             attributes: self.attributes,
             events: self.events,
             dropped_events_count: self.dropped_events,
-            status: status.map(|(code, message)| Status {
+            status: status.map(|(code, message)| OtlpStatus {
                 message,
                 code: code.into(),
             }),

@@ -13,7 +13,7 @@ use scupper_driver::policy_calls;
 use scupper_driver::policy_calls::DrainState;
 use scupper_driver::view::View;
 use scupper_policy_reload::Session;
-use scupper_report::Progress;
+use scupper_report::DrainLines;
 
 /// Commands and moments of one stretch; more of them is a drain that goes round in circles.
 const TURNS: usize = 200_000;
@@ -26,7 +26,7 @@ pub(super) struct ScenarioRunner {
     started: Time,
     drain: Drain,
     view: View,
-    progress: Progress,
+    progress: DrainLines,
     /// The plan, or how the drain ended.
     pub(super) plan: Option<Plan>,
     pub(super) outcome: Option<Outcome>,
@@ -87,7 +87,7 @@ impl ScenarioRunner {
             policies,
             started: now,
             view: View::default(),
-            progress: Progress::begin(now, &request).0,
+            progress: DrainLines::begin(now, &request).0,
             request,
             plan: None,
             outcome: None,
@@ -118,7 +118,7 @@ impl ScenarioRunner {
         self.request.deadline = None;
         self.started = now;
         self.outcome = None;
-        self.progress = Progress::begin(now, &self.request).0;
+        self.progress = DrainLines::begin(now, &self.request).0;
         self.drain = Drain::new(now, self.request.clone());
         self.look_around();
     }

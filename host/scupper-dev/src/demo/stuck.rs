@@ -16,7 +16,7 @@ use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
 use scupper_driver::{Nodes, Output};
-use scupper_report::{Format, NodeStatus, Prefixed, VIEW_ANNOTATION, status_lines, status_to_json};
+use scupper_report::{Format, NodeStatus, PrefixedWriter, STATUS_ANNOTATION, status_lines, status_to_json};
 
 const SHOP: &str = "worker-1";
 const SLURM: &str = "worker-2";
@@ -107,7 +107,7 @@ fn output(node: &'static str, format: Format) -> Output {
     Arc::new(move || {
         let out: Box<dyn Write + Send> = Box::new(std::io::stdout());
         match format {
-            Format::Human => Box::new(Prefixed::new(format!("{node}  "), out)),
+            Format::Human => Box::new(PrefixedWriter::new(format!("{node}  "), out)),
             Format::Json => out,
         }
     })
@@ -119,7 +119,7 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
         let node = store.get("nodes", "", node).unwrap_or_default();
         let annotations = node.pointer("/metadata/annotations");
         let view = annotations
-            .and_then(|all| all.get(VIEW_ANNOTATION)?.as_str())
+            .and_then(|all| all.get(STATUS_ANNOTATION)?.as_str())
             .unwrap_or_default();
         reasons.iter().all(|reason| view.contains(reason))
     };

@@ -18,7 +18,7 @@ use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
 use scupper_driver::Nodes;
 use scupper_driver::handover::CommandFlags;
-use scupper_report::{Following, Format, Seen};
+use scupper_report::{FollowEvent, FollowOutput, Format};
 
 /// Hands over and follows; `None`: there is no driver, so it is done from here.
 pub(super) async fn hand_over(
@@ -27,12 +27,12 @@ pub(super) async fn hand_over(
     format: Format,
     shown: &Shown,
 ) -> Option<ExitCode> {
-    let stories: RefCell<BTreeMap<String, Following>> = RefCell::default();
+    let stories: RefCell<BTreeMap<String, FollowOutput>> = RefCell::default();
     let many = !matches!(&options.nodes, Nodes::Named(names) if names.len() == 1);
-    let tell = |node: &str, seen: &Seen| {
+    let tell = |node: &str, seen: &FollowEvent| {
         let now = options.clock.now();
         let mut stories = stories.borrow_mut();
-        let begin = || Following::begin(node.to_owned(), now);
+        let begin = || FollowOutput::begin(node.to_owned(), now);
         let lines = stories
             .entry(node.to_owned())
             .or_insert_with(begin)

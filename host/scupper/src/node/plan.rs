@@ -208,7 +208,7 @@ fn answer_lines(answers: &[(PodRef, EvictAnswer)]) -> Vec<String> {
     for (pod, answer) in refused {
         lines.push(format!(
             "  not allowed      {pod}  {}",
-            scupper_report::answer_words(answer)
+            scupper_report::answer_text(answer)
         ));
     }
     lines

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use super::args::{Progress, ShownArgs};
 use crate::signals::Signals;
 use scupper_common::clock::Clock;
-use scupper_report::{Board, Format, Live, Screen};
+use scupper_report::{Format, LiveDisplay, ProgressBoard, Screen};
 
 /// Where a command is shown.
 pub(super) struct Shown {
     pub(super) screen: Arc<Screen>,
     /// How each node stands; `None`: there are lines alone.
-    pub(super) board: Option<Board>,
+    pub(super) board: Option<ProgressBoard>,
 }
 
 impl Shown {
     pub(super) fn new(args: ShownArgs, format: Format, screen: &Arc<Screen>) -> Self {
         Self {
             screen: Arc::clone(screen),
-            board: is_live(args, format, screen).then(Board::default),
+            board: is_live(args, format, screen).then(ProgressBoard::default),
         }
     }
 
@@ -32,7 +32,7 @@ impl Shown {
     }
 
     /// From now on, until what is returned is dropped.
-    pub(super) fn begin(&self, clock: Clock) -> Option<Live> {
+    pub(super) fn begin(&self, clock: Clock) -> Option<LiveDisplay> {
         let board = self.board.clone()?;
         Some(self.screen.show(clock, move |room, now| board.frame(room, now)))
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use scupper_cluster::{BudgetOrigin, Cluster, ReadError, UnreadyPod, Workload};
 use scupper_common::clock::Clock;
-use scupper_report::{BudgetView, Details, NodeStatus, UnreadyView, WorkloadView};
+use scupper_report::{BudgetDetails, NodeStatus, StatusDetails, UnreadyPodDetails, WorkloadDetails};
 
 /// What was read is good for so long, however often the node changes.
 const GOOD_FOR: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const MOST: usize = 20;
 pub(super) struct DetailReader {
     cluster: Cluster,
     clock: Clock,
-    read: BTreeMap<String, (Instant, Details)>,
+    read: BTreeMap<String, (Instant, StatusDetails)>,
 }
 
 impl DetailReader {
@@ -34,10 +34,10 @@ impl DetailReader {
     }
 
     /// Those of the pods that something blocks on this node.
-    pub(super) async fn look(&mut self, status: &NodeStatus) -> Details {
+    pub(super) async fn look(&mut self, status: &NodeStatus) -> StatusDetails {
         let (controllers, budgets) = status.blocked(self.clock.now());
         if controllers.is_empty() && budgets.is_empty() {
-            return Details::default();
+            return StatusDetails::default();
         }
         let node = &status.node.name;
         if let Some((at, details)) = self.read.get(node)
@@ -45,14 +45,14 @@ impl DetailReader {
         {
             return details.clone();
         }
-        let mut details = Details::default();
+        let mut details = StatusDetails::default();
         self.look_up_workloads(&controllers, &mut details).await;
         self.look_up_budgets(&budgets, &mut details).await;
         self.read.insert(node.clone(), (Instant::now(), details.clone()));
         details
     }
 
-    async fn look_up_workloads(&self, controllers: &[(&PodRef, &Controller)], details: &mut Details) {
+    async fn look_up_workloads(&self, controllers: &[(&PodRef, &Controller)], details: &mut StatusDetails) {
         let mut distinct: BTreeMap<&Uid, (&str, &Controller)> = BTreeMap::new();
         for (pod, controller) in controllers {
             distinct.insert(&controller.uid, (&pod.namespace, controller));
@@ -68,7 +68,7 @@ impl DetailReader {
         }
     }
 
-    async fn look_up_budgets(&self, budgets: &[&Budget], details: &mut Details) {
+    async fn look_up_budgets(&self, budgets: &[&Budget], details: &mut StatusDetails) {
         leave_out(budgets.len(), "disruption budgets", details);
         for budget in budgets.iter().take(MOST) {
             let (origin, unready) = futures::join!(
@@ -91,7 +91,7 @@ impl DetailReader {
     }
 }
 
-fn leave_out(all: usize, what: &str, details: &mut Details) {
+fn leave_out(all: usize, what: &str, details: &mut StatusDetails) {
     if all > MOST {
         let more = all - MOST;
         details.unread.push(format!(
@@ -101,29 +101,29 @@ fn leave_out(all: usize, what: &str, details: &mut Details) {
 }
 
 /// The same refusal for every pod of a node is one line.
-fn note(error: &ReadError, details: &mut Details) {
+fn note(error: &ReadError, details: &mut StatusDetails) {
     let words = error.to_string();
     if !details.unread.contains(&words) {
         details.unread.push(words);
     }
 }
 
-fn workload(found: Workload) -> WorkloadView {
-    WorkloadView {
+fn workload(found: Workload) -> WorkloadDetails {
+    WorkloadDetails {
         kind: found.kind,
         name: found.name,
         ready: found.ready,
     }
 }
 
-fn budget_view(origin: BudgetOrigin, unready: Vec<UnreadyPod>) -> BudgetView {
-    let unready = unready.into_iter().map(|pod| UnreadyView {
+fn budget_view(origin: BudgetOrigin, unready: Vec<UnreadyPod>) -> BudgetDetails {
+    let unready = unready.into_iter().map(|pod| UnreadyPodDetails {
         name: pod.name,
         node: pod.node,
         since: pod.since,
         why: pod.why,
     });
-    BudgetView {
+    BudgetDetails {
         owner: origin.owner,
         since: origin.since,
         granted: origin.granted,

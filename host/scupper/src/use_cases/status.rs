@@ -15,7 +15,9 @@ use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEven
 use scupper_common::clock::Clock;
 use scupper_driver::view::View;
 use scupper_driver::{DriverError, LeaseReader, Nodes, resolve_nodes};
-use scupper_report::{Details, NodeStatus, NodeWish, Seat, VIEW_ANNOTATION, view_from_text};
+use scupper_report::{
+    LeaseHolder, LifecycleEventStatus, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text,
+};
 use scupper_triggers::slm::ClaimStatus;
 
 /// While nothing changes, whoever drains is looked for this often.
@@ -75,7 +77,7 @@ struct Lookups {
 impl Lookups {
     /// The details last: what blocks a pod depends on whether the process that drains is alive.
     async fn complete(&mut self, status: &mut NodeStatus) {
-        status.seat = self.leases.look(status).await;
+        status.lease_holder = self.leases.look(status).await;
         status.details = self.details.look(status).await;
     }
 }
@@ -185,28 +187,28 @@ impl KnownState {
         let mut node = node.clone();
         let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
         // What is left of another drain says nothing of this one.
-        let driver = node.annotations.remove(VIEW_ANNOTATION);
-        let driver = driver.and_then(|text| view_from_text(&text));
+        let driver = node.annotations.remove(STATUS_ANNOTATION);
+        let driver = driver.and_then(|text| status_from_text(&text));
         let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());
         self.has_pods.then(|| NodeStatus {
             node,
             driver,
             pods: self.view.pods().cloned().collect(),
             budgets: budgets.clone(),
-            wishes: wishes.iter().map(wish).collect(),
-            seat: Seat::Unknown,
-            details: Details::default(),
+            lifecycle_events: wishes.iter().map(wish).collect(),
+            lease_holder: LeaseHolder::Unknown,
+            details: StatusDetails::default(),
         })
     }
 }
 
-fn wish(event: &LifecycleEvent) -> NodeWish {
+fn wish(event: &LifecycleEvent) -> LifecycleEventStatus {
     let state = if event.claim_status.is_empty() {
         "Pending"
     } else {
         &event.claim_status
     };
-    NodeWish {
+    LifecycleEventStatus {
         name: event.name.clone(),
         transition: event.transition_name.clone(),
         state: state.to_owned(),

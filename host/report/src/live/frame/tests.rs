@@ -3,30 +3,30 @@
 use scupper_engine::{HookPhase, Reason, Subject, WaitingOn};
 
 use super::*;
+use crate::drain_status::{HookStatus, WaveStatus};
 use crate::fixture::pod;
-use crate::live::course::Hold;
-use crate::view::{HookView, WaveView};
+use crate::live::node_progress::WaitsFor;
 
 const NOW: Time = Time::from_millis(1_000_000);
 
-fn node(name: &str, holds: Vec<Hold>) -> Standing {
-    Standing {
+fn node(name: &str, waits_for: Vec<WaitsFor>) -> NodeSnapshot {
+    NodeSnapshot {
         node: name.to_owned(),
-        stage: "pods leave".to_owned(),
+        phase_text: "pods leave".to_owned(),
         began: Time::from_millis(928_400),
         deadline: Some(Time::from_millis(1_288_000)),
         pods: Some((3, 8)),
-        wave: Some(WaveView {
+        wave: Some(WaveStatus {
             name: "web".into(),
             number: 1,
             of: 2,
         }),
-        holds,
+        waits_for,
     }
 }
 
-fn held(name: &str, reason: Reason) -> Hold {
-    Hold::Pod(pod(name), reason)
+fn held(name: &str, reason: Reason) -> WaitsFor {
+    WaitsFor::Pod(pod(name), reason)
 }
 
 fn budget() -> Reason {
@@ -40,8 +40,8 @@ fn turn() -> Reason {
     Reason::WaveNotStarted { wave: "db".into() }
 }
 
-fn hook() -> Hold {
-    let view = HookView {
+fn hook() -> WaitsFor {
+    let view = HookStatus {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
@@ -53,10 +53,10 @@ fn hook() -> Hold {
             since: None,
         }],
     };
-    Hold::Hook(view, String::new())
+    WaitsFor::Hook(view, String::new())
 }
 
-fn drain() -> Standing {
+fn drain() -> NodeSnapshot {
     let ending = Reason::Terminating {
         until: Time::from_millis(1_012_000),
     };
@@ -77,7 +77,7 @@ const fn room(columns: usize, rows: usize) -> Size {
 }
 
 #[track_caller]
-fn shows(nodes: &[Standing], count: (usize, usize), room: Size, expected: &[&str]) {
+fn shows(nodes: &[NodeSnapshot], count: (usize, usize), room: Size, expected: &[&str]) {
     assert_eq!(lines(nodes, count, room, NOW), expected);
 }
 
@@ -177,15 +177,20 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
 
 #[test]
 fn what_is_not_known_is_not_said() {
-    let bare = Standing {
-        stage: "asked for".to_owned(),
+    let without_facts = NodeSnapshot {
+        phase_text: "asked for".to_owned(),
         deadline: None,
         pods: None,
         wave: None,
         ..node("worker-1", Vec::new())
     };
-    shows(&[bare], (0, 1), room(80, 24), &["worker-1  asked for  1m11s"]);
-    let late = Standing {
+    shows(
+        &[without_facts],
+        (0, 1),
+        room(80, 24),
+        &["worker-1  asked for  1m11s"],
+    );
+    let late = NodeSnapshot {
         deadline: Some(Time::from_millis(997_500)),
         ..node("worker-1", Vec::new())
     };
@@ -200,12 +205,12 @@ fn nothing_is_wider_or_higher_than_the_room_whatever_others_wrote() {
         code: 500,
         message: "\u{1b}[2J日本語\n".repeat(50),
     };
-    let holds = |number: usize| (0..number).map(|pod| held(&format!("日本-{pod}"), wild.clone()));
+    let waits_for = |number: usize| (0..number).map(|pod| held(&format!("日本-{pod}"), wild.clone()));
     for columns in (1..30).chain([39, 59, 79, 119]) {
         for rows in [1, 2, 3, 4, 6, 9, 15, 23] {
             for nodes in 0..5 {
                 let nodes: Vec<_> = (0..nodes)
-                    .map(|number| node(&"node\u{1b}".repeat(number), holds(number * 3).collect()))
+                    .map(|number| node(&"node\u{1b}".repeat(number), waits_for(number * 3).collect()))
                     .collect();
                 let lines = lines(&nodes, (0, nodes.len()), room(columns, rows), NOW);
                 assert!(lines.len() <= rows, "{columns}x{rows}: {lines:#?}");

@@ -134,7 +134,8 @@ impl CancelRequest {
             .checkpoint
             .as_ref()
             .is_some_and(|mark| mark.phase != Phase::Finished && ids.iter().any(|id| **id == mark.id));
-        let there = |event: &LifecycleEvent| status.wishes.iter().any(|wish| wish.name == event.name);
+        let there =
+            |event: &LifecycleEvent| status.lifecycle_events.iter().any(|wish| wish.name == event.name);
         !at_work && !self.events.iter().any(there)
     }
 }

@@ -11,7 +11,7 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewEvent, Scope};
 use scupper_driver::{DriverError, LocalError, handover, resolve_nodes};
-use scupper_report::Seen;
+use scupper_report::FollowEvent;
 
 /// What became of each node; `None`: it was not begun any more.
 pub(crate) type HandOverResults = Vec<(String, Result<Option<HandOverEnd>, CommandError>)>;
@@ -21,7 +21,7 @@ pub(crate) type HandOverResults = Vec<(String, Result<Option<HandOverEnd>, Comma
 pub(crate) async fn run(
     options: &HandOverOptions,
     stop: impl Future<Output = ()>,
-    tell: impl Fn(&str, &Seen),
+    tell: impl Fn(&str, &FollowEvent),
 ) -> Result<Option<HandOverResults>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
@@ -109,7 +109,7 @@ pub(super) struct HandOver<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) options: &'a HandOverOptions,
     offered: &'a [LifecycleTransition],
-    pub(super) tell: &'a dyn Fn(&str, &Seen),
+    pub(super) tell: &'a dyn Fn(&str, &FollowEvent),
     /// Nobody here looks any more.
     pub(super) left: &'a CancellationToken,
 }
@@ -148,7 +148,7 @@ impl HandOver<'_> {
             flags: flags.map_err(HandOverError::Flags)?,
         };
         let event = self.cluster.make_event(&new).await.map_err(HandOverError::Ask)?;
-        let asked = Seen::Asked {
+        let asked = FollowEvent::Requested {
             what,
             event: event.name.clone(),
             driver: self.options.driver.clone(),

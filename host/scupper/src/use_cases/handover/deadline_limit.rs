@@ -6,7 +6,7 @@ use std::time::Duration;
 use scupper_engine::{Duration as Length, Time};
 
 use scupper_cluster::LifecycleTransition;
-use scupper_report::{NodeWish, Seen};
+use scupper_report::{FollowEvent, LifecycleEventStatus};
 
 /// What bounds a drain that was handed over.
 pub(super) struct DeadlineLimit<'a> {
@@ -27,14 +27,14 @@ impl<'a> DeadlineLimit<'a> {
     }
 
     /// Told once, when the event has a deadline that comes too early.
-    pub(super) fn hear(&mut self, wish: &NodeWish) -> Option<Seen> {
+    pub(super) fn hear(&mut self, wish: &LifecycleEventStatus) -> Option<FollowEvent> {
         let deadline = wish.deadline?;
         let (asked, timeout) = self.given?;
         if timeout.is_some_and(|timeout| deadline >= asked + timeout) {
             return None;
         }
         self.given = None;
-        Some(Seen::Bounded {
+        Some(FollowEvent::Bounded {
             transition: self.transition.name.clone(),
             sla: self.transition.sla.unwrap_or_else(|| deadline.since(asked)),
             timeout,
@@ -61,7 +61,7 @@ mod tests {
         let told = |given: Option<Option<u64>>, deadline: Option<u64>| {
             let given = given.map(|given| given.map(Duration::from_secs));
             let mut bounds = DeadlineLimit::of(&transition, given, Time::from_millis(1_000_000));
-            let wish = NodeWish {
+            let wish = LifecycleEventStatus {
                 name: "drain-a".to_owned(),
                 transition: transition.name.clone(),
                 state: "Claimed".to_owned(),

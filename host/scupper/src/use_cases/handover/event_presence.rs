@@ -1,6 +1,6 @@
 //! What a watch shows of a LifecycleEvent that was made a moment ago. It must not know what follows from that.
 
-use scupper_report::{NodeStatus, NodeWish};
+use scupper_report::{LifecycleEventStatus, NodeStatus};
 
 /// One LifecycleEvent, as far as the watch has shown it.
 #[derive(Debug, Default)]
@@ -14,14 +14,14 @@ pub(super) enum Presence<'a> {
     /// Nothing so far. The node's own watch may be ahead of that of LifecycleEvents.
     NotYet,
     /// It is there.
-    Here(&'a NodeWish),
+    Here(&'a LifecycleEventStatus),
     /// It was there, and is not any more.
     Gone,
 }
 
 impl EventPresence {
     pub(super) fn look<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Presence<'a> {
-        match status.wishes.iter().find(|wish| wish.name == event) {
+        match status.lifecycle_events.iter().find(|wish| wish.name == event) {
             Some(wish) => {
                 self.was_there = true;
                 Presence::Here(wish)
@@ -40,7 +40,7 @@ mod tests {
     use scupper_report::fixture;
 
     fn status(wishes: &[&str]) -> NodeStatus {
-        let wish = |name: &&str| NodeWish {
+        let wish = |name: &&str| LifecycleEventStatus {
             name: (*name).to_owned(),
             transition: "drain".into(),
             state: "Pending".into(),
@@ -48,7 +48,7 @@ mod tests {
             deleting: false,
         };
         NodeStatus {
-            wishes: wishes.iter().map(wish).collect(),
+            lifecycle_events: wishes.iter().map(wish).collect(),
             ..fixture::status(fixture::mark("LifecycleEvent", Phase::Evicting))
         }
     }
@@ -60,7 +60,10 @@ mod tests {
             assert_eq!(sight.look("ours", &status(before)), Presence::NotYet);
         }
         let both = status(&["another", "ours"]);
-        assert_eq!(sight.look("ours", &both), Presence::Here(&both.wishes[1]));
+        assert_eq!(
+            sight.look("ours", &both),
+            Presence::Here(&both.lifecycle_events[1])
+        );
         for after in [&[][..], &["another"]] {
             assert_eq!(sight.look("ours", &status(after)), Presence::Gone);
         }

@@ -13,7 +13,7 @@ use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
 use scupper_cluster::{LifecycleEvent, LifecycleTransition, Note};
 use scupper_driver::POLICY_ACTION;
-use scupper_report::{NodeStatus, PolicyWords, Seen};
+use scupper_report::{FollowEvent, NodeStatus, PolicyMessage};
 use scupper_triggers::slm::ClaimStatus;
 
 /// What may not show in a watch is looked at after so long.
@@ -74,7 +74,10 @@ impl<'a> Follower<'a> {
         if let Some(first) = first {
             // What there was before is no news, but for what will hold the pods.
             let before = news.begin(&event, &first, hands.options.clock.now());
-            for seen in before.iter().filter(|seen| matches!(seen, Seen::NotReady { .. })) {
+            for seen in before
+                .iter()
+                .filter(|seen| matches!(seen, FollowEvent::NotReady { .. }))
+            {
                 (hands.tell)(node, seen);
             }
         }
@@ -106,7 +109,7 @@ impl<'a> Follower<'a> {
                 },
                 () = self.hands.left.cancelled(), if !matches!(self.stage, ClaimStage::TakenBack { .. }) => {
                     if self.stage == ClaimStage::Taken {
-                        self.tell(&Seen::Left);
+                        self.tell(&FollowEvent::Detached);
                         return Ok(HandOverEnd::Left);
                     }
                     self.take_back(HandOverEnd::Cancelled, "the driver has not claimed it yet").await?;
@@ -127,7 +130,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn tell(&self, seen: &Seen) {
+    fn tell(&self, seen: &FollowEvent) {
         (self.hands.tell)(self.node, seen);
     }
 
@@ -157,7 +160,7 @@ impl<'a> Follower<'a> {
         let remaining = self.last.iter().flat_map(|last| last.remaining(now));
         for (pod, reason, message) in remaining.filter(|(pod, ..)| !self.news.is_waiting(pod)) {
             let pod = pod.clone();
-            self.tell(&Seen::Waits { pod, reason, message });
+            self.tell(&FollowEvent::PodWaits { pod, reason, message });
         }
     }
 
@@ -252,7 +255,7 @@ impl<'a> Follower<'a> {
                     "LifecycleEvent {} is deleted, and a finalizer still keeps it",
                     self.event.name
                 );
-                self.tell(&Seen::Ended {
+                self.tell(&FollowEvent::Ended {
                     outcome: "Cancelled".to_owned(),
                     message,
                 });
@@ -263,7 +266,7 @@ impl<'a> Follower<'a> {
     }
 
     async fn take_back(&mut self, end: HandOverEnd, why: &str) -> Result<(), HandOverError> {
-        self.tell(&Seen::TakenBack { why: why.to_owned() });
+        self.tell(&FollowEvent::Withdrawn { why: why.to_owned() });
         let deleted = self.hands.cluster.delete_event(&self.event).await;
         deleted.map_err(HandOverError::TakeBack)?;
         let was_taken = self.stage == ClaimStage::Taken;
@@ -296,7 +299,7 @@ impl<'a> Follower<'a> {
         ) {
             self.tell_remaining();
         }
-        self.tell(&Seen::Ended {
+        self.tell(&FollowEvent::Ended {
             outcome: told.outcome,
             message: told.message,
         });
@@ -334,8 +337,8 @@ impl<'a> Follower<'a> {
         let since = self.event.created.unwrap_or_default();
         let ours = |note: &&Note| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);
         for note in notes.iter().filter(ours) {
-            if let Some(words) = PolicyWords::of_note(&note.reason, note.warning, &note.text) {
-                self.tell(&Seen::Said { words });
+            if let Some(words) = PolicyMessage::of_note(&note.reason, note.warning, &note.text) {
+                self.tell(&FollowEvent::PolicyMessage { words });
             }
         }
     }

@@ -7,7 +7,7 @@ use scupper_engine::Intent;
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_driver::{Nodes, handover::CommandFlags};
-use scupper_report::Board;
+use scupper_report::ProgressBoard;
 
 /// What is handed over.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct HandOverOptions {
     /// Objects a page of a list.
     pub page_size: u32,
     /// Where it is told how each node stands; `None`: nobody looks.
-    pub board: Option<Board>,
+    pub board: Option<ProgressBoard>,
     /// What time it is.
     pub clock: Clock,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scupper_engine::{Checkpoint, HookPhase, Node, Phase, PodRef, Subject, Time, Uid};
 
 use scupper_cluster::LifecycleEvent;
-use scupper_report::{DriverView, NodeStatus, PlanView, Seen, WaveView, not_ready};
+use scupper_report::{DrainStatus, FollowEvent, NodeStatus, PlanSummary, WaveStatus, not_ready};
 
 /// Conditions that say something of a drain.
 const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
@@ -23,8 +23,8 @@ pub(super) struct StatusDiff {
     waits: BTreeMap<Uid, String>,
     /// Every pod that was seen.
     names: BTreeMap<Uid, PodRef>,
-    plan: Option<PlanView>,
-    wave: Option<WaveView>,
+    plan: Option<PlanSummary>,
+    wave: Option<WaveStatus>,
     hooks: BTreeMap<HookKey, HookText>,
     /// The cordon was lifted by somebody else.
     lifted: bool,
@@ -43,7 +43,12 @@ impl StatusDiff {
     }
 
     /// What has become different.
-    pub(super) fn hear(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
+    pub(super) fn hear(
+        &mut self,
+        event: &LifecycleEvent,
+        status: &NodeStatus,
+        now: Time,
+    ) -> Vec<FollowEvent> {
         let pods = status.pods.iter();
         self.names
             .extend(pods.map(|pod| (pod.id.uid.clone(), pod.id.clone())));
@@ -71,7 +76,12 @@ impl StatusDiff {
     }
 
     /// What there was before it was asked for is no news.
-    pub(super) fn begin(&mut self, event: &LifecycleEvent, status: &NodeStatus, now: Time) -> Vec<Seen> {
+    pub(super) fn begin(
+        &mut self,
+        event: &LifecycleEvent,
+        status: &NodeStatus,
+        now: Time,
+    ) -> Vec<FollowEvent> {
         let before = self.hear(event, status, now);
         self.behind = None;
         before
@@ -83,12 +93,12 @@ impl StatusDiff {
     }
 
     /// Whether something else is done at the node before this one may begin.
-    fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, news: &mut Vec<Seen>) -> bool {
+    fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, news: &mut Vec<FollowEvent>) -> bool {
         let behind = ahead_of(event, status);
         if let Some(behind) = &behind
             && self.behind.as_ref() != Some(behind)
         {
-            news.push(Seen::Queued {
+            news.push(FollowEvent::Queued {
                 behind: behind.clone(),
             });
         }
@@ -96,26 +106,28 @@ impl StatusDiff {
         self.behind.is_some()
     }
 
-    fn of_event(&mut self, event: &str, status: &NodeStatus) -> Option<Seen> {
-        let wish = status.wishes.iter().find(|wish| wish.name == event)?;
+    fn of_event(&mut self, event: &str, status: &NodeStatus) -> Option<FollowEvent> {
+        let wish = status.lifecycle_events.iter().find(|wish| wish.name == event)?;
         let known = self.state == wish.state && self.deadline == wish.deadline;
         self.state.clone_from(&wish.state);
         self.deadline = wish.deadline;
-        (!known && wish.state != "Pending").then(|| Seen::State {
+        (!known && wish.state != "Pending").then(|| FollowEvent::State {
             state: wish.state.clone(),
             deadline: wish.deadline,
         })
     }
 
     /// Once for each time that it is not.
-    fn of_readiness(&mut self, node: &Node, now: Time) -> Option<Seen> {
+    fn of_readiness(&mut self, node: &Node, now: Time) -> Option<FollowEvent> {
         let words = not_ready(node, now);
         let known = std::mem::replace(&mut self.not_ready, words.is_some());
-        words.filter(|_| !known).map(|words| Seen::NotReady { words })
+        words
+            .filter(|_| !known)
+            .map(|words| FollowEvent::NotReady { words })
     }
 
     /// What stands there from before is no news.
-    fn of_conditions(&mut self, status: &NodeStatus) -> Vec<Seen> {
+    fn of_conditions(&mut self, status: &NodeStatus) -> Vec<FollowEvent> {
         let ours = status.node.conditions.iter();
         let ours = ours.filter(|condition| CONDITIONS.contains(&condition.kind.as_str()));
         let now: BTreeMap<_, _> = ours
@@ -130,7 +142,7 @@ impl StatusDiff {
         let changed = now
             .into_iter()
             .filter(|(kind, said)| before.get(kind) != Some(said));
-        let seen = changed.map(|(kind, (status, message))| Seen::Condition {
+        let seen = changed.map(|(kind, (status, message))| FollowEvent::Condition {
             condition: format!("{kind}={status}"),
             message,
         });
@@ -138,17 +150,17 @@ impl StatusDiff {
     }
 
     /// The plan and the waves, as the driver tells them.
-    fn of_view(&mut self, view: &DriverView) -> Vec<Seen> {
+    fn of_view(&mut self, view: &DrainStatus) -> Vec<FollowEvent> {
         let mut news = Vec::new();
         if view.plan.is_some() && view.plan != self.plan {
             self.plan.clone_from(&view.plan);
             let names = self.names.clone();
-            news.extend(view.plan.clone().map(|plan| Seen::Planned { plan, names }));
+            news.extend(view.plan.clone().map(|plan| FollowEvent::Planned { plan, names }));
         }
         if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
             self.wave = Some(wave.clone());
             let own = view.pods.iter().filter(|pod| pod.wave == wave.name).count();
-            news.push(Seen::Wave {
+            news.push(FollowEvent::Wave {
                 wave: wave.clone(),
                 pods: (view.more == 0).then_some(own),
             });
@@ -157,7 +169,7 @@ impl StatusDiff {
     }
 
     /// The node shows that a hook is under way; only the driver knows more of it.
-    fn of_hooks(&mut self, mark: &Checkpoint, view: Option<&DriverView>) -> Vec<Seen> {
+    fn of_hooks(&mut self, mark: &Checkpoint, view: Option<&DrainStatus>) -> Vec<FollowEvent> {
         let mut news = Vec::new();
         // What is through is through, whatever was written before.
         let open = |key: &HookKey| !mark.done.contains(key);
@@ -180,7 +192,7 @@ impl StatusDiff {
         }
         for key in &mark.done {
             if self.hooks.remove(key).is_some() {
-                news.push(Seen::HookDone {
+                news.push(FollowEvent::HookDone {
                     policy: key.0.clone(),
                     phase: self.place(key),
                 });
@@ -189,8 +201,8 @@ impl StatusDiff {
         news
     }
 
-    fn hook(&self, key: &HookKey, (progress, waiting_for): HookText) -> Seen {
-        Seen::Hook {
+    fn hook(&self, key: &HookKey, (progress, waiting_for): HookText) -> FollowEvent {
+        FollowEvent::Hook {
             policy: key.0.clone(),
             phase: self.place(key),
             progress,
@@ -209,13 +221,13 @@ impl StatusDiff {
         }
     }
 
-    fn of_cordon(&mut self, node: &Node, mark: &Checkpoint) -> Option<Seen> {
+    fn of_cordon(&mut self, node: &Node, mark: &Checkpoint) -> Option<FollowEvent> {
         let lifted = !node.unschedulable && matches!(mark.phase, Phase::Holding | Phase::Evicting);
         let was_lifted = std::mem::replace(&mut self.lifted, lifted);
-        (lifted && !was_lifted).then_some(Seen::Uncordoned)
+        (lifted && !was_lifted).then_some(FollowEvent::Uncordoned)
     }
 
-    fn of_pods(&mut self, status: &NodeStatus) -> Vec<Seen> {
+    fn of_pods(&mut self, status: &NodeStatus) -> Vec<FollowEvent> {
         let now: BTreeMap<_, _> = status
             .pods
             .iter()
@@ -224,16 +236,16 @@ impl StatusDiff {
         let before = std::mem::replace(&mut self.pods, now);
         let gone = before.into_iter().filter(|(uid, _)| !self.pods.contains_key(uid));
         let here = self.pods.len();
-        gone.map(|(_, pod)| Seen::PodGone { pod, here }).collect()
+        gone.map(|(_, pod)| FollowEvent::PodGone { pod, here }).collect()
     }
 
-    fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<Seen> {
+    fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
         let mut news = Vec::new();
         let mut waits = BTreeMap::new();
         for (pod, reason, message) in status.stuck(now) {
             if self.waits.get(&pod.uid).map(String::as_str) != Some(reason) {
                 let pod = pod.clone();
-                news.push(Seen::Waits { pod, reason, message });
+                news.push(FollowEvent::PodWaits { pod, reason, message });
             }
             waits.insert(pod.uid.clone(), reason.to_owned());
         }
@@ -249,7 +261,10 @@ fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
     if mark.is_some_and(|mark| mark.id == event.uid.0) {
         return None;
     }
-    let mut others = status.wishes.iter().filter(|wish| wish.name != event.name);
+    let mut others = status
+        .lifecycle_events
+        .iter()
+        .filter(|wish| wish.name != event.name);
     match (others.find(|wish| wish.state == "Claimed"), mark) {
         (Some(wish), _) => Some(format!("LifecycleEvent {}", wish.name)),
         (None, Some(mark)) => Some(format!("{} {}", mark.trigger, mark.name)),

@@ -3,7 +3,7 @@
 use scupper_engine::{SavedHook, WaitingOn};
 
 use super::*;
-use scupper_report::{Following, Format, fixture, view_from_text};
+use scupper_report::{FollowOutput, Format, fixture, status_from_text};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -29,7 +29,7 @@ fn mark(id: &str) -> Checkpoint {
     }
 }
 
-fn status(mark: Checkpoint, driver: Option<DriverView>) -> NodeStatus {
+fn status(mark: Checkpoint, driver: Option<DrainStatus>) -> NodeStatus {
     NodeStatus {
         driver,
         ..fixture::status(mark)
@@ -37,16 +37,16 @@ fn status(mark: Checkpoint, driver: Option<DriverView>) -> NodeStatus {
 }
 
 /// As a driver has written it: two waves, the first of them under way.
-fn view(of: &str) -> DriverView {
+fn view(of: &str) -> DrainStatus {
     let text = r#"{"v":1,"drain":"OF","at":999000,
         "plan":{"leaving":2,"staying":1,"waves":[["early","prio",["a"],0],["late","prio",["b"],3]],
                 "stays":[["ignored","kubectl",["c"],0]]},
         "wave":["early",1,2],"pods":[{"uid":"a","wave":"early","r":"ParallelLimit"}],"more":0}"#;
-    view_from_text(&text.replace("OF", of)).unwrap()
+    status_from_text(&text.replace("OF", of)).unwrap()
 }
 
 fn told(news: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
-    let story = Following::begin("worker-1".into(), NOW);
+    let story = FollowOutput::begin("worker-1".into(), NOW);
     let seen = news.hear(&event(), status, NOW);
     let lines = seen.iter().flat_map(|seen| story.lines(Format::Human, NOW, seen));
     let lines = lines.map(|line| line.get(12..).unwrap_or_default().to_owned());
@@ -88,7 +88,7 @@ fn another_drains_story_is_not_told_as_this_ones() {
 
 #[test]
 fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
-    let wish = |name: &str, state: &str| scupper_report::NodeWish {
+    let wish = |name: &str, state: &str| scupper_report::LifecycleEventStatus {
         name: name.into(),
         transition: "drain".into(),
         state: state.into(),
@@ -99,7 +99,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
     let mut news = StatusDiff::default();
     let mut now = status(mark("other"), Some(view("other")));
     now.pods.push(fixture::running("a"));
-    now.wishes = vec![wish("first", "Claimed"), wish(&own, "Pending")];
+    now.lifecycle_events = vec![wish("first", "Claimed"), wish(&own, "Pending")];
     let mut begun = StatusDiff::default();
     begun.begin(&event(), &now, NOW);
     let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
@@ -111,7 +111,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
     assert_eq!(told(&mut news, &now), queued);
     now.pods.clear();
     assert_eq!(told(&mut news, &now), [""; 0], "the pod left for the other one");
-    now.wishes = vec![wish(&own, "Pending")];
+    now.lifecycle_events = vec![wish(&own, "Pending")];
     let queued = ["queued   behind LifecycleEvent drain-worker-1: begins when that ends"];
     assert_eq!(told(&mut news, &now), queued);
     now.node.checkpoint = None;
@@ -141,7 +141,7 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
     assert_eq!(told(&mut news, &bare), [""; 0]);
     let mut known = view("id");
     (known.plan, known.wave) = (None, None);
-    known.hooks.push(scupper_report::HookView {
+    known.hooks.push(scupper_report::HookStatus {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,

@@ -2,27 +2,27 @@
 
 use scupper_engine::{HookPhase, PodRef, Reason, Subject, Time};
 
-use super::questions;
+use super::command_span;
 use super::span::{OpenSpan, SpanId};
 
 /// How many questions and waits of one hook or pod are told one by one. A pod that is held for a day is asked for
 /// thousands of times.
-const EACH: u32 = 32;
+const MAX_CHILD_SPANS: u32 = 32;
 
 /// A hook, by its policy and what it was called for.
-pub(super) type Hook = (String, HookPhase, Subject);
+pub(super) type HookKey = (String, HookPhase, Subject);
 
 /// What lasts, and what it waits for just now.
-pub(super) struct Stay {
+pub(super) struct WorkSpan {
     pub(super) span: OpenSpan,
     wait: Option<OpenSpan>,
     asked: u32,
     waited: u32,
 }
 
-impl Stay {
+impl WorkSpan {
     /// A hook of a drain.
-    pub(super) fn of_hook(trace: u128, drain: Option<SpanId>, hook: &Hook, started: Time) -> Self {
+    pub(super) fn of_hook(trace: u128, drain: Option<SpanId>, hook: &HookKey, started: Time) -> Self {
         let (policy, phase, subject) = hook;
         let phase = phase.to_string();
         let (kind, of) = match subject {
@@ -45,7 +45,10 @@ impl Stay {
     /// A pod of a drain.
     pub(super) fn of_pod(trace: u128, drain: Option<SpanId>, pod: &PodRef, started: Time) -> Self {
         let id = SpanId::of(trace, &["pod", &pod.uid.0]);
-        Self::of(questions::of_pod(OpenSpan::begin(id, drain, "pod", started), pod))
+        Self::of(command_span::of_pod(
+            OpenSpan::begin(id, drain, "pod", started),
+            pod,
+        ))
     }
 
     const fn of(span: OpenSpan) -> Self {
@@ -60,7 +63,7 @@ impl Stay {
     /// One more question; `None`: no more of them are told.
     pub(super) const fn ask(&mut self) -> Option<SpanId> {
         self.asked += 1;
-        if self.asked > EACH {
+        if self.asked > MAX_CHILD_SPANS {
             return None;
         }
         Some(self.span.id)
@@ -70,7 +73,7 @@ impl Stay {
     pub(super) fn waits(&mut self, now: Time, reason: &Reason) -> Option<OpenSpan> {
         let before = self.wait.take();
         // While it is asked for, the question is there to be seen.
-        if *reason != Reason::EvictionRequested && self.waited < EACH {
+        if *reason != Reason::EvictionRequested && self.waited < MAX_CHILD_SPANS {
             self.waited += 1;
             let (id, of) = (SpanId::random(), Some(self.span.id));
             let wait = OpenSpan::begin(id, of, format!("wait {}", reason.name()), now);

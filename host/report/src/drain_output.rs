@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use scupper_engine::{Node, Notice, Pod, Request, Time};
 use serde_json::json;
 
-use super::{PolicyWords, Progress, not_ready, notice_to_json};
+use super::{DrainLines, PolicyMessage, not_ready, notice_to_json};
 
 /// How notices are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,27 +18,27 @@ pub enum Format {
 }
 
 /// Writes the story of one drain.
-pub struct Sink {
+pub struct DrainOutput {
     format: Format,
     request: Request,
-    progress: Progress,
+    progress: DrainLines,
     /// The node was not ready when it was last seen.
-    told_not_ready: bool,
+    reported_not_ready: bool,
     out: Box<dyn Write + Send>,
 }
 
-impl Sink {
+impl DrainOutput {
     /// Begins the story on `out`.
     pub fn begin(format: Format, now: Time, request: &Request, mut out: Box<dyn Write + Send>) -> Self {
-        let (progress, line) = Progress::begin(now, request);
+        let (progress, line) = DrainLines::begin(now, request);
         if format == Format::Human {
-            tell(&mut out, &[line]);
+            write_lines(&mut out, &[line]);
         }
         Self {
             format,
             request: request.clone(),
             progress,
-            told_not_ready: false,
+            reported_not_ready: false,
             out,
         }
     }
@@ -51,9 +51,9 @@ impl Sink {
     /// Learns of the node, and tells of one that is not ready once: its pods may never end.
     pub fn node(&mut self, now: Time, node: &Node) {
         let words = not_ready(node, now);
-        let news = words.filter(|_| !self.told_not_ready);
-        self.told_not_ready = not_ready(node, now).is_some();
-        let Some(words) = news else { return };
+        let changed = words.filter(|_| !self.reported_not_ready);
+        self.reported_not_ready = not_ready(node, now).is_some();
+        let Some(words) = changed else { return };
         let line = match self.format {
             Format::Human => self.progress.not_ready(now, &words),
             Format::Json => {
@@ -64,11 +64,11 @@ impl Sink {
                 kind.to_string()
             }
         };
-        tell(&mut self.out, &[line]);
+        write_lines(&mut self.out, &[line]);
     }
 
     /// Tells what a policy has said of the node in a Kubernetes Event.
-    pub fn said(&mut self, now: Time, words: &PolicyWords) {
+    pub fn said(&mut self, now: Time, words: &PolicyMessage) {
         let line = match self.format {
             Format::Human => self.progress.said(now, words),
             Format::Json => {
@@ -81,7 +81,7 @@ impl Sink {
                 fields.to_string()
             }
         };
-        tell(&mut self.out, &[line]);
+        write_lines(&mut self.out, &[line]);
     }
 
     /// Tells one notice.
@@ -90,12 +90,12 @@ impl Sink {
             Format::Human => self.progress.lines(now, notice),
             Format::Json => vec![notice_to_json(now, &self.request, notice).to_string()],
         };
-        tell(&mut self.out, &lines);
+        write_lines(&mut self.out, &lines);
     }
 }
 
 /// A reader that has gone away must not stop a drain.
-fn tell(out: &mut dyn Write, lines: &[String]) {
+fn write_lines(out: &mut dyn Write, lines: &[String]) {
     let written: io::Result<()> = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
     if let Err(error) = written.and_then(|()| out.flush()) {
         tracing::debug!(%error, "standard output is gone");

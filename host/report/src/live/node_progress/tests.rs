@@ -3,38 +3,38 @@
 use scupper_engine::SavedHook;
 
 use super::*;
+use crate::drain_status::{PlanSummary, PodStatus};
 use crate::fixture;
-use crate::status::NodeWish;
-use crate::view::{PlanView, PodView};
+use crate::status::LifecycleEventStatus;
 
 const NOW: Time = Time::from_millis(1_000_000);
 
 /// `leaving`: of those that are here, as the process that drains tells them.
 fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
-    let view = |leaving: &[&str]| DriverView {
+    let view = |leaving: &[&str]| DrainStatus {
         drain: "id".into(),
         at: NOW,
-        plan: Some(PlanView::default()),
-        wave: Some(WaveView {
+        plan: Some(PlanSummary::default()),
+        wave: Some(WaveStatus {
             name: "all".into(),
             number: 1,
             of: 1,
         }),
         pods: leaving
             .iter()
-            .map(|name| PodView {
+            .map(|name| PodStatus {
                 uid: Uid((*name).into()),
                 wave: "all".into(),
                 reason: Reason::ParallelLimit,
                 since: None,
             })
             .collect(),
-        ..DriverView::default()
+        ..DrainStatus::default()
     };
     NodeStatus {
         driver: leaving.map(view),
         pods: here.iter().map(|name| fixture::running(name)).collect(),
-        wishes: vec![NodeWish {
+        lifecycle_events: vec![LifecycleEventStatus {
             name: "drain-1".into(),
             transition: "drain.slm.k8s.io".into(),
             state: "Claimed".into(),
@@ -45,20 +45,20 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
     }
 }
 
-fn course() -> Course {
-    Course::begin("worker-1", Time::from_millis(990_000), "asked for".to_owned())
+fn progress() -> NodeProgress {
+    NodeProgress::begin("worker-1", Time::from_millis(990_000), "asked for".to_owned())
 }
 
-fn stands(course: &mut Course, uid: &str, status: NodeStatus) -> Standing {
-    course.seen("drain-1", &Uid(uid.into()), status);
-    course.standing(NOW)
+fn stands(progress: &mut NodeProgress, uid: &str, status: NodeStatus) -> NodeSnapshot {
+    progress.seen("drain-1", &Uid(uid.into()), status);
+    progress.snapshot(NOW)
 }
 
 #[test]
 fn pods_are_counted_once_it_is_known_which_are_to_leave() {
-    let mut course = course();
-    assert_eq!(course.standing(NOW).stage, "asked for");
-    let first = stands(&mut course, "id", status(&["a", "b", "c", "stays"], None));
+    let mut progress = progress();
+    assert_eq!(progress.snapshot(NOW).phase_text, "asked for");
+    let first = stands(&mut progress, "id", status(&["a", "b", "c", "stays"], None));
     assert_eq!((first.pods, first.wave), (None, None));
     for (here, leaving, pods) in [
         (
@@ -76,44 +76,44 @@ fn pods_are_counted_once_it_is_known_which_are_to_leave() {
         // At the end its word is taken away.
         (&["c", "stays"], None, Some((3, 3))),
     ] {
-        let standing = stands(&mut course, "id", status(here, leaving));
-        assert_eq!(standing.pods, pods, "{here:?} {leaving:?}");
+        let snapshot = stands(&mut progress, "id", status(here, leaving));
+        assert_eq!(snapshot.pods, pods, "{here:?} {leaving:?}");
     }
 }
 
 /// Whoever begins to follow late counts them all the same.
 #[test]
 fn pods_that_had_gone_before_anybody_looked_are_counted() {
-    let mut course = course();
+    let mut progress = progress();
     let mut late = status(&["b", "stays"], Some(&["b"]));
     if let Some(plan) = late.driver.as_mut().and_then(|view| view.plan.as_mut()) {
         plan.leaving = 2;
     }
-    assert_eq!(stands(&mut course, "id", late).pods, Some((1, 2)));
+    assert_eq!(stands(&mut progress, "id", late).pods, Some((1, 2)));
     let newcomer = status(&["b", "new"], Some(&["b", "new"]));
-    assert_eq!(stands(&mut course, "id", newcomer).pods, Some((1, 3)));
-    assert_eq!(stands(&mut course, "id", status(&[], None)).pods, Some((3, 3)));
+    assert_eq!(stands(&mut progress, "id", newcomer).pods, Some((1, 3)));
+    assert_eq!(stands(&mut progress, "id", status(&[], None)).pods, Some((3, 3)));
 }
 
 #[test]
 fn it_stands_where_its_driver_says() {
-    let mut course = course();
-    let standing = stands(&mut course, "id", status(&["a", "stays"], Some(&["a"])));
+    let mut progress = progress();
+    let snapshot = stands(&mut progress, "id", status(&["a", "stays"], Some(&["a"])));
     assert_eq!(
-        standing.stage, "pods leave",
+        snapshot.phase_text, "pods leave",
         "though the checkpoint was written before"
     );
-    assert_eq!(standing.deadline, Some(Time::from_millis(1_060_000)));
-    assert_eq!(standing.wave.map(|wave| wave.number), Some(1));
+    assert_eq!(snapshot.deadline, Some(Time::from_millis(1_060_000)));
+    assert_eq!(snapshot.wave.map(|wave| wave.number), Some(1));
     assert_eq!(
-        standing.holds,
-        [Hold::Pod(fixture::pod("a"), Reason::ParallelLimit)]
+        snapshot.waits_for,
+        [WaitsFor::Pod(fixture::pod("a"), Reason::ParallelLimit)]
     );
 }
 
 #[test]
 fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
-    let hook = HookView {
+    let hook = HookStatus {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
@@ -134,20 +134,20 @@ fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
         started,
     }];
     now.node = fixture::node(mark);
-    let held = Hold::Hook(
-        HookView {
+    let held = WaitsFor::Hook(
+        HookStatus {
             since: started,
             ..hook
         },
         String::new(),
     );
-    assert_eq!(stands(&mut course(), "id", now).holds[0], held);
+    assert_eq!(stands(&mut progress(), "id", now).waits_for[0], held);
 }
 
 #[test]
 fn what_stands_there_of_another_drain_says_nothing_of_this_one() {
-    let mut course = course();
-    let standing = stands(&mut course, "other", status(&["a"], Some(&["a"])));
-    assert_eq!((standing.stage.as_str(), standing.pods), ("taken up", None));
-    assert_eq!((standing.wave, standing.holds), (None, Vec::new()));
+    let mut progress = progress();
+    let snapshot = stands(&mut progress, "other", status(&["a"], Some(&["a"])));
+    assert_eq!((snapshot.phase_text.as_str(), snapshot.pods), ("taken up", None));
+    assert_eq!((snapshot.wave, snapshot.waits_for), (None, Vec::new()));
 }

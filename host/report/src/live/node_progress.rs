@@ -5,81 +5,81 @@ use std::collections::BTreeSet;
 
 use scupper_engine::{Drain, Duration, HookPhase, Notice, Phase, PodRef, Reason, Subject, Time, Uid};
 
-use crate::status::{NodeStatus, phase_words, subject, subject_words};
-use crate::view::{DriverView, HookView, ViewKeeper, WaveView};
+use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus};
+use crate::status::{NodeStatus, phase_text, subject, subject_text};
 
 /// How often the engine is asked why each pod is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Where a node stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct NodeSnapshot {
     pub(super) node: String,
     /// In a few words.
-    pub(super) stage: String,
+    pub(super) phase_text: String,
     pub(super) began: Time,
     pub(super) deadline: Option<Time>,
     /// Pods that are gone, of those that are to leave. `None`: it is not known yet.
     pub(super) pods: Option<(usize, usize)>,
-    pub(super) wave: Option<WaveView>,
-    pub(super) holds: Vec<Hold>,
+    pub(super) wave: Option<WaveStatus>,
+    pub(super) waits_for: Vec<WaitsFor>,
 }
 
 /// Something that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum WaitsFor {
     /// A hook, and of what it is one.
-    Hook(HookView, String),
+    Hook(HookStatus, String),
     /// A pod.
     Pod(PodRef, Reason),
 }
 
 /// What is known of one node so far.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct NodeProgress {
     node: String,
     began: Time,
-    keeper: ViewKeeper,
+    status_builder: StatusBuilder,
     planned: bool,
     /// Pods that are to leave, those that are gone included.
     leaving: BTreeSet<Uid>,
     /// Pods that had gone before they were seen.
     unseen: usize,
-    facts: Facts,
+    facts: Source,
 }
 
 #[derive(Debug)]
-enum Facts {
+enum Source {
     /// In a few words.
-    Words(String),
+    Text(String),
     /// By the engine, then.
-    Told(Time, Standing),
+    Engine(Time, NodeSnapshot),
     /// On the API server, for this LifecycleEvent.
-    Seen(String, Uid, Box<NodeStatus>),
+    ApiServer(String, Uid, Box<NodeStatus>),
 }
 
-impl Course {
+impl NodeProgress {
     pub(super) fn begin(node: &str, began: Time, words: String) -> Self {
         Self {
             node: node.to_owned(),
             began,
-            keeper: ViewKeeper::default(),
+            status_builder: StatusBuilder::default(),
             planned: false,
             leaving: BTreeSet::new(),
             unseen: 0,
-            facts: Facts::Words(words),
+            facts: Source::Text(words),
         }
     }
 
     /// The engine tells something.
     pub(super) fn notice(&mut self, now: Time, notice: &Notice) {
-        self.keeper.notice(now, notice);
+        self.status_builder.notice(now, notice);
         self.planned |= matches!(notice, Notice::Planned(_));
     }
 
     /// The engine's loop has turned.
     pub(super) fn turned(&mut self, now: Time, drain: &Drain) {
-        if let Facts::Told(looked, _) = &self.facts
+        if let Source::Engine(looked, _) = &self.facts
             && now.since(*looked) < LOOK_EVERY
         {
             return;
@@ -87,93 +87,93 @@ impl Course {
         let waiting = drain.waiting();
         let is_leaving = |(pod, reason): &(PodRef, Reason)| (pod.uid.clone(), Some(!reason.stays()));
         let pods = self.count(waiting.iter().map(is_leaving).collect(), None);
-        let view = self.keeper.view(now, "", Vec::new());
+        let view = self.status_builder.build(now, "", Vec::new());
         let name = |uid: &Uid| {
             let pod = waiting.iter().find(|(pod, _)| pod.uid == *uid);
             pod.map(|(pod, _)| pod.to_string())
         };
         let hooks = view.hooks.into_iter().map(|hook| {
-            let of = subject_words(&hook.subject, name);
-            Hold::Hook(hook, of)
+            let of = subject_text(&hook.subject, name);
+            WaitsFor::Hook(hook, of)
         });
-        let mut holds: Vec<_> = hooks.collect();
+        let mut waits_for: Vec<_> = hooks.collect();
         let held = waiting.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
-        holds.extend(held.map(|(pod, reason)| Hold::Pod(pod, reason)));
-        let standing = Standing {
+        waits_for.extend(held.map(|(pod, reason)| WaitsFor::Pod(pod, reason)));
+        let snapshot = NodeSnapshot {
             node: self.node.clone(),
-            stage: phase_words(drain.phase()).to_owned(),
+            phase_text: phase_text(drain.phase()).to_owned(),
             began: self.began,
             deadline: drain.request().deadline,
             pods,
             wave: view.wave.filter(|_| drain.phase() == Phase::Evicting),
-            holds,
+            waits_for,
         };
-        self.facts = Facts::Told(now, standing);
+        self.facts = Source::Engine(now, snapshot);
     }
 
     /// The API server shows something new.
     pub(super) fn seen(&mut self, event: &str, uid: &Uid, status: NodeStatus) {
-        self.facts = Facts::Seen(event.to_owned(), uid.clone(), Box::new(status));
+        self.facts = Source::ApiServer(event.to_owned(), uid.clone(), Box::new(status));
     }
 
     /// Where it stands now.
-    pub(super) fn standing(&mut self, now: Time) -> Standing {
-        let facts = std::mem::replace(&mut self.facts, Facts::Words(String::new()));
-        let standing = match &facts {
-            Facts::Words(words) => self.bare(words.clone()),
-            Facts::Told(_, standing) => standing.clone(),
-            Facts::Seen(event, uid, status) => self.shown(now, event, uid, status),
+    pub(super) fn snapshot(&mut self, now: Time) -> NodeSnapshot {
+        let facts = std::mem::replace(&mut self.facts, Source::Text(String::new()));
+        let snapshot = match &facts {
+            Source::Text(words) => self.without_facts(words.clone()),
+            Source::Engine(_, snapshot) => snapshot.clone(),
+            Source::ApiServer(event, uid, status) => self.from_api(now, event, uid, status),
         };
         self.facts = facts;
-        standing
+        snapshot
     }
 
-    fn bare(&self, stage: String) -> Standing {
-        Standing {
+    fn without_facts(&self, phase_text: String) -> NodeSnapshot {
+        NodeSnapshot {
             node: self.node.clone(),
-            stage,
+            phase_text,
             began: self.began,
             deadline: None,
             pods: None,
             wave: None,
-            holds: Vec::new(),
+            waits_for: Vec::new(),
         }
     }
 
-    fn shown(&mut self, now: Time, event: &str, uid: &Uid, status: &NodeStatus) -> Standing {
-        let wish = status.wishes.iter().find(|wish| wish.name == event);
-        let state = wish.map_or("", |wish| wish.state.as_str());
+    fn from_api(&mut self, now: Time, event: &str, uid: &Uid, status: &NodeStatus) -> NodeSnapshot {
+        let found = status.lifecycle_events.iter().find(|known| known.name == event);
+        let state = found.map_or("", |found| found.state.as_str());
         // What stands there of another drain says nothing of this one.
         let Some(mark) = status.node.checkpoint.as_ref().filter(|mark| mark.id == uid.0) else {
             let asked = matches!(state, "" | "Pending");
-            return Standing {
-                deadline: wish.and_then(|wish| wish.deadline),
-                ..self.bare(if asked { "asked for" } else { "taken up" }.to_owned())
+            return NodeSnapshot {
+                deadline: found.and_then(|found| found.deadline),
+                ..self.without_facts(if asked { "asked for" } else { "taken up" }.to_owned())
             };
         };
-        let (view, phase) = (status.fresh(now), status.phase(mark, now));
+        let (view, phase) = (status.current_driver_status(now), status.phase(mark, now));
         let plan = view.and_then(|view| view.plan.as_ref());
         let first = plan.filter(|_| !self.planned).map(|plan| plan.leaving);
         self.planned |= plan.is_some();
-        let held = status.held(now);
+        let held = status.remaining_pods(now);
         let pods = held.iter().map(|held| {
             let is_leaving = is_leaving(view, &held.pod.id.uid, held.reason.as_ref());
             (held.pod.id.uid.clone(), is_leaving)
         });
         let pods = self.count(pods.collect(), first);
-        let mut holds = hooks(status, view);
-        holds.extend(held.into_iter().filter_map(|held| {
+        let mut waits_for = hooks(status, view);
+        waits_for.extend(held.into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
-            Some(Hold::Pod(held.pod.id.clone(), reason))
+            Some(WaitsFor::Pod(held.pod.id.clone(), reason))
         }));
-        Standing {
-            deadline: mark.deadline.or_else(|| wish.and_then(|wish| wish.deadline)),
+        NodeSnapshot {
+            deadline: mark.deadline.or_else(|| found.and_then(|found| found.deadline)),
             pods,
             wave: view
                 .and_then(|view| view.wave.clone())
                 .filter(|_| phase == Phase::Evicting),
-            holds,
-            ..self.bare(phase_words(phase).to_owned())
+            waits_for,
+            ..self.without_facts(phase_text(phase).to_owned())
         }
     }
 
@@ -202,7 +202,7 @@ impl Course {
 }
 
 /// Whether a pod is to leave, as far as the process that drains has told.
-fn is_leaving(view: Option<&DriverView>, uid: &Uid, reason: Option<&Reason>) -> Option<bool> {
+fn is_leaving(view: Option<&DrainStatus>, uid: &Uid, reason: Option<&Reason>) -> Option<bool> {
     let view = view.filter(|view| view.plan.is_some())?;
     if let Some(told) = view.pods.iter().find(|pod| pod.uid == *uid) {
         return Some(!told.reason.stays());
@@ -215,10 +215,10 @@ fn is_leaving(view: Option<&DriverView>, uid: &Uid, reason: Option<&Reason>) -> 
 }
 
 /// As the process that drains tells of them, or as the node shows them.
-fn hooks(status: &NodeStatus, view: Option<&DriverView>) -> Vec<Hold> {
+fn hooks(status: &NodeStatus, view: Option<&DrainStatus>) -> Vec<WaitsFor> {
     let mark = status.node.checkpoint.as_ref();
     let kept = mark.map_or(&[][..], |mark| &mark.hooks);
-    let saved = kept.iter().map(|hook| HookView {
+    let saved = kept.iter().map(|hook| HookStatus {
         policy: hook.policy.clone(),
         phase: hook.phase,
         subject: hook.subject.clone(),
@@ -226,20 +226,20 @@ fn hooks(status: &NodeStatus, view: Option<&DriverView>) -> Vec<Hold> {
         progress: String::new(),
         waiting_for: Vec::new(),
     });
-    let key = |hook: &HookView| -> (String, HookPhase, Subject) {
+    let key = |hook: &HookStatus| -> (String, HookPhase, Subject) {
         (hook.policy.clone(), hook.phase, hook.subject.clone())
     };
     let told = view.map(|view| view.hooks.as_slice()).unwrap_or_default();
-    let done = |hook: &HookView| mark.is_some_and(|mark| mark.done.contains(&key(hook)));
+    let done = |hook: &HookStatus| mark.is_some_and(|mark| mark.done.contains(&key(hook)));
     let untold = saved.filter(|hook| !told.iter().any(|told| key(told) == key(hook)));
-    let told = told.iter().filter(|hook| !done(hook)).map(|hook| HookView {
+    let told = told.iter().filter(|hook| !done(hook)).map(|hook| HookStatus {
         since: hook.began(kept),
         ..hook.clone()
     });
     let all = told.chain(untold);
     all.map(|hook| {
         let of = subject(status, &hook.subject);
-        Hold::Hook(hook, of)
+        WaitsFor::Hook(hook, of)
     })
     .collect()
 }

@@ -25,13 +25,13 @@ pub(super) struct PartialSuccess {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResourceSpans {
     #[prost(message, optional, tag = "1")]
-    pub(super) resource: Option<Resource>,
+    pub(super) resource: Option<OtlpResource>,
     #[prost(message, repeated, tag = "2")]
     pub(super) scope_spans: Vec<ScopeSpans>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Resource {
+pub(super) struct OtlpResource {
     #[prost(message, repeated, tag = "1")]
     pub(super) attributes: Vec<KeyValue>,
 }
@@ -39,13 +39,13 @@ pub(super) struct Resource {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
-    pub(super) scope: Option<Scope>,
+    pub(super) scope: Option<OtlpScope>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<OtlpSpan>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Scope {
+pub(super) struct OtlpScope {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(string, tag = "2")]
@@ -53,7 +53,7 @@ pub(super) struct Scope {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Span {
+pub(super) struct OtlpSpan {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -71,11 +71,11 @@ pub(super) struct Span {
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "11")]
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<OtlpEvent>,
     #[prost(uint32, tag = "12")]
     pub(super) dropped_events_count: u32,
     #[prost(message, optional, tag = "15")]
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<OtlpStatus>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
@@ -86,7 +86,7 @@ pub(super) enum SpanKind {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Event {
+pub(super) struct OtlpEvent {
     #[prost(fixed64, tag = "1")]
     pub(super) time_unix_nano: u64,
     #[prost(string, tag = "2")]
@@ -96,7 +96,7 @@ pub(super) struct Event {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Status {
+pub(super) struct OtlpStatus {
     #[prost(string, tag = "2")]
     pub(super) message: String,
     #[prost(enumeration = "StatusCode", tag = "3")]
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn our_messages_are_opentelemetrys_byte_by_byte() {
         let text = |text: &str| Value::Text(text.into());
-        let span = Span {
+        let span = OtlpSpan {
             trace_id: (1..=16).collect(),
             span_id: (1..=8).collect(),
             parent_span_id: (2..=9).collect(),
@@ -175,24 +175,24 @@ mod tests {
                 pair("c", Value::Number(7)),
                 pair("d", Value::Yes(true)),
             ],
-            events: vec![Event {
+            events: vec![OtlpEvent {
                 time_unix_nano: 1_500_000_000,
                 name: "waiting".into(),
                 attributes: vec![pair("e", text("f"))],
             }],
             dropped_events_count: 3,
-            status: Some(Status {
+            status: Some(OtlpStatus {
                 message: "why".into(),
                 code: StatusCode::Error.into(),
             }),
         };
-        let scope = Scope {
+        let scope = OtlpScope {
             name: "scupper".into(),
             version: "1".into(),
         };
         let request = ExportRequest {
             resource_spans: vec![ResourceSpans {
-                resource: Some(Resource {
+                resource: Some(OtlpResource {
                     attributes: vec![pair("service.name", text("scupper"))],
                 }),
                 scope_spans: vec![ScopeSpans {

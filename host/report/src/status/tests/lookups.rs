@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn one_deadline_is_told_and_the_other_relative_to_it() {
     let mut status = stuck();
-    let wish = |deadline| NodeWish {
+    let event = |deadline| LifecycleEventStatus {
         name: "drain-worker-1".into(),
         transition: "drain.slm.k8s.io".into(),
         state: "Claimed".into(),
@@ -17,15 +17,15 @@ fn one_deadline_is_told_and_the_other_relative_to_it() {
         let lines = status_lines(status, NOW).into_iter();
         lines.filter(|line| line.starts_with("  event ")).collect()
     };
-    status.wishes = vec![wish(1_075_000), wish(1_060_000)];
+    status.lifecycle_events = vec![event(1_075_000), event(1_060_000)];
     let expected = [
         "  event      drain-worker-1: Claimed, transition drain.slm.k8s.io, expires 15s after the drain's deadline",
         "  event      drain-worker-1: Claimed, transition drain.slm.k8s.io",
     ];
     assert_eq!(events(&status), expected);
     // The deadline of another event is its own.
-    status.wishes.truncate(1);
-    status.wishes[0].name = "another".into();
+    status.lifecycle_events.truncate(1);
+    status.lifecycle_events[0].name = "another".into();
     assert!(
         events(&status)[0].ends_with(", to end within 1m15s"),
         "{:?}",
@@ -45,7 +45,7 @@ fn a_drain_that_has_ended_runs_no_hook() {
         lines.take_while(|line| !line.ends_with("pods here:")).collect()
     };
     assert_eq!(hooks(&status), [""; 0], "it has said nothing at its end");
-    status.driver = Some(DriverView {
+    status.driver = Some(DrainStatus {
         ended: Some("DeadlineExceeded: the deadline passed".into()),
         ..view()
     });
@@ -81,7 +81,7 @@ fn a_transition_without_an_event_is_said_to_be_left() {
         "  condition  LifecycleTransition=True: Lifecycle Transition 'drain' (reason drain-started, left by a \
          LifecycleEvent that has ended)"
     );
-    status.wishes = vec![NodeWish {
+    status.lifecycle_events = vec![LifecycleEventStatus {
         name: "drain-worker-1".into(),
         transition: "drain".into(),
         state: "Claimed".into(),
@@ -94,7 +94,7 @@ fn a_transition_without_an_event_is_said_to_be_left() {
 #[test]
 fn budgets_that_are_too_many_are_named_whoever_says_so() {
     let mut status = stuck();
-    let refused = PodView {
+    let refused = PodStatus {
         uid: Uid("twice".into()),
         wave: String::new(),
         reason: Reason::MoreThanOneBudget {
@@ -102,7 +102,7 @@ fn budgets_that_are_too_many_are_named_whoever_says_so() {
         },
         since: Some(Time::from_millis(940_000)),
     };
-    status.driver = Some(DriverView {
+    status.driver = Some(DrainStatus {
         pods: vec![refused],
         ..view()
     });
@@ -141,13 +141,13 @@ fn pods_of_one_budget_are_one_group_with_what_was_looked_up() {
     assert!(line(&status, "shop/cart ").ends_with("(ReplicaSet cart-7d9f)"));
     status.details.workloads.insert(
         Uid("set".into()),
-        WorkloadView {
+        WorkloadDetails {
             kind: "Deployment".into(),
             name: "cart".into(),
             ready: Some((2, 3)),
         },
     );
-    let unready = UnreadyView {
+    let unready = UnreadyPodDetails {
         name: "cart-3".into(),
         node: "worker-2".into(),
         since: Some(Time::from_millis(700_000)),
@@ -155,7 +155,7 @@ fn pods_of_one_budget_are_one_group_with_what_was_looked_up() {
     };
     let granted = [("gone", 990_000), ("cart", 940_000), ("new", 999_500)];
     let granted = granted.map(|(name, at)| (name.to_owned(), Time::from_millis(at)));
-    let details = BudgetView {
+    let details = BudgetDetails {
         owner: Some("Helm release shop".into()),
         since: Some(Time::from_millis(880_000)),
         granted: granted.into(),

@@ -48,7 +48,7 @@ pub fn returning<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> impl Iterator<I
 }
 
 /// Pods that came to the cordoned node during a drain and stay there, and why.
-pub(crate) fn stayed_words(summary: &Summary) -> String {
+pub(crate) fn stayed_text(summary: &Summary) -> String {
     let named = summary.stayed.iter().take(NAMED);
     let named: Vec<_> = named.map(|(pod, reason)| format!("{pod}: {reason}")).collect();
     let more = match summary.stayed.len().saturating_sub(NAMED) {
@@ -74,7 +74,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// What every pod goes through: other lines tell of it.
-pub(crate) const fn is_ordinary(reason: &Reason) -> bool {
+pub(crate) const fn needs_no_report(reason: &Reason) -> bool {
     matches!(
         reason,
         Reason::NotPlanned

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::fixture::{pod, request};
-use crate::traces::wire::{Span, StatusCode, Value};
+use crate::traces::otlp::{OtlpSpan, StatusCode, Value};
 
 const TRACE: u128 = 7;
 
@@ -15,21 +15,21 @@ fn at(second: u64) -> Time {
     Time::from_millis(second * 1000)
 }
 
-fn trace(left: Option<&Checkpoint>) -> (DrainTrace, mpsc::Receiver<Span>) {
+fn trace(left: Option<&Checkpoint>) -> (DrainTrace, mpsc::Receiver<OtlpSpan>) {
     let (traces, taken) = Traces::told(1000);
     let when = (Clock::System, at(1));
     (DrainTrace::begin(&traces, TRACE, &request(), when, left), taken)
 }
 
-fn taken(queue: &mut mpsc::Receiver<Span>) -> Vec<Span> {
+fn taken(queue: &mut mpsc::Receiver<OtlpSpan>) -> Vec<OtlpSpan> {
     std::iter::from_fn(|| queue.try_recv().ok()).collect()
 }
 
-fn names(spans: &[Span]) -> Vec<&str> {
+fn names(spans: &[OtlpSpan]) -> Vec<&str> {
     spans.iter().map(|span| span.name.as_str()).collect()
 }
 
-fn said<'a>(span: &'a Span, key: &str) -> Option<&'a Value> {
+fn said<'a>(span: &'a OtlpSpan, key: &str) -> Option<&'a Value> {
     let found = span.attributes.iter().find(|it| it.key == key)?;
     found.value.as_ref()?.value.as_ref()
 }
@@ -103,7 +103,7 @@ fn a_pod_is_a_span_over_its_evictions_and_waits() {
         assert_eq!(span.parent_span_id, stay.span_id);
         assert_eq!(span.trace_id, TRACE.to_be_bytes());
     }
-    let times = |span: &Span| (span.start_time_unix_nano, span.end_time_unix_nano);
+    let times = |span: &OtlpSpan| (span.start_time_unix_nano, span.end_time_unix_nano);
     assert_eq!(times(wait), (3_000_000_000, 9_000_000_000));
     assert_eq!(times(stay), (2_000_000_000, 9_000_000_000));
     assert_eq!(said(first, "scupper.answer"), Some(&"budget-exhausted".into()));

@@ -28,12 +28,12 @@ pub(super) struct OutputQueue {
 struct Shared {
     name: &'static str,
     write: Box<WriteOut>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueuedLines>,
     filled: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueuedLines {
     lines: VecDeque<Vec<u8>>,
     /// Of `lines`, and of what is being written.
     bytes: usize,
@@ -121,7 +121,7 @@ impl Shared {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, QueuedLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,51 +21,51 @@ pub struct Repeated {
 
 /// Counts what happens, by what makes it the same.
 #[derive(Debug)]
-pub struct Tallies<K>(BTreeMap<K, Tally>);
+pub struct EventThrottle<K>(BTreeMap<K, ThrottledEvent>);
 
 #[derive(Debug)]
-struct Tally {
+struct ThrottledEvent {
     event: NodeEvent,
     /// Since it was last told.
     times: u32,
     last: Time,
     /// How often it was told, and when it was last.
-    told: u32,
-    told_at: Time,
+    published: u32,
+    published_at: Time,
 }
 
-impl<K> Default for Tallies<K> {
+impl<K> Default for EventThrottle<K> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<K: Ord + Clone> Tallies<K> {
+impl<K: Ord + Clone> EventThrottle<K> {
     /// It has happened, once more or for the first time.
-    pub fn happened(&mut self, now: Time, key: K, event: NodeEvent) {
-        let tally = self.0.entry(key).or_insert_with(|| Tally {
+    pub fn record(&mut self, now: Time, key: K, event: NodeEvent) {
+        let throttled = self.0.entry(key).or_insert_with(|| ThrottledEvent {
             event: event.clone(),
             times: 0,
             last: now,
-            told: 0,
-            told_at: now,
+            published: 0,
+            published_at: now,
         });
-        tally.event = event;
-        tally.times = tally.times.saturating_add(1);
-        tally.last = now;
+        throttled.event = event;
+        throttled.times = throttled.times.saturating_add(1);
+        throttled.last = now;
     }
 
     /// What is to be told now.
     pub fn due(&mut self, now: Time) -> Vec<(K, NodeEvent, Repeated)> {
-        let due = self.0.iter_mut().filter_map(|(key, tally)| {
-            let repeated = tally.due(now)?;
-            Some((key.clone(), tally.event.clone(), repeated))
+        let due = self.0.iter_mut().filter_map(|(key, throttled)| {
+            let repeated = throttled.due(now)?;
+            Some((key.clone(), throttled.event.clone(), repeated))
         });
         due.collect()
     }
 
     /// It has happened before.
-    pub(super) fn knows(&self, key: &K) -> bool {
+    pub(super) fn contains(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
 
@@ -74,14 +74,14 @@ impl<K: Ord + Clone> Tallies<K> {
     }
 }
 
-impl Tally {
+impl ThrottledEvent {
     fn due(&mut self, now: Time) -> Option<Repeated> {
-        let is_news = self.told < 2 || now.since(self.told_at) >= EVERY;
+        let is_news = self.published < 2 || now.since(self.published_at) >= EVERY;
         if self.times == 0 || !is_news {
             return None;
         }
-        self.told = self.told.saturating_add(1);
-        self.told_at = now;
+        self.published = self.published.saturating_add(1);
+        self.published_at = now;
         Some(Repeated {
             times: std::mem::take(&mut self.times),
             last: self.last,
@@ -107,18 +107,18 @@ mod tests {
 
     #[test]
     fn what_comes_back_is_told_at_once_and_then_now_and_then_with_all_of_its_times() {
-        let mut tallies = Tallies::default();
-        let mut told = Vec::new();
+        let mut throttle = EventThrottle::default();
+        let mut published = Vec::new();
         for second in 0..1000 {
             if second % 10 == 0 {
-                tallies.happened(at(second), "a", event("n"));
+                throttle.record(at(second), "a", event("n"));
             }
-            for (key, _, repeated) in tallies.due(at(second)) {
-                told.push((second, key, repeated.times));
+            for (key, _, repeated) in throttle.due(at(second)) {
+                published.push((second, key, repeated.times));
             }
         }
         assert_eq!(
-            told,
+            published,
             [
                 (0, "a", 1),
                 (10, "a", 1),
@@ -128,9 +128,9 @@ mod tests {
             ]
         );
         // After a while it is told at once again.
-        tallies.happened(at(5000), "a", event("n"));
-        let told = tallies.due(at(5001));
-        let (_, _, repeated) = told.first().unwrap();
+        throttle.record(at(5000), "a", event("n"));
+        let published = throttle.due(at(5001));
+        let (_, _, repeated) = published.first().unwrap();
         assert_eq!(
             (repeated.times, repeated.last),
             (9, at(5000)),
@@ -140,16 +140,16 @@ mod tests {
 
     #[test]
     fn each_is_counted_for_itself_and_says_what_is_known_last() {
-        let mut tallies = Tallies::default();
-        tallies.happened(at(0), "a", event("1"));
-        tallies.happened(at(0), "b", event("1"));
-        assert_eq!(tallies.due(at(0)).len(), 2);
-        assert_eq!(tallies.due(at(900)), []);
-        tallies.happened(at(901), "b", event("2"));
+        let mut throttle = EventThrottle::default();
+        throttle.record(at(0), "a", event("1"));
+        throttle.record(at(0), "b", event("1"));
+        assert_eq!(throttle.due(at(0)).len(), 2);
+        assert_eq!(throttle.due(at(900)), []);
+        throttle.record(at(901), "b", event("2"));
         let once = Repeated {
             times: 1,
             last: at(901),
         };
-        assert_eq!(tallies.due(at(902)), [("b", event("2"), once)]);
+        assert_eq!(throttle.due(at(902)), [("b", event("2"), once)]);
     }
 }

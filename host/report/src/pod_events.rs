@@ -6,23 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use scupper_engine::{Duration, PodRef, Reason, Request, Time};
 
 use super::conditions::NodeEvent;
-use super::tally::{Repeated, Tallies};
-use super::words::one_line;
+use super::event_throttle::{EventThrottle, Repeated};
+use super::messages::one_line;
 
 /// Whatever holds a pod up for less is over before anybody has read of it.
 const AFTER: Duration = Duration::from_secs(30);
 
 /// What holds it up for so long counts once more: Events expire, after an hour in most clusters.
-const STILL: Duration = Duration::from_secs(1800);
+const REPEAT_AFTER: Duration = Duration::from_secs(1800);
 
 /// Events of one drain about pods, and as many about budgets. `scupper status` shows the others.
-const MOST: usize = 50;
+const MAX_EVENTS: usize = 50;
 
 /// Pods that an Event about their budget names.
-const NAMED: usize = 5;
+const MAX_NAMED_PODS: usize = 5;
 
 /// A pod, and the name of what holds it up.
-type Stuck = (PodRef, &'static str);
+type PodAndReason = (PodRef, &'static str);
 
 /// The namespace and the name of a budget.
 type BudgetKey = (String, String);
@@ -32,37 +32,37 @@ pub type BudgetEvent = (String, PodRef, NodeEvent, Repeated);
 
 /// Remembers what was reported of one drain.
 #[derive(Debug, Default)]
-pub struct StuckPods {
-    pods: Holds<Stuck>,
-    budgets: Holds<BudgetKey>,
+pub struct PodEvents {
+    pods: BlockedKeys<PodAndReason>,
+    budgets: BlockedKeys<BudgetKey>,
     /// A pod that each budget has blocked last.
     examples: BTreeMap<BudgetKey, PodRef>,
 }
 
 /// What blocks a drain, and what was reported of it.
 #[derive(Debug)]
-struct Holds<K> {
-    held: BTreeMap<K, Hold>,
-    told: Tallies<K>,
+struct BlockedKeys<K> {
+    held: BTreeMap<K, BlockedSince>,
+    published: EventThrottle<K>,
 }
 
-impl<K> Default for Holds<K> {
+impl<K> Default for BlockedKeys<K> {
     fn default() -> Self {
         Self {
             held: BTreeMap::new(),
-            told: Tallies::default(),
+            published: EventThrottle::default(),
         }
     }
 }
 
 /// What holds a pod up without a break.
 #[derive(Debug)]
-struct Hold {
+struct BlockedSince {
     since: Time,
-    counted: Option<Time>,
+    last_counted: Option<Time>,
 }
 
-impl StuckPods {
+impl PodEvents {
     /// The Events that are due, each about a pod.
     pub fn due(
         &mut self,
@@ -109,36 +109,36 @@ impl StuckPods {
     }
 }
 
-impl<K: Ord + Clone> Holds<K> {
+impl<K: Ord + Clone> BlockedKeys<K> {
     /// What is due of these, which is all that holds the drain up now.
     fn due(&mut self, now: Time, stuck: Vec<(K, NodeEvent)>) -> Vec<(K, NodeEvent, Repeated)> {
         let keys: BTreeSet<_> = stuck.iter().map(|(key, _)| key).collect();
         self.held.retain(|key, _| keys.contains(key));
         for (key, event) in stuck {
-            let begun = Hold {
+            let begun = BlockedSince {
                 since: now,
-                counted: None,
+                last_counted: None,
             };
-            let hold = self.held.entry(key.clone()).or_insert(begun);
-            let has_room = self.told.len() < MOST || self.told.knows(&key);
-            if has_room && hold.counts(now) {
-                self.told.happened(now, key, event);
+            let entry = self.held.entry(key.clone()).or_insert(begun);
+            let has_room = self.published.len() < MAX_EVENTS || self.published.contains(&key);
+            if has_room && entry.is_due(now) {
+                self.published.record(now, key, event);
             }
         }
-        self.told.due(now)
+        self.published.due(now)
     }
 }
 
-impl Hold {
-    fn counts(&mut self, now: Time) -> bool {
-        let counts = match self.counted {
+impl BlockedSince {
+    fn is_due(&mut self, now: Time) -> bool {
+        let is_due = match self.last_counted {
             None => now.since(self.since) >= AFTER,
-            Some(counted) => now.since(counted) >= STILL,
+            Some(last_counted) => now.since(last_counted) >= REPEAT_AFTER,
         };
-        if counts {
-            self.counted = Some(now);
+        if is_due {
+            self.last_counted = Some(now);
         }
-        counts
+        is_due
     }
 }
 
@@ -152,9 +152,9 @@ fn event(request: &Request, reason: &Reason) -> NodeEvent {
 }
 
 fn budget_event(request: &Request, pods: &[&PodRef]) -> NodeEvent {
-    let named = pods.iter().take(NAMED).map(|pod| pod.name.as_str());
+    let named = pods.iter().take(MAX_NAMED_PODS).map(|pod| pod.name.as_str());
     let named = named.collect::<Vec<_>>().join(", ");
-    let more = match pods.len().saturating_sub(NAMED) {
+    let more = match pods.len().saturating_sub(MAX_NAMED_PODS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_pod_and_its_reason_are_told_only_after_a_while() {
-        let mut stuck = StuckPods::default();
-        let mut told = Vec::new();
+        let mut stuck = PodEvents::default();
+        let mut published = Vec::new();
         for second in 0..300_u32 {
             // The number in the server's words moves, which is no news.
             let mut pods = vec![
@@ -214,10 +214,10 @@ mod tests {
                 pods.push((pod("cart-2"), held(1)));
             }
             let due = stuck.due(at(second.into()), &request(), &pods);
-            told.extend(due.into_iter().map(|(pod, event, _)| (second, pod.name, event)));
+            published.extend(due.into_iter().map(|(pod, event, _)| (second, pod.name, event)));
         }
-        let [(second, name, event)] = told.as_slice() else {
-            panic!("{told:?}")
+        let [(second, name, event)] = published.as_slice() else {
+            panic!("{published:?}")
         };
         assert_eq!(
             (*second, name.as_str(), event.reason.as_str()),
@@ -239,15 +239,15 @@ mod tests {
     }
 
     /// When something is told in some hours, and how often it has happened since.
-    fn told(seconds: u64, is_held: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
-        let mut stuck = StuckPods::default();
-        let mut told = Vec::new();
+    fn published(seconds: u64, is_held: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
+        let mut stuck = PodEvents::default();
+        let mut published = Vec::new();
         for second in 0..seconds {
             let held = is_held(second).then(|| (pod("cart-1"), held(1)));
             let due = stuck.due(at(second), &request(), held.as_slice());
-            told.extend(due.into_iter().map(|(_, _, repeated)| (second, repeated.times)));
+            published.extend(due.into_iter().map(|(_, _, repeated)| (second, repeated.times)));
         }
-        told
+        published
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         // It is held up for 40 seconds of each minute, for ten minutes, and once more an hour later.
         let is_held = |second: u64| second % 60 < 40 && second < 600 || (4000..4031).contains(&second);
         assert_eq!(
-            told(5000, is_held),
+            published(5000, is_held),
             [(30, 1), (90, 1), (390, 5), (690, 3), (4030, 1)],
             "the last ones of the ten minutes, too"
         );
@@ -263,24 +263,24 @@ mod tests {
 
     #[test]
     fn what_never_ends_is_told_before_its_event_expires() {
-        let told = told(2 * 3600, |_| true);
-        assert_eq!(told, [(30, 1), (1830, 1), (3630, 1), (5430, 1)]);
+        let published = published(2 * 3600, |_| true);
+        assert_eq!(published, [(30, 1), (1830, 1), (3630, 1), (5430, 1)]);
     }
 
     #[test]
     fn a_budget_gets_one_event_for_all_of_its_pods() {
-        let mut stuck = StuckPods::default();
-        let mut told = Vec::new();
+        let mut stuck = PodEvents::default();
+        let mut published = Vec::new();
         for second in 0..100 {
             // One after the other goes, which changes nothing for those that stay.
             let names = ["cart-1", "cart-2", "cart-3"];
             let pods = names.into_iter().skip(usize::from(second > 20));
             let pods: Vec<_> = pods.map(|name| (pod(name), held(1))).collect();
             let due = stuck.due_of_budgets(at(second), &request(), &pods);
-            told.extend(due.into_iter().map(|event| (second, event)));
+            published.extend(due.into_iter().map(|event| (second, event)));
         }
-        let [(second, (budget, pod, event, repeated))] = told.as_slice() else {
-            panic!("{told:?}")
+        let [(second, (budget, pod, event, repeated))] = published.as_slice() else {
+            panic!("{published:?}")
         };
         assert_eq!(
             (*second, budget.as_str(), pod.name.as_str()),
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_full_node_does_not_flood_its_namespaces() {
-        let mut stuck = StuckPods::default();
+        let mut stuck = PodEvents::default();
         let pods: Vec<_> = (0..500)
             .map(|number| (pod(&format!("cart-{number}")), held(0)))
             .collect();
@@ -303,6 +303,6 @@ mod tests {
         for minute in 0..60 {
             count += stuck.due(at(minute * 60), &request(), &pods).len();
         }
-        assert_eq!(count, 2 * MOST, "after a while, and half an hour later");
+        assert_eq!(count, 2 * MAX_EVENTS, "after a while, and half an hour later");
     }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use scupper_engine::{Duration, PodRef, Time, Uid};
 use serde_json::{Value, json};
 
-use super::view::{GroupView, PlanView, WaveView};
-use super::words::{count, one_line};
-use super::{Format, PolicyWords};
+use super::drain_status::{PlanSummary, PodGroup, WaveStatus};
+use super::messages::{count, one_line};
+use super::{Format, PolicyMessage};
 
 /// What is seen of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum FollowEvent {
     /// It has been asked for.
-    Asked {
+    Requested {
         /// `drain` or `uncordon`.
         what: &'static str,
         /// The LifecycleEvent.
@@ -57,23 +57,23 @@ pub enum Seen {
     /// What will be done.
     Planned {
         /// The plan.
-        plan: PlanView,
+        plan: PlanSummary,
         /// The names of the pods that it names, those that are known.
         names: BTreeMap<Uid, PodRef>,
     },
     /// A wave has begun.
     Wave {
         /// Which.
-        wave: WaveView,
+        wave: WaveStatus,
         /// How many of its pods are still to leave, where that is known.
         pods: Option<usize>,
     },
     /// Somebody has lifted the cordon in the middle.
     Uncordoned,
     /// A policy has said something of the node, in an Event.
-    Said {
+    PolicyMessage {
         /// What.
-        words: PolicyWords,
+        words: PolicyMessage,
     },
     /// A hook of a policy holds it.
     Hook {
@@ -94,7 +94,7 @@ pub enum Seen {
         phase: String,
     },
     /// A pod is held.
-    Waits {
+    PodWaits {
         /// The pod.
         pod: PodRef,
         /// Of the closed list.
@@ -110,12 +110,12 @@ pub enum Seen {
         here: usize,
     },
     /// It is taken back.
-    TakenBack {
+    Withdrawn {
         /// Why.
         why: String,
     },
     /// It goes on, and nobody here looks any more.
-    Left,
+    Detached,
     /// It is over.
     Ended {
         /// In one word.
@@ -127,19 +127,19 @@ pub enum Seen {
 
 /// The story of one node.
 #[derive(Clone, Debug)]
-pub struct Following {
+pub struct FollowOutput {
     node: String,
     began: Time,
 }
 
-impl Following {
+impl FollowOutput {
     /// A story that begins now.
     pub const fn begin(node: String, now: Time) -> Self {
         Self { node, began: now }
     }
 
     /// The lines of it that this is worth.
-    pub fn lines(&self, format: Format, now: Time, seen: &Seen) -> Vec<String> {
+    pub fn lines(&self, format: Format, now: Time, seen: &FollowEvent) -> Vec<String> {
         match format {
             Format::Human => {
                 let gone = now.since(self.began).as_millis();
@@ -161,22 +161,22 @@ impl Following {
         }
     }
 
-    fn words(&self, now: Time, seen: &Seen) -> (&'static str, String) {
+    fn words(&self, now: Time, seen: &FollowEvent) -> (&'static str, String) {
         let node = &self.node;
         match seen {
-            Seen::Asked { what, event, driver } => (
+            FollowEvent::Requested { what, event, driver } => (
                 what,
                 format!("node {node} for LifecycleEvent {event}, handed over to the driver {driver}"),
             ),
-            Seen::State { state, deadline } => (
+            FollowEvent::State { state, deadline } => (
                 "event",
                 match deadline {
                     Some(deadline) => format!("{state}, to end within {}", deadline.since(now)),
                     None => state.clone(),
                 },
             ),
-            Seen::Queued { behind } => ("queued", format!("behind {behind}: begins when that ends")),
-            Seen::Bounded {
+            FollowEvent::Queued { behind } => ("queued", format!("behind {behind}: begins when that ends")),
+            FollowEvent::Bounded {
                 transition,
                 sla,
                 timeout,
@@ -192,24 +192,24 @@ impl Following {
                     }
                 ),
             ),
-            Seen::NotReady { words } => ("node", format!("{words}: its pods may not terminate")),
-            Seen::Condition { condition, message } => ("node", format!("{condition}: {message}")),
-            Seen::Planned { plan, .. } => ("plan", plan.head()),
-            Seen::Wave { wave, pods } => {
+            FollowEvent::NotReady { words } => ("node", format!("{words}: its pods may not terminate")),
+            FollowEvent::Condition { condition, message } => ("node", format!("{condition}: {message}")),
+            FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
+            FollowEvent::Wave { wave, pods } => {
                 let left = pods.map(|pods| format!(": {} to evict", count(pods, "pod")));
-                let WaveView { name, number, of } = wave;
+                let WaveStatus { name, number, of } = wave;
                 (
                     "wave",
                     format!("{number} of {of}, {name}{}", left.unwrap_or_default()),
                 )
             }
-            Seen::Said { words } => ("policy", words.line()),
-            Seen::Uncordoned => (
+            FollowEvent::PolicyMessage { words } => ("policy", words.line()),
+            FollowEvent::Uncordoned => (
                 "held",
                 "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"
                     .to_owned(),
             ),
-            Seen::Hook {
+            FollowEvent::Hook {
                 policy,
                 phase,
                 progress,
@@ -222,17 +222,17 @@ impl Following {
                 };
                 ("hook", format!("{policy} {phase}, running{progress}"))
             }
-            Seen::HookDone { policy, phase } => ("hook", format!("{policy} finished {phase}")),
-            Seen::Waits { pod, message, .. } => ("waits", format!("{pod}: {message}")),
-            Seen::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
-            Seen::TakenBack { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
-            Seen::Left => (
+            FollowEvent::HookDone { policy, phase } => ("hook", format!("{policy} finished {phase}")),
+            FollowEvent::PodWaits { pod, message, .. } => ("waits", format!("{pod}: {message}")),
+            FollowEvent::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
+            FollowEvent::Withdrawn { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
+            FollowEvent::Detached => (
                 "left",
                 format!(
                     "the driver continues the drain; to see it: scupper status {node}; to stop it: scupper cancel {node}"
                 ),
             ),
-            Seen::Ended { outcome, message } => (
+            FollowEvent::Ended { outcome, message } => (
                 "end",
                 if message.is_empty() {
                     format!("{outcome} in {}", now.since(self.began))
@@ -245,12 +245,12 @@ impl Following {
 }
 
 /// What stands below the first line.
-fn details(seen: &Seen) -> Vec<String> {
+fn details(seen: &FollowEvent) -> Vec<String> {
     match seen {
-        Seen::Planned { plan, names } => {
+        FollowEvent::Planned { plan, names } => {
             plan.groups(|uid| names.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string))
         }
-        Seen::Hook { waiting_for, .. } => {
+        FollowEvent::Hook { waiting_for, .. } => {
             let waits = waiting_for.iter().map(|on| format!("  waits for {on}"));
             waits.collect()
         }
@@ -258,16 +258,16 @@ fn details(seen: &Seen) -> Vec<String> {
     }
 }
 
-fn fields(seen: &Seen) -> Value {
+fn fields(seen: &FollowEvent) -> Value {
     match seen {
-        Seen::Asked { what, event, driver } => {
+        FollowEvent::Requested { what, event, driver } => {
             json!({ "kind": "asked", "intent": what, "event": event, "driver": driver })
         }
-        Seen::State { state, deadline } => {
+        FollowEvent::State { state, deadline } => {
             json!({ "kind": "state", "state": state, "deadline": deadline.map(Time::as_millis) })
         }
-        Seen::Queued { behind } => json!({ "kind": "queued", "behind": behind }),
-        Seen::Bounded {
+        FollowEvent::Queued { behind } => json!({ "kind": "queued", "behind": behind }),
+        FollowEvent::Bounded {
             transition,
             sla,
             timeout,
@@ -275,12 +275,12 @@ fn fields(seen: &Seen) -> Value {
             "kind": "bounded", "transition": transition, "slaMilliseconds": sla.as_millis(),
             "timeoutMilliseconds": timeout.map(Duration::as_millis),
         }),
-        Seen::NotReady { words } => json!({ "kind": "nodeNotReady", "message": words }),
-        Seen::Condition { condition, message } => {
+        FollowEvent::NotReady { words } => json!({ "kind": "nodeNotReady", "message": words }),
+        FollowEvent::Condition { condition, message } => {
             json!({ "kind": "condition", "condition": condition, "message": message })
         }
-        Seen::Planned { plan, names } => {
-            let group = |group: &GroupView| {
+        FollowEvent::Planned { plan, names } => {
+            let group = |group: &PodGroup| {
                 let pods = group.pods.iter().map(|uid| names.get(uid).map(PodRef::to_string));
                 let pods: Vec<_> = pods.flatten().collect();
                 json!({ "what": group.what, "policy": group.policy, "pods": pods, "more": group.more })
@@ -291,12 +291,12 @@ fn fields(seen: &Seen) -> Value {
                 "stays": plan.stays.iter().map(group).collect::<Vec<_>>(),
             })
         }
-        Seen::Wave { wave, pods } => json!({
+        FollowEvent::Wave { wave, pods } => json!({
             "kind": "waveStarted", "wave": wave.name, "number": wave.number, "of": wave.of, "pods": pods,
         }),
-        Seen::Uncordoned => json!({ "kind": "uncordonedByOthers" }),
-        Seen::Said { words } => words.to_json(),
-        Seen::Hook {
+        FollowEvent::Uncordoned => json!({ "kind": "uncordonedByOthers" }),
+        FollowEvent::PolicyMessage { words } => words.to_json(),
+        FollowEvent::Hook {
             policy,
             phase,
             progress,
@@ -304,16 +304,18 @@ fn fields(seen: &Seen) -> Value {
         } => json!({
             "kind": "hookWaiting", "policy": policy, "phase": phase, "progress": progress, "waitingFor": waiting_for,
         }),
-        Seen::HookDone { policy, phase } => json!({ "kind": "hookDone", "policy": policy, "phase": phase }),
-        Seen::Waits { pod, reason, message } => json!({
+        FollowEvent::HookDone { policy, phase } => {
+            json!({ "kind": "hookDone", "policy": policy, "phase": phase })
+        }
+        FollowEvent::PodWaits { pod, reason, message } => json!({
             "kind": "podWaits", "pod": pod.to_string(), "uid": pod.uid.0, "reason": reason, "message": message,
         }),
-        Seen::PodGone { pod, here } => {
+        FollowEvent::PodGone { pod, here } => {
             json!({ "kind": "podGone", "pod": pod.to_string(), "uid": pod.uid.0, "here": here })
         }
-        Seen::TakenBack { why } => json!({ "kind": "takenBack", "message": why }),
-        Seen::Left => json!({ "kind": "left" }),
-        Seen::Ended { outcome, message } => {
+        FollowEvent::Withdrawn { why } => json!({ "kind": "takenBack", "message": why }),
+        FollowEvent::Detached => json!({ "kind": "left" }),
+        FollowEvent::Ended { outcome, message } => {
             json!({ "kind": "finished", "outcome": outcome, "message": message })
         }
     }
@@ -325,8 +327,8 @@ mod tests {
 
     #[test]
     fn each_is_one_line_whatever_others_wrote() {
-        let story = Following::begin("worker-1".to_owned(), Time::from_millis(1000));
-        let seen = Seen::Condition {
+        let story = FollowOutput::begin("worker-1".to_owned(), Time::from_millis(1000));
+        let seen = FollowEvent::Condition {
             condition: "Drained=False".to_owned(),
             message: "a\nb".to_owned(),
         };
@@ -341,7 +343,7 @@ mod tests {
             (&json["node"], &json["kind"]),
             (&json!("worker-1"), &json!("condition"))
         );
-        let left = story.lines(Format::Human, now, &Seen::Left);
+        let left = story.lines(Format::Human, now, &FollowEvent::Detached);
         assert!(left.concat().contains("scupper cancel worker-1"), "{left:?}");
     }
 }

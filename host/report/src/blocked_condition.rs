@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{Duration, HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time};
 
-use super::conditions::{ConditionChange, STARTED, conditions_of_begun, pair};
-use super::words::{count, one_line};
+use super::conditions::{ConditionChange, STARTED, conditions_of_started, pair};
+use super::messages::{count, one_line};
 
 /// What blocks it for less is over before anybody reads of it.
 const AFTER: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ impl BlockedCondition {
         let has_lasted = causes.is_empty() || now.since(since) >= AFTER;
         let on_node = self.on_node.as_ref().filter(|_| is_time && has_lasted)?;
         let changes = if causes.is_empty() {
-            conditions_of_begun(request)
+            conditions_of_started(request)
         } else {
             let message = format!("drain {} is waiting for: {}", request.name, listed(&causes));
             pair("True", "False", STARTED, &one_line(&message))

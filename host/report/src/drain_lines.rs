@@ -7,49 +7,49 @@ use scupper_engine::{
     Uid, WaitingOn,
 };
 
-use super::PolicyWords;
-use super::view::PlanView;
-use super::words::{count, is_ordinary, may_come_back, one_line, returning, stayed_words};
+use super::PolicyMessage;
+use super::drain_status::PlanSummary;
+use super::messages::{count, may_come_back, needs_no_report, one_line, returning, stayed_text};
 
 /// A hook that waits without anything new is mentioned again after so long.
 const REMIND: Duration = Duration::from_secs(15);
 
 /// The story of one drain so far.
 #[derive(Debug)]
-pub struct Progress {
+pub struct DrainLines {
     began: Time,
     intent: Intent,
     /// There was a plan, so that something can be said of pods.
     planned: bool,
     /// How the plan read when it was last told.
-    plan_told: Vec<String>,
+    reported_plan: Vec<String>,
     pods: BTreeMap<Uid, PodRef>,
     /// Those that may come back in spite of the cordon, by name.
     returning: BTreeMap<Uid, String>,
     /// Since when each pod has been asked to leave, and what held it up.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
-    hooks: BTreeMap<(String, HookPhase, Subject), Told>,
+    hooks: BTreeMap<(String, HookPhase, Subject), ReportedWait>,
     /// What was told of planners that failed.
-    planners: BTreeMap<String, Told>,
+    planners: BTreeMap<String, ReportedWait>,
 }
 
 /// What was told of something that waits.
 #[derive(Debug)]
-struct Told {
+struct ReportedWait {
     first: Time,
-    told: Time,
+    reported: Time,
     text: String,
 }
 
-impl Progress {
+impl DrainLines {
     /// A drain that begins, and the line that says so.
     pub fn begin(now: Time, request: &Request) -> (Self, String) {
         let progress = Self {
             began: now,
             intent: request.intent,
             planned: false,
-            plan_told: Vec::new(),
+            reported_plan: Vec::new(),
             pods: BTreeMap::new(),
             returning: BTreeMap::new(),
             leaving: BTreeMap::new(),
@@ -90,7 +90,7 @@ impl Progress {
     }
 
     /// What a policy has said of the node.
-    pub fn said(&self, now: Time, words: &PolicyWords) -> String {
+    pub fn said(&self, now: Time, words: &PolicyMessage) -> String {
         self.line(now, "policy", &words.line())
     }
 
@@ -197,13 +197,13 @@ impl Progress {
     /// A plan that reads as the one before is no news: a pod may have come that stays like others, or gone.
     fn plan(&mut self, now: Time, plan: &Plan) -> Vec<String> {
         let returning = may_come_back(plan, &self.returning);
-        let plan = PlanView::of(plan);
+        let plan = PlanSummary::of(plan);
         let groups = plan.groups(|uid| self.name(uid)).into_iter();
         let texts: Vec<String> = std::iter::once(plan.head())
             .chain(groups)
             .chain(returning)
             .collect();
-        if self.plan_told == texts {
+        if self.reported_plan == texts {
             return Vec::new();
         }
         let topics = std::iter::once("plan").chain(std::iter::repeat(""));
@@ -211,28 +211,28 @@ impl Progress {
             .zip(&texts)
             .map(|(topic, text)| self.line(now, topic, text));
         let lines = lines.collect();
-        self.plan_told = texts;
+        self.reported_plan = texts;
         lines
     }
 
     fn planner_waits(&mut self, now: Time, policy: &str, message: &str, again: Time) -> Vec<String> {
         let text = one_line(message);
         let known = self.planners.get(policy);
-        if known.is_some_and(|told| told.text == text && now.since(told.told) < REMIND) {
+        if known.is_some_and(|reported| reported.text == text && now.since(reported.reported) < REMIND) {
             return Vec::new();
         }
-        let first = known.map_or(now, |told| told.first);
+        let first = known.map_or(now, |reported| reported.first);
         let line = format!(
             "waits for the planner of {policy}{}: {text}; retry in {}",
             for_so_long(now.since(first)),
             again.since(now)
         );
-        let told = Told {
+        let reported = ReportedWait {
             first,
-            told: now,
+            reported: now,
             text,
         };
-        self.planners.insert(policy.to_owned(), told);
+        self.planners.insert(policy.to_owned(), reported);
         vec![self.line(now, "plan", &line)]
     }
 
@@ -254,18 +254,18 @@ impl Progress {
         }
         let (policy, phase, subject) = &hook;
         let known = self.hooks.get(&hook);
-        if known.is_some_and(|line| line.text == text && now.since(line.told) < REMIND) {
+        if known.is_some_and(|line| line.text == text && now.since(line.reported) < REMIND) {
             return Vec::new();
         }
         let on = self.subject(subject);
         let so_long = for_so_long(now.since(since));
         let head = format!("{policy} {phase}{on}, running{so_long}: {}", one_line(progress));
-        let told = Told {
+        let reported = ReportedWait {
             first: since,
-            told: now,
+            reported: now,
             text,
         };
-        self.hooks.insert(hook, told);
+        self.hooks.insert(hook, reported);
         let mut lines = vec![self.line(now, "hook", &head)];
         for waiting in waiting_for {
             let since = waiting
@@ -283,7 +283,7 @@ impl Progress {
     }
 
     fn pod_waits(&mut self, now: Time, pod: &PodRef, reason: &Reason) -> Vec<String> {
-        if is_ordinary(reason) {
+        if needs_no_report(reason) {
             return Vec::new();
         }
         if reason.stays() {
@@ -356,7 +356,7 @@ impl Progress {
 
 /// Pods that came during the drain and are still on the node.
 fn stayed_line(summary: &Summary) -> Option<String> {
-    (!summary.stayed.is_empty()).then(|| format!("attention: {}", stayed_words(summary)))
+    (!summary.stayed.is_empty()).then(|| format!("attention: {}", stayed_text(summary)))
 }
 
 fn for_so_long(waited: Duration) -> String {
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_plan_that_reads_the_same_is_told_once() {
         let at = Time::from_millis;
-        let (mut progress, _) = Progress::begin(at(0), &request());
+        let (mut progress, _) = DrainLines::begin(at(0), &request());
         let plan = |waves: &[&str]| {
             let wave = |name: &&str| scupper_engine::Wave {
                 name: (*name).to_owned(),

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 /// Writes whole lines, each with a prefix and in one piece.
-pub struct Prefixed {
+pub struct PrefixedWriter {
     prefix: String,
     line: Vec<u8>,
     out: Box<dyn Write + Send>,
 }
 
-impl Prefixed {
+impl PrefixedWriter {
     /// Puts `prefix` before every line that goes to `out`.
     pub fn new(prefix: String, out: Box<dyn Write + Send>) -> Self {
         Self {
@@ -20,7 +20,7 @@ impl Prefixed {
     }
 }
 
-impl Write for Prefixed {
+impl Write for PrefixedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn every_line_is_written_at_once_with_its_prefix() {
         let kept = Kept::default();
-        let mut lines = Prefixed::new("a  ".to_owned(), Box::new(kept.clone()));
+        let mut lines = PrefixedWriter::new("a  ".to_owned(), Box::new(kept.clone()));
         write!(lines, "one {}\ntwo", 1).unwrap();
         writeln!(lines, " and half").unwrap();
         assert_eq!(*kept.0.lock().unwrap(), ["a  one 1\n", "a  two and half\n"]);

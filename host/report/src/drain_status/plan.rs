@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Plan, Uid, Verdict};
 
-use crate::words::{count, one_line};
+use crate::messages::{count, one_line};
 
 /// Pods of a group that are named.
 const SHOWN: usize = 6;
 
 /// A plan in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlanView {
+pub struct PlanSummary {
     /// Pods that leave.
     pub leaving: u32,
     /// Pods that stay.
     pub staying: u32,
     /// In the order of leaving.
-    pub waves: Vec<GroupView>,
+    pub waves: Vec<PodGroup>,
     /// Those that stay, by reason.
-    pub stays: Vec<GroupView>,
+    pub stays: Vec<PodGroup>,
 }
 
 /// Pods of which the same is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupView {
+pub struct PodGroup {
     /// The wave's name, or why they stay.
     pub what: String,
     /// Who decided that.
@@ -35,12 +35,12 @@ pub struct GroupView {
     pub more: u32,
 }
 
-impl PlanView {
+impl PlanSummary {
     /// Of this plan.
     pub fn of(plan: &Plan) -> Self {
         let leaving = plan.leaving().count();
         let waves = plan.waves.iter();
-        let waves = waves.map(|wave| GroupView::of(&wave.name, &wave.policy, &wave.pods));
+        let waves = waves.map(|wave| PodGroup::of(&wave.name, &wave.policy, &wave.pods));
         let mut kept: BTreeMap<(&str, &str), Vec<Uid>> = BTreeMap::new();
         let keep = |verdict| verdict == Verdict::Keep;
         for decision in plan.decisions.iter().filter(|decision| keep(decision.verdict)) {
@@ -48,7 +48,7 @@ impl PlanView {
             group.push(decision.pod.clone());
         }
         let stays = kept.iter();
-        let stays = stays.map(|((reason, policy), pods)| GroupView::of(reason, policy, pods));
+        let stays = stays.map(|((reason, policy), pods)| PodGroup::of(reason, policy, pods));
         Self {
             leaving: number(leaving),
             staying: number(plan.decisions.len() - leaving),
@@ -68,7 +68,7 @@ impl PlanView {
 
     /// What stands below it: a line for each wave and for each reason to stay.
     pub fn groups(&self, name: impl Fn(&Uid) -> String) -> Vec<String> {
-        let pods = |group: &GroupView| {
+        let pods = |group: &PodGroup| {
             let names: Vec<_> = group.pods.iter().map(&name).collect();
             let more = match group.more {
                 0 => String::new(),
@@ -93,7 +93,7 @@ impl PlanView {
     }
 }
 
-impl GroupView {
+impl PodGroup {
     fn of(what: &str, policy: &str, pods: &[Uid]) -> Self {
         Self {
             what: what.to_owned(),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Duration, Reason, Time};
 
-use super::course::{Hold, Standing};
+use super::node_progress::{NodeSnapshot, WaitsFor};
 use super::text::{cut, padded, width};
-use crate::status::reason_words;
-use crate::view::HookView;
-use crate::words::{count, is_ordinary, one_line};
+use crate::drain_status::HookStatus;
+use crate::messages::{count, needs_no_report, one_line};
+use crate::status::reason_text;
 
 /// Fewer columns than this are left to no name.
 const NAME: usize = 8;
@@ -16,31 +16,31 @@ const NAME: usize = 8;
 const FACTS: usize = 10;
 
 /// What a node waits for.
-pub(super) struct Waits<'a> {
+pub(super) struct Blockers<'a> {
     /// Worth a line each, in the order of how much they matter.
-    worth: Vec<Line>,
+    worth: Vec<BlockerLine>,
     /// Pods whose turn has not come, each by its reason.
     others: Vec<&'a str>,
 }
 
 /// What it is, in a word of the closed list, and the facts.
-struct Line {
+struct BlockerLine {
     who: String,
     word: &'static str,
     facts: String,
 }
 
-impl<'a> Waits<'a> {
-    pub(super) fn of(node: &'a Standing, now: Time) -> Self {
-        let mut holds: Vec<&Hold> = node.holds.iter().collect();
-        holds.sort_by_key(|hold| rank(hold));
-        let (worth, others): (Vec<_>, Vec<_>) = holds.into_iter().partition(|hold| rank(hold) < TURN);
-        let others = others.into_iter().filter_map(|hold| match hold {
-            Hold::Hook(..) => None,
-            Hold::Pod(_, reason) => Some(reason.name()),
+impl<'a> Blockers<'a> {
+    pub(super) fn of(node: &'a NodeSnapshot, now: Time) -> Self {
+        let mut waits_for: Vec<&WaitsFor> = node.waits_for.iter().collect();
+        waits_for.sort_by_key(|wait| rank(wait));
+        let (worth, others): (Vec<_>, Vec<_>) = waits_for.into_iter().partition(|wait| rank(wait) < TURN);
+        let others = others.into_iter().filter_map(|wait| match wait {
+            WaitsFor::Hook(..) => None,
+            WaitsFor::Pod(_, reason) => Some(reason.name()),
         });
         Self {
-            worth: worth.into_iter().map(|hold| Line::of(hold, now)).collect(),
+            worth: worth.into_iter().map(|wait| BlockerLine::of(wait, now)).collect(),
             others: others.collect(),
         }
     }
@@ -61,7 +61,7 @@ impl<'a> Waits<'a> {
             (1, Some(first)) => {
                 let more = format!(" and {} more", self.worth.len() + self.others.len() - 1);
                 let columns = columns.saturating_sub(width(&more));
-                let line = first.text(Below::of(std::iter::once(first), columns));
+                let line = first.text(Columns::of(std::iter::once(first), columns));
                 vec![format!("{line}{more}")]
             }
             _ => self
@@ -73,7 +73,7 @@ impl<'a> Waits<'a> {
 
     fn shown(&self, number: usize, columns: usize) -> impl Iterator<Item = String> {
         let shown = self.worth.iter().take(number);
-        let below = Below::of(shown.clone(), columns);
+        let below = Columns::of(shown.clone(), columns);
         shown.map(move |line| line.text(below))
     }
 
@@ -107,34 +107,34 @@ impl<'a> Waits<'a> {
 const TURN: u8 = 4;
 
 /// What somebody may have to do something about comes first.
-const fn rank(hold: &Hold) -> u8 {
-    match hold {
-        Hold::Hook(..) => 0,
-        Hold::Pod(_, reason) if !is_ordinary(reason) => 1,
-        Hold::Pod(_, Reason::NodeUncordoned | Reason::PlannerFailed { .. }) => 1,
-        Hold::Pod(_, Reason::Terminating { .. }) => 2,
-        Hold::Pod(_, Reason::EvictionRequested) => 3,
-        Hold::Pod(..) => TURN,
+const fn rank(wait: &WaitsFor) -> u8 {
+    match wait {
+        WaitsFor::Hook(..) => 0,
+        WaitsFor::Pod(_, reason) if !needs_no_report(reason) => 1,
+        WaitsFor::Pod(_, Reason::NodeUncordoned | Reason::PlannerFailed { .. }) => 1,
+        WaitsFor::Pod(_, Reason::Terminating { .. }) => 2,
+        WaitsFor::Pod(_, Reason::EvictionRequested) => 3,
+        WaitsFor::Pod(..) => TURN,
     }
 }
 
-impl Line {
-    fn of(hold: &Hold, now: Time) -> Self {
-        match hold {
-            Hold::Hook(hook, of) => Self {
+impl BlockerLine {
+    fn of(wait: &WaitsFor, now: Time) -> Self {
+        match wait {
+            WaitsFor::Hook(hook, of) => Self {
                 who: format!("hook {}", one_line(&hook.policy)),
                 word: "HookRunning",
                 facts: hook_words(hook, of, now),
             },
-            Hold::Pod(pod, reason) => Self {
+            WaitsFor::Pod(pod, reason) => Self {
                 who: one_line(&pod.to_string()),
                 word: reason.name(),
-                facts: one_line(&reason_words(reason, now)),
+                facts: one_line(&reason_text(reason, now)),
             },
         }
     }
 
-    fn text(&self, below: Below) -> String {
+    fn text(&self, below: Columns) -> String {
         let who = cut(&self.who, below.who);
         let (who, word) = (padded(&who, below.who), padded(self.word, below.word));
         let line = format!("  {who}  {word}");
@@ -147,15 +147,15 @@ impl Line {
 
 /// How lines stand below one another.
 #[derive(Clone, Copy)]
-struct Below {
+struct Columns {
     who: usize,
     word: usize,
     columns: usize,
 }
 
-impl Below {
+impl Columns {
     /// The words are there even where the names must be cut.
-    fn of<'a>(lines: impl Iterator<Item = &'a Line> + Clone, columns: usize) -> Self {
+    fn of<'a>(lines: impl Iterator<Item = &'a BlockerLine> + Clone, columns: usize) -> Self {
         let who = lines.clone().map(|line| width(&line.who)).max().unwrap_or(0);
         let word = lines.map(|line| line.word.len()).max().unwrap_or(0);
         let room = columns.saturating_sub(word + 4).max(NAME);
@@ -164,7 +164,7 @@ impl Below {
     }
 }
 
-fn hook_words(hook: &HookView, of: &str, now: Time) -> String {
+fn hook_words(hook: &HookStatus, of: &str, now: Time) -> String {
     let since = Duration::from_secs(now.since(hook.since).as_secs());
     let mut words = format!("{}{of} for {since}", hook.phase);
     if !hook.progress.is_empty() {

@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 /// Facts about the pods of one node that something blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Details {
+pub struct StatusDetails {
     /// What manages pods, by the UID of their controller.
-    pub workloads: BTreeMap<Uid, WorkloadView>,
+    pub workloads: BTreeMap<Uid, WorkloadDetails>,
     /// Budgets, by namespace and name.
-    pub budgets: BTreeMap<(String, String), BudgetView>,
+    pub budgets: BTreeMap<(String, String), BudgetDetails>,
     /// What could not be read, and why.
     pub unread: Vec<String>,
 }
 
 /// What manages the pods of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadView {
+pub struct WorkloadDetails {
     /// Its kind, such as `Deployment`.
     pub kind: String,
     /// Its name.
@@ -29,7 +29,7 @@ pub struct WorkloadView {
 
 /// What a budget says beyond its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BudgetView {
+pub struct BudgetDetails {
     /// What made it.
     pub owner: Option<String>,
     /// Since when it has allowed no eviction.
@@ -37,12 +37,12 @@ pub struct BudgetView {
     /// Pods whose eviction it has granted and that it has not seen go, and when that was.
     pub granted: BTreeMap<String, Time>,
     /// Its pods that are not ready.
-    pub unready: Vec<UnreadyView>,
+    pub unready: Vec<UnreadyPodDetails>,
 }
 
 /// A pod that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadyView {
+pub struct UnreadyPodDetails {
     /// Its name.
     pub name: String,
     /// Its node; empty: none yet.
@@ -53,7 +53,7 @@ pub struct UnreadyView {
     pub why: String,
 }
 
-impl WorkloadView {
+impl WorkloadDetails {
     /// For people: `Deployment cart, 2 of 3 ready`.
     pub(super) fn words(&self) -> String {
         let Self { kind, name, ready } = self;

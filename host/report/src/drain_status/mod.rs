@@ -3,24 +3,24 @@
 //!
 //! Here it is put together and taken apart. It must not know when it is written, nor how.
 
-mod keeper;
+mod builder;
 mod plan;
 mod reason;
 mod wire;
 
 use scupper_engine::{HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
-pub use keeper::ViewKeeper;
-pub(super) use plan::GroupView;
-pub use plan::PlanView;
-pub use wire::{decode as view_from_text, encode as view_to_text};
+pub use builder::StatusBuilder;
+pub use plan::PlanSummary;
+pub(super) use plan::PodGroup;
+pub use wire::{decode as status_from_text, encode as status_to_text};
 
 /// The annotation of the node that keeps it.
-pub const VIEW_ANNOTATION: &str = "scupper.dev/drain-status";
+pub const STATUS_ANNOTATION: &str = "scupper.dev/drain-status";
 
 /// What the process that drains knew at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DriverView {
+pub struct DrainStatus {
     /// The id of the drain.
     pub drain: String,
     /// The moment.
@@ -28,20 +28,20 @@ pub struct DriverView {
     /// How it ended, in words, when it ended without being done.
     pub ended: Option<String>,
     /// The plan, where somebody follows the drain.
-    pub plan: Option<PlanView>,
+    pub plan: Option<PlanSummary>,
     /// The wave that is leaving.
-    pub wave: Option<WaveView>,
+    pub wave: Option<WaveStatus>,
     /// Hooks that are not through.
-    pub hooks: Vec<HookView>,
+    pub hooks: Vec<HookStatus>,
     /// Pods that are still to leave, and those that came and stay.
-    pub pods: Vec<PodView>,
+    pub pods: Vec<PodStatus>,
     /// Pods that did not fit in.
     pub more: u32,
 }
 
 /// A wave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaveView {
+pub struct WaveStatus {
     /// Its name.
     pub name: String,
     /// Its place, from 1.
@@ -52,7 +52,7 @@ pub struct WaveView {
 
 /// A hook that is not through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookView {
+pub struct HookStatus {
     /// Its policy.
     pub policy: String,
     /// Its phase.
@@ -67,7 +67,7 @@ pub struct HookView {
     pub waiting_for: Vec<WaitingOn>,
 }
 
-impl HookView {
+impl HookStatus {
     /// When it began: a process that took the drain over has met it later than the node says.
     pub(super) fn began(&self, saved: &[SavedHook]) -> Time {
         let same = |it: &&SavedHook| {
@@ -79,7 +79,7 @@ impl HookView {
 
 /// A pod that is still to leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodView {
+pub struct PodStatus {
     /// The pod.
     pub uid: Uid,
     /// Its wave; empty: none.
@@ -90,9 +90,9 @@ pub struct PodView {
     pub since: Option<Time>,
 }
 
-impl DriverView {
+impl DrainStatus {
     /// Whether it says the same as another one, said at another moment.
-    pub fn says_as(&self, other: &Self) -> bool {
+    pub fn has_same_content(&self, other: &Self) -> bool {
         let moved = Self {
             at: other.at,
             ..self.clone()
@@ -101,19 +101,19 @@ impl DriverView {
     }
 
     /// Whether it tells the same story as another one: the plan, the wave, and what hooks wait for.
-    pub fn tells_as(&self, other: &Self) -> bool {
+    pub fn has_same_story(&self, other: &Self) -> bool {
         (&self.plan, &self.wave, &self.hooks) == (&other.plan, &other.wave, &other.hooks)
     }
 
     /// Whether it says anything that cannot be seen from outside: pods that only take their time can.
-    pub fn is_worth_telling(&self) -> bool {
-        let is_ordinary = |pod: &PodView| {
+    pub fn is_worth_publishing(&self) -> bool {
+        let needs_no_report = |pod: &PodStatus| {
             matches!(
                 pod.reason,
                 Reason::Terminating { .. } | Reason::EvictionRequested | Reason::NotPlanned
             )
         };
-        !self.hooks.is_empty() || !self.pods.iter().all(is_ordinary)
+        !self.hooks.is_empty() || !self.pods.iter().all(needs_no_report)
     }
 }
 

@@ -11,14 +11,14 @@ use scupper_engine::{
     Request, Summary, Task, Time, Uid,
 };
 
+use super::command_span;
 use super::exporter::Traces;
-use super::questions;
-use super::span::{OpenSpan, SpanId, Went};
-use super::stay::{Hook, Stay};
+use super::pod_span::{HookKey, WorkSpan};
+use super::span::{OpenSpan, SpanId, SpanResult};
 use scupper_common::clock::Clock;
 
 /// What lasted shorter is no wait: from one moment to the next a pod has some reasons that nobody looks for.
-const WAIT: Duration = Duration::from_millis(10);
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 /// Tells one drain as a trace. Dropped before the drain has ended, it leaves the rest to whoever goes on with it.
 pub struct DrainTrace {
@@ -29,11 +29,11 @@ pub struct DrainTrace {
     drain: Option<OpenSpan>,
     phase: Option<OpenSpan>,
     wave: Option<OpenSpan>,
-    hooks: BTreeMap<Hook, Stay>,
-    pods: BTreeMap<Uid, Stay>,
+    hooks: BTreeMap<HookKey, WorkSpan>,
+    pods: BTreeMap<Uid, WorkSpan>,
     questions: BTreeMap<CommandId, OpenSpan>,
     /// When hooks began that a former process was at.
-    begun: BTreeMap<Hook, Time>,
+    hook_starts: BTreeMap<HookKey, Time>,
 }
 
 impl DrainTrace {
@@ -59,7 +59,7 @@ impl DrainTrace {
             drain.tell(clock.now(), "taken up again", vec![("scupper.phase", phase)]);
         }
         let hooks = left.into_iter().flat_map(|left| &left.hooks);
-        let begun = hooks.map(|hook| {
+        let hook_starts = hooks.map(|hook| {
             let of = (hook.policy.clone(), hook.phase, hook.subject.clone());
             (of, hook.started)
         });
@@ -73,7 +73,7 @@ impl DrainTrace {
             hooks: BTreeMap::new(),
             pods: BTreeMap::new(),
             questions: BTreeMap::new(),
-            begun: begun.collect(),
+            hook_starts: hook_starts.collect(),
         }
     }
 
@@ -92,7 +92,7 @@ impl DrainTrace {
             Some(stay) => stay.ask(),
             None => Some(root),
         };
-        let question = parent.and_then(|parent| questions::asked(&command.task, parent, now));
+        let question = parent.and_then(|parent| command_span::asked(&command.task, parent, now));
         if let Some(question) = question {
             self.questions.insert(command.id, question);
         }
@@ -107,7 +107,7 @@ impl DrainTrace {
 
     fn answered(&mut self, now: Time, id: CommandId, answer: &Answer) {
         if let Some(mut question) = self.questions.remove(&id) {
-            let went = questions::answered(&mut question, answer);
+            let went = command_span::answered(&mut question, answer);
             self.end(question, now, went);
         }
     }
@@ -116,15 +116,15 @@ impl DrainTrace {
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         match notice {
             // How it finished is told with it.
-            Notice::Phase(Phase::Finished) => self.leave_phase(now),
+            Notice::Phase(Phase::Finished) => self.end_phase(now),
             Notice::Phase(phase) => {
-                self.leave_phase(now);
+                self.end_phase(now);
                 self.phase = self.child(phase.to_string(), now);
             }
             Notice::WaveStarted {
                 name, number, pods, ..
             } => {
-                self.leave_wave(now);
+                self.end_wave(now);
                 let wave = self.child("wave", now);
                 let wave = wave.map(|it| it.with("scupper.wave.name", name));
                 let wave = wave.map(|it| it.with("scupper.wave.number", *number));
@@ -148,7 +148,7 @@ impl DrainTrace {
             } => {
                 let hook = (policy.clone(), *phase, subject.clone());
                 let ended = self.hooks.remove(&hook);
-                self.leave(ended, now, Went::Well, "scupper.hook.steps");
+                self.leave(ended, now, SpanResult::Ok, "scupper.hook.steps");
             }
             // The plan may keep it, and then nobody says anything of it any more.
             Notice::PodWaits {
@@ -163,7 +163,7 @@ impl DrainTrace {
             }
             Notice::PodGone { pod, .. } => {
                 let ended = self.pods.remove(&pod.uid);
-                self.leave(ended, now, Went::Well, "scupper.pod.requests");
+                self.leave(ended, now, SpanResult::Ok, "scupper.pod.requests");
             }
             Notice::Finished { outcome, summary } => self.finished(now, outcome, summary),
             notice => self.tell(now, notice),
@@ -193,13 +193,13 @@ impl DrainTrace {
     }
 
     fn finished(&mut self, now: Time, outcome: &Outcome, summary: &Summary) {
-        self.leave_phase(now);
+        self.end_phase(now);
         let went = || match outcome.is_success() {
-            true => Went::Well,
-            false => Went::Wrong(outcome.to_string()),
+            true => SpanResult::Ok,
+            false => SpanResult::Error(outcome.to_string()),
         };
         for (_, hook) in std::mem::take(&mut self.hooks) {
-            self.leave(Some(hook), now, Went::Unsaid, "scupper.hook.steps");
+            self.leave(Some(hook), now, SpanResult::Unset, "scupper.hook.steps");
         }
         for (_, mut pod) in std::mem::take(&mut self.pods) {
             pod.span.say("scupper.pod.remains", true);
@@ -218,17 +218,17 @@ impl DrainTrace {
     }
 
     /// The hook that is under way, from now on if it is new.
-    fn hook(&mut self, now: Time, hook: Hook) -> &mut Stay {
+    fn hook(&mut self, now: Time, hook: HookKey) -> &mut WorkSpan {
         let (trace, drain) = (self.trace, self.id());
-        let started = self.begun.get(&hook).copied().unwrap_or(now);
-        let begin = |hook: &Hook| Stay::of_hook(trace, drain, hook, started);
+        let started = self.hook_starts.get(&hook).copied().unwrap_or(now);
+        let begin = |hook: &HookKey| WorkSpan::of_hook(trace, drain, hook, started);
         self.hooks.entry(hook).or_insert_with_key(begin)
     }
 
     /// A pod that is to leave, from now on if it is new.
-    fn pod(&mut self, now: Time, pod: &PodRef) -> &mut Stay {
+    fn pod(&mut self, now: Time, pod: &PodRef) -> &mut WorkSpan {
         let (trace, drain) = (self.trace, self.id());
-        let begin = || Stay::of_pod(trace, drain, pod, now);
+        let begin = || WorkSpan::of_pod(trace, drain, pod, now);
         self.pods.entry(pod.uid.clone()).or_insert_with(begin)
     }
 
@@ -241,7 +241,7 @@ impl DrainTrace {
         Some(OpenSpan::begin(SpanId::random(), Some(drain), name, now))
     }
 
-    fn leave(&self, stay: Option<Stay>, now: Time, went: Went, asked: &str) {
+    fn leave(&self, stay: Option<WorkSpan>, now: Time, went: SpanResult, asked: &str) {
         if let Some(stay) = stay {
             let (span, wait) = stay.leave(asked);
             self.end_wait(wait, now);
@@ -250,25 +250,25 @@ impl DrainTrace {
     }
 
     fn end_wait(&self, wait: Option<OpenSpan>, now: Time) {
-        if let Some(wait) = wait.filter(|wait| now.since(wait.started()) >= WAIT) {
-            self.end(wait, now, Went::Unsaid);
+        if let Some(wait) = wait.filter(|wait| now.since(wait.started()) >= SHORTEST_WAIT) {
+            self.end(wait, now, SpanResult::Unset);
         }
     }
 
-    fn leave_phase(&mut self, now: Time) {
-        self.leave_wave(now);
+    fn end_phase(&mut self, now: Time) {
+        self.end_wave(now);
         if let Some(phase) = self.phase.take() {
-            self.end(phase, now, Went::Unsaid);
+            self.end(phase, now, SpanResult::Unset);
         }
     }
 
-    fn leave_wave(&mut self, now: Time) {
+    fn end_wave(&mut self, now: Time) {
         if let Some(wave) = self.wave.take() {
-            self.end(wave, now, Went::Unsaid);
+            self.end(wave, now, SpanResult::Unset);
         }
     }
 
-    fn end(&self, span: OpenSpan, now: Time, went: Went) {
+    fn end(&self, span: OpenSpan, now: Time, went: SpanResult) {
         self.traces.take(span.end(self.trace, now, went));
     }
 }
@@ -279,10 +279,10 @@ impl Drop for DrainTrace {
         for span in [&mut self.phase, &mut self.wave].into_iter().flatten() {
             span.say("scupper.interrupted", true);
         }
-        self.leave_phase(self.clock.now());
+        self.end_phase(self.clock.now());
     }
 }
 
 #[cfg(test)]
-#[path = "drain/tests.rs"]
+#[path = "drain_trace/tests.rs"]
 mod tests;

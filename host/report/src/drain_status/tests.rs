@@ -12,8 +12,8 @@ fn pod(number: usize) -> PodRef {
     }
 }
 
-fn group(what: &str) -> GroupView {
-    GroupView {
+fn group(what: &str) -> PodGroup {
+    PodGroup {
         what: what.into(),
         policy: "kubectl".into(),
         pods: vec![Uid("u".into())],
@@ -91,18 +91,18 @@ fn waiting(subject: Subject, count: usize) -> Notice {
 
 #[test]
 fn what_is_kept_comes_back() {
-    let mut keeper = ViewKeeper::default();
+    let mut builder = StatusBuilder::default();
     let started = Notice::WaveStarted {
         name: "all".into(),
         number: 1,
         of: 2,
         pods: 3,
     };
-    keeper.notice(Time::from_millis(1_000), &started);
-    keeper.notice(Time::from_millis(2_000), &waiting(Subject::Node, 2));
-    keeper.notice(Time::from_millis(9_000), &waiting(Subject::Node, 1));
-    keeper.notice(Time::from_millis(9_000), &waiting(Subject::Wave("all".into()), 0));
-    keeper.notice(
+    builder.notice(Time::from_millis(1_000), &started);
+    builder.notice(Time::from_millis(2_000), &waiting(Subject::Node, 2));
+    builder.notice(Time::from_millis(9_000), &waiting(Subject::Node, 1));
+    builder.notice(Time::from_millis(9_000), &waiting(Subject::Wave("all".into()), 0));
+    builder.notice(
         Time::from_millis(9_000),
         &waiting(Subject::Pod(Uid("u".into())), 0),
     );
@@ -111,9 +111,9 @@ fn what_is_kept_comes_back() {
         .enumerate()
         .map(|(n, reason)| (pod(n), reason))
         .collect();
-    let mut view = keeper.view(Time::from_millis(10_000), "id", pods);
+    let mut view = builder.build(Time::from_millis(10_000), "id", pods);
     view.ended = Some("DeadlineExceeded: too late".into());
-    view.plan = Some(PlanView {
+    view.plan = Some(PlanSummary {
         leaving: 2,
         staying: 1,
         waves: vec![group("all")],
@@ -125,41 +125,41 @@ fn what_is_kept_comes_back() {
         Time::from_millis(2_000),
         "since the first time"
     );
-    assert_eq!(view_from_text(&view_to_text(&view)), Some(view));
+    assert_eq!(status_from_text(&status_to_text(&view)), Some(view));
 }
 
 #[test]
 fn pods_that_stay_are_not_kept_and_hooks_that_are_through_are_forgotten() {
-    let mut keeper = ViewKeeper::default();
-    keeper.notice(Time::default(), &waiting(Subject::Node, 1));
+    let mut builder = StatusBuilder::default();
+    builder.notice(Time::default(), &waiting(Subject::Node, 1));
     let done = Notice::HookDone {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
     };
-    keeper.notice(Time::default(), &done);
+    builder.notice(Time::default(), &done);
     let ending = Reason::Terminating {
         until: Time::default(),
     };
-    let view = keeper.view(
+    let view = builder.build(
         Time::default(),
         "id",
         vec![(pod(1), Reason::Kept), (pod(2), ending)],
     );
     assert_eq!((view.hooks.len(), view.pods.len()), (0, 1));
     assert!(
-        !view.is_worth_telling(),
+        !view.is_worth_publishing(),
         "a pod that ends can be seen by everybody"
     );
-    let view = keeper.view(Time::default(), "id", vec![(pod(2), Reason::ParallelLimit)]);
-    assert!(view.is_worth_telling());
+    let view = builder.build(Time::default(), "id", vec![(pod(2), Reason::ParallelLimit)]);
+    assert!(view.is_worth_publishing());
 }
 
 #[test]
 fn it_is_never_too_large() {
-    let mut keeper = ViewKeeper::default();
+    let mut builder = StatusBuilder::default();
     for number in 0..100 {
-        keeper.notice(
+        builder.notice(
             Time::default(),
             &waiting(Subject::Wave(format!("{number}").repeat(400)), 250),
         );
@@ -169,16 +169,16 @@ fn it_is_never_too_large() {
         message: "\u{1}ü".repeat(4_000),
     };
     let pods = (0..500).map(|number| (pod(number), refused(number))).collect();
-    let view = keeper.view(Time::default(), &"id".repeat(1_000), pods);
+    let view = builder.build(Time::default(), &"id".repeat(1_000), pods);
     let mut view = view;
-    let plan = PlanView {
+    let plan = PlanSummary {
         waves: (0..500).map(|_| group(&"\u{1}".repeat(400))).collect(),
-        ..PlanView::default()
+        ..PlanSummary::default()
     };
     view.plan = Some(plan);
-    let text = view_to_text(&view);
+    let text = status_to_text(&view);
     assert!(text.len() < 64 * 1024, "{} bytes", text.len());
-    let back = view_from_text(&text).unwrap();
+    let back = status_from_text(&text).unwrap();
     assert_eq!(back.pods.len() + back.more as usize, 500);
     assert!(back.more > 0);
 }
@@ -186,8 +186,8 @@ fn it_is_never_too_large() {
 #[test]
 fn what_is_not_ours_is_nothing() {
     for text in ["", "{}", "[]", "null", r#"{"v":2,"drain":"id","at":1}"#] {
-        assert_eq!(view_from_text(text), None, "{text}");
+        assert_eq!(status_from_text(text), None, "{text}");
     }
     let strange = r#"{"v":1,"drain":"id","at":1,"pods":[{"uid":"u","r":"Bewitched"}],"new":1}"#;
-    assert_eq!(view_from_text(strange).unwrap().pods, []);
+    assert_eq!(status_from_text(strange).unwrap().pods, []);
 }

@@ -2,7 +2,7 @@
 
 use scupper_engine::{Answer, EvictAnswer, PlanAnswer, PodRef, StepOutcome, Task, Time};
 
-use super::span::{OpenSpan, SpanId, Went};
+use super::span::{OpenSpan, SpanId, SpanResult};
 
 /// A command that has not been answered; `None`: one that tells people nothing.
 pub(super) fn asked(task: &Task, parent: SpanId, now: Time) -> Option<OpenSpan> {
@@ -29,7 +29,7 @@ pub(super) fn of_pod(span: OpenSpan, pod: &PodRef) -> OpenSpan {
 }
 
 /// The answer, in a word, and whether it is a good one.
-pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> Went {
+pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
     let (word, went) = match answer {
         Answer::Plan(answer) => planned(answer),
         Answer::Step { outcome, .. } => stepped(outcome),
@@ -41,9 +41,9 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> Went {
             }
             evicted(answer)
         }
-        Answer::Written { .. } => ("written", Went::Well),
-        Answer::Pods(_) => ("listed", Went::Well),
-        Answer::WriteConflict => ("conflict", Went::Unsaid),
+        Answer::Written { .. } => ("written", SpanResult::Ok),
+        Answer::Pods(_) => ("listed", SpanResult::Ok),
+        Answer::WriteConflict => ("conflict", SpanResult::Unset),
         Answer::NodeGone => ("node-gone", wrong("the node is gone")),
         Answer::Unavailable { message } => ("unavailable", wrong(message)),
         Answer::Forbidden { message } => ("forbidden", wrong(message)),
@@ -53,33 +53,33 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> Went {
     went
 }
 
-fn planned(answer: &PlanAnswer) -> (&'static str, Went) {
+fn planned(answer: &PlanAnswer) -> (&'static str, SpanResult) {
     match answer {
-        PlanAnswer::Plan(_) => ("plan", Went::Well),
+        PlanAnswer::Plan(_) => ("plan", SpanResult::Ok),
         // The planner does what it is there for.
-        PlanAnswer::Refused { .. } => ("refused", Went::Unsaid),
+        PlanAnswer::Refused { .. } => ("refused", SpanResult::Unset),
         PlanAnswer::Failed { message, .. } => ("failed", wrong(message)),
     }
 }
 
-fn stepped(outcome: &StepOutcome) -> (&'static str, Went) {
+fn stepped(outcome: &StepOutcome) -> (&'static str, SpanResult) {
     match outcome {
-        StepOutcome::Done => ("done", Went::Well),
-        StepOutcome::Pending { .. } => ("pending", Went::Well),
+        StepOutcome::Done => ("done", SpanResult::Ok),
+        StepOutcome::Pending { .. } => ("pending", SpanResult::Ok),
         StepOutcome::Failed { message, .. } => ("failed", wrong(message)),
     }
 }
 
-fn evicted(answer: &EvictAnswer) -> (&'static str, Went) {
+fn evicted(answer: &EvictAnswer) -> (&'static str, SpanResult) {
     match answer {
-        EvictAnswer::Accepted => ("accepted", Went::Well),
-        EvictAnswer::NotFound => ("not-found", Went::Well),
+        EvictAnswer::Accepted => ("accepted", SpanResult::Ok),
+        EvictAnswer::NotFound => ("not-found", SpanResult::Ok),
         // A budget that is kept is no fault of anybody.
-        EvictAnswer::UidMismatch { .. } => ("uid-mismatch", Went::Unsaid),
-        EvictAnswer::BudgetExhausted { .. } => ("budget-exhausted", Went::Unsaid),
-        EvictAnswer::BudgetNotObserved { .. } => ("budget-not-observed", Went::Unsaid),
-        EvictAnswer::NamespaceTerminating { .. } => ("namespace-terminating", Went::Unsaid),
-        EvictAnswer::Throttled { .. } => ("throttled", Went::Unsaid),
+        EvictAnswer::UidMismatch { .. } => ("uid-mismatch", SpanResult::Unset),
+        EvictAnswer::BudgetExhausted { .. } => ("budget-exhausted", SpanResult::Unset),
+        EvictAnswer::BudgetNotObserved { .. } => ("budget-not-observed", SpanResult::Unset),
+        EvictAnswer::NamespaceTerminating { .. } => ("namespace-terminating", SpanResult::Unset),
+        EvictAnswer::Throttled { .. } => ("throttled", SpanResult::Unset),
         EvictAnswer::MoreThanOneBudget { message } => ("more-than-one-budget", wrong(message)),
         EvictAnswer::Forbidden { message } => ("forbidden", wrong(message)),
         EvictAnswer::Refused { message, .. } => ("refused", wrong(message)),
@@ -87,6 +87,6 @@ fn evicted(answer: &EvictAnswer) -> (&'static str, Went) {
     }
 }
 
-fn wrong(why: &str) -> Went {
-    Went::Wrong(why.to_owned())
+fn wrong(why: &str) -> SpanResult {
+    SpanResult::Error(why.to_owned())
 }

@@ -4,7 +4,7 @@ use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
 use super::reason::{self, WireReason};
-use super::{DriverView, GroupView, HookView, PlanView, PodView, WaveView};
+use super::{DrainStatus, HookStatus, PlanSummary, PodGroup, PodStatus, WaveStatus};
 
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;
@@ -75,7 +75,7 @@ struct WirePod {
 }
 
 /// As the annotation keeps it. What does not fit is counted.
-pub fn encode(view: &DriverView) -> String {
+pub fn encode(view: &DrainStatus) -> String {
     let mut left = PODS;
     let mut pods = Vec::new();
     for pod in &view.pods {
@@ -109,33 +109,35 @@ pub fn encode(view: &DriverView) -> String {
 }
 
 /// From what the annotation keeps; `None`: it is of another build, or broken.
-pub fn decode(text: &str) -> Option<DriverView> {
+pub fn decode(text: &str) -> Option<DrainStatus> {
     let wire: Wire = serde_json::from_str(text).ok()?;
     if wire.v != VERSION {
         return None;
     }
     let pods = wire.pods.into_iter().filter_map(|pod| {
-        Some(PodView {
+        Some(PodStatus {
             uid: Uid(pod.uid),
             wave: pod.wave,
             since: pod.since.map(Time::from_millis),
             reason: reason::from_wire(pod.reason)?,
         })
     });
-    Some(DriverView {
+    Some(DrainStatus {
         drain: wire.drain,
         at: Time::from_millis(wire.at),
         ended: wire.ended,
         plan: wire.plan.map(plan_from_wire),
-        wave: wire.wave.map(|(name, number, of)| WaveView { name, number, of }),
+        wave: wire
+            .wave
+            .map(|(name, number, of)| WaveStatus { name, number, of }),
         hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
         pods: pods.collect(),
         more: wire.more,
     })
 }
 
-fn plan_to_wire(plan: &PlanView) -> WirePlan {
-    let groups = |groups: &[GroupView]| {
+fn plan_to_wire(plan: &PlanSummary) -> WirePlan {
+    let groups = |groups: &[PodGroup]| {
         let groups = groups.iter().take(GROUPS).map(|group| {
             let pods = group.pods.iter().map(|uid| short(&uid.0)).collect();
             (short(&group.what), short(&group.policy), pods, group.more)
@@ -150,9 +152,9 @@ fn plan_to_wire(plan: &PlanView) -> WirePlan {
     }
 }
 
-fn plan_from_wire(wire: WirePlan) -> PlanView {
+fn plan_from_wire(wire: WirePlan) -> PlanSummary {
     let groups = |groups: Vec<WireGroup>| {
-        let groups = groups.into_iter().map(|(what, policy, pods, more)| GroupView {
+        let groups = groups.into_iter().map(|(what, policy, pods, more)| PodGroup {
             what,
             policy,
             pods: pods.into_iter().map(Uid).collect(),
@@ -160,7 +162,7 @@ fn plan_from_wire(wire: WirePlan) -> PlanView {
         });
         groups.collect()
     };
-    PlanView {
+    PlanSummary {
         leaving: wire.leaving,
         staying: wire.staying,
         waves: groups(wire.waves),
@@ -168,7 +170,7 @@ fn plan_from_wire(wire: WirePlan) -> PlanView {
     }
 }
 
-fn hook_to_wire(hook: &HookView) -> WireHook {
+fn hook_to_wire(hook: &HookStatus) -> WireHook {
     let (wave, pod) = match &hook.subject {
         Subject::Node => (None, None),
         Subject::Wave(name) => (Some(short(name)), None),
@@ -188,13 +190,13 @@ fn hook_to_wire(hook: &HookView) -> WireHook {
     }
 }
 
-fn hook_from_wire(wire: WireHook) -> Option<HookView> {
+fn hook_from_wire(wire: WireHook) -> Option<HookStatus> {
     let waits = wire.waits.into_iter().map(|(what, detail, since)| WaitingOn {
         what,
         detail,
         since: since.map(Time::from_millis),
     });
-    Some(HookView {
+    Some(HookStatus {
         policy: wire.policy,
         phase: HookPhase::from_name(&wire.phase)?,
         subject: match (wire.wave, wire.pod) {

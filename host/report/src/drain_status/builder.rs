@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{HookPhase, Notice, PodRef, Reason, Subject, Time, Uid};
 
-use super::{DriverView, HookView, PlanView, PodView, WaveView};
+use super::{DrainStatus, HookStatus, PlanSummary, PodStatus, WaveStatus};
 
 /// Remembers what notices say of one drain.
 #[derive(Debug, Default)]
-pub struct ViewKeeper {
-    wave: Option<WaveView>,
+pub struct StatusBuilder {
+    wave: Option<WaveStatus>,
     waves: BTreeMap<Uid, String>,
     /// The name of what each pod waits for, and since when.
     waits: BTreeMap<Uid, (String, Time)>,
-    hooks: BTreeMap<(String, HookPhase, Subject), HookView>,
+    hooks: BTreeMap<(String, HookPhase, Subject), HookStatus>,
     ended: Option<String>,
     /// `None`: nobody wants it.
-    plan: Option<Option<PlanView>>,
+    plan: Option<Option<PlanSummary>>,
 }
 
-impl ViewKeeper {
+impl StatusBuilder {
     /// With the plan, because somebody follows it.
     #[must_use]
-    pub fn and_plan(mut self) -> Self {
+    pub fn with_plan(mut self) -> Self {
         self.plan = Some(None);
         self
     }
 
     /// Takes over since when pods wait, from what an earlier process of the same drain published.
-    pub fn resume(&mut self, published: &DriverView) {
+    pub fn resume(&mut self, published: &DrainStatus) {
         for pod in &published.pods {
             let name = pod.reason.name();
             let Some(since) = pod.since else { continue };
@@ -49,11 +49,11 @@ impl ViewKeeper {
                     waves.flat_map(|wave| wave.pods.iter().map(|uid| (uid.clone(), wave.name.clone())));
                 self.waves = named.collect();
                 if let Some(kept) = &mut self.plan {
-                    *kept = Some(PlanView::of(plan));
+                    *kept = Some(PlanSummary::of(plan));
                 }
             }
             Notice::WaveStarted { name, number, of, .. } => {
-                self.wave = Some(WaveView {
+                self.wave = Some(WaveStatus {
                     name: name.clone(),
                     number: *number,
                     of: *of,
@@ -68,7 +68,7 @@ impl ViewKeeper {
                 waiting_for,
             } => {
                 let key = (policy.clone(), *phase, subject.clone());
-                let hook = HookView {
+                let hook = HookStatus {
                     policy: policy.clone(),
                     phase: *phase,
                     subject: subject.clone(),
@@ -104,15 +104,15 @@ impl ViewKeeper {
     }
 
     /// All that is known now, with every pod and why it is there.
-    pub fn view(&self, now: Time, drain: &str, pods: Vec<(PodRef, Reason)>) -> DriverView {
+    pub fn build(&self, now: Time, drain: &str, pods: Vec<(PodRef, Reason)>) -> DrainStatus {
         let leaving = pods.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
-        let pods = leaving.map(|(pod, reason)| PodView {
+        let pods = leaving.map(|(pod, reason)| PodStatus {
             wave: self.waves.get(&pod.uid).cloned().unwrap_or_default(),
             since: self.since(&pod.uid, &reason),
             uid: pod.uid,
             reason,
         });
-        DriverView {
+        DrainStatus {
             drain: drain.to_owned(),
             at: now,
             ended: self.ended.clone(),

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::words::one_line;
+use super::messages::one_line;
 
 /// What a policy said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyWords {
+pub struct PolicyMessage {
     /// The policy.
     pub policy: String,
     /// Somebody should look.
@@ -18,11 +18,11 @@ pub struct PolicyWords {
 }
 
 /// The Event's note, which names the policy.
-pub fn policy_note(policy: &str, note: &str) -> String {
+pub fn policy_event_note(policy: &str, note: &str) -> String {
     format!("policy {policy}: {note}")
 }
 
-impl PolicyWords {
+impl PolicyMessage {
     /// From such an Event.
     pub fn of_note(reason: &str, warning: bool, note: &str) -> Option<Self> {
         let (policy, note) = note.strip_prefix("policy ")?.split_once(": ")?;
@@ -55,18 +55,18 @@ mod tests {
 
     #[test]
     fn an_events_note_is_read_as_it_was_written() {
-        let words = PolicyWords {
+        let words = PolicyMessage {
             policy: "slurm".to_owned(),
             warning: true,
             reason: "StaysDrained".to_owned(),
             note: "node-1 stays DRAIN: ticket 7".to_owned(),
         };
-        let note = policy_note(&words.policy, &words.note);
+        let note = policy_event_note(&words.policy, &words.note);
         assert_eq!(
-            PolicyWords::of_note("StaysDrained", true, &note),
+            PolicyMessage::of_note("StaysDrained", true, &note),
             Some(words.clone())
         );
         assert_eq!(words.line(), "slurm: warning: node-1 stays DRAIN: ticket 7");
-        assert_eq!(PolicyWords::of_note("Drained", false, "drain-a after 1s"), None);
+        assert_eq!(PolicyMessage::of_note("Drained", false, "drain-a after 1s"), None);
     }
 }

@@ -3,10 +3,10 @@
 use scupper_engine::{EvictAnswer, PodRef};
 use serde_json::{Value, json};
 
-use super::words::one_line;
+use super::messages::one_line;
 
 /// In a sentence.
-pub fn answer_words(answer: &EvictAnswer) -> String {
+pub fn answer_text(answer: &EvictAnswer) -> String {
     one_line(&match answer {
         EvictAnswer::Accepted => "allowed".to_owned(),
         EvictAnswer::NotFound => "it is gone already".to_owned(),
@@ -42,7 +42,7 @@ const fn name(answer: &EvictAnswer) -> &'static str {
 /// One object a pod.
 pub fn answers_to_json(answers: &[(PodRef, EvictAnswer)]) -> Value {
     let answers = answers.iter().map(|(pod, answer)| {
-        json!({ "pod": pod.to_string(), "answer": name(answer), "message": answer_words(answer) })
+        json!({ "pod": pod.to_string(), "answer": name(answer), "message": answer_text(answer) })
     });
     Value::Array(answers.collect())
 }
