@@ -17,6 +17,7 @@ mod new;
 mod offline;
 mod runner;
 mod scenario;
+mod sdk;
 mod shorthand;
 mod snapshot;
 mod specs;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use scupper_policy_spec::{POLICY_NAME_RULE, check_policy_name};
 use thiserror::Error;
 
+use super::sdk;
+
 /// What a new policy does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -40,9 +42,6 @@ pub(crate) enum NewError {
     },
 }
 
-/// The checkout that this program was built from. Where it still is, new policies use its SDK.
-const CHECKOUT_SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk");
-
 /// Makes the crate in `dir/name` and says which files it consists of.
 pub(crate) fn new(name: &str, kind: Kind, dir: &Path) -> Result<Vec<PathBuf>, NewError> {
     if !is_name(name) {
@@ -62,9 +61,11 @@ pub(crate) fn new(name: &str, kind: Kind, dir: &Path) -> Result<Vec<PathBuf>, Ne
             &[("last", planner), ("busy", hooks)][..],
         ),
     };
-    let manifest = include_str!("template/manifest.toml").replace("SDK", &sdk());
     let mut files = vec![
-        (PathBuf::from("Cargo.toml"), manifest),
+        (
+            PathBuf::from("Cargo.toml"),
+            include_str!("template/manifest.toml").to_owned(),
+        ),
         (
             PathBuf::from("README.md"),
             include_str!("template/README.md").to_owned(),
@@ -75,33 +76,37 @@ pub(crate) fn new(name: &str, kind: Kind, dir: &Path) -> Result<Vec<PathBuf>, Ne
     for (scenario, text) in scenarios {
         files.push((format!("scenarios/{scenario}.yaml").into(), (*text).to_owned()));
     }
-    let mut written = Vec::with_capacity(files.len());
-    for (file, text) in files {
-        let path = folder.join(file);
-        let text = text
-            .replace("new-policy", name)
-            .replace("NewPolicy", &camel_case(name));
-        write(&path, &text).map_err(|source| NewError::Write {
-            path: path.clone(),
+    let named = |text: &str| {
+        text.replace("new-policy", name)
+            .replace("NewPolicy", &camel_case(name))
+    };
+    let own = files
+        .into_iter()
+        .map(|(file, text)| (folder.join(file), named(&text)));
+    let of_sdk = sdk::files().map(|(file, text)| (folder.join(file), text));
+    let mut written: Vec<_> = own.collect();
+    let written_all = written
+        .iter()
+        .cloned()
+        .chain(of_sdk)
+        .try_for_each(|(path, text)| write(&path, &text));
+    if let Err(error) = written_all {
+        // A crate without some of its files would only be in the way of the next attempt.
+        std::fs::remove_dir_all(&folder).unwrap_or_default();
+        return Err(error);
+    }
+    written.push((folder.join(sdk::FOLDER), String::new()));
+    Ok(written.into_iter().map(|(path, _)| path).collect())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), NewError> {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder
+        .and_then(|()| std::fs::File::create_new(path)?.write_all(text.as_bytes()))
+        .map_err(|source| NewError::Write {
+            path: path.to_owned(),
             source,
-        })?;
-        written.push(path);
-    }
-    Ok(written)
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::File::create_new(path)?.write_all(text.as_bytes())
-}
-
-fn sdk() -> String {
-    match Path::new(CHECKOUT_SDK).canonicalize() {
-        Ok(path) => format!("{{ path = {:?} }}", path.display().to_string()),
-        Err(_elsewhere) => format!("{:?}", env!("CARGO_PKG_VERSION")),
-    }
+        })
 }
 
 fn is_name(name: &str) -> bool {

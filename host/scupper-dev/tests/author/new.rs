@@ -19,6 +19,12 @@ fn a_new_policy_of_every_kind_passes_its_tests_and_scenarios() {
             "{made:#?}"
         );
         let folder = dir.join(name);
+        // Who has only the programs has no checkout, and nobody's paths.
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("scupper-sdk = { path = \"sdk/scupper-sdk\" }"),
+            "{manifest}"
+        );
         // Where everybody else's crates are compiled already, and with what this machine has: a test is no download.
         let target = env!("CARGO_TARGET_TMPDIR");
         let mut test = Command::new(env!("CARGO"));

@@ -1,0 +1,108 @@
+//! The SDK as a crate that needs nothing around it: what a new policy is built with, whoever has only the programs.
+
+use std::collections::BTreeMap;
+
+/// The files of `sdk/` and `wit/`, by the names that they have beside a policy.
+const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
+
+/// The workspace's manifest, which has what the SDK's inherits.
+const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
+
+/// Where it lies in a policy's crate.
+pub(super) const FOLDER: &str = "sdk";
+
+/// Each file with its text.
+pub(super) fn files() -> impl Iterator<Item = (String, String)> {
+    FILES.iter().map(|(name, text)| {
+        let text = match *name {
+            "scupper-sdk/Cargo.toml" => standalone(text, WORKSPACE),
+            _ => (*text).to_owned(),
+        };
+        (format!("{FOLDER}/{name}"), text)
+    })
+}
+
+/// The manifest with everything that it inherits from its workspace, without lints and tests.
+fn standalone(manifest: &str, workspace: &str) -> String {
+    let inherited: BTreeMap<&str, &str> = ["[workspace.package]", "[workspace.dependencies]"]
+        .into_iter()
+        .flat_map(|table| entries(workspace, table))
+        .collect();
+    let mut lines = Vec::new();
+    let mut is_left_out = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            is_left_out = ["[lints]", "[dev-dependencies]"].contains(&line);
+        }
+        if is_left_out {
+            continue;
+        }
+        lines.push(match inheriting(line) {
+            Some((key, more)) => match inherited.get(key) {
+                Some(value) => format!("{key} = {}", with(value, more)),
+                None => line.to_owned(),
+            },
+            None => line.to_owned(),
+        });
+    }
+    lines.join("\n").trim_end().to_owned() + "\n"
+}
+
+/// `key = value` lines of a table.
+fn entries<'a>(manifest: &'a str, table: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let lines = manifest.lines().skip_while(move |line| *line != table).skip(1);
+    lines
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once(" = "))
+}
+
+/// The key of a line that inherits, and what it adds: `serde = { workspace = true, optional = true }`.
+fn inheriting(line: &str) -> Option<(&str, &str)> {
+    if let Some(key) = line.strip_suffix(".workspace = true") {
+        return Some((key, ""));
+    }
+    let (key, value) = line.split_once(" = { workspace = true")?;
+    Some((key, value.strip_suffix(" }")?))
+}
+
+/// A version, or a table, with more.
+fn with(value: &str, more: &str) -> String {
+    match value.strip_suffix(" }") {
+        _ if more.is_empty() => value.to_owned(),
+        Some(table) => format!("{table}{more} }}"),
+        None => format!("{{ version = {value}{more} }}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_takes_over_what_it_inherits() {
+        let workspace = "[workspace.package]\nversion = \"1.2.3\"\n\n[workspace.dependencies]\nplain = \"1\"\n\
+                         rich = { version = \"2\", features = [\"a\"] }\n\n[profile.dev]\nversion = \"no\"\n";
+        let manifest = "[package]\nname = \"x\"\nversion.workspace = true\n\n[lints]\nworkspace = true\n\n\
+                        [dependencies]\nplain = { workspace = true, optional = true }\nrich.workspace = true\n\
+                        [features]\nall = [\"dep:plain\"]\n\n[dev-dependencies]\nother.workspace = true\n";
+        assert_eq!(
+            standalone(manifest, workspace),
+            "[package]\nname = \"x\"\nversion = \"1.2.3\"\n\n[dependencies]\n\
+             plain = { version = \"1\", optional = true }\nrich = { version = \"2\", features = [\"a\"] }\n\
+             [features]\nall = [\"dep:plain\"]\n"
+        );
+    }
+
+    #[test]
+    fn nothing_of_the_sdk_inherits_any_more() {
+        let files: BTreeMap<String, String> = files().collect();
+        let manifest = files.get("sdk/scupper-sdk/Cargo.toml").unwrap();
+        assert!(!manifest.contains("workspace"), "{manifest}");
+        assert!(files.contains_key("sdk/wit/worlds.wit"), "{:?}", files.keys());
+        assert!(
+            files.contains_key("sdk/scupper-sdk/src/testing/mod.rs"),
+            "{:?}",
+            files.keys()
+        );
+    }
+}
