@@ -22,8 +22,9 @@ mod wit;
 
 pub use compile::cache::CacheError;
 pub use compile::child::{CompileTask, compile_child};
-pub use compile::compiled::{Compilation, time_compiling};
+pub use compile::compiled::{Compilation, precompile, time_compiling};
 pub use compile::compiler::{CompileError, compiler_lacks};
+pub use compile::engine_config::Processor;
 pub use compile::interfaces::VERSION as WIT_VERSION;
 pub use compile::limits::{CompileLimit, CompileLimits};
 pub use compile::wasm_file::{SourceError, WasmFile};

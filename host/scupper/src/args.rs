@@ -16,6 +16,7 @@ use crate::man::ManArgs;
 use crate::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, UncordonArgs};
 use crate::output::OutputArgs;
 use crate::policy::PolicyCommand;
+use crate::precompile::PrecompileArgs;
 
 /// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
 #[derive(Debug, Parser)]
@@ -90,6 +91,9 @@ pub enum Command {
     /// Write the man pages
     #[command(hide = true)]
     Man(ManArgs),
+    /// Write native code of policies for an image
+    #[command(hide = true)]
+    Precompile(PrecompileArgs),
     /// Compile one policy from standard input to standard output (the driver runs this as a child of its own)
     #[command(hide = true)]
     CompilePolicy(CompileArgs),
@@ -113,6 +117,7 @@ impl Command {
             | Self::Version
             | Self::Completion(_)
             | Self::Man(_)
+            | Self::Precompile(_)
             | Self::CompilePolicy(_) => None,
         }
     }

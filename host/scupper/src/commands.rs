@@ -73,6 +73,7 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
         Command::Policy(command) => crate::policy::run(&command, format).await,
         Command::Version => crate::version::run(output),
         Command::Completion(shell) => completion::run(&shell),
+        Command::Precompile(policies) => crate::precompile::run(&policies).await,
         Command::Man(man) => crate::man::run(&man),
         Command::CompilePolicy(_) | Command::Demo(_) => Exit::Bug.into(),
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scupper_policy::{CompileLimits, CompileTask};
+use scupper_policy::{CompileLimits, CompileTask, Processor};
 
 /// What the compiler may do and use; the driver says it.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -11,6 +11,9 @@ pub struct CompileArgs {
     /// The component may import the harmless part of WASI.
     #[arg(long)]
     wasi: bool,
+    /// For every processor of this kind, not only for this one.
+    #[arg(long)]
+    any_processor: bool,
     /// Bytes of address space.
     #[arg(long, default_value_t = CompileLimits::default().address_space)]
     address_space: u64,
@@ -35,6 +38,11 @@ impl From<CompileArgs> for CompileTask {
     fn from(args: CompileArgs) -> Self {
         Self {
             wasi: args.wasi,
+            processor: if args.any_processor {
+                Processor::Any
+            } else {
+                Processor::This
+            },
             limits: CompileLimits {
                 address_space: args.address_space,
                 cpu_seconds: args.cpu_seconds,

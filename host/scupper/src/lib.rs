@@ -18,6 +18,7 @@ mod node;
 mod options;
 mod output;
 mod policy;
+mod precompile;
 mod process;
 mod signals;
 mod use_cases;

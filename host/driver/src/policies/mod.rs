@@ -23,6 +23,9 @@ use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secre
 use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
 use scupper_report::Metrics;
 
+/// Where an image has native code of its policies (`deploy/rootfs`).
+const SHIPPED: &str = "/usr/share/scupper/native";
+
 /// Policies that a command loads once.
 pub struct LoadedPolicies {
     /// The policies.
@@ -169,6 +172,7 @@ pub(crate) fn runtime(
     };
     let runtime = Runtime::new(RuntimeOptions {
         cache: cache.path().to_owned(),
+        shipped: Some(SHIPPED.into()),
         compiler,
         clock,
         network,

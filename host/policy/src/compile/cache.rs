@@ -20,7 +20,7 @@ use crate::runtime::limits::NATIVE_BYTES;
 const FILES: usize = 64;
 
 /// How files of compiled policies end.
-const ENDING: &str = ".cwasm";
+pub(super) const ENDING: &str = ".cwasm";
 
 /// The private directory.
 pub(crate) struct Cache {
@@ -127,6 +127,6 @@ impl Cache {
 }
 
 /// The digest of native code in a file's name, if the file is for this key.
-fn digest_in<'a>(name: &'a str, key: &str) -> Option<&'a str> {
+pub(super) fn digest_in<'a>(name: &'a str, key: &str) -> Option<&'a str> {
     name.strip_prefix(key)?.strip_prefix('-')?.strip_suffix(ENDING)
 }

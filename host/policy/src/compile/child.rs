@@ -16,6 +16,7 @@ use thiserror::Error;
 use wasmtime::Engine;
 
 use super::compile_error::{Complaint, unconfined_line};
+use super::engine_config::Processor;
 use super::limits::CompileLimits;
 use super::{confine, engine_config, scan};
 use crate::SourceError;
@@ -35,6 +36,8 @@ const TIMER_STACK_BYTES: usize = 256 * 1024;
 pub struct CompileTask {
     /// The component may import the harmless part of the system.
     pub wasi: bool,
+    /// For which processors.
+    pub processor: Processor,
     /// What it may use.
     pub limits: CompileLimits,
     /// Bytes of memory besides those of the program itself, where the container leaves less than the limits say.
@@ -99,7 +102,8 @@ fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
     end_after(task.limits.wall).map_err(ChildError::Time)?;
     limit_self(&task.limits, address_space(task))?;
     // Made before anything is read, so that it may still ask the kernel what this processor can do.
-    let engine = engine_config::compiling().map_err(|error| ChildError::Compile(format!("{error:#}")))?;
+    let engine = engine_config::compiling(task.processor);
+    let engine = engine.map_err(|error| ChildError::Compile(format!("{error:#}")))?;
     let lacking = confine::confine();
     if !lacking.is_empty() {
         say(&unconfined_line(lacking));

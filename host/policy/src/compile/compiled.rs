@@ -1,21 +1,22 @@
 //! From a policy's file to its native code: read, pinned, glanced at, and then kept from before or scanned and compiled by
 //! the compiler's child.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use scupper_common::text::one_line;
 use scupper_policy_spec::PolicySpec;
 use wasmtime::component::Component;
 
-use super::cache::Cache;
+use super::cache::{Cache, CacheError};
 use super::compiler::Mark;
+use super::engine_config::Processor;
 use super::native::{self, Native};
-use super::scan;
 use super::wasm_file::WasmFile;
-use crate::Runtime;
+use super::{scan, shipped};
 use crate::load::blocking;
 use crate::load::error::LoadFault;
+use crate::{Runtime, RuntimeOptions};
 
 /// A component that was scanned and compiled, but not asked anything yet.
 pub(crate) struct Compiled {
@@ -39,12 +40,42 @@ pub struct Compilation {
 pub async fn time_compiling(runtime: &Runtime, spec: &PolicySpec) -> Result<Compilation, LoadFault> {
     let began = Instant::now();
     let wasm = read(&spec.file).await?;
-    let native = runtime.compiler.compile(&wasm, spec.wasi, None).await?;
+    let native = runtime
+        .compiler
+        .compile(&wasm, (spec.wasi, Processor::This), None)
+        .await?;
     Ok(Compilation {
         bytes: wasm.bytes().length(),
         native: native.code().length(),
         took: began.elapsed(),
     })
+}
+
+/// Compiles a policy for every processor of this kind, and writes the code where [`RuntimeOptions::shipped`] finds it.
+///
+/// [`RuntimeOptions::shipped`]: crate::RuntimeOptions::shipped
+pub async fn precompile(runtime: &Runtime, file: &Path, dir: &Path) -> Result<PathBuf, LoadFault> {
+    let wasm = read(file).await?;
+    let native = runtime
+        .compiler
+        .compile(&wasm, (false, Processor::Any), None)
+        .await?;
+    let key = key(runtime, &wasm);
+    let dir = dir.to_owned();
+    blocking(move || {
+        let failed = |source| CacheError::File {
+            what: "write",
+            name: "native code".to_owned(),
+            path: dir.clone(),
+            source,
+        };
+        shipped::write(&dir, &key, &native).map_err(|error| LoadFault::Cache(failed(error)))
+    })
+    .await
+}
+
+fn key(runtime: &Runtime, wasm: &WasmFile) -> String {
+    format!("{}-{}", wasm.digest(), runtime.fingerprint)
 }
 
 /// The component in a policy's file.
@@ -81,13 +112,13 @@ pub(crate) fn check_pin(digest: &str, pin: Option<&str>) -> Result<(), LoadFault
 /// The component as native code: kept from before, when it was scanned by the same rules, or scanned and compiled by the
 /// compiler's child.
 async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Result<Component, LoadFault> {
-    let key = format!("{}-{}", wasm.digest(), runtime.fingerprint);
+    let key = key(runtime, wasm);
     let (cache, kept) = {
-        let (path, engine) = (runtime.options.cache.clone(), runtime.engine.clone());
+        let (options, engine) = (runtime.options.clone(), runtime.engine.clone());
         let (wasm, key) = (wasm.clone(), key.clone());
         blocking(move || {
             scan::glance(wasm.bytes())?;
-            kept(&path, &engine, &key)
+            kept(&options, &engine, &key)
         })
         .await?
     };
@@ -99,7 +130,10 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         key: &key,
         pod,
     });
-    let native = runtime.compiler.compile(wasm, spec.wasi, mark).await?;
+    let native = runtime
+        .compiler
+        .compile(wasm, (spec.wasi, Processor::This), mark)
+        .await?;
     let engine = runtime.engine.clone();
     blocking(move || {
         let component = load_native(&engine, &native)?;
@@ -109,10 +143,18 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
     .await
 }
 
-fn kept(path: &Path, engine: &wasmtime::Engine, key: &str) -> Result<(Cache, Option<Component>), LoadFault> {
-    let cache = Cache::open(path).map_err(LoadFault::Cache)?;
+fn kept(
+    options: &RuntimeOptions,
+    engine: &wasmtime::Engine,
+    key: &str,
+) -> Result<(Cache, Option<Component>), LoadFault> {
+    let cache = Cache::open(&options.cache).map_err(LoadFault::Cache)?;
     let Some(native) = cache.fetch(key).map_err(LoadFault::Cache)? else {
-        return Ok((cache, None));
+        let shipped = options
+            .shipped
+            .as_deref()
+            .and_then(|dir| shipped(dir, engine, key));
+        return Ok((cache, shipped));
     };
     match load_native(engine, &native) {
         Ok(component) => Ok((cache, Some(component))),
@@ -121,6 +163,23 @@ fn kept(path: &Path, engine: &wasmtime::Engine, key: &str) -> Result<(Cache, Opt
             Ok((cache, None))
         }
     }
+}
+
+/// What the image brings. Whatever is wrong with it, the policy can be compiled.
+fn shipped(dir: &Path, engine: &wasmtime::Engine, key: &str) -> Option<Component> {
+    let native = match shipped::fetch(dir, key) {
+        Ok(native) => native?,
+        Err(error) => {
+            tracing::debug!(target: "scupper::policy", directory = %dir.display(), %error, "no native code of the image is used");
+            return None;
+        }
+    };
+    let loaded = load_native(engine, &native);
+    loaded
+        .inspect_err(|error| {
+            tracing::warn!(target: "scupper::policy", %error, "the image's native code does not fit this program; it is compiled again");
+        })
+        .ok()
 }
 
 fn load_native(engine: &wasmtime::Engine, native: &Native) -> Result<Component, LoadFault> {

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use super::attempt::{Attempt, Marked};
 use super::cache::CacheError;
 use super::compile_error::{COMPLAINT_BYTES, Complaint, split_unconfined};
+use super::engine_config::Processor;
 use super::limits::{Allotment, CompileLimit, CompileLimits};
 use super::memory_room::{MemoryRoom, memory_room};
 use super::native::Native;
@@ -113,7 +114,7 @@ impl Compiler {
     pub(crate) async fn compile(
         &self,
         source: &WasmFile,
-        wasi: bool,
+        (wasi, processor): (bool, Processor),
         mark: Option<Mark<'_>>,
     ) -> Result<Native, LoadFault> {
         // The semaphore is never closed.
@@ -127,7 +128,7 @@ impl Compiler {
             None => None,
         };
         let draft = Draft::new("native").map_err(CompileError::Take)?;
-        let mut started = self.start(source, &draft, wasi, &allotment).await?;
+        let mut started = self.start(source, &draft, (wasi, processor), &allotment).await?;
         let Ok(ended) = timeout(self.limits.wall, end(&mut started.child)).await else {
             // It may have ended by itself; killing it twice is no harm. Waiting reaps it.
             let _killed = started.child.kill().await.is_ok();
@@ -152,7 +153,7 @@ impl Compiler {
         &self,
         source: &WasmFile,
         native: &Draft,
-        wasi: bool,
+        (wasi, processor): (bool, Processor),
         allotment: &Allotment,
     ) -> Result<Started, CompileError> {
         let input = source.bytes().open().map_err(CompileError::Talk)?;
@@ -161,6 +162,7 @@ impl Compiler {
         command
             .arg("compile-policy")
             .args(wasi.then_some("--wasi"))
+            .args((processor == Processor::Any).then_some("--any-processor"))
             .args(allotment.arguments())
             .env_clear()
             .current_dir("/")
@@ -308,7 +310,7 @@ mod tests {
             },
             ..Compiler::new(&program("hangs"), CompileLimits::default())
         };
-        let compiled = compiler.compile(&source(), false, None).await;
+        let compiled = compiler.compile(&source(), (false, Processor::This), None).await;
         let Err(fault) = compiled else {
             panic!("it was compiled")
         };
@@ -320,7 +322,11 @@ mod tests {
     async fn a_compiler_whose_caller_is_gone_is_ended() {
         let compiler = Compiler::new(&program("hangs"), CompileLimits::default());
         let source = source();
-        let given_up = timeout(Duration::from_millis(300), compiler.compile(&source, false, None)).await;
+        let given_up = timeout(
+            Duration::from_millis(300),
+            compiler.compile(&source, (false, Processor::This), None),
+        )
+        .await;
         assert!(given_up.is_err());
         until_ended().await;
     }

@@ -16,9 +16,23 @@ const REFUSED: WasmFeatures = WasmFeatures::MEMORY64
     .union(WasmFeatures::RELAXED_SIMD)
     .union(WasmFeatures::STACK_SWITCHING);
 
+/// For which processors code is compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Processor {
+    /// The one that compiles, with everything it can do.
+    #[default]
+    This,
+    /// Every one of its architecture, so without what only some can do.
+    Any,
+}
+
 /// An engine that can compile.
-pub(crate) fn compiling() -> wasmtime::Result<Engine> {
-    Engine::new(&shared())
+pub(crate) fn compiling(processor: Processor) -> wasmtime::Result<Engine> {
+    let mut config = shared();
+    if processor == Processor::Any {
+        config.target(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH))?;
+    }
+    Engine::new(&config)
 }
 
 /// An engine that can only load.

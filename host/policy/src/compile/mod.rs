@@ -13,4 +13,5 @@ pub(crate) mod limits;
 pub(crate) mod memory_room;
 pub(crate) mod native;
 pub(crate) mod scan;
+mod shipped;
 pub(crate) mod wasm_file;

@@ -36,6 +36,8 @@ use crate::{Network, Secrets};
 pub struct RuntimeOptions {
     /// The private directory of compiled policies. It is made with mode 0700 when the first policy is loaded.
     pub cache: PathBuf,
+    /// A directory with native code that came with the program, if it exists. What is not there is compiled.
+    pub shipped: Option<PathBuf>,
     /// The program whose subcommand `compile-policy` compiles: this one.
     pub compiler: PathBuf,
     /// For log rates.

@@ -59,6 +59,7 @@ impl OfflineRuntime {
             None => std::env::current_exe().map_err(OfflineError::Place)?,
         };
         let options = RuntimeOptions {
+            shipped: None,
             cache: cache.path().join("native"),
             compiler,
             clock: Clock::System,

@@ -40,6 +40,7 @@ fn runtime(cache: &TempDir) -> Runtime {
     let compiler = PathBuf::from(env!("CARGO_BIN_EXE_scupper"));
     let private = cache.path().join("compiled");
     Runtime::new(RuntimeOptions {
+        shipped: None,
         cache: private,
         compiler,
         clock: Clock::System,

@@ -17,6 +17,7 @@ mod hostile;
 mod http;
 mod kept;
 mod logs;
+mod shipped;
 mod support;
 mod surroundings;
 mod wasi;

@@ -32,6 +32,7 @@ pub(crate) fn runtime_in(cache: &Path) -> Runtime {
 /// A runtime with another compiler.
 pub(crate) fn runtime_with(cache: &Path, compiler: &Path) -> Runtime {
     let options = RuntimeOptions {
+        shipped: None,
         cache: cache.to_owned(),
         compiler: compiler.to_owned(),
         clock: Clock::System,

@@ -166,6 +166,7 @@ impl Drain {
 
 async fn load(bed: &Testbed, setup: &Setup<'_>) -> Policies {
     let options = RuntimeOptions {
+        shipped: None,
         cache: scratch().join("compiled"),
         compiler: env!("CARGO_BIN_EXE_scupper").into(),
         clock: Clock::System,

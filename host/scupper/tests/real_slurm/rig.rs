@@ -216,6 +216,7 @@ fn runtime() -> Runtime {
     static CACHE: OnceLock<tempfile::TempDir> = OnceLock::new();
     let cache = CACHE.get_or_init(|| tempfile::tempdir().unwrap());
     Runtime::new(RuntimeOptions {
+        shipped: None,
         cache: cache.path().join("compiled"),
         compiler: PathBuf::from(env!("CARGO_BIN_EXE_scupper")),
         clock: Clock::System,

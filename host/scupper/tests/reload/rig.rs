@@ -85,6 +85,7 @@ pub(crate) fn runtime(clock: Clock) -> Arc<Runtime> {
 /// A runtime with another compiler.
 pub(crate) fn runtime_with(clock: Clock, compiler: PathBuf) -> Arc<Runtime> {
     let options = RuntimeOptions {
+        shipped: None,
         cache: scratch().join("compiled"),
         compiler,
         clock,

@@ -125,6 +125,7 @@ impl Rig {
     /// Loads it.
     pub(crate) async fn try_load(&self) -> Result<Loaded, LoadError> {
         let options = RuntimeOptions {
+            shipped: None,
             cache: scratch().join("compiled"),
             compiler: env!("CARGO_BIN_EXE_scupper").into(),
             clock: Clock::System,
