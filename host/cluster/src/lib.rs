@@ -26,6 +26,8 @@ mod daemonsets;
 mod decode;
 mod details;
 mod error;
+#[cfg(test)]
+mod error_texts;
 mod evict;
 mod feed;
 mod go_duration;

@@ -2,4 +2,7 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod error;
+#[cfg(feature = "samples")]
+pub mod samples;
 pub mod text;

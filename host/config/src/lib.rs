@@ -12,6 +12,8 @@
 mod check;
 mod convert;
 mod document;
+#[cfg(test)]
+mod error_texts;
 mod limits;
 mod overrides;
 mod place;

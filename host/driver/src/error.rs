@@ -1,6 +1,5 @@
 //! What can go wrong outside of a drain, and which exit code each is worth.
 
-use std::error::Error as StdError;
 use std::path::PathBuf;
 
 use crate::LocalError;
@@ -86,19 +85,4 @@ impl DriverError {
             source,
         }
     }
-}
-
-/// An error and its causes.
-pub fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some libraries repeat their cause in their own text.
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -16,7 +16,7 @@ mod reporter;
 mod runner;
 
 pub use adapters::policy_messages::POLICY_ACTION;
-pub use error::{DriverError, chain};
+pub use error::DriverError;
 pub use label_selector::parse as parse_selector;
 pub use lease::LeaseReader;
 pub use local::TRIGGER as COMMAND;
@@ -31,4 +31,5 @@ pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;
 pub use reporter::writer::set_conditions;
 pub use runner::{policy_calls, view};
+pub use scupper_common::error::chain;
 pub use scupper_triggers::cordon::TRIGGER as CORDON;

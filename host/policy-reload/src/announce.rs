@@ -1,5 +1,6 @@
 //! What the roster tells: notices once, the state of every place always.
 
+use scupper_common::error::chain;
 use scupper_policy::LoadFault;
 
 use super::notice::ReloadNotice;
@@ -119,21 +120,4 @@ impl Roster {
         let others = others.filter(|name| active.member(name).is_none());
         self.catalogue.publish(chain.chain(others).map(status).collect());
     }
-}
-
-/// An error and all its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let mut text = String::new();
-    for cause in causes.map(ToString::to_string) {
-        // A transparent error repeats its cause.
-        if !text.contains(&cause) {
-            text = if text.is_empty() {
-                cause
-            } else {
-                format!("{text}: {cause}")
-            };
-        }
-    }
-    text
 }

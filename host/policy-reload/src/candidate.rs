@@ -10,8 +10,8 @@ use scupper_policy::{
 use scupper_policy_spec::{PolicySpec, check_policy_name};
 use tokio::task::spawn_blocking;
 
-use super::announce::chain;
 use super::store::Store;
+use scupper_common::error::chain;
 
 /// What a candidate is made of.
 pub(super) enum Material {

@@ -6,7 +6,6 @@ use scupper_policy::{LoadError, LoadFault};
 use scupper_policy_spec::PolicySpec;
 use tokio::task::spawn_blocking;
 
-use super::announce::chain;
 use super::candidate::Material;
 use super::notice::short;
 use super::policy_set::{Candidate, Tried};
@@ -15,6 +14,7 @@ use super::revision::Edition;
 use super::scan::{Look, SourceText};
 use super::status::SlotState;
 use super::store::{Index, Saved};
+use scupper_common::error::chain;
 
 impl Reloader {
     /// Loads everything once.

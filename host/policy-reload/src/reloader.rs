@@ -14,7 +14,6 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::announce::chain;
 use super::candidate::{Loader, Material};
 use super::catalogue::{Catalogue, Member, Order};
 use super::notice::ReloadNotice;
@@ -24,6 +23,7 @@ use super::rules::ReloadRules;
 use super::scan::{self, Look, PolicySource, SourceText};
 use super::store::{Saved, Store, StoreError};
 use super::watch::{Watch, WatchOptions};
+use scupper_common::error::chain;
 
 /// When things that never stand still are looked at again.
 const MOVING: scupper_engine::Duration = scupper_engine::Duration::from_millis(250);

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
-use crate::error::chain;
+use crate::chain;
 use crate::lease::{LeaseGuard, NodeLeases};
 use crate::manager::drain_factory::DriverDrainFactory;
 use crate::manager::drain_settings::DrainSettings;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::DriverError;
-use crate::error::chain;
+use crate::chain;
 use crate::plugin::readiness;
 use scupper_cluster::{Cluster, ConnectError, ConnectOptions, ReadError};
 use scupper_report::Health;

@@ -3,6 +3,7 @@
 //! the difference in `snapshots/`.
 
 mod drain;
+mod errors;
 mod followed;
 mod metrics;
 mod plan;

@@ -56,7 +56,7 @@ pub enum TracesError {
 
 /// Why a batch did not arrive.
 #[derive(Debug, Error)]
-pub(super) enum SendError {
+pub(crate) enum SendError {
     #[error("no answer within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
     #[error("it could not be reached: {0}")]

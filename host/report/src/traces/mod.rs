@@ -13,6 +13,8 @@ mod pod_span;
 mod settings;
 mod span;
 
+#[cfg(test)]
+pub(crate) use collector::SendError;
 pub use collector::TracesError;
 pub use drain_trace::DrainTrace;
 pub use exporter::Traces;

@@ -18,6 +18,8 @@ mod deadline;
 mod endpoint;
 mod endpoints;
 mod error;
+#[cfg(test)]
+mod error_texts;
 mod event_loop;
 mod lifecycle;
 mod monotonic_deadlines;
