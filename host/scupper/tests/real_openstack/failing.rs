@@ -13,7 +13,7 @@ pub(crate) async fn deadline(bed: &Testbed) {
     let mut bytes = false;
     let told = drain
         .run_while(BeforeDrain, |_, waiting| {
-            bytes |= waiting.iter().any(|on| on.contains("MiB moved of 256 MiB"));
+            bytes |= waiting.iter().any(|on| on.contains("of 256 MiB transferred"));
             true
         })
         .await
