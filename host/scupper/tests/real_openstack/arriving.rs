@@ -53,7 +53,7 @@ async fn leaves(mut drain: Drain, nova: &Nova, id: &str) {
         .run_while(BeforeDrain, |_, waiting| {
             waited |= waiting
                 .iter()
-                .any(|on| on.contains(&id[..8]) && on.contains("which host"));
+                .any(|on| on.contains(&id[..8]) && on.contains("has not named"));
             true
         })
         .await
