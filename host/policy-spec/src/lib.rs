@@ -15,9 +15,8 @@ mod spec;
 pub use annotations::{PrefixError, allows_annotation, check_grant, check_prefix, covers};
 pub use grant::{Capability, Grant, GrantError};
 pub use http::{
-    HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpRule, HttpRules, HttpUrl, HttpWant,
-    HttpWantError, Networks, Origin, PathPrefix, UrlError, grant_yaml, is_http_path, read_http_origin,
-    shown_url, simple_grant,
+    HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpRule, HttpRules, HttpTargetError, HttpUrl,
+    HttpWant, Networks, Origin, PathPrefix, UrlError, grant_yaml, is_http_path, read_http_origin, shown_url,
 };
 pub use limits::Limits;
 pub use name::{

@@ -2,10 +2,10 @@
 
 mod grant;
 mod rules;
+mod target;
 mod url;
-mod wants;
 
 pub use grant::{HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, Networks, is_http_path, read_http_origin};
 pub use rules::{HttpGrantError, HttpRule, HttpRules, PathPrefix};
+pub use target::{HttpTargetError, HttpWant, grant_yaml};
 pub use url::{HttpUrl, Origin, UrlError, shown_url};
-pub use wants::{HttpWant, HttpWantError, grant_yaml, simple_grant};

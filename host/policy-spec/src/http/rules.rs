@@ -33,7 +33,7 @@ pub enum HttpGrantError {
 }
 
 /// A grant that was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRule {
     /// The origin.
     pub origin: Origin,
@@ -63,9 +63,7 @@ impl HttpRules {
 
     /// The rule that covers it.
     pub fn covering(&self, method: &Method, origin: &Origin, path: &str) -> Option<&HttpRule> {
-        let covers = |prefix: &PathPrefix| prefix.covers(path);
-        self.of_origin(origin)
-            .find(|rule| rule.methods.contains(method) && rule.paths.iter().any(covers))
+        self.of_origin(origin).find(|rule| rule.covers(method, path))
     }
 
     /// Whether anything of the origin was granted.
@@ -107,6 +105,11 @@ impl HttpRule {
             networks: grant.networks,
             ca: grant.ca.clone(),
         })
+    }
+
+    /// Whether it covers such a request to its origin.
+    pub fn covers(&self, method: &Method, path: &str) -> bool {
+        self.methods.contains(method) && self.paths.iter().any(|prefix| prefix.covers(path))
     }
 }
 

@@ -241,7 +241,7 @@ fn is_as_written(text: &str, url: &Url, origin: &Origin) -> bool {
 }
 
 /// The same with the host in lower case, which means the same.
-pub(super) fn lower_host(text: &str) -> String {
+fn lower_host(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, rest)) => {
             let (host, rest) = rest.split_at(authority(text).len());
@@ -249,6 +249,13 @@ pub(super) fn lower_host(text: &str) -> String {
         }
         None => text.to_owned(),
     }
+}
+
+/// The origin, and what follows it.
+pub(super) fn split_origin(text: &str) -> (&str, &str) {
+    let before = text.find("://").map_or(0, |at| at + "://".len());
+    text.split_at_checked(before + authority(text).len())
+        .unwrap_or((text, ""))
 }
 
 /// What stands between `://` and the path.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use scupper_common::text::one_line;
 use scupper_policy_spec::{
-    Capability, Grant, HttpGrant, HttpRules, HttpWant, PolicySpec, SecretGrantError, SecretRules,
-    check_grant, covers, is_secret_name, simple_grant,
+    Capability, Grant, HttpGrant, HttpRules, HttpTargetError, HttpWant, PolicySpec, SecretGrantError,
+    SecretRules, check_grant, covers, is_secret_name,
 };
 
 use super::http::{Requests, Surroundings, Tls, Wanted, read_grants};
@@ -99,7 +99,10 @@ impl Given {
             Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
                 spec.grants.iter().any(|grant| covers(grant, want))
             }
-            Capability::Http => HttpWant::parse(&want.target).is_ok_and(|want| want.is_granted(&self.http)),
+            Capability::Http => want
+                .target
+                .parse()
+                .is_ok_and(|want: HttpWant| want.is_granted(&self.http)),
             // A grant that is wrong is reported as wrong, not as missing.
             Capability::Secret => spec.secrets.iter().any(|secret| secret.name == want.target),
         }
@@ -117,7 +120,12 @@ fn check(grant: &Grant, http: &mut Vec<HttpGrant>) -> Result<(), LoadFault> {
             check_grant(grant).map_err(|error| wrong(error.into()))
         }
         Capability::Http => {
-            http.push(simple_grant(&grant.target).map_err(|error| wrong(error.into()))?);
+            http.push(
+                grant
+                    .target
+                    .parse()
+                    .map_err(|error: HttpTargetError| wrong(error.into()))?,
+            );
             Ok(())
         }
         Capability::Secret => Err(LoadFault::Secret {
@@ -156,7 +164,7 @@ impl Wants {
             Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
                 check_grant(&grant)?;
             }
-            Capability::Http => self.requests.http.push(HttpWant::parse(&grant.target)?),
+            Capability::Http => self.requests.http.push(grant.target.parse()?),
             Capability::Secret if is_secret_name(&grant.target) => {
                 self.requests.secrets.push(grant.target.clone())
             }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use scupper_policy_spec::{
-    Capability, Grant, GrantError, HttpWant, HttpWantError, NameError, PrefixError, Said, SecretGrantError,
+    Capability, Grant, GrantError, HttpTargetError, HttpWant, NameError, PrefixError, Said, SecretGrantError,
 };
 use thiserror::Error;
 
@@ -176,7 +176,7 @@ pub enum WantError {
     Prefix(#[from] PrefixError),
     /// The target is none of requests.
     #[error(transparent)]
-    Http(#[from] HttpWantError),
+    Http(#[from] HttpTargetError),
     /// The target is no secret's name.
     #[error(transparent)]
     Secret(#[from] SecretGrantError),
@@ -249,8 +249,9 @@ impl MissingGrant {
                 Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
                     target.to_owned()
                 }
-                Capability::Http => HttpWant::parse(target)
-                    .map(|want| want.to_yaml())
+                Capability::Http => target
+                    .parse()
+                    .map(|want: HttpWant| want.to_yaml())
                     .unwrap_or_default(),
                 Capability::Secret => {
                     format!("{{name: {target}, file: /PATH/OF/IT, origins: [\"https://WHERE.IT.GOES\"]}}")

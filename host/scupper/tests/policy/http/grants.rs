@@ -165,7 +165,7 @@ async fn what_is_wanted_and_not_granted_is_told_as_the_operator_would_say_it() {
 async fn a_want_that_cannot_be_granted_says_why() {
     for (want, told) in [
         ("http everything", "`everything` is not an http target"),
-        ("http GET https://a.example.com/?x", "has a query or a star"),
+        ("http GET https://a.example.com/?x", "has a query or a fragment"),
         ("http FETCH https://a.example.com/", "`FETCH` is none of GET"),
         (
             "http GET https://A.example.com/",
