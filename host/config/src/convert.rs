@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scupper_policy_spec::{
-    Capability, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec, Remedy, Said,
-    SecretGrant, SecretSource, read_http_origin,
+    Capability, FailurePolicy, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec,
+    SecretGrant, SecretSource, SpecSource, read_http_origin,
 };
 
 use super::document::{Entry, Node, Value};
@@ -105,7 +105,7 @@ impl Policy<'_> {
             limits: limits(node.get("limits")),
             on_failure: on_failure(node.get("on-failure")),
             node_selector: node.get("node-selector").map(labels).unwrap_or_default(),
-            said: Said::File,
+            spec_source: SpecSource::File,
         }
     }
 
@@ -277,13 +277,13 @@ fn limits(node: Option<&Node>) -> Limits {
 }
 
 fn on_failure(node: Option<&Node>) -> OnFailure {
-    let remedy = |key: &str| match node.and_then(|node| node.get(key)).and_then(Node::text) {
-        Some("refuse") => Some(Remedy::Refuse),
-        Some("ignore") => Some(Remedy::Ignore),
-        Some("hold") => Some(Remedy::Hold),
+    let failure_policy = |key: &str| match node.and_then(|node| node.get(key)).and_then(Node::text) {
+        Some("refuse") => Some(FailurePolicy::Refuse),
+        Some("ignore") => Some(FailurePolicy::Ignore),
+        Some("hold") => Some(FailurePolicy::Hold),
         _ => None,
     };
-    OnFailure::said(remedy("planner"), remedy("hooks"))
+    OnFailure::new(failure_policy("planner"), failure_policy("hooks"))
 }
 
 fn labels(node: &Node) -> BTreeMap<String, String> {

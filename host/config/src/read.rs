@@ -114,7 +114,7 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
         ..Configuration::default()
     };
     if let Some(root) = root.filter(|root| !root.is_nothing()) {
-        understand(&root, &mut configuration, &mut problems);
+        parse_saved(&root, &mut configuration, &mut problems);
     } else if problems.is_empty() {
         let message = format!(
             "the file is empty: it begins with `apiVersion: {}` and `kind: {}`",
@@ -126,7 +126,7 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
     problems.end(file, configuration)
 }
 
-fn understand(root: &Node, configuration: &mut Configuration, problems: &mut Problems) {
+fn parse_saved(root: &Node, configuration: &mut Configuration, problems: &mut Problems) {
     let folder = configuration.file.parent().unwrap_or_else(|| Path::new(""));
     check::check(
         root,

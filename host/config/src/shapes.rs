@@ -16,7 +16,7 @@ const ENTRIES: usize = 64;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// What is said of an `on-failure`.
-pub(super) const REMEDIES: &[&str] = &["refuse", "ignore", "hold"];
+pub(super) const FAILURE_POLICIES: &[&str] = &["refuse", "ignore", "hold"];
 
 /// The whole file.
 pub(super) static CONFIGURATION: Object = Object {
@@ -246,13 +246,13 @@ static ON_FAILURE: Object = Object {
     fields: &[
         Field::new(
             "planner",
-            Shape::OneOf(REMEDIES),
+            Shape::OneOf(FAILURE_POLICIES),
             "refuse: the drain ends as failed. ignore: the draft stays as it was. hold: it is asked again until it \
              succeeds or the drain's deadline passes. A planner's refusal is no failure. Default refuse.",
         ),
         Field::new(
             "hooks",
-            Shape::OneOf(REMEDIES),
+            Shape::OneOf(FAILURE_POLICIES),
             "refuse: the drain ends as failed. ignore: the hook counts as done. hold: it is called again until it \
              succeeds or the drain's deadline passes. Default: hold where it traps or overruns its limits, refuse where \
              it says itself that it will never work.",

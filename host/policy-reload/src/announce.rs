@@ -4,10 +4,10 @@ use scupper_common::error::chain;
 use scupper_policy::LoadFault;
 
 use super::notice::ReloadNotice;
-use super::policy_set::Roster;
+use super::policy_set::PolicySet;
 use super::status::{SlotProblem, SlotState, SlotStatus};
 
-impl Roster {
+impl PolicySet {
     /// A candidate was not taken. The same is told once.
     pub(super) fn reject(&mut self, name: &str, digest: Option<String>, fault: &LoadFault) {
         self.refuse(name, digest, fault.step(), chain(fault));
@@ -16,15 +16,15 @@ impl Roster {
     /// Something else runs instead of what is wanted.
     pub(super) fn degrade(&mut self, name: &str, state: SlotState, reason: String) {
         let active = self.catalogue.active();
-        let digest = active.member(name).map(|member| member.edition.digest.clone());
-        let place = self.places.entry(name.to_owned()).or_default();
-        place.state = Some(state);
-        place.problem = Some(SlotProblem {
+        let digest = active.member(name).map(|member| member.revision.digest.clone());
+        let entry = self.entries.entry(name.to_owned()).or_default();
+        entry.state = Some(state);
+        entry.problem = Some(SlotProblem {
             digest: None,
             reason: reason.clone(),
             at: self.clock.now(),
         });
-        self.tell(ReloadNotice::Degraded {
+        self.notify(ReloadNotice::Degraded {
             name: name.to_owned(),
             digest: digest.unwrap_or_default(),
             reason,
@@ -34,17 +34,17 @@ impl Roster {
 
     /// The same, in words.
     pub(super) fn refuse(&mut self, name: &str, digest: Option<String>, step: &'static str, reason: String) {
-        let place = self.places.entry(name.to_owned()).or_default();
+        let entry = self.entries.entry(name.to_owned()).or_default();
         let same = |problem: &SlotProblem| problem.digest == digest && problem.reason == reason;
-        if place.problem.as_ref().is_some_and(same) {
+        if entry.problem.as_ref().is_some_and(same) {
             return;
         }
-        place.problem = Some(SlotProblem {
+        entry.problem = Some(SlotProblem {
             digest: digest.clone(),
             reason: reason.clone(),
             at: self.clock.now(),
         });
-        self.tell(ReloadNotice::Rejected {
+        self.notify(ReloadNotice::Rejected {
             name: name.to_owned(),
             digest,
             step,
@@ -59,7 +59,7 @@ impl Roster {
         }
         self.configuration.clone_from(&reason);
         if let Some(reason) = reason {
-            self.tell(ReloadNotice::Rejected {
+            self.notify(ReloadNotice::Rejected {
                 name: String::new(),
                 digest: None,
                 step: "configuration",
@@ -73,14 +73,14 @@ impl Roster {
     /// The configuration cannot be used, and the last good one is used instead.
     pub(super) fn degrade_configuration(&mut self, reason: String) {
         self.configuration = Some(reason.clone());
-        self.tell(ReloadNotice::Degraded {
+        self.notify(ReloadNotice::Degraded {
             name: String::new(),
             digest: String::new(),
             reason,
         });
     }
 
-    pub(super) fn tell(&self, notice: ReloadNotice) {
+    pub(super) fn notify(&self, notice: ReloadNotice) {
         if notice.is_error() {
             tracing::error!(target: "scupper::policy", "{notice}");
         } else if notice.is_warning() {
@@ -96,27 +96,27 @@ impl Roster {
     pub(super) fn publish(&self) {
         let active = self.catalogue.active();
         let status = |name: &str| {
-            let place = self.places.get(name);
+            let entry = self.entries.get(name);
             let member = active.member(name);
-            let state = match (place.and_then(|place| place.state), member) {
+            let state = match (entry.and_then(|entry| entry.state), member) {
                 (Some(state), _) => state,
                 (None, Some(_)) => SlotState::Active,
                 (None, None) => SlotState::Rejected,
             };
-            let previous = place.and_then(|place| place.slot.previous());
+            let previous = entry.and_then(|entry| entry.slot.previous());
             SlotStatus {
                 name: name.to_owned(),
                 version: member.map_or_else(String::new, |member| member.policy.description.version.clone()),
-                digest: member.map_or_else(String::new, |member| member.edition.digest.clone()),
+                digest: member.map_or_else(String::new, |member| member.revision.digest.clone()),
                 generation: member.map_or(0, |member| member.generation),
                 state,
                 since: member.map(|member| member.since),
                 previous: previous.map(|previous| previous.digest.clone()),
-                problem: place.and_then(|place| place.problem.clone()),
+                problem: entry.and_then(|entry| entry.problem.clone()),
             }
         };
         let chain = active.members.iter().map(|member| member.name());
-        let others = self.places.keys().map(String::as_str);
+        let others = self.entries.keys().map(String::as_str);
         let others = others.filter(|name| active.member(name).is_none());
         self.catalogue.publish(chain.chain(others).map(status).collect());
     }

@@ -73,7 +73,7 @@ impl Loader {
 }
 
 /// Whether the same candidate could be taken later: what failed was not the candidate.
-pub(super) const fn may_pass(fault: &LoadFault) -> bool {
+pub(super) const fn is_transient(fault: &LoadFault) -> bool {
     matches!(
         fault,
         LoadFault::Cache(_)

@@ -10,25 +10,25 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::checks::LastCheck;
 use super::notice::ReloadNotice;
-use super::revision::Edition;
-use super::scan::SourceText;
+use super::revision::Revision;
+use super::scan::ConfigText;
 use super::session::Session;
 use super::status::SlotStatus;
 
 /// Orders that may wait for the reloader. A fault that finds no room is one of very many.
-pub(super) const ORDERS: usize = 256;
+pub(super) const COMMANDS: usize = 256;
 
 /// The active policies, and how they stand.
 pub struct Catalogue {
     active: ArcSwap<Generation>,
     slots: ArcSwap<Vec<SlotStatus>>,
     /// The words of the configuration that counts now.
-    said: ArcSwap<Option<SourceText>>,
+    config_text: ArcSwap<Option<ConfigText>>,
     /// What the active policies found in their surroundings.
     pub(super) checks: ArcSwap<Vec<LastCheck>>,
-    /// Editions that were active once and may still be held by a drain.
+    /// Revisions that were active once and may still be held by a drain.
     old: Mutex<Vec<Weak<Member>>>,
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<Command>,
 }
 
 /// All policies of one moment, in chain order.
@@ -37,10 +37,10 @@ pub(super) struct Generation {
     pub(super) members: Vec<Arc<Member>>,
 }
 
-/// One edition of a policy, ready to be called.
+/// One revision of a policy, ready to be called.
 pub(super) struct Member {
     pub(super) policy: Arc<LoadedPolicy>,
-    pub(super) edition: Edition,
+    pub(super) revision: Revision,
     /// The generation it came with.
     pub(super) generation: u64,
     /// When that was.
@@ -50,11 +50,11 @@ pub(super) struct Member {
 }
 
 /// Something for the reloader to do.
-pub(super) enum Order {
-    /// A call of an edition failed.
+pub(super) enum Command {
+    /// A call of a revision failed.
     Fault {
         name: String,
-        edition: Edition,
+        revision: Revision,
         what: String,
     },
     /// Somebody does not want what is active.
@@ -62,18 +62,18 @@ pub(super) enum Order {
         name: String,
         answer: oneshot::Sender<Result<String, String>>,
     },
-    /// Which editions besides the active one are at hand. Answered when those of a former process are loaded.
+    /// Which revisions besides the active one are at hand. Answered when those of a former process are loaded.
     Kept {
         name: String,
         answer: oneshot::Sender<Vec<Arc<Member>>>,
     },
     /// A drain has something to tell of a policy.
-    Tell(ReloadNotice),
+    Notify(ReloadNotice),
     /// Look at all files now, and say when everything that was found is done.
-    Look(oneshot::Sender<()>),
+    Scan(oneshot::Sender<()>),
 }
 
-/// An older edition that a drain still holds.
+/// An older revision that a drain still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Straggler {
     /// The policy.
@@ -87,13 +87,13 @@ pub struct Straggler {
 impl Member {
     pub(super) const fn new(
         policy: Arc<LoadedPolicy>,
-        edition: Edition,
+        revision: Revision,
         generation: u64,
         since: Time,
     ) -> Self {
         Self {
             policy,
-            edition,
+            revision,
             generation,
             since,
             withdrawn: AtomicBool::new(false),
@@ -121,8 +121,8 @@ impl Generation {
 }
 
 impl Catalogue {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Order>) {
-        let (orders, inbox) = mpsc::channel(ORDERS);
+    pub(super) fn new() -> (Self, mpsc::Receiver<Command>) {
+        let (commands, inbox) = mpsc::channel(COMMANDS);
         let empty = Generation {
             number: 0,
             members: Vec::new(),
@@ -130,10 +130,10 @@ impl Catalogue {
         let catalogue = Self {
             active: ArcSwap::from_pointee(empty),
             slots: ArcSwap::default(),
-            said: ArcSwap::default(),
+            config_text: ArcSwap::default(),
             checks: ArcSwap::default(),
             old: Mutex::default(),
-            orders,
+            commands,
         };
         (catalogue, inbox)
     }
@@ -154,11 +154,11 @@ impl Catalogue {
     }
 
     /// The words of the configuration that counts now; nothing where it cannot change.
-    pub fn said(&self) -> Arc<Option<SourceText>> {
-        self.said.load_full()
+    pub fn config_text(&self) -> Arc<Option<ConfigText>> {
+        self.config_text.load_full()
     }
 
-    /// Older editions that drains still hold.
+    /// Older revisions that drains still hold.
     pub fn stragglers(&self) -> Vec<Straggler> {
         let active = self.active();
         let is_active = |member: &Arc<Member>| active.members.iter().any(|other| Arc::ptr_eq(other, member));
@@ -170,55 +170,55 @@ impl Catalogue {
             .filter(|member| !is_active(member));
         held.map(|member| Straggler {
             name: member.name().to_owned(),
-            digest: member.edition.digest.clone(),
+            digest: member.revision.digest.clone(),
             generation: member.generation,
         })
         .collect()
     }
 
     /// Looks at all files now, and returns when everything that was found is done. `false`: nobody reloads any more.
-    pub async fn look(&self) -> bool {
+    pub async fn rescan(&self) -> bool {
         let (done, answer) = oneshot::channel();
-        self.orders.send(Order::Look(done)).await.is_ok() && answer.await.is_ok()
+        self.commands.send(Command::Scan(done)).await.is_ok() && answer.await.is_ok()
     }
 
-    /// Makes the edition before the active one active again. Answers what was done, or why nothing was.
+    /// Makes the revision before the active one active again. Answers what was done, or why nothing was.
     pub async fn roll_back(&self, name: &str) -> Result<String, String> {
         let (answer, told) = oneshot::channel();
-        let order = Order::RollBack {
+        let command = Command::RollBack {
             name: name.to_owned(),
             answer,
         };
         let gone = || "the driver is about to end".to_owned();
-        self.orders.send(order).await.map_err(|_closed| gone())?;
+        self.commands.send(command).await.map_err(|_closed| gone())?;
         told.await.map_err(|_dropped| gone())?
     }
 
-    /// Editions of a policy that are at hand besides the active one, the newest first.
+    /// Revisions of a policy that are at hand besides the active one, the newest first.
     pub(super) async fn kept(&self, name: &str) -> Vec<Arc<Member>> {
         let (answer, told) = oneshot::channel();
-        let order = Order::Kept {
+        let command = Command::Kept {
             name: name.to_owned(),
             answer,
         };
-        match self.orders.send(order).await {
+        match self.commands.send(command).await {
             Ok(()) => told.await.unwrap_or_default(),
             Err(_closed) => Vec::new(),
         }
     }
 
     /// Has something told of a policy. Whoever tells it does not wait.
-    pub(super) fn tell(&self, notice: ReloadNotice) {
-        let _sent = self.orders.try_send(Order::Tell(notice)).is_ok();
+    pub(super) fn notify(&self, notice: ReloadNotice) {
+        let _sent = self.commands.try_send(Command::Notify(notice)).is_ok();
     }
 
-    /// This edition was rolled back: drains that are on it leave it.
-    pub(super) fn withdraw(&self, name: &str, edition: &Edition) {
+    /// This revision was rolled back: drains that are on it leave it.
+    pub(super) fn withdraw(&self, name: &str, revision: &Revision) {
         let active = self.active();
         let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         let old = old.iter().filter_map(Weak::upgrade);
         for member in old.chain(active.members.iter().cloned()) {
-            if member.name() == name && member.edition == *edition {
+            if member.name() == name && member.revision == *revision {
                 member.withdrawn.store(true, Ordering::Relaxed);
             }
         }
@@ -233,7 +233,7 @@ impl Catalogue {
         self.remember(&before.members);
     }
 
-    /// These editions may be held by a drain without being active.
+    /// These revisions may be held by a drain without being active.
     pub(super) fn remember(&self, members: &[Arc<Member>]) {
         let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         old.retain(|member| member.strong_count() > 0);
@@ -245,8 +245,8 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn say(&self, said: Option<SourceText>) {
-        self.said.store(Arc::new(said));
+    pub(super) fn say(&self, config_text: Option<ConfigText>) {
+        self.config_text.store(Arc::new(config_text));
     }
 
     pub(super) fn publish(&self, slots: Vec<SlotStatus>) {
@@ -254,17 +254,17 @@ impl Catalogue {
     }
 
     /// A call failed. A failure of the driver itself is not the policy's, nor that of a server that the policy waited
-    /// for: to go back to the edition before would not help.
+    /// for: to go back to the revision before would not help.
     pub(super) fn failed(&self, member: &Member, error: &CallError) {
         if !error.fault.is_the_policys() {
             return;
         }
-        let fault = Order::Fault {
+        let fault = Command::Fault {
             name: member.name().to_owned(),
-            edition: member.edition.clone(),
+            revision: member.revision.clone(),
             what: format!("{}: {}", error.function, error.fault),
         };
         // Whoever calls does not wait for this.
-        let _sent = self.orders.try_send(fault).is_ok();
+        let _sent = self.commands.try_send(fault).is_ok();
     }
 }

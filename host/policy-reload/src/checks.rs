@@ -1,30 +1,30 @@
-//! What the active policies found in their surroundings, each edition asked once.
+//! What the active policies found in their surroundings, each revision asked once.
 
 use scupper_engine::{Node, Time};
 use scupper_policy::{PolicyChecked, PolicyFinding};
 use serde_json::{Value, json};
 
 use super::catalogue::Catalogue;
-use super::revision::Edition;
+use super::revision::Revision;
 
 /// The last check of one policy.
 #[derive(Clone)]
 pub(super) struct LastCheck {
     name: String,
-    edition: Edition,
+    revision: Revision,
     at: Time,
     /// `None`: it does not look.
     found: Option<PolicyChecked>,
 }
 
 impl Catalogue {
-    /// Asks each active policy what it finds, unless this edition was asked before. Answers what is new.
+    /// Asks each active policy what it finds, unless this revision was asked before. Answers what is new.
     pub async fn check(&self, node: Option<&Node>, now: Time) -> Vec<PolicyChecked> {
         let before = self.checks.load_full();
         let mut checks = Vec::new();
         let mut news = Vec::new();
         for member in &self.active().members {
-            let is_same = |last: &&LastCheck| last.name == member.name() && last.edition == member.edition;
+            let is_same = |last: &&LastCheck| last.name == member.name() && last.revision == member.revision;
             if let Some(last) = before.iter().find(is_same) {
                 checks.push(last.clone());
                 continue;
@@ -33,7 +33,7 @@ impl Catalogue {
             news.extend(found.clone());
             checks.push(LastCheck {
                 name: member.name().to_owned(),
-                edition: member.edition.clone(),
+                revision: member.revision.clone(),
                 at: now,
                 found,
             });

@@ -110,7 +110,7 @@ impl Control {
                 Ok(done) => json!({ "done": done }),
                 Err(error) => json!({ "error": error }),
             },
-            _ => json!({ "error": "this driver does not understand the question" }),
+            _ => json!({ "error": "this driver does not parse_saved the question" }),
         };
         writer.write_all(format!("{answer}\n").as_bytes()).await
     }
@@ -132,7 +132,7 @@ pub async fn ask_list(state: &Path) -> Result<Value, ControlError> {
     ask(state, &json!({ "ask": "list" })).await
 }
 
-/// Has a running driver go back to the edition before, and says what it did.
+/// Has a running driver go back to the revision before, and says what it did.
 pub async fn ask_rollback(state: &Path, policy: &str) -> Result<String, ControlError> {
     let answer = ask(state, &json!({ "ask": "rollback", "policy": policy })).await?;
     let done = answer.get("done").and_then(Value::as_str);

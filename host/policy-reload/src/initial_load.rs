@@ -10,22 +10,22 @@ use super::candidate::Material;
 use super::notice::short;
 use super::policy_set::{Candidate, Tried};
 use super::reloader::{Reloader, StartError, load_all};
-use super::revision::Edition;
-use super::scan::{Look, SourceText};
+use super::revision::Revision;
+use super::scan::{ConfigText, Scan};
 use super::status::SlotState;
 use super::store::{Index, Saved};
 use scupper_common::error::chain;
 
 impl Reloader {
     /// Loads everything once.
-    pub(super) async fn load_first(&mut self) -> Result<(), StartError> {
+    pub(super) async fn load_initially(&mut self) -> Result<(), StartError> {
         let saved = self.saved().await;
-        self.roster.recall(&saved.policies);
-        self.good.clone_from(&saved.said);
-        let look = self.look().await;
-        let (refused, reason) = match look.refused {
+        self.policy_set.restore(&saved.policies);
+        self.good.clone_from(&saved.config_text);
+        let scan = self.scan().await;
+        let (refused, reason) = match scan.refused {
             Some(reason) => (StartError::Configuration(reason.clone()), reason),
-            None => match self.load_look(look, &saved.policies).await {
+            None => match self.load_scan(scan, &saved.policies).await {
                 Err(error) if is_configuration(&error) => {
                     let reason = chain(&error);
                     (error, reason)
@@ -33,15 +33,15 @@ impl Reloader {
                 done => return done,
             },
         };
-        let Some(look) = self.fall_back(saved.said).await else {
+        let Some(scan) = self.fall_back(saved.config_text).await else {
             return Err(refused);
         };
-        self.roster.degrade_configuration(reason);
+        self.policy_set.degrade_configuration(reason);
         if !matches!(refused, StartError::Configuration(_)) {
             // The words are right, and the next look says so.
-            self.roster.configuration = None;
+            self.policy_set.configuration = None;
         }
-        match self.load_look(look, &saved.policies).await {
+        match self.load_scan(scan, &saved.policies).await {
             Ok(()) => Ok(()),
             Err(error) => {
                 let error = chain(&error);
@@ -52,12 +52,12 @@ impl Reloader {
     }
 
     /// What the last good configuration says, with the modules as they are now.
-    async fn fall_back(&self, said: Option<SourceText>) -> Option<Look> {
-        let said = said?;
-        match (self.source.understand)(&said) {
+    async fn fall_back(&self, config_text: Option<ConfigText>) -> Option<Scan> {
+        let config_text = config_text?;
+        match (self.source.parse_saved)(&config_text) {
             Ok(wanted) => {
-                let look = self.look_at(self.source.instead(wanted)).await;
-                look.refused.is_none().then_some(look)
+                let scan = self.scan_source(self.source.instead(wanted)).await;
+                scan.refused.is_none().then_some(scan)
             }
             Err(error) => {
                 tracing::warn!(target: "scupper::policy", "the last good configuration is not understood any more: {error}");
@@ -67,17 +67,19 @@ impl Reloader {
     }
 
     /// Loads what was found, each policy as it is wanted, or else as it was good the last time.
-    async fn load_look(&mut self, look: Look, index: &Index) -> Result<(), StartError> {
-        self.take(&look);
-        self.watch.cover(look.places);
-        let sifted = self.roster.sift(look.found);
-        let mut faults: BTreeMap<String, LoadFault> = sifted.unread.into_iter().collect();
-        let (mut good, mut again) = (Vec::new(), sifted.again);
-        for tried in load_all(self.loader.clone(), sifted.candidates).await {
+    async fn load_scan(&mut self, scan: Scan, index: &Index) -> Result<(), StartError> {
+        self.take(&scan);
+        self.watch.cover(scan.places);
+        let diff = self.policy_set.diff(scan.found);
+        let mut faults: BTreeMap<String, LoadFault> = diff.unread.into_iter().collect();
+        let (mut good, mut again) = (Vec::new(), diff.again);
+        for tried in load_all(self.loader.clone(), diff.candidates).await {
             match tried.result {
                 Ok(_) => good.push(tried),
                 Err(fault) => {
-                    let retry = self.roster.turn_down(&tried.name, tried.edition, &fault);
+                    let retry = self
+                        .policy_set
+                        .reject_candidate(&tried.name, tried.revision, &fault);
                     again = again.into_iter().chain(retry).min();
                     faults.insert(tried.name, fault);
                 }
@@ -88,7 +90,7 @@ impl Reloader {
             if good.iter().any(|tried| tried.name == spec.name) {
                 continue;
             }
-            let away = sifted.away.contains(&spec.name);
+            let away = diff.away.contains(&spec.name);
             match self.last_good(&spec, index).await {
                 Some(tried) => {
                     let reason = faults.get(&spec.name).map(|fault| chain(fault));
@@ -98,7 +100,7 @@ impl Reloader {
                 None => return Err(refused(spec, faults)),
             }
         }
-        let later = self.roster.settle(&self.names(), good);
+        let later = self.policy_set.settle(&self.names(), good);
         self.due = again.into_iter().chain(later).min();
         self.say(instead);
         self.former = Some(self.former(index));
@@ -107,13 +109,13 @@ impl Reloader {
 
     /// What was active when a former process ended and what was before that, as far as it is not active now.
     fn former(&self, index: &Index) -> Vec<(PolicySpec, String)> {
-        let active = self.roster.catalogue.active();
+        let active = self.policy_set.catalogue.active();
         let mut former = Vec::new();
         for spec in &self.specs {
             let Some(kept) = index.get(&spec.name) else {
                 continue;
             };
-            let active = active.member(&spec.name).map(|member| &member.edition.digest);
+            let active = active.member(&spec.name).map(|member| &member.revision.digest);
             let mut digests: Vec<&String> = [Some(&kept.good), kept.previous.as_ref()]
                 .into_iter()
                 .flatten()
@@ -138,7 +140,7 @@ impl Reloader {
         let digest = &index.get(&spec.name)?.good.digest;
         let wasm = self.loader.kept(digest).await?;
         let candidate = Candidate {
-            edition: Edition::of(spec, digest),
+            revision: Revision::of(spec, digest),
             spec: spec.clone(),
             material: Material::Wasm(wasm),
         };
@@ -146,7 +148,7 @@ impl Reloader {
         if let Err(fault) = &tried.result {
             let (name, digest) = (&spec.name, short(digest));
             let fault = chain(fault);
-            tracing::warn!(target: "scupper::policy", "policy {name}: its last good edition, {digest}, is not good any more: {fault}");
+            tracing::warn!(target: "scupper::policy", "policy {name}: its last good revision, {digest}, is not good any more: {fault}");
         }
         tried.result.is_ok().then_some(tried)
     }
@@ -156,15 +158,15 @@ impl Reloader {
             let (state, reason) = match reason {
                 _ if away => (
                     SlotState::RolledBack,
-                    "the edition that is wanted was rolled back before the driver was restarted".to_owned(),
+                    "the revision that is wanted was rolled back before the driver was restarted".to_owned(),
                 ),
                 Some(reason) => (SlotState::Degraded, reason),
                 None => (
                     SlotState::Degraded,
-                    "the edition that is wanted is not there".to_owned(),
+                    "the revision that is wanted is not there".to_owned(),
                 ),
             };
-            self.roster.degrade(&name, state, reason);
+            self.policy_set.degrade(&name, state, reason);
         }
     }
 }

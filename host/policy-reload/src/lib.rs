@@ -5,7 +5,7 @@
 //!                                     ▲                                                                          │
 //!           faults, rollbacks ────────┘               Catalogue ◄── swap, one generation ◄── settle (roster) ◄───┘
 //!                                                        │
-//!                                     Session (a drain): each call on one edition, the next on the newest that fits
+//!                                     Session (a drain): each call on one revision, the next on the newest that fits
 //! ```
 //!
 //! Slots are pure and decide; the roster swaps; the reloader waits and does the work. None of them knows what a drain
@@ -39,8 +39,8 @@ pub use control::{Control, ControlError, ask_list, ask_rollback};
 pub use notice::ReloadNotice;
 pub use reloader::{ReloadOptions, Reloader, StartError};
 pub use rules::ReloadRules;
-pub use saved_config::keeps_configuration;
-pub use scan::{PolicySource, ReadWanted, SourceText, Understand, Wanted};
+pub use saved_config::has_saved_configuration;
+pub use scan::{ConfigText, DesiredPolicies, ParseSaved, PolicySource, ReadDesired};
 pub use session::Session;
 pub use status::{SlotProblem, SlotState, SlotStatus};
 pub use store::StoreError;

@@ -7,7 +7,7 @@ use scupper_engine::HookPhase;
 /// Something happened to a policy. A line for people is its `Display`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReloadNotice {
-    /// An edition is called from now on.
+    /// A revision is called from now on.
     Activated {
         /// The policy.
         name: String,
@@ -30,7 +30,7 @@ pub enum ReloadNotice {
         /// What is wrong with it, and what to do.
         reason: String,
     },
-    /// An edition that failed again and again, or that somebody did not want, made place for the one before.
+    /// A revision that failed again and again, or that somebody did not want, made place for the one before.
     RolledBack {
         /// The policy.
         name: String,
@@ -52,8 +52,8 @@ pub enum ReloadNotice {
         /// Why.
         reason: String,
     },
-    /// A hook of a running drain begins again without its state, as the edition that goes on with it cannot read that.
-    HookBegunAgain {
+    /// A hook of a running drain begins again without its state, as the revision that goes on with it cannot read that.
+    HookRestarted {
         /// The policy.
         name: String,
         /// The digest that goes on with it.
@@ -62,7 +62,7 @@ pub enum ReloadNotice {
         phase: HookPhase,
         /// The state's version; `None`: nobody knows.
         wrote: Option<u32>,
-        /// The version that this edition reads.
+        /// The version that this revision reads.
         reads: u32,
     },
     /// The operator does not want it any more.
@@ -80,7 +80,7 @@ impl ReloadNotice {
             | Self::Rejected { name, .. }
             | Self::RolledBack { name, .. }
             | Self::Degraded { name, .. }
-            | Self::HookBegunAgain { name, .. }
+            | Self::HookRestarted { name, .. }
             | Self::Removed { name } => name,
         }
     }
@@ -140,7 +140,7 @@ impl fmt::Display for ReloadNotice {
             Self::Degraded { name, digest, reason } => {
                 write!(f, "policy {name}: {} runs instead: {reason}", short(digest))
             }
-            Self::HookBegunAgain {
+            Self::HookRestarted {
                 name,
                 digest,
                 phase,

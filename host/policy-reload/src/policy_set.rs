@@ -11,46 +11,46 @@ use scupper_policy::{LoadFault, LoadedPolicy};
 use scupper_policy_spec::PolicySpec;
 use tokio::sync::mpsc;
 
-use super::candidate::{Material, may_pass};
+use super::candidate::{Material, is_transient};
 use super::catalogue::{Catalogue, Generation, Member};
 use super::notice::ReloadNotice;
-use super::revision::Edition;
+use super::revision::Revision;
 use super::rules::ReloadRules;
 use super::scan::{Found, Known};
-use super::slot::{Judgement, Slot};
+use super::slot::{Decision, Slot};
 use super::status::{SlotProblem, SlotState};
-use super::store::{Index, Kept};
+use super::store::{Index, SavedPolicy};
 
 /// All policies' places.
-pub(super) struct Roster {
+pub(super) struct PolicySet {
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) clock: Clock,
     pub(super) rules: ReloadRules,
     pub(super) notices: mpsc::UnboundedSender<ReloadNotice>,
-    pub(super) places: BTreeMap<String, Place>,
+    pub(super) entries: BTreeMap<String, Entry>,
     /// The last problem with the configuration as a whole.
     pub(super) configuration: Option<String>,
 }
 
 /// One policy's place.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct Entry {
     pub(super) slot: Slot,
-    /// The edition before, ready to be called: going back must not depend on a disk.
+    /// The revision before, ready to be called: going back must not depend on a disk.
     pub(super) previous: Option<Arc<LoadedPolicy>>,
-    /// The edition before that one, when a former process had it: a drain of that process may have been on it.
-    pub(super) older: Option<(Edition, Arc<LoadedPolicy>)>,
+    /// The revision before that one, when a former process had it: a drain of that process may have been on it.
+    pub(super) older: Option<(Revision, Arc<LoadedPolicy>)>,
     /// Loaded, and waiting for the rest of its configuration.
-    pub(super) ready: Option<(Edition, Arc<LoadedPolicy>)>,
+    pub(super) ready: Option<(Revision, Arc<LoadedPolicy>)>,
     /// How it stands, when not simply active.
     pub(super) state: Option<SlotState>,
     pub(super) problem: Option<SlotProblem>,
 }
 
-impl Place {
-    /// Another edition is active.
-    fn activate(&mut self, edition: Edition, before: Option<&Arc<Member>>) {
-        self.slot.activate(edition);
+impl Entry {
+    /// Another revision is active.
+    fn activate(&mut self, revision: Revision, before: Option<&Arc<Member>>) {
+        self.slot.activate(revision);
         self.previous = before.map(|before| Arc::clone(&before.policy));
         self.older = None;
         self.back_to_active();
@@ -66,20 +66,20 @@ impl Place {
 /// A candidate to be loaded.
 pub(super) struct Candidate {
     pub(super) spec: PolicySpec,
-    pub(super) edition: Edition,
+    pub(super) revision: Revision,
     pub(super) material: Material,
 }
 
 /// A candidate after that.
 pub(super) struct Tried {
     pub(super) name: String,
-    pub(super) edition: Edition,
+    pub(super) revision: Revision,
     pub(super) result: Result<LoadedPolicy, LoadFault>,
 }
 
 /// What a look comes to.
 #[derive(Default)]
-pub(super) struct Sifted {
+pub(super) struct Diff {
     pub(super) candidates: Vec<Candidate>,
     /// What could not even be read.
     pub(super) unread: Vec<(String, LoadFault)>,
@@ -89,7 +89,7 @@ pub(super) struct Sifted {
     pub(super) again: Option<Time>,
 }
 
-impl Roster {
+impl PolicySet {
     pub(super) fn new(
         catalogue: Arc<Catalogue>,
         clock: Clock,
@@ -101,7 +101,7 @@ impl Roster {
             clock,
             rules,
             notices,
-            places: BTreeMap::new(),
+            entries: BTreeMap::new(),
             configuration: None,
         }
     }
@@ -111,15 +111,15 @@ impl Roster {
         let now = self.clock.now();
         let active = self.catalogue.active();
         let mut known = Known::default();
-        for (name, place) in &self.places {
-            let editions = place.slot.known(now).cloned();
+        for (name, entry) in &self.entries {
+            let revisions = entry.slot.known(now).cloned();
             known
-                .editions
-                .extend(editions.map(|edition| (name.clone(), edition)));
+                .revisions
+                .extend(revisions.map(|revision| (name.clone(), revision)));
         }
         for member in &active.members {
-            let previous = self.places.get(member.name());
-            let previous = previous.and_then(|place| place.previous.as_ref());
+            let previous = self.entries.get(member.name());
+            let previous = previous.and_then(|entry| entry.previous.as_ref());
             for policy in previous.into_iter().chain([&member.policy]) {
                 let digest = policy.description.digest.clone();
                 known.digests.insert((member.name().to_owned(), digest));
@@ -129,60 +129,60 @@ impl Roster {
     }
 
     /// What of all that was found has to be loaded.
-    pub(super) fn sift(&mut self, found: Vec<Found>) -> Sifted {
+    pub(super) fn diff(&mut self, found: Vec<Found>) -> Diff {
         let now = self.clock.now();
         let active = self.catalogue.active();
-        let mut sifted = Sifted::default();
+        let mut diff = Diff::default();
         for Found { spec, module } in found {
             let module = match module {
                 Ok(module) => module,
                 Err(error) => {
                     let fault = LoadFault::Source(error);
                     self.reject(&spec.name, None, &fault);
-                    sifted.unread.push((spec.name, fault));
+                    diff.unread.push((spec.name, fault));
                     continue;
                 }
             };
-            let edition = Edition::of(&spec, &module.digest);
-            let place = self.places.entry(spec.name.clone()).or_default();
-            if matches!(&place.ready, Some((ready, _)) if *ready == edition) {
+            let revision = Revision::of(&spec, &module.digest);
+            let entry = self.entries.entry(spec.name.clone()).or_default();
+            if matches!(&entry.ready, Some((ready, _)) if *ready == revision) {
                 continue;
             }
-            let previous = place.previous.as_ref();
+            let previous = entry.previous.as_ref();
             let at_hand = active.member(&spec.name).map(|member| &member.policy);
             let at_hand = at_hand
                 .into_iter()
                 .chain(previous)
-                .find(|policy| policy.description.digest == edition.digest);
+                .find(|policy| policy.description.digest == revision.digest);
             let material = match (module.wasm, at_hand) {
                 (Some(wasm), _) => Some(Material::Wasm(wasm)),
                 (None, at_hand) => at_hand.cloned().map(Material::Same),
             };
-            let again = match (place.slot.judge(now, &edition, &self.rules, chance()), material) {
-                (Judgement::Try, Some(material)) => {
-                    sifted.candidates.push(Candidate {
+            let again = match (entry.slot.decide(now, &revision, &self.rules, random()), material) {
+                (Decision::Try, Some(material)) => {
+                    diff.candidates.push(Candidate {
                         spec,
-                        edition,
+                        revision,
                         material,
                     });
                     None
                 }
                 // It was active when the look began: look again for its bytes.
-                (Judgement::Try, None) => Some(now),
-                (Judgement::TooSoon(next), _) => Some(next),
-                (Judgement::Quarantined(until), _) => {
-                    sifted.away.push(spec.name);
+                (Decision::Try, None) => Some(now),
+                (Decision::TooSoon(next), _) => Some(next),
+                (Decision::Quarantined(until), _) => {
+                    diff.away.push(spec.name);
                     until
                 }
-                (Judgement::Same, _) => {
-                    place.back_to_active();
+                (Decision::Same, _) => {
+                    entry.back_to_active();
                     None
                 }
-                (Judgement::Known, _) => None,
+                (Decision::Known, _) => None,
             };
-            sifted.again = sifted.again.into_iter().chain(again).min();
+            diff.again = diff.again.into_iter().chain(again).min();
         }
-        sifted
+        diff
     }
 
     /// Everything was loaded or not: the next generation, if there is one. `names` is the chain that is wanted.
@@ -191,17 +191,17 @@ impl Roster {
         let now = self.clock.now();
         for Tried {
             name,
-            edition,
+            revision,
             result,
         } in tried
         {
-            self.places.entry(name.clone()).or_default().slot.through(now);
+            self.entries.entry(name.clone()).or_default().slot.through(now);
             match result {
                 Ok(loaded) => {
-                    self.places.entry(name).or_default().ready = Some((edition, Arc::new(loaded)));
+                    self.entries.entry(name).or_default().ready = Some((revision, Arc::new(loaded)));
                 }
                 Err(fault) => {
-                    let retry = self.turn_down(&name, edition, &fault);
+                    let retry = self.reject_candidate(&name, revision, &fault);
                     again = again.into_iter().chain(retry).min();
                 }
             }
@@ -211,48 +211,53 @@ impl Roster {
     }
 
     /// It did not make it. Answers when it is tried again, if that could help.
-    pub(super) fn turn_down(&mut self, name: &str, edition: Edition, fault: &LoadFault) -> Option<Time> {
-        let retry = may_pass(fault).then(|| self.clock.now() + self.rules.retry);
-        let place = self.places.entry(name.to_owned()).or_default();
-        place.slot.refuse(&edition, retry);
-        self.reject(name, Some(edition.digest), fault);
+    pub(super) fn reject_candidate(
+        &mut self,
+        name: &str,
+        revision: Revision,
+        fault: &LoadFault,
+    ) -> Option<Time> {
+        let retry = is_transient(fault).then(|| self.clock.now() + self.rules.retry);
+        let entry = self.entries.entry(name.to_owned()).or_default();
+        entry.slot.refuse(&revision, retry);
+        self.reject(name, Some(revision.digest), fault);
         retry
     }
 
     /// What a former process knew.
-    pub(super) fn recall(&mut self, index: &Index) {
+    pub(super) fn restore(&mut self, index: &Index) {
         for (name, kept) in index {
-            let place = self.places.entry(name.clone()).or_default();
-            place.slot.recall(kept.quarantined());
+            let entry = self.entries.entry(name.clone()).or_default();
+            entry.slot.restore(kept.quarantined());
         }
     }
 
-    /// An edition that a former process had: there is a way back to the newest of them.
-    pub(super) fn recall_previous(&mut self, name: &str, edition: Edition, policy: LoadedPolicy) {
+    /// A revision that a former process had: there is a way back to the newest of them.
+    pub(super) fn restore_previous(&mut self, name: &str, revision: Revision, policy: LoadedPolicy) {
         let active = self.catalogue.active();
-        let place = self.places.entry(name.to_owned()).or_default();
+        let entry = self.entries.entry(name.to_owned()).or_default();
         let news = active
             .member(name)
-            .is_some_and(|member| member.edition != edition);
-        if news && place.previous.is_none() {
-            place.slot.recall_previous(edition);
-            place.previous = Some(Arc::new(policy));
-        } else if news && place.older.is_none() {
-            place.older = Some((edition, Arc::new(policy)));
+            .is_some_and(|member| member.revision != revision);
+        if news && entry.previous.is_none() {
+            entry.slot.restore_previous(revision);
+            entry.previous = Some(Arc::new(policy));
+        } else if news && entry.older.is_none() {
+            entry.older = Some((revision, Arc::new(policy)));
         }
         self.publish();
     }
 
-    /// Editions of a policy that are at hand besides the active one, the newest first.
+    /// Revisions of a policy that are at hand besides the active one, the newest first.
     pub(super) fn kept(&self, name: &str) -> Vec<Arc<Member>> {
-        let Some(place) = self.places.get(name) else {
+        let Some(entry) = self.entries.get(name) else {
             return Vec::new();
         };
-        let previous = place.slot.previous().cloned().zip(place.previous.clone());
-        let member = |(edition, policy)| Arc::new(Member::new(policy, edition, 0, self.clock.now()));
+        let previous = entry.slot.previous().cloned().zip(entry.previous.clone());
+        let member = |(revision, policy)| Arc::new(Member::new(policy, revision, 0, self.clock.now()));
         let kept: Vec<_> = previous
             .into_iter()
-            .chain(place.older.clone())
+            .chain(entry.older.clone())
             .map(member)
             .collect();
         self.catalogue.remember(&kept);
@@ -263,8 +268,8 @@ impl Roster {
     pub(super) fn record(&self) -> Index {
         let active = self.catalogue.active();
         let kept = active.members.iter().filter_map(|member| {
-            let slot = &self.places.get(member.name())?.slot;
-            let kept = Kept::new(slot.active()?, slot.previous(), slot.quarantined());
+            let slot = &self.entries.get(member.name())?.slot;
+            let kept = SavedPolicy::new(slot.active()?, slot.previous(), slot.quarantined());
             Some((member.name().to_owned(), kept))
         });
         kept.collect()
@@ -272,16 +277,16 @@ impl Roster {
 
     /// Whether every policy that is wanted, and no other, is active with what is said of it. Its component may be an
     /// earlier one.
-    pub(super) fn is_as_said(&self, specs: &[PolicySpec]) -> bool {
+    pub(super) fn matches_configuration(&self, specs: &[PolicySpec]) -> bool {
         let active = self.catalogue.active();
-        let said = specs
+        let config_text = specs
             .iter()
-            .map(|spec| (spec.name.as_str(), Edition::of(spec, "").settings));
+            .map(|spec| (spec.name.as_str(), Revision::of(spec, "").settings));
         let runs = active
             .members
             .iter()
-            .map(|member| (member.name(), member.edition.settings.clone()));
-        said.eq(runs)
+            .map(|member| (member.name(), member.revision.settings.clone()));
+        config_text.eq(runs)
     }
 
     /// The next generation of what is ready. A chain with other names is only taken when all of them can be called:
@@ -297,7 +302,7 @@ impl Roster {
         let missing: Vec<&String> = names
             .iter()
             .filter(|name| {
-                let ready = self.places.get(*name).is_some_and(|place| place.ready.is_some());
+                let ready = self.entries.get(*name).is_some_and(|entry| entry.ready.is_some());
                 !ready && active.member(name).is_none()
             })
             .collect();
@@ -307,7 +312,11 @@ impl Roster {
             before.clone()
         };
         for name in &missing {
-            if self.places.get(*name).is_none_or(|place| place.problem.is_none()) {
+            if self
+                .entries
+                .get(*name)
+                .is_none_or(|entry| entry.problem.is_none())
+            {
                 self.refuse(name, None, "not-loaded", "it is not loaded yet".to_owned());
             }
         }
@@ -315,17 +324,17 @@ impl Roster {
         let mut members = Vec::with_capacity(chain.len());
         let mut activated = Vec::new();
         for name in &chain {
-            let place = self.places.entry(name.clone()).or_default();
-            if let Some((edition, policy)) = place.ready.take() {
+            let entry = self.entries.entry(name.clone()).or_default();
+            if let Some((revision, policy)) = entry.ready.take() {
                 let before = active.member(name);
-                place.activate(edition.clone(), before);
+                entry.activate(revision.clone(), before);
                 activated.push(ReloadNotice::Activated {
                     name: name.clone(),
-                    digest: edition.digest.clone(),
+                    digest: revision.digest.clone(),
                     version: policy.description.version.clone(),
                     generation: number,
                 });
-                members.push(Arc::new(Member::new(policy, edition, number, now)));
+                members.push(Arc::new(Member::new(policy, revision, number, now)));
             } else {
                 members.extend(active.member(name).cloned());
             }
@@ -335,17 +344,17 @@ impl Roster {
             let removed = before.into_iter().filter(|name| !chain.contains(name));
             let removed: Vec<_> = removed.map(|name| ReloadNotice::Removed { name }).collect();
             for notice in activated.into_iter().chain(removed) {
-                self.tell(notice);
+                self.notify(notice);
             }
         }
         if missing.is_empty() {
-            self.places.retain(|name, _| chain.contains(name));
+            self.entries.retain(|name, _| chain.contains(name));
         }
         self.publish();
     }
 }
 
 /// A number nobody can foretell.
-pub(super) fn chance() -> u64 {
+pub(super) fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
 }

@@ -15,12 +15,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
 use super::candidate::{Loader, Material};
-use super::catalogue::{Catalogue, Member, Order};
+use super::catalogue::{Catalogue, Command, Member};
 use super::notice::ReloadNotice;
-use super::policy_set::{Candidate, Roster, Tried};
-use super::revision::Edition;
+use super::policy_set::{Candidate, PolicySet, Tried};
+use super::revision::Revision;
 use super::rules::ReloadRules;
-use super::scan::{self, Look, PolicySource, SourceText};
+use super::scan::{self, ConfigText, PolicySource, Scan};
 use super::store::{Saved, Store, StoreError};
 use super::watch::{Watch, WatchOptions};
 use scupper_common::error::chain;
@@ -35,7 +35,7 @@ pub struct ReloadOptions {
     pub watch: WatchOptions,
     /// What is refused, when, and for how long.
     pub rules: ReloadRules,
-    /// Where the last good editions are kept for the next process; `None`: nowhere.
+    /// Where the last good revisions are kept for the next process; `None`: nowhere.
     pub state: Option<PathBuf>,
 }
 
@@ -45,21 +45,21 @@ pub enum StartError {
     /// The configuration cannot be used.
     #[error("{0}")]
     Configuration(String),
-    /// A policy cannot be used, and no edition of it was ever good.
+    /// A policy cannot be used, and no revision of it was ever good.
     #[error(transparent)]
     Policy(#[from] LoadError),
-    /// The last good editions cannot be kept where they should be.
+    /// The last good revisions cannot be kept where they should be.
     #[error(transparent)]
     Store(StoreError),
 }
 
 /// Keeps the catalogue as the operator wants it.
 pub struct Reloader {
-    pub(super) roster: Roster,
+    pub(super) policy_set: PolicySet,
     pub(super) loader: Loader,
     pub(super) source: PolicySource,
     pub(super) watch: Watch,
-    orders: mpsc::Receiver<Order>,
+    commands: mpsc::Receiver<Command>,
     /// The last configuration that could be used.
     pub(super) specs: Vec<PolicySpec>,
     /// When to look again, whatever happens.
@@ -68,19 +68,19 @@ pub struct Reloader {
     asked: Vec<oneshot::Sender<()>>,
     asking: Vec<oneshot::Sender<()>>,
     /// The words of that configuration.
-    pub(super) said: Option<SourceText>,
+    pub(super) config_text: Option<ConfigText>,
     /// The last one of which everything was good.
-    pub(super) good: Option<SourceText>,
+    pub(super) good: Option<ConfigText>,
     /// What the next process would find: the generation, and the configuration that was good.
-    saved: (u64, Option<SourceText>),
-    /// Editions besides the active ones that a former process had, the newest first; `None`: they are loaded.
+    saved: (u64, Option<ConfigText>),
+    /// Revisions besides the active ones that a former process had, the newest first; `None`: they are loaded.
     pub(super) former: Option<Vec<(PolicySpec, String)>>,
     /// Who waits for them.
     waiting: Vec<(String, oneshot::Sender<Vec<Arc<Member>>>)>,
 }
 
 enum Work {
-    Looked(Look),
+    Looked(Scan),
     Loaded(Vec<Tried>),
     Recalled(Vec<Tried>),
     Saved,
@@ -102,11 +102,11 @@ impl Reloader {
             }
             None => None,
         };
-        let (catalogue, orders) = Catalogue::new();
+        let (catalogue, commands) = Catalogue::new();
         let catalogue = Arc::new(catalogue);
         let clock = runtime.clock();
         let mut reloader = Self {
-            roster: Roster::new(Arc::clone(&catalogue), clock, options.rules, notices),
+            policy_set: PolicySet::new(Arc::clone(&catalogue), clock, options.rules, notices),
             loader: Loader {
                 runtime,
                 cluster,
@@ -114,9 +114,9 @@ impl Reloader {
             },
             source,
             watch: Watch::new(options.watch),
-            orders,
+            commands,
             specs: Vec::new(),
-            said: None,
+            config_text: None,
             good: None,
             due: None,
             asked: Vec::new(),
@@ -125,34 +125,34 @@ impl Reloader {
             former: None,
             waiting: Vec::new(),
         };
-        reloader.load_first().await?;
+        reloader.load_initially().await?;
         Ok((catalogue, reloader))
     }
 
     /// Runs until it is dropped.
     pub async fn run(mut self) {
-        let mut work = self.recall();
+        let mut work = self.restore();
         loop {
             if work.is_none() {
                 work = self.save();
             }
             if work.is_none() && !self.asked.is_empty() {
                 self.asking.append(&mut self.asked);
-                work = Some(self.look().map(Work::Looked).boxed());
+                work = Some(self.scan().map(Work::Looked).boxed());
             }
             let idle = work.is_none();
             let wait = self.wait();
             tokio::select! {
                 biased;
-                order = self.orders.recv() => match order {
-                    Some(order) => self.obey(order),
+                command = self.commands.recv() => match command {
+                    Some(command) => self.obey(command),
                     None => return,
                 },
                 done = run(&mut work), if !idle => work = self.next(done),
-                () = self.watch.changed(), if idle => work = Some(self.look().map(Work::Looked).boxed()),
+                () = self.watch.changed(), if idle => work = Some(self.scan().map(Work::Looked).boxed()),
                 () = tokio::time::sleep(wait.unwrap_or_default()), if idle && wait.is_some() => {
                     self.due = None;
-                    work = Some(self.look().map(Work::Looked).boxed());
+                    work = Some(self.scan().map(Work::Looked).boxed());
                 }
             }
         }
@@ -160,49 +160,49 @@ impl Reloader {
 
     /// How long until the next look that must be.
     fn wait(&self) -> Option<Duration> {
-        let span = self.due?.since(self.roster.clock.now());
+        let span = self.due?.since(self.policy_set.clock.now());
         Some(span.into())
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Fault { name, edition, what } => self.roster.fault(&name, &edition, &what),
-            Order::RollBack { name, answer } => {
-                let told = self.roster.roll_back(&name, "somebody asked for it", true);
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Fault { name, revision, what } => self.policy_set.fault(&name, &revision, &what),
+            Command::RollBack { name, answer } => {
+                let told = self.policy_set.roll_back(&name, "somebody asked for it", true);
                 // Whoever asked may be gone.
                 let _told = answer.send(told).is_ok();
             }
-            Order::Kept { name, answer } => {
+            Command::Kept { name, answer } => {
                 self.waiting.push((name, answer));
-                self.answer_kept();
+                self.answer_previous();
             }
-            Order::Tell(notice) => self.roster.tell(notice),
-            Order::Look(done) => self.asked.push(done),
+            Command::Notify(notice) => self.policy_set.notify(notice),
+            Command::Scan(done) => self.asked.push(done),
         }
     }
 
     /// One piece of work is done: what comes after it?
     fn next(&mut self, done: Work) -> Option<BoxFuture<'static, Work>> {
         match done {
-            Work::Looked(look) => self.looked(look),
+            Work::Looked(scan) => self.looked(scan),
             Work::Loaded(tried) => {
-                let again = self.roster.settle(&self.names(), tried);
+                let again = self.policy_set.settle(&self.names(), tried);
                 self.due = self.due.into_iter().chain(again).min();
                 self.save().or_else(|| self.answer())
             }
             Work::Recalled(tried) => {
                 for Tried {
                     name,
-                    edition,
+                    revision,
                     result,
                 } in tried
                 {
                     if let Ok(policy) = result {
-                        self.roster.recall_previous(&name, edition, policy);
+                        self.policy_set.restore_previous(&name, revision, policy);
                     }
                 }
                 self.former = None;
-                self.answer_kept();
+                self.answer_previous();
                 None
             }
             Work::Saved => self.answer(),
@@ -210,42 +210,42 @@ impl Reloader {
     }
 
     /// This configuration counts from now on.
-    pub(super) fn take(&mut self, look: &Look) {
-        self.specs = look.found.iter().map(|found| found.spec.clone()).collect();
-        self.said.clone_from(&look.said);
-        self.roster.catalogue.say(look.said.clone());
+    pub(super) fn take(&mut self, scan: &Scan) {
+        self.specs = scan.found.iter().map(|found| found.spec.clone()).collect();
+        self.config_text.clone_from(&scan.config_text);
+        self.policy_set.catalogue.say(scan.config_text.clone());
     }
 
-    fn looked(&mut self, mut look: Look) -> Option<BoxFuture<'static, Work>> {
-        if !look.places.is_empty() {
-            self.watch.cover(std::mem::take(&mut look.places));
+    fn looked(&mut self, mut scan: Scan) -> Option<BoxFuture<'static, Work>> {
+        if !scan.places.is_empty() {
+            self.watch.cover(std::mem::take(&mut scan.places));
         }
-        if look.torn {
-            self.due = Some(self.roster.clock.now() + MOVING);
+        if scan.torn {
+            self.due = Some(self.policy_set.clock.now() + MOVING);
             self.asked.append(&mut self.asking);
             return None;
         }
-        if look.refused.is_none() {
-            self.take(&look);
+        if scan.refused.is_none() {
+            self.take(&scan);
         }
-        self.roster.refuse_configuration(look.refused);
-        let sifted = self.roster.sift(look.found);
-        self.due = sifted.again;
+        self.policy_set.refuse_configuration(scan.refused);
+        let diff = self.policy_set.diff(scan.found);
+        self.due = diff.again;
         Some(
-            load_all(self.loader.clone(), sifted.candidates)
+            load_all(self.loader.clone(), diff.candidates)
                 .map(Work::Loaded)
                 .boxed(),
         )
     }
 
-    /// Tells drains of a former process which editions could go on with them, as soon as that is known.
-    fn answer_kept(&mut self) {
+    /// Tells drains of a former process which revisions could go on with them, as soon as that is known.
+    fn answer_previous(&mut self) {
         if self.former.is_some() {
             return;
         }
         for (name, answer) in self.waiting.drain(..) {
             // The drain may be over.
-            let _told = answer.send(self.roster.kept(&name)).is_ok();
+            let _told = answer.send(self.policy_set.kept(&name)).is_ok();
         }
     }
 
@@ -260,10 +260,10 @@ impl Reloader {
 
     /// Writes down what is good, where that has changed.
     fn save(&mut self) -> Option<BoxFuture<'static, Work>> {
-        let number = self.roster.catalogue.generation();
+        let number = self.policy_set.catalogue.generation();
         let store = self.loader.store.clone()?;
-        if self.said.is_some() && self.roster.is_as_said(&self.specs) {
-            self.good.clone_from(&self.said);
+        if self.config_text.is_some() && self.policy_set.matches_configuration(&self.specs) {
+            self.good.clone_from(&self.config_text);
         }
         let known = (number, self.good.clone());
         if self.saved == known {
@@ -271,8 +271,8 @@ impl Reloader {
         }
         self.saved = known;
         let saved = Saved {
-            policies: self.roster.record(),
-            said: self.good.clone(),
+            policies: self.policy_set.record(),
+            config_text: self.good.clone(),
         };
         let write = async move {
             if let Ok(Err(error)) = spawn_blocking(move || store.write(saved)).await {
@@ -284,16 +284,16 @@ impl Reloader {
         Some(write.boxed())
     }
 
-    /// Loads the editions that a former process had besides those that are active now.
-    fn recall(&mut self) -> Option<BoxFuture<'static, Work>> {
+    /// Loads the revisions that a former process had besides those that are active now.
+    fn restore(&mut self) -> Option<BoxFuture<'static, Work>> {
         let former = self.former.clone()?;
         let loader = self.loader.clone();
-        let recall = async move {
+        let restore = async move {
             let mut candidates = Vec::new();
             for (spec, digest) in former {
                 if let Some(wasm) = loader.kept(&digest).await {
                     candidates.push(Candidate {
-                        edition: Edition::of(&spec, &digest),
+                        revision: Revision::of(&spec, &digest),
                         spec,
                         material: Material::Wasm(wasm),
                     });
@@ -301,23 +301,23 @@ impl Reloader {
             }
             Work::Recalled(load_all(loader, candidates).await)
         };
-        Some(recall.boxed())
+        Some(restore.boxed())
     }
 
     pub(super) fn names(&self) -> Vec<String> {
         self.specs.iter().map(|spec| spec.name.clone()).collect()
     }
 
-    pub(super) fn look(&self) -> impl Future<Output = Look> + Send + use<> {
-        self.look_at(self.source.clone())
+    pub(super) fn scan(&self) -> impl Future<Output = Scan> + Send + use<> {
+        self.scan_source(self.source.clone())
     }
 
     /// Looks at what another source says.
-    pub(super) fn look_at(&self, source: PolicySource) -> impl Future<Output = Look> + Send + use<> {
-        let (specs, known) = (self.specs.clone(), self.roster.known());
+    pub(super) fn scan_source(&self, source: PolicySource) -> impl Future<Output = Scan> + Send + use<> {
+        let (specs, known) = (self.specs.clone(), self.policy_set.known());
         async move {
-            let looked = spawn_blocking(move || scan::look(&source, &specs, &known)).await;
-            looked.unwrap_or_else(|_panicked| Look::torn())
+            let looked = spawn_blocking(move || scan::scan(&source, &specs, &known)).await;
+            looked.unwrap_or_else(|_panicked| Scan::torn())
         }
     }
 }
@@ -335,14 +335,14 @@ pub(super) async fn load_all(loader: Loader, candidates: Vec<Candidate>) -> Vec<
     let mut tried = Vec::with_capacity(candidates.len());
     for Candidate {
         spec,
-        edition,
+        revision,
         material,
     } in candidates
     {
         let result = loader.load(&spec, material).await;
         tried.push(Tried {
             name: spec.name,
-            edition,
+            revision,
             result,
         });
     }

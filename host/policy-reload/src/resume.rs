@@ -1,4 +1,4 @@
-//! A drain that a former process began: which editions its hooks go on with. A state is only ever read by an edition of
+//! A drain that a former process began: which revisions its hooks go on with. A state is only ever read by a revision of
 //! the version that wrote it; where none is left, the hook begins again.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use super::session::Session;
 
 impl Catalogue {
     /// The policies for a drain that a former process began, with the hooks that it saved. A policy takes part with the
-    /// active edition if that reads what it has saved, or else with an earlier one that does, if there is one.
+    /// active revision if that reads what it has saved, or else with an earlier one that does, if there is one.
     pub async fn resume(self: &Arc<Self>, hooks: &[SavedHook]) -> Session {
         let active = self.active();
         let mut members = Vec::with_capacity(active.members.len());
@@ -22,7 +22,7 @@ impl Catalogue {
         Session::of(Some(Arc::clone(self)), members)
     }
 
-    /// The edition before that goes on with these hooks; `None`: the active one does.
+    /// The revision before that goes on with these hooks; `None`: the active one does.
     async fn reader(&self, active: &Member, hooks: &[SavedHook]) -> Option<Arc<Member>> {
         let own = hooks.iter().filter(|hook| hook.policy == active.name());
         let written: BTreeSet<u32> = own.filter_map(|hook| hook.state_version).collect();

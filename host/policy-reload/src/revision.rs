@@ -1,20 +1,20 @@
-//! What tells one edition of a policy from another: its component, and all that the operator says about it.
+//! What tells one revision of a policy from another: its component, and all that the operator says about it.
 
 use std::path::PathBuf;
 
 use scupper_policy::sha256;
 use scupper_policy_spec::PolicySpec;
 
-/// One edition of a policy.
+/// One revision of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Edition {
+pub(super) struct Revision {
     /// SHA-256 of the component, in hex.
     pub(super) digest: String,
     /// SHA-256 of what was said about it.
     pub(super) settings: String,
 }
 
-impl Edition {
+impl Revision {
     pub(super) fn of(spec: &PolicySpec, digest: &str) -> Self {
         Self {
             digest: digest.to_owned(),
@@ -50,8 +50,8 @@ mod tests {
         };
         let mut configured = spec.clone();
         configured.config.insert("key".to_owned(), "value".to_owned());
-        assert_eq!(Edition::of(&spec, "d"), Edition::of(&moved, "d"));
-        assert_ne!(Edition::of(&spec, "d"), Edition::of(&configured, "d"));
-        assert_ne!(Edition::of(&spec, "d"), Edition::of(&spec, "e"));
+        assert_eq!(Revision::of(&spec, "d"), Revision::of(&moved, "d"));
+        assert_ne!(Revision::of(&spec, "d"), Revision::of(&configured, "d"));
+        assert_ne!(Revision::of(&spec, "d"), Revision::of(&spec, "e"));
     }
 }

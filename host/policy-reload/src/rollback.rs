@@ -1,21 +1,21 @@
-//! The way back: an edition that fails again and again, or that somebody does not want, makes place for the one before.
+//! The way back: a revision that fails again and again, or that somebody does not want, makes place for the one before.
 
 use std::sync::Arc;
 
 use super::catalogue::{Generation, Member};
 use super::notice::{ReloadNotice, short};
-use super::policy_set::{Roster, chance};
-use super::revision::Edition;
+use super::policy_set::{PolicySet, random};
+use super::revision::Revision;
 use super::status::{SlotProblem, SlotState};
 
-impl Roster {
-    /// A call of an edition failed.
-    pub(super) fn fault(&mut self, name: &str, edition: &Edition, what: &str) {
+impl PolicySet {
+    /// A call of a revision failed.
+    pub(super) fn fault(&mut self, name: &str, revision: &Revision, what: &str) {
         let now = self.clock.now();
-        let Some(place) = self.places.get_mut(name) else {
+        let Some(entry) = self.entries.get_mut(name) else {
             return;
         };
-        if place.slot.fault(now, edition, &self.rules) {
+        if entry.slot.fault(now, revision, &self.rules) {
             let (faults, window) = (self.rules.faults, self.rules.window);
             let reason = format!("{faults} calls failed within {window}, the last in {what}");
             // There is one before, or the slot would not have asked for it.
@@ -23,28 +23,28 @@ impl Roster {
         }
     }
 
-    /// Makes the edition before active again.
+    /// Makes the revision before active again.
     pub(super) fn roll_back(&mut self, name: &str, reason: &str, by_hand: bool) -> Result<String, String> {
         let now = self.clock.now();
         let active = self.catalogue.active();
         let Some(current) = active.member(name) else {
             return Err(format!("no policy `{name}` is active"));
         };
-        let place = self.places.entry(name.to_owned()).or_default();
+        let entry = self.entries.entry(name.to_owned()).or_default();
         let nothing = || {
             format!(
-                "there is no edition of `{name}` before {}",
-                short(&current.edition.digest)
+                "there is no revision of `{name}` before {}",
+                short(&current.revision.digest)
             )
         };
-        let Some(policy) = place.previous.take() else {
+        let Some(policy) = entry.previous.take() else {
             return Err(nothing());
         };
-        let rolled = place.slot.roll_back(now, by_hand, &self.rules, chance());
+        let rolled = entry.slot.roll_back(now, by_hand, &self.rules, random());
         let (from, to) = rolled.ok_or_else(nothing)?;
-        place.state = Some(SlotState::RolledBack);
-        place.ready = None;
-        place.problem = Some(SlotProblem {
+        entry.state = Some(SlotState::RolledBack);
+        entry.ready = None;
+        entry.problem = Some(SlotProblem {
             digest: Some(from.digest.clone()),
             reason: reason.to_owned(),
             at: now,
@@ -66,7 +66,7 @@ impl Roster {
             short(&to.digest),
             short(&from.digest)
         );
-        self.tell(ReloadNotice::RolledBack {
+        self.notify(ReloadNotice::RolledBack {
             name: name.to_owned(),
             from: from.digest,
             to: to.digest,

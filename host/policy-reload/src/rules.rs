@@ -14,11 +14,11 @@ pub struct ReloadRules {
     pub pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
-    /// Failed calls within `window` after which an edition makes place for the one before.
+    /// Failed calls within `window` after which a revision makes place for the one before.
     pub faults: usize,
     /// See `faults`.
     pub window: Duration,
-    /// How long an edition that was rolled back stays away at first; each further time it is twice as long.
+    /// How long a revision that was rolled back stays away at first; each further time it is twice as long.
     pub quarantine: Duration,
     /// The longest it stays away.
     pub longest_quarantine: Duration,
@@ -46,10 +46,10 @@ impl Default for ReloadRules {
 
 /// Twice as long with each time, and up to a quarter longer by chance: nodes that failed together do not come back
 /// together.
-pub(super) fn backoff(first: Duration, longest: Duration, times: u32, chance: u64) -> Duration {
+pub(super) fn backoff(first: Duration, longest: Duration, times: u32, random: u64) -> Duration {
     let doubled = first.as_millis().saturating_mul(1_u64 << times.min(20));
     let span = doubled.min(longest.as_millis());
-    Duration::from_millis(span + (span / 4 + 1) * (chance % 1024) / 1024)
+    Duration::from_millis(span + (span / 4 + 1) * (random % 1024) / 1024)
 }
 
 /// How often candidates come.
@@ -65,7 +65,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// When the next candidate may be tried, if not now. Trying it counts.
-    pub(super) fn admit(&mut self, now: Time, rules: &ReloadRules, chance: u64) -> Result<(), Time> {
+    pub(super) fn admit(&mut self, now: Time, rules: &ReloadRules, random: u64) -> Result<(), Time> {
         if now < self.next {
             return Err(self.next);
         }
@@ -79,7 +79,7 @@ impl Pace {
         };
         self.last = Some(now);
         self.next = match self.hurried.checked_sub(rules.burst) {
-            Some(over) => now + backoff(rules.pause, rules.longest_pause, over, chance),
+            Some(over) => now + backoff(rules.pause, rules.longest_pause, over, random),
             None => now,
         };
         Ok(())

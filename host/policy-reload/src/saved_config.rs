@@ -8,7 +8,7 @@ use rustix::fs::Mode;
 use scupper_policy::sha256;
 use serde::{Deserialize, Serialize};
 
-use super::scan::SourceText;
+use super::scan::ConfigText;
 use super::store::{INDEX, Store, StoreError};
 
 const ENDING: &str = ".yaml";
@@ -23,39 +23,39 @@ pub(super) struct WireText {
 }
 
 /// Whether a driver that had this state directory has left a configuration there that was good. Blocks.
-pub fn keeps_configuration(state: &Path) -> bool {
+pub fn has_saved_configuration(state: &Path) -> bool {
     // Only looked at: a directory that is not there is not made.
-    state.join(INDEX).is_file() && Store::open(state).is_ok_and(|store| store.saved().said.is_some())
+    state.join(INDEX).is_file() && Store::open(state).is_ok_and(|store| store.saved().config_text.is_some())
 }
 
 impl Store {
     /// Keeps it. `None`: its path cannot be written down. Blocks.
-    pub(super) fn keep_text(&self, said: &SourceText) -> Result<Option<WireText>, StoreError> {
-        let Some(file) = said.file.to_str() else {
+    pub(super) fn keep_text(&self, config_text: &ConfigText) -> Result<Option<WireText>, StoreError> {
+        let Some(file) = config_text.file.to_str() else {
             return Ok(None);
         };
         let wire = WireText {
             file: file.to_owned(),
-            digest: sha256(said.text.as_bytes()),
+            digest: sha256(config_text.text.as_bytes()),
         };
         let name = name(&wire.digest);
         if self.text(&wire).is_none() {
             self.dir
-                .write(&name, said.text.as_bytes(), Mode::RUSR)
+                .write(&name, config_text.text.as_bytes(), Mode::RUSR)
                 .map_err(self.failed("write", &name))?;
         }
         Ok(Some(wire))
     }
 
     /// What was kept, if it is there and is still what it was. Blocks.
-    pub(super) fn text(&self, wire: &WireText) -> Option<SourceText> {
+    pub(super) fn text(&self, wire: &WireText) -> Option<ConfigText> {
         let bytes = self.dir.read(&name(&wire.digest), TEXT_BYTES).ok()??;
         if sha256(&bytes) != wire.digest {
             let path = self.dir.path().display();
             tracing::warn!(target: "scupper::policy", "the configuration that was kept in {path} was changed: it is not used");
             return None;
         }
-        Some(SourceText {
+        Some(ConfigText {
             file: PathBuf::from(&wire.file),
             text: Arc::from(String::from_utf8(bytes).ok()?),
         })

@@ -12,7 +12,7 @@ use std::{fmt, io};
 use scupper_policy::{SourceError, WasmFile};
 use scupper_policy_spec::PolicySpec;
 
-use super::revision::Edition;
+use super::revision::Revision;
 
 /// Looks that found things moving before it is left to the next event.
 const TRIES: usize = 5;
@@ -23,32 +23,35 @@ pub struct PolicySource {
     /// The files that `read` reads.
     pub files: Vec<PathBuf>,
     /// What is to be loaded, or what is wrong.
-    pub read: ReadWanted,
+    pub read: ReadDesired,
     /// Understands what was read once and kept.
-    pub understand: Understand,
+    pub parse_saved: ParseSaved,
 }
 
 /// What the operator wants.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct DesiredPolicies {
     /// The policies, in chain order.
     pub policies: Vec<PolicySpec>,
     /// The words it is said in, to be kept for a start at which they are broken; `None`: they cannot change.
-    pub said: Option<SourceText>,
+    pub config_text: Option<ConfigText>,
 }
 
 /// A configuration file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceText {
+pub struct ConfigText {
     /// Where it was; relative paths in it begin there.
     pub file: PathBuf,
     /// Its text.
     pub text: Arc<str>,
 }
 
-impl From<Vec<PolicySpec>> for Wanted {
+impl From<Vec<PolicySpec>> for DesiredPolicies {
     fn from(policies: Vec<PolicySpec>) -> Self {
-        Self { policies, said: None }
+        Self {
+            policies,
+            config_text: None,
+        }
     }
 }
 
@@ -65,13 +68,13 @@ impl PolicySource {
     ) -> Self {
         Self {
             files,
-            read: Arc::new(move || read().map(Wanted::from)),
-            understand: Arc::new(|_| Err("nothing of it was kept".to_owned())),
+            read: Arc::new(move || read().map(DesiredPolicies::from)),
+            parse_saved: Arc::new(|_| Err("nothing of it was kept".to_owned())),
         }
     }
 
     /// What was kept, in place of what is there; changes of that are noticed all the same.
-    pub(super) fn instead(&self, wanted: Wanted) -> Self {
+    pub(super) fn instead(&self, wanted: DesiredPolicies) -> Self {
         Self {
             read: Arc::new(move || Ok(wanted.clone())),
             ..self.clone()
@@ -88,17 +91,17 @@ impl fmt::Debug for PolicySource {
 }
 
 /// Reads what is to be loaded. It may block.
-pub type ReadWanted = Arc<dyn Fn() -> Result<Wanted, String> + Send + Sync>;
+pub type ReadDesired = Arc<dyn Fn() -> Result<DesiredPolicies, String> + Send + Sync>;
 
 /// Understands a configuration that was kept.
-pub type Understand = Arc<dyn Fn(&SourceText) -> Result<Wanted, String> + Send + Sync>;
+pub type ParseSaved = Arc<dyn Fn(&ConfigText) -> Result<DesiredPolicies, String> + Send + Sync>;
 
 /// What was found.
-pub(super) struct Look {
+pub(super) struct Scan {
     /// Why the configuration cannot be used; the policies are those of the last one then.
     pub(super) refused: Option<String>,
     /// The configuration's own words, where it can be used.
-    pub(super) said: Option<SourceText>,
+    pub(super) config_text: Option<ConfigText>,
     /// The policies, in chain order.
     pub(super) found: Vec<Found>,
     /// Directories in which any change may change what was found.
@@ -107,12 +110,12 @@ pub(super) struct Look {
     pub(super) torn: bool,
 }
 
-impl Look {
+impl Scan {
     /// Nothing could be seen.
     pub(super) const fn torn() -> Self {
         Self {
             refused: None,
-            said: None,
+            config_text: None,
             found: Vec::new(),
             places: BTreeSet::new(),
             torn: true,
@@ -136,8 +139,8 @@ pub(super) struct Module {
 /// What need not be read again, by the policy's name.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Editions that would not be tried.
-    pub(super) editions: BTreeSet<(String, Edition)>,
+    /// Revisions that would not be tried.
+    pub(super) revisions: BTreeSet<(String, Revision)>,
     /// Digests whose components are at hand.
     pub(super) digests: BTreeSet<(String, String)>,
 }
@@ -146,35 +149,35 @@ impl Known {
     fn has(&self, spec: &PolicySpec, digest: &str) -> bool {
         self.digests.contains(&(spec.name.clone(), digest.to_owned()))
             || self
-                .editions
-                .contains(&(spec.name.clone(), Edition::of(spec, digest)))
+                .revisions
+                .contains(&(spec.name.clone(), Revision::of(spec, digest)))
     }
 }
 
 /// Looks at everything. Blocks.
-pub(super) fn look(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
-    let mut found = glance(from, last, known);
+pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Scan {
+    let mut found = scan_once(from, last, known);
     for _ in 1..TRIES {
         if !found.torn {
             break;
         }
-        found = glance(from, last, known);
+        found = scan_once(from, last, known);
     }
     found
 }
 
-fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
+fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Scan {
     let mut paths = BTreeMap::new();
     for file in &from.files {
         note(&mut paths, file);
     }
     let (wanted, refused) = match (from.read)().and_then(each_once) {
         Ok(wanted) => (wanted, None),
-        Err(reason) => (Wanted::from(last.to_vec()), Some(reason)),
+        Err(reason) => (DesiredPolicies::from(last.to_vec()), Some(reason)),
     };
-    let Wanted {
+    let DesiredPolicies {
         policies: specs,
-        said,
+        config_text,
     } = wanted;
     let mut found = Vec::with_capacity(specs.len());
     let mut torn = false;
@@ -193,9 +196,9 @@ fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
         }
     }
     torn |= paths.iter().any(|(path, real)| resolve(path) != *real);
-    Look {
+    Scan {
         refused,
-        said,
+        config_text,
         found,
         places: paths.keys().flat_map(|path| places(path)).collect(),
         torn,
@@ -203,7 +206,7 @@ fn glance(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Look {
 }
 
 /// Names stand in plans, checkpoints and metrics.
-fn each_once(wanted: Wanted) -> Result<Wanted, String> {
+fn each_once(wanted: DesiredPolicies) -> Result<DesiredPolicies, String> {
     let mut names = BTreeSet::new();
     match wanted.policies.iter().find(|spec| !names.insert(&spec.name)) {
         Some(spec) => Err(format!(

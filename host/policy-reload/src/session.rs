@@ -8,10 +8,10 @@ use scupper_policy::{LoadedPolicy, PlanCall, Policies, StepCall, no_hooks, no_pl
 
 use super::catalogue::{Catalogue, Member};
 use super::notice::ReloadNotice;
-use super::revision::Edition;
+use super::revision::Revision;
 
-/// One drain's policies. Each call runs wholly on one edition; the next one may run on a newer edition, if that reads
-/// the state of the one before and still does what the engine was promised at the drain's beginning. An edition that was
+/// One drain's policies. Each call runs wholly on one revision; the next one may run on a newer revision, if that reads
+/// the state of the one before and still does what the engine was promised at the drain's beginning. A revision that was
 /// rolled back is left in any case: what the one that takes its place cannot read, it is not given.
 pub struct Session {
     catalogue: Option<Arc<Catalogue>>,
@@ -30,11 +30,11 @@ impl Session {
     /// Policies that are never swapped.
     pub fn fixed(policies: Policies) -> Self {
         let member = |policy: Arc<LoadedPolicy>| {
-            let edition = Edition {
+            let revision = Revision {
                 digest: policy.description.digest.clone(),
                 settings: String::new(),
             };
-            Arc::new(Member::new(policy, edition, 0, Time::default()))
+            Arc::new(Member::new(policy, revision, 0, Time::default()))
         };
         Self::of(None, policies.into_loaded().into_iter().map(member).collect())
     }
@@ -89,7 +89,7 @@ impl Session {
         let outcome = if call.step.state.is_empty() || wrote == reads {
             member.policy.step(&call).await
         } else {
-            self.tell_begun_again(&member, call.step.phase, wrote);
+            self.notify_hook_restarted(&member, call.step.phase, wrote);
             let step = HookStep {
                 state: Vec::new(),
                 ..call.step.clone()
@@ -108,7 +108,7 @@ impl Session {
         self.take(policy).map(|member| member.reads())
     }
 
-    /// The edition for the next call: the active one where it fits, or else the one that this drain has.
+    /// The revision for the next call: the active one where it fits, or else the one that this drain has.
     fn take(&self, name: &str) -> Option<Arc<Member>> {
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let pin = pins.iter_mut().find(|pin| pin.name() == name)?;
@@ -124,23 +124,23 @@ impl Session {
         Some(Arc::clone(pin))
     }
 
-    /// The engine was promised something of a policy that the edition in place of one that was rolled back does not do.
-    /// It is left out then, as in a drain that had begun with this edition.
+    /// The engine was promised something of a policy that the revision in place of one that was rolled back does not do.
+    /// It is left out then, as in a drain that had begun with this revision.
     fn lacks(&self, member: &Member, does: impl Fn(&PolicyInfo) -> bool) -> bool {
         let promised = self.promised.iter().find(|info| info.name == member.name());
         promised.is_some_and(&does) && !does(&member.policy.info())
     }
 
     /// Once for all hooks of a phase: there may be one for each pod.
-    fn tell_begun_again(&self, member: &Member, phase: HookPhase, wrote: Option<u32>) {
+    fn notify_hook_restarted(&self, member: &Member, phase: HookPhase, wrote: Option<u32>) {
         let hooks = (member.name().to_owned(), phase, wrote);
         let mut told = self.begun_again.lock().unwrap_or_else(PoisonError::into_inner);
         if told.insert(hooks)
             && let Some(catalogue) = &self.catalogue
         {
-            catalogue.tell(ReloadNotice::HookBegunAgain {
+            catalogue.notify(ReloadNotice::HookRestarted {
                 name: member.name().to_owned(),
-                digest: member.edition.digest.clone(),
+                digest: member.revision.digest.clone(),
                 phase,
                 wrote,
                 reads: member.reads(),
@@ -155,7 +155,7 @@ impl Session {
     }
 }
 
-/// Whether an edition can go on where another one was.
+/// Whether a revision can go on where another one was.
 fn follows(newer: &LoadedPolicy, older: &LoadedPolicy, promised: &PolicyInfo) -> bool {
     let has = newer.info();
     newer.description.state_version == older.description.state_version

@@ -1,23 +1,23 @@
-//! What is known of one policy's place: which edition is active, which one was before, which ones are not taken, and
+//! What is known of one policy's place: which revision is active, which one was before, which ones are not taken, and
 //! what is to be done about a candidate or a fault. Pure: it has no clock and opens nothing.
 
 use std::collections::VecDeque;
 
 use scupper_engine::Time;
 
-use super::revision::Edition;
+use super::revision::Revision;
 use super::rules::{Pace, ReloadRules, backoff};
 
-/// Editions that were not taken and are remembered, so that they are not tried again at every look.
+/// Revisions that were not taken and are remembered, so that they are not tried again at every look.
 const REFUSED: usize = 16;
-/// Editions that were rolled back and are remembered.
+/// Revisions that were rolled back and are remembered.
 const QUARANTINED: usize = 16;
 
 /// One policy's place.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    active: Option<Edition>,
-    previous: Option<Edition>,
+    active: Option<Revision>,
+    previous: Option<Revision>,
     refused: VecDeque<Refused>,
     quarantined: VecDeque<Quarantine>,
     pace: Pace,
@@ -26,15 +26,15 @@ pub(super) struct Slot {
 
 #[derive(Debug)]
 struct Refused {
-    edition: Edition,
+    revision: Revision,
     /// `None`: it is itself to blame, and nothing will change that.
     again: Option<Time>,
 }
 
-/// An edition that was rolled back.
+/// A revision that was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Quarantine {
-    pub(super) edition: Edition,
+    pub(super) revision: Revision,
     /// `None`: somebody did not want it, and it does not come back by itself.
     pub(super) until: Option<Time>,
     /// How often it was rolled back.
@@ -43,7 +43,7 @@ pub(super) struct Quarantine {
 
 /// What is to be done about a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum Decision {
     /// It is active.
     Same,
     /// It was not taken before, and it is the same still.
@@ -57,34 +57,34 @@ pub(super) enum Judgement {
 }
 
 impl Slot {
-    /// What is to be done about this edition. `Try` counts as a try.
-    pub(super) fn judge(
+    /// What is to be done about this revision. `Try` counts as a try.
+    pub(super) fn decide(
         &mut self,
         now: Time,
-        edition: &Edition,
+        revision: &Revision,
         rules: &ReloadRules,
-        chance: u64,
-    ) -> Judgement {
-        if self.active.as_ref() == Some(edition) {
-            return Judgement::Same;
+        random: u64,
+    ) -> Decision {
+        if self.active.as_ref() == Some(revision) {
+            return Decision::Same;
         }
-        let quarantine = self.quarantined.iter().find(|known| known.edition == *edition);
+        let quarantine = self.quarantined.iter().find(|known| known.revision == *revision);
         if let Some(quarantine) = quarantine
             && quarantine.until.is_none_or(|until| now < until)
         {
-            return Judgement::Quarantined(quarantine.until);
+            return Decision::Quarantined(quarantine.until);
         }
-        let refused = self.refused.iter().find(|refused| refused.edition == *edition);
+        let refused = self.refused.iter().find(|refused| refused.revision == *revision);
         if let Some(Refused { again, .. }) = refused {
             match again {
-                None => return Judgement::Known,
-                Some(again) if now < *again => return Judgement::TooSoon(*again),
+                None => return Decision::Known,
+                Some(again) if now < *again => return Decision::TooSoon(*again),
                 Some(_) => {}
             }
         }
-        match self.pace.admit(now, rules, chance) {
-            Ok(()) => Judgement::Try,
-            Err(next) => Judgement::TooSoon(next),
+        match self.pace.admit(now, rules, random) {
+            Ok(()) => Decision::Try,
+            Err(next) => Decision::TooSoon(next),
         }
     }
 
@@ -93,21 +93,21 @@ impl Slot {
         self.pace.through(now);
     }
 
-    /// Editions that would not be tried now, so that nobody needs to read them.
-    pub(super) fn known(&self, now: Time) -> impl Iterator<Item = &Edition> {
+    /// Revisions that would not be tried now, so that nobody needs to read them.
+    pub(super) fn known(&self, now: Time) -> impl Iterator<Item = &Revision> {
         let refused = self.refused.iter();
         let refused = refused.filter(move |known| known.again.is_none_or(|again| now < again));
         let away = self.quarantined.iter();
         let away = away.filter(move |known| known.until.is_none_or(|until| now < until));
-        let bad = refused.map(|known| &known.edition);
-        bad.chain(away.map(|known| &known.edition)).chain(&self.active)
+        let bad = refused.map(|known| &known.revision);
+        bad.chain(away.map(|known| &known.revision)).chain(&self.active)
     }
 
     /// It was not taken. `again`: when it is tried again, if that could help.
-    pub(super) fn refuse(&mut self, edition: &Edition, again: Option<Time>) {
-        self.refused.retain(|refused| refused.edition != *edition);
+    pub(super) fn refuse(&mut self, revision: &Revision, again: Option<Time>) {
+        self.refused.retain(|refused| refused.revision != *revision);
         self.refused.push_back(Refused {
-            edition: edition.clone(),
+            revision: revision.clone(),
             again,
         });
         while self.refused.len() > REFUSED {
@@ -116,17 +116,17 @@ impl Slot {
     }
 
     /// It is active from now on; what was active is the one before.
-    pub(super) fn activate(&mut self, edition: Edition) {
-        self.refused.retain(|refused| refused.edition != edition);
+    pub(super) fn activate(&mut self, revision: Revision) {
+        self.refused.retain(|refused| refused.revision != revision);
         self.faults.clear();
-        if self.active.as_ref() != Some(&edition) {
-            self.previous = self.active.replace(edition);
+        if self.active.as_ref() != Some(&revision) {
+            self.previous = self.active.replace(revision);
         }
     }
 
-    /// A call failed. Answers whether the edition has to make place for the one before.
-    pub(super) fn fault(&mut self, now: Time, edition: &Edition, rules: &ReloadRules) -> bool {
-        if self.active.as_ref() != Some(edition) {
+    /// A call failed. Answers whether the revision has to make place for the one before.
+    pub(super) fn fault(&mut self, now: Time, revision: &Revision, rules: &ReloadRules) -> bool {
+        if self.active.as_ref() != Some(revision) {
             return false;
         }
         self.faults
@@ -135,24 +135,24 @@ impl Slot {
         self.faults.len() >= rules.faults && self.previous.is_some()
     }
 
-    /// The edition before is active again, and the one that was stays away: for a while, or (`by_hand`) for good.
+    /// The revision before is active again, and the one that was stays away: for a while, or (`by_hand`) for good.
     /// Answers both, or nothing when there is none before.
     pub(super) fn roll_back(
         &mut self,
         now: Time,
         by_hand: bool,
         rules: &ReloadRules,
-        chance: u64,
-    ) -> Option<(Edition, Edition)> {
+        random: u64,
+    ) -> Option<(Revision, Revision)> {
         let to = self.previous.take()?;
         let from = self.active.replace(to.clone())?;
         self.faults.clear();
-        let before = self.quarantined.iter().find(|known| known.edition == from);
+        let before = self.quarantined.iter().find(|known| known.revision == from);
         let times = before.map_or(0, |known| known.times);
-        let span = backoff(rules.quarantine, rules.longest_quarantine, times, chance);
-        self.quarantined.retain(|known| known.edition != from);
+        let span = backoff(rules.quarantine, rules.longest_quarantine, times, random);
+        self.quarantined.retain(|known| known.revision != from);
         self.quarantined.push_back(Quarantine {
-            edition: from.clone(),
+            revision: from.clone(),
             until: (!by_hand).then(|| now + span),
             times: times.saturating_add(1),
         });
@@ -162,26 +162,26 @@ impl Slot {
         Some((from, to))
     }
 
-    pub(super) const fn previous(&self) -> Option<&Edition> {
+    pub(super) const fn previous(&self) -> Option<&Revision> {
         self.previous.as_ref()
     }
 
-    pub(super) const fn active(&self) -> Option<&Edition> {
+    pub(super) const fn active(&self) -> Option<&Revision> {
         self.active.as_ref()
     }
 
-    /// Editions that stay away, to be remembered by the next process.
+    /// Revisions that stay away, to be remembered by the next process.
     pub(super) fn quarantined(&self) -> impl Iterator<Item = &Quarantine> {
         self.quarantined.iter()
     }
 
     /// What a former process remembered to be rolled back.
-    pub(super) fn recall(&mut self, quarantined: Vec<Quarantine>) {
+    pub(super) fn restore(&mut self, quarantined: Vec<Quarantine>) {
         self.quarantined = quarantined.into();
     }
 
-    /// The edition before, when it could be found again.
-    pub(super) fn recall_previous(&mut self, previous: Edition) {
+    /// The revision before, when it could be found again.
+    pub(super) fn restore_previous(&mut self, previous: Revision) {
         self.previous = Some(previous);
     }
 }

@@ -52,11 +52,11 @@ impl SlotStatus {
 pub enum SlotState {
     /// It runs as the operator wants it, as far as could be found out.
     Active,
-    /// The last good edition runs, as the one that is wanted could not be loaded when the driver started.
+    /// The last good revision runs, as the one that is wanted could not be loaded when the driver started.
     Degraded,
-    /// The edition before runs, as the newest failed or was not wanted.
+    /// The revision before runs, as the newest failed or was not wanted.
     RolledBack,
-    /// Nothing of this name runs: no edition was ever good.
+    /// Nothing of this name runs: no revision was ever good.
     Rejected,
 }
 

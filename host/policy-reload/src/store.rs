@@ -1,6 +1,6 @@
-//! The last good editions on disk, so that a restart finds a policy even when its file is gone or broken.
+//! The last good revisions on disk, so that a restart finds a policy even when its file is gone or broken.
 //!
-//! `last-good.json` says which editions were good; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
+//! `last-good.json` says which revisions were good; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
 //! configuration that they were good with, checked against their names before anybody looks into them. The directory is ours alone, and each file is written as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use scupper_policy::{PrivateDir, PrivateDirError, WasmFile};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::revision::Edition;
+use super::revision::Revision;
 use super::saved_config::WireText;
-use super::scan::SourceText;
+use super::scan::ConfigText;
 use super::slot::Quarantine;
 
 pub(super) const INDEX: &str = "last-good.json";
@@ -28,7 +28,7 @@ pub(super) struct Store {
     pub(super) dir: PrivateDir,
 }
 
-/// Why the last good editions cannot be kept.
+/// Why the last good revisions cannot be kept.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The directory cannot be used.
@@ -54,15 +54,15 @@ pub enum StoreError {
 pub(super) struct Saved {
     pub(super) policies: Index,
     /// The last configuration of which everything was good.
-    pub(super) said: Option<SourceText>,
+    pub(super) config_text: Option<ConfigText>,
 }
 
 /// What was good, by the policy's name.
-pub(super) type Index = BTreeMap<String, Kept>;
+pub(super) type Index = BTreeMap<String, SavedPolicy>;
 
 /// What is known of one policy.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct Kept {
+pub(super) struct SavedPolicy {
     pub(super) good: Wire,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) previous: Option<Wire>,
@@ -70,7 +70,7 @@ pub(super) struct Kept {
     quarantined: Vec<WireQuarantine>,
 }
 
-/// An edition.
+/// A revision.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Wire {
     pub(super) digest: String,
@@ -96,15 +96,15 @@ struct File {
 /// Of the index's form.
 const VERSION: u32 = 1;
 
-impl Kept {
+impl SavedPolicy {
     pub(super) fn new<'a>(
-        good: &Edition,
-        previous: Option<&Edition>,
+        good: &Revision,
+        previous: Option<&Revision>,
         quarantined: impl Iterator<Item = &'a Quarantine>,
     ) -> Self {
         let away = |quarantine: &Quarantine| WireQuarantine {
-            digest: quarantine.edition.digest.clone(),
-            settings: quarantine.edition.settings.clone(),
+            digest: quarantine.revision.digest.clone(),
+            settings: quarantine.revision.settings.clone(),
             until_millis: quarantine.until.map(Time::as_millis),
             times: quarantine.times,
         };
@@ -117,7 +117,7 @@ impl Kept {
 
     pub(super) fn quarantined(&self) -> Vec<Quarantine> {
         let away = |wire: &WireQuarantine| Quarantine {
-            edition: Edition {
+            revision: Revision {
                 digest: wire.digest.clone(),
                 settings: wire.settings.clone(),
             },
@@ -129,10 +129,10 @@ impl Kept {
 }
 
 impl Wire {
-    fn of(edition: &Edition) -> Self {
+    fn of(revision: &Revision) -> Self {
         Self {
-            digest: edition.digest.clone(),
-            settings: edition.settings.clone(),
+            digest: revision.digest.clone(),
+            settings: revision.settings.clone(),
         }
     }
 }
@@ -154,7 +154,7 @@ impl Store {
         match file {
             Ok(file) if file.version == VERSION => Saved {
                 policies: file.policies,
-                said: file.configuration.and_then(|wire| self.text(&wire)),
+                config_text: file.configuration.and_then(|wire| self.text(&wire)),
             },
             Ok(_) => Saved::default(),
             Err(error) => {
@@ -169,14 +169,17 @@ impl Store {
     pub(super) fn write(&self, saved: Saved) -> Result<(), StoreError> {
         let Saved {
             policies: index,
-            said,
+            config_text,
         } = saved;
-        let configuration = said.map(|said| self.keep_text(&said)).transpose()?.flatten();
+        let configuration = config_text
+            .map(|config_text| self.keep_text(&config_text))
+            .transpose()?
+            .flatten();
         let named: BTreeSet<String> = index
             .values()
             .flat_map(|kept| [Some(&kept.good), kept.previous.as_ref()])
             .flatten()
-            .map(|edition| file_name(&edition.digest))
+            .map(|revision| file_name(&revision.digest))
             .collect();
         let file = File {
             version: VERSION,

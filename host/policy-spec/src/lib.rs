@@ -26,4 +26,4 @@ pub use name::{
 pub use secret::{
     Capture, SecretGrant, SecretGrantError, SecretRule, SecretRules, SecretSource, ValueSource,
 };
-pub use spec::{OnFailure, PolicySpec, Remedy, Said};
+pub use spec::{FailurePolicy, OnFailure, PolicySpec, SpecSource};

@@ -31,12 +31,12 @@ pub struct PolicySpec {
     /// It takes part only on nodes that have all of these labels.
     pub node_selector: BTreeMap<String, String>,
     /// Where the operator said all this, so that an error can name what to add there.
-    pub said: Said,
+    pub spec_source: SpecSource,
 }
 
 /// Where an operator says what a policy is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Said {
+pub enum SpecSource {
     /// With flags.
     #[default]
     Flags,
@@ -49,18 +49,18 @@ pub enum Said {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnFailure {
     /// When its planner fails. Unless said, the drain is refused: nothing has been changed, and people know at once.
-    pub planner: Remedy,
+    pub planner: FailurePolicy,
     /// When its hooks trap, overrun their limits or answer nonsense. Unless said, the drain is held: a hook may fail
     /// because of what it was shown, and that changes.
-    pub hooks: Remedy,
+    pub hooks: FailurePolicy,
     /// When a hook says itself that it will never work. Unless the operator says what hooks' failures come to, the
     /// policy has the word, and the drain ends.
-    pub given_up: Remedy,
+    pub given_up: FailurePolicy,
 }
 
 impl OnFailure {
     /// What the operator says, where he says something.
-    pub fn said(planner: Option<Remedy>, hooks: Option<Remedy>) -> Self {
+    pub fn new(planner: Option<FailurePolicy>, hooks: Option<FailurePolicy>) -> Self {
         let unsaid = Self::default();
         Self {
             planner: planner.unwrap_or(unsaid.planner),
@@ -73,16 +73,16 @@ impl OnFailure {
 impl Default for OnFailure {
     fn default() -> Self {
         Self {
-            planner: Remedy::Refuse,
-            hooks: Remedy::Hold,
-            given_up: Remedy::Refuse,
+            planner: FailurePolicy::Refuse,
+            hooks: FailurePolicy::Hold,
+            given_up: FailurePolicy::Refuse,
         }
     }
 }
 
 /// What is done about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub enum FailurePolicy {
     /// The drain is refused, or ends as failed.
     Refuse,
     /// The drain goes on without it: the draft stays as it was, the hook counts as done.

@@ -31,7 +31,7 @@ pub use compile::wasm_file::{SourceError, WasmFile};
 pub use files::digest::sha256;
 pub use files::private_dir::{PrivateDir, PrivateDirError};
 pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
-pub use imports::http::{Endpoint, HttpSetupError, Network, Resolve, StandIn, StandInAnswer, TlsError};
+pub use imports::http::{Endpoint, HttpMock, HttpMockAnswer, HttpSetupError, Network, Resolve, TlsError};
 pub use imports::no_cluster::NoCluster;
 pub use imports::secret::Secrets;
 pub use load::error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};

@@ -8,7 +8,9 @@ use scupper_engine::{Filters, PodRef};
 
 use scupper_config::{Configuration, DrainFile, Override, OwnCordon};
 use scupper_driver::{PluginOptions, PoliciesOptions};
-use scupper_policy_reload::{PolicySource, ReloadOptions, SourceText, Wanted, keeps_configuration};
+use scupper_policy_reload::{
+    ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
+};
 use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_report::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
@@ -160,17 +162,17 @@ fn source(file: &Path) -> PolicySource {
                 .map(wanted)
                 .map_err(|error| scupper_driver::chain(&error))
         }),
-        understand: Arc::new(|said| {
+        parse_saved: Arc::new(|said| {
             let read = scupper_config::read_text(&said.file, &said.text);
             read.map(wanted).map_err(|error| scupper_driver::chain(&error))
         }),
     }
 }
 
-fn wanted(read: Configuration) -> Wanted {
-    Wanted {
+fn wanted(read: Configuration) -> DesiredPolicies {
+    DesiredPolicies {
         policies: read.policies,
-        said: Some(SourceText {
+        config_text: Some(ConfigText {
             file: read.file,
             text: read.text,
         }),
@@ -192,7 +194,7 @@ pub(super) fn policies(
     when: When,
 ) -> (PoliciesOptions, DrainFile) {
     let state = state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref());
-    let is_kept = || when == When::AgainAndAgain && state.as_deref().is_some_and(keeps_configuration);
+    let is_kept = || when == When::AgainAndAgain && state.as_deref().is_some_and(has_saved_configuration);
     let configuration = match args.config.as_deref().map(scupper_config::read) {
         // The driver says what is wrong with the file when it takes the one that it kept.
         Some(Err(_)) if is_kept() => None,

@@ -84,7 +84,7 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
             metrics.policy_back(&back);
         }
         ReloadNotice::Degraded { name, .. } => metrics.policy_degraded(name),
-        ReloadNotice::HookBegunAgain { name, .. } => metrics.policy_hook_begun_again(name),
+        ReloadNotice::HookRestarted { name, .. } => metrics.policy_hook_begun_again(name),
         ReloadNotice::Removed { name } => metrics.policy_removed(name),
     }
 }

@@ -115,7 +115,7 @@ impl DriverDrainFactory {
     }
 
     async fn runner(&self, node: Option<Node>, resume: Option<Checkpoint>) -> EngineRunner {
-        // May have to wait until editions of a former process are loaded.
+        // May have to wait until revisions of a former process are loaded.
         let session = match &resume {
             Some(checkpoint) => self.catalogue.resume(&checkpoint.hooks).await,
             None => self.catalogue.session(),

@@ -47,12 +47,12 @@ impl DrainSettings {
 
     /// For a drain that begins now.
     pub(crate) fn now(&self) -> EffectiveSettings {
-        let said = self.catalogue.said();
-        let (Some(flags), Some(said)) = (&self.flags, said.as_ref()) else {
+        let config = self.catalogue.config_text();
+        let (Some(flags), Some(config)) = (&self.flags, config.as_ref()) else {
             return self.usual.clone();
         };
         // It was understood when it was read.
-        let Ok(file) = scupper_config::read_text(&said.file, &said.text) else {
+        let Ok(file) = scupper_config::read_text(&config.file, &config.text) else {
             return self.usual.clone();
         };
         let drain = flags.clone().or(file.drain);

@@ -77,7 +77,7 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
         ReloadNotice::Rejected { .. } => "PolicyRejected",
         ReloadNotice::RolledBack { .. } => "PolicyRolledBack",
         ReloadNotice::Degraded { .. } => "PolicyDegraded",
-        ReloadNotice::HookBegunAgain { .. } => "PolicyHookBegunAgain",
+        ReloadNotice::HookRestarted { .. } => "PolicyHookBegunAgain",
         ReloadNotice::Removed { .. } => "PolicyRemoved",
     };
     Some(KubernetesEvent {

@@ -15,7 +15,7 @@ use scupper_common::text::one_line;
 use thiserror::Error;
 use wasmtime::Engine;
 
-use super::compile_error::{Complaint, unconfined_line};
+use super::compile_error::{ChildReport, unconfined_line};
 use super::engine_config::Processor;
 use super::limits::CompileLimits;
 use super::{confine, engine_config, scan};
@@ -66,7 +66,7 @@ enum ChildError {
     Write(io::Error),
 }
 
-impl From<ChildError> for Complaint {
+impl From<ChildError> for ChildReport {
     fn from(error: ChildError) -> Self {
         match error {
             ChildError::Source(error) => Self::Source(error),
@@ -81,7 +81,7 @@ pub fn compile_child(task: &CompileTask) -> ExitCode {
     match prepare(task).and_then(|engine| compile(task, &engine)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&Complaint::from(error).line());
+            say(&ChildReport::from(error).line());
             ExitCode::FAILURE
         }
     }
@@ -116,7 +116,7 @@ fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
 fn end_after(wall: Duration) -> io::Result<()> {
     let late = ChildError::Compile(format!("it took longer than {} s", wall.as_secs()));
     // Written now: when the time is over there may be no memory for it.
-    let line = format!("{}\n", Complaint::from(late).line());
+    let line = format!("{}\n", ChildReport::from(late).line());
     let (ready, confined) = mpsc::channel();
     thread::Builder::new()
         .stack_size(TIMER_STACK_BYTES)

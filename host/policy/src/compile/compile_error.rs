@@ -10,7 +10,7 @@ use crate::SourceError;
 const LACKING_BYTES: usize = 512;
 
 /// Bytes of what it says that are read; its texts have less.
-pub(crate) const COMPLAINT_BYTES: u64 = 8192;
+pub(crate) const REPORT_BYTES: u64 = 8192;
 
 /// What a kernel lacks of what shuts the child in.
 #[derive(Debug, Deserialize, Serialize)]
@@ -41,7 +41,7 @@ pub(crate) fn split_unconfined(said: &[u8]) -> (Option<String>, &[u8]) {
 /// Why there is no native code.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Complaint {
+pub(crate) enum ChildReport {
     /// The component is no policy.
     Source(SourceError),
     /// It became too much code.
@@ -50,7 +50,7 @@ pub(crate) enum Complaint {
     Other(String),
 }
 
-impl Complaint {
+impl ChildReport {
     /// As it is written. What cannot be written is a bug, and told as such by the empty line.
     pub(crate) fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -93,9 +93,9 @@ mod tests {
         for error in all {
             let told = error.to_string();
             let kind = std::mem::discriminant(&error);
-            let line = Complaint::Source(error).line();
+            let line = ChildReport::Source(error).line();
             assert!(!line.contains('\n'), "{line}");
-            let Some(Complaint::Source(read)) = Complaint::read(line.as_bytes()) else {
+            let Some(ChildReport::Source(read)) = ChildReport::read(line.as_bytes()) else {
                 panic!("{line}")
             };
             assert_eq!((read.to_string(), std::mem::discriminant(&read)), (told, kind));
@@ -106,31 +106,26 @@ mod tests {
     fn the_longest_complaint_is_read_whole() {
         let names = ["\"\\".repeat(50), "n".repeat(100)].concat();
         let names = vec![names; 9].join(", ");
-        let line = Complaint::Source(SourceError::NotAPolicy { exports: names }).line();
-        assert!((line.len() as u64) < COMPLAINT_BYTES, "{} bytes", line.len());
+        let line = ChildReport::Source(SourceError::NotAPolicy { exports: names }).line();
+        assert!((line.len() as u64) < REPORT_BYTES, "{} bytes", line.len());
     }
 
     #[test]
     fn what_it_could_not_give_up_comes_apart_from_the_complaint() {
-        let complaint = Complaint::TooLarge.line();
+        let report = ChildReport::TooLarge.line();
         let line = unconfined_line(vec![
             "Landlock (none)".to_owned(),
             "seccomp (\u{1b}no)".to_owned(),
         ]);
-        let both = format!("{line}\n{complaint}\n");
+        let both = format!("{line}\n{report}\n");
         let (lacking, rest) = split_unconfined(both.as_bytes());
         assert_eq!(
             lacking.as_deref(),
             Some(r"Landlock (none) and seccomp (\u{1b}no)")
         );
-        assert!(matches!(Complaint::read(rest), Some(Complaint::TooLarge)));
+        assert!(matches!(ChildReport::read(rest), Some(ChildReport::TooLarge)));
         assert_eq!(split_unconfined(line.as_bytes()).1, b"");
-        for other in [
-            complaint.as_str(),
-            "",
-            "\n",
-            "memory allocation of 1 bytes failed\n",
-        ] {
+        for other in [report.as_str(), "", "\n", "memory allocation of 1 bytes failed\n"] {
             assert_eq!(split_unconfined(other.as_bytes()), (None, other.as_bytes()));
         }
     }
@@ -138,7 +133,7 @@ mod tests {
     #[test]
     fn anything_else_is_none() {
         for other in ["", "no", "{\"source\":\"read\"}", "{\"source\":{\"read\":null}}"] {
-            assert!(Complaint::read(other.as_bytes()).is_none(), "{other}");
+            assert!(ChildReport::read(other.as_bytes()).is_none(), "{other}");
         }
     }
 }

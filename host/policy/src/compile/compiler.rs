@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use super::attempt::{Attempt, Marked};
 use super::cache::CacheError;
-use super::compile_error::{COMPLAINT_BYTES, Complaint, split_unconfined};
+use super::compile_error::{ChildReport, REPORT_BYTES, split_unconfined};
 use super::engine_config::Processor;
 use super::limits::{Allotment, CompileLimit, CompileLimits};
 use super::memory_room::{MemoryRoom, memory_room};
@@ -91,12 +91,12 @@ pub enum CompileError {
         mark: PathBuf,
     },
     /// The compiler refused it, or ended otherwise.
-    #[error("the compiler {status}: {complaint}")]
+    #[error("the compiler {status}: {report}")]
     Refused {
         /// How it ended.
         status: String,
         /// What it said.
-        complaint: String,
+        report: String,
     },
 }
 
@@ -135,10 +135,10 @@ impl Compiler {
             return Err(CompileError::Limit(CompileLimit::Wall(self.limits.wall)).into());
         };
         let (status, said) = ended.map_err(CompileError::Talk)?;
-        let (lacking, complaint) = split_unconfined(&said);
+        let (lacking, report) = split_unconfined(&said);
         lacking.into_iter().for_each(lacks);
         if !status.success() {
-            return Err(refused(status, complaint, &allotment));
+            return Err(refused(status, report, &allotment));
         }
         let native_bytes = allotment.limits.native_bytes;
         let sealed = spawn_blocking(move || draft.seal(native_bytes)).await;
@@ -228,29 +228,29 @@ fn lacks(lacking: String) {
 
 /// Takes what it complains of, and waits for its end.
 async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
-    let mut complaint = Vec::new();
+    let mut report = Vec::new();
     if let Some(stderr) = child.stderr.take() {
-        stderr.take(COMPLAINT_BYTES).read_to_end(&mut complaint).await?;
+        stderr.take(REPORT_BYTES).read_to_end(&mut report).await?;
     }
-    Ok((child.wait().await?, complaint))
+    Ok((child.wait().await?, report))
 }
 
 /// Why there is no native code, by what the child has said. A child that was ended has not said it to the end.
-fn refused(status: ExitStatus, complaint: &[u8], allotment: &Allotment) -> LoadFault {
-    if let Some(limit) = allotment.reached(status, complaint) {
+fn refused(status: ExitStatus, report: &[u8], allotment: &Allotment) -> LoadFault {
+    if let Some(limit) = allotment.reached(status, report) {
         return CompileError::Limit(limit).into();
     }
-    let said = match Complaint::read(complaint) {
-        Some(Complaint::Source(error)) => return LoadFault::Source(error.in_one_line()),
-        Some(Complaint::TooLarge) => {
+    let said = match ChildReport::read(report) {
+        Some(ChildReport::Source(error)) => return LoadFault::Source(error.in_one_line()),
+        Some(ChildReport::TooLarge) => {
             return CompileError::Limit(allotment.native()).into();
         }
-        Some(Complaint::Other(text)) => text,
-        None => String::from_utf8_lossy(complaint).into_owned(),
+        Some(ChildReport::Other(text)) => text,
+        None => String::from_utf8_lossy(report).into_owned(),
     };
     LoadFault::Compile(CompileError::Refused {
         status: ended(status),
-        complaint: one_line(said.trim(), 1024),
+        report: one_line(said.trim(), 1024),
     })
 }
 

@@ -9,7 +9,7 @@ use scupper_engine::{Duration, PodRef, Time};
 use scupper_policy_spec::Capability;
 
 use super::bucket::Bucket;
-use super::store_data::{Caller, StepReach};
+use super::store_data::{StepScope, StoreData};
 use crate::runtime::observer::{EmitResult, Observation};
 use crate::wit::bindings::scupper::drain::events::{Error, Host, Kind, Regarding};
 use crate::{AccessError, PolicyEvent};
@@ -32,12 +32,12 @@ const REMEMBERED: usize = 70;
 const SHOWN_BYTES: usize = 100;
 
 /// What a policy has emitted of late.
-pub(crate) struct Emitted {
+pub(crate) struct EventLimiter {
     bucket: Bucket,
     recent: Vec<(u64, Time)>,
 }
 
-impl Emitted {
+impl EventLimiter {
     pub(crate) const fn new(now: Time) -> Self {
         Self {
             bucket: Bucket::new(BURST, PER_MINUTE, now),
@@ -67,7 +67,7 @@ impl Emitted {
     }
 }
 
-impl Host for Caller {
+impl Host for StoreData {
     async fn emit(
         &mut self,
         regarding: Regarding,
@@ -82,15 +82,15 @@ impl Host for Caller {
             Err(Error::Unavailable(_)) => EmitResult::Unavailable,
             Err(_) => EmitResult::Refused,
         };
-        self.household.observer.observe(Observation::Emitted {
-            policy: &self.household.policy,
+        self.context.observer.observe(Observation::Emitted {
+            policy: &self.context.policy,
             result: told,
         });
         result.map(|_| ())
     }
 }
 
-impl Caller {
+impl StoreData {
     async fn try_emit(
         &self,
         regarding: &Regarding,
@@ -98,12 +98,12 @@ impl Caller {
         reason: &str,
         note: &str,
     ) -> Result<EmitResult, Error> {
-        let reach = self.may_emit(regarding)?;
+        let scope = self.may_emit(regarding)?;
         check(reason, note).map_err(Error::Invalid)?;
-        let pod = pod(reach, regarding)?;
+        let pod = pod(scope, regarding)?;
         let key = key(regarding, reason, note);
-        let household = &self.household;
-        let taken = self.emitted(|emitted| emitted.take(key, household.clock.now()));
+        let context = &self.context;
+        let taken = self.emitted(|emitted| emitted.take(key, context.clock.now()));
         match taken {
             Ok(()) => {}
             Err(EmitResult::Repeated) => return Ok(EmitResult::Repeated),
@@ -113,14 +113,14 @@ impl Caller {
             }
         }
         let event = PolicyEvent {
-            policy: &household.policy,
-            node: &reach.node,
+            policy: &context.policy,
+            node: &scope.node,
             pod,
             warning: kind == Kind::Warning,
             reason,
             note,
         };
-        let asked = household.cluster.emit(&event);
+        let asked = context.cluster.emit(&event);
         match self.meter.counters.waiting(asked).await {
             Ok(()) => {
                 self.meter.counters.event();
@@ -136,8 +136,8 @@ impl Caller {
         }
     }
 
-    fn may_emit(&self, regarding: &Regarding) -> Result<&StepReach, Error> {
-        let Some(reach) = self.reach.of_step() else {
+    fn may_emit(&self, regarding: &Regarding) -> Result<&StepScope, Error> {
+        let Some(scope) = self.scope.of_step() else {
             let closed = "only `step` may emit; the other functions are called for their answer alone";
             return Err(Error::NotGranted(closed.to_owned()));
         };
@@ -146,33 +146,27 @@ impl Caller {
             Regarding::Pod(_) => "pods",
         };
         let granted = self
-            .household
+            .context
             .grants
             .iter()
             .any(|grant| grant.capability == Capability::Events && grant.target == target);
         granted
-            .then_some(reach)
+            .then_some(scope)
             .ok_or_else(|| Error::NotGranted(format!("events:{target} was not wanted and granted")))
     }
 
-    fn emitted<R>(&self, look: impl FnOnce(&mut Emitted) -> R) -> R {
+    fn emitted<R>(&self, look: impl FnOnce(&mut EventLimiter) -> R) -> R {
         // Plain values: a panic cannot leave them half written.
-        look(
-            &mut self
-                .household
-                .events
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        look(&mut self.context.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// The pod it is about, which must be one that the policy was shown.
-fn pod<'a>(reach: &'a StepReach, regarding: &Regarding) -> Result<Option<&'a PodRef>, Error> {
+fn pod<'a>(scope: &'a StepScope, regarding: &Regarding) -> Result<Option<&'a PodRef>, Error> {
     let Regarding::Pod(uid) = regarding else {
         return Ok(None);
     };
-    let found = reach.pods.iter().find(|pod| pod.uid.0 == *uid);
+    let found = scope.pods.iter().find(|pod| pod.uid.0 == *uid);
     let unknown = || format!("no pod on the node has the UID {}", one_line(uid, SHOWN_BYTES));
     found.map(Some).ok_or_else(|| Error::NotFound(unknown()))
 }
@@ -241,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_same_again_is_no_news_and_costs_nothing() {
-        let mut emitted = Emitted::new(at(0));
+        let mut emitted = EventLimiter::new(at(0));
         assert_eq!(emitted.take(1, at(0)), Ok(()));
         for second in 0..599 {
             assert_eq!(emitted.take(1, at(second)), Err(EmitResult::Repeated));
@@ -253,8 +247,8 @@ mod tests {
 
     #[test]
     fn ten_at_once_and_one_in_ten_seconds() {
-        let mut emitted = Emitted::new(at(0));
-        let taken = |emitted: &mut Emitted, from: u64, at: Time| {
+        let mut emitted = EventLimiter::new(at(0));
+        let taken = |emitted: &mut EventLimiter, from: u64, at: Time| {
             (from..from + 100)
                 .filter(|key| emitted.take(*key, at).is_ok())
                 .count()

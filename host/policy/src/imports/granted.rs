@@ -8,7 +8,7 @@ use scupper_policy_spec::{
     SecretRules, check_grant, covers, is_secret_name,
 };
 
-use super::http::{Requests, Surroundings, Tls, Wanted, read_grants};
+use super::http::{RequestDeps, Requests, Tls, WantedRequests, read_grants};
 use crate::load::error::{LoadFault, MissingGrant, WantError};
 use crate::wit::bindings::exports::scupper::drain::about;
 
@@ -19,7 +19,7 @@ const WANTS: usize = 32;
 const SHOWN_BYTES: usize = 256;
 
 /// What the operator gives, checked.
-pub(crate) struct Given {
+pub(crate) struct GrantedCapabilities {
     http: HttpRules,
     secrets: SecretRules,
     tls: Arc<Tls>,
@@ -29,10 +29,10 @@ pub(crate) struct Given {
 #[derive(Default)]
 pub(crate) struct Wants {
     pub(crate) grants: Vec<Grant>,
-    pub(crate) requests: Wanted,
+    pub(crate) requests: WantedRequests,
 }
 
-impl Given {
+impl GrantedCapabilities {
     /// Checks the operator's grants, and fails with the first that is wrong. Blocks: it looks at the certificates that
     /// they name.
     pub(crate) fn of(spec: &PolicySpec) -> Result<Self, LoadFault> {
@@ -83,13 +83,13 @@ impl Given {
             .map(|grant| MissingGrant {
                 policy: spec.name.clone(),
                 grant: grant.clone(),
-                said: spec.said,
+                spec_source: spec.spec_source,
             })
             .collect()
     }
 
     /// The policy's requests, before it has said what it wants.
-    pub(crate) fn requests(&self, spec: &PolicySpec, surroundings: Surroundings) -> Requests {
+    pub(crate) fn requests(&self, spec: &PolicySpec, surroundings: RequestDeps) -> Requests {
         let rules = (self.http.clone(), self.secrets.clone(), Arc::clone(&self.tls));
         Requests::new(&spec.name, rules, surroundings, &spec.limits)
     }

@@ -11,13 +11,13 @@ use crate::wit::bindings::scupper::drain::log::Level;
 const LINE_BYTES: usize = 1024;
 
 /// A policy's allowance of log lines and of their bytes.
-pub(crate) struct Allowance {
+pub(crate) struct LogLimiter {
     lines: Bucket,
     bytes: Bucket,
     dropped: u64,
 }
 
-impl Allowance {
+impl LogLimiter {
     pub(crate) const fn new(limits: &Limits, now: Time) -> Self {
         let (lines, bytes) = (
             limits.log_lines_per_minute as u64,
@@ -82,7 +82,7 @@ mod tests {
             log_bytes_per_minute: 400,
             ..Limits::default()
         };
-        let mut allowance = Allowance::new(&limits, at(0));
+        let mut allowance = LogLimiter::new(&limits, at(0));
         assert_eq!((0..100).filter(|_| allowance.take(1, at(0))).count(), 10);
         assert_eq!(allowance.dropped, 90);
         // A minute later all lines are back, and the bytes are what bounds them.

@@ -8,10 +8,10 @@ use scupper_engine::{PodRef, Uid};
 use scupper_policy_spec::{Capability, Grant, allows_annotation};
 use wasmtime::component::{HasSelf, Linker};
 
-use super::events::Emitted;
+use super::events::EventLimiter;
 use super::granted::Wants;
 use super::http::Requests;
-use super::log::Allowance;
+use super::log::LogLimiter;
 use super::wasi::{Occasion, Wasi};
 use crate::runtime::meter::Meter;
 use crate::runtime::observer::{Observation, Observer};
@@ -33,7 +33,7 @@ const VALUE_BYTES: usize = 32 * 1024;
 const NODE_BYTES: usize = 64 * 1024;
 
 /// What all calls of one policy share.
-pub(crate) struct Household {
+pub(crate) struct PolicyContext {
     /// The operator's name for it.
     pub(crate) policy: String,
     /// What the operator configured.
@@ -47,9 +47,9 @@ pub(crate) struct Household {
     /// For log rates.
     pub(crate) clock: Clock,
     /// Its log lines.
-    pub(crate) log: Arc<Mutex<Allowance>>,
+    pub(crate) log: Arc<Mutex<LogLimiter>>,
     /// Its Events.
-    pub(crate) events: Arc<Mutex<Emitted>>,
+    pub(crate) events: Arc<Mutex<EventLimiter>>,
     /// SHA-256 of its file, in hex.
     pub(crate) digest: String,
     /// What its calls used.
@@ -59,9 +59,9 @@ pub(crate) struct Household {
 }
 
 /// One call, as the store's data.
-pub(crate) struct Caller {
-    pub(crate) household: Arc<Household>,
-    pub(crate) reach: Reach,
+pub(crate) struct StoreData {
+    pub(crate) context: Arc<PolicyContext>,
+    pub(crate) scope: CallScope,
     pub(crate) meter: Meter,
     writes: u32,
     /// Never locked: the mutex makes a caller something that futures can share.
@@ -70,17 +70,17 @@ pub(crate) struct Caller {
 }
 
 /// What a call may do besides answering.
-pub(crate) enum Reach {
+pub(crate) enum CallScope {
     /// Nothing: the function is pure.
     Nothing,
     /// Ask servers, and change nothing there.
     Servers,
     /// Everything that was granted.
-    Granted(StepReach),
+    Granted(StepScope),
 }
 
 /// What a hook step may look at and write to.
-pub(crate) struct StepReach {
+pub(crate) struct StepScope {
     /// The node's name.
     pub(crate) node: String,
     /// The driver's own pod.
@@ -89,17 +89,17 @@ pub(crate) struct StepReach {
     pub(crate) pods: Vec<PodRef>,
 }
 
-impl Reach {
+impl CallScope {
     /// What a step may; nothing else comes to the cluster.
-    pub(crate) const fn of_step(&self) -> Option<&StepReach> {
+    pub(crate) const fn of_step(&self) -> Option<&StepScope> {
         match self {
-            Self::Granted(reach) => Some(reach),
+            Self::Granted(scope) => Some(scope),
             Self::Nothing | Self::Servers => None,
         }
     }
 }
 
-impl Household {
+impl PolicyContext {
     /// The same, with what it was granted.
     pub(crate) fn granted(&self, wants: &Wants) -> Self {
         Self {
@@ -136,16 +136,16 @@ impl Household {
     }
 }
 
-impl Caller {
+impl StoreData {
     pub(crate) const fn new(
-        household: Arc<Household>,
-        reach: Reach,
+        context: Arc<PolicyContext>,
+        scope: CallScope,
         meter: Meter,
         wasi: Option<Box<Mutex<Wasi>>>,
     ) -> Self {
         Self {
-            household,
-            reach,
+            context,
+            scope,
             meter,
             writes: 0,
             wasi,
@@ -158,7 +158,7 @@ impl Caller {
     pub(crate) fn wasi(&mut self) -> &mut Wasi {
         let none = || {
             Box::new(Mutex::new(Wasi::new(&Occasion {
-                household: &self.household,
+                context: &self.context,
                 counters: &self.meter.counters,
                 drain: None,
                 pure: true,
@@ -169,9 +169,9 @@ impl Caller {
         wasi.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reach(&self) -> Result<&StepReach, Error> {
+    fn scope(&self) -> Result<&StepScope, Error> {
         let closed = "only `step` may use `cluster`; the other functions are called for their answer alone";
-        self.reach
+        self.scope
             .of_step()
             .ok_or_else(|| Error::NotGranted(closed.to_owned()))
     }
@@ -182,19 +182,19 @@ impl Caller {
             method,
             http::Method::Put | http::Method::Patch | http::Method::Delete
         );
-        let closed = match self.reach {
-            Reach::Nothing => {
+        let closed = match self.scope {
+            CallScope::Nothing => {
                 "only `step` and `check` may send; the other functions are called for their answer alone"
             }
-            Reach::Servers if changes => {
+            CallScope::Servers if changes => {
                 "`check` may look and change nothing: it sends no PUT, PATCH or DELETE"
             }
-            Reach::Servers | Reach::Granted(_) => "",
+            CallScope::Servers | CallScope::Granted(_) => "",
         };
         if !closed.is_empty() {
             return Err(http::Error::NotGranted(closed.to_owned()));
         }
-        let requests = &self.household.requests;
+        let requests = &self.context.requests;
         if self.sent >= requests.a_step() {
             return Err(http::Error::TooMany(format!(
                 "one step may send {}; go on in the next",
@@ -212,16 +212,16 @@ impl Caller {
         if let Some(response) = response {
             counters.response(response.body.len());
         }
-        self.household.observer.observe(Observation::Requested {
-            policy: &self.household.policy,
+        self.context.observer.observe(Observation::Requested {
+            policy: &self.context.policy,
             status: response.map(|response| response.status),
         });
     }
 
     /// Checks everything that can be checked here about one write.
     fn may_write(&mut self, capability: Capability, key: &str, value: Option<&str>) -> Result<(), Error> {
-        self.reach()?;
-        if !allows_annotation(&self.household.grants, capability, key) {
+        self.scope()?;
+        if !allows_annotation(&self.context.grants, capability, key) {
             let text =
                 format!("{capability}: `{key}` is no valid key below a prefix that was wanted and granted");
             return Err(Error::NotGranted(text));
@@ -241,17 +241,17 @@ impl Caller {
     }
 
     fn tell_write(&self, capability: Capability, key: &str, value: Option<&str>) {
-        let policy = &self.household.policy;
+        let policy = &self.context.policy;
         tracing::info!(target: "scupper::policy", policy, %capability, key, removed = value.is_none(), "annotates");
     }
 
     /// Refuses a value with which the policy would have more than its part of the node's annotations. The node counts,
     /// not what was written since the driver started.
     async fn fits(&self, key: &str, value: &str) -> Result<(), Error> {
-        let node = &self.reach()?.node;
-        let asked = self.household.cluster.node(node);
+        let node = &self.scope()?.node;
+        let asked = self.context.cluster.node(node);
         let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
-        let own = |other: &str| allows_annotation(&self.household.grants, Capability::NodeAnnotations, other);
+        let own = |other: &str| allows_annotation(&self.context.grants, Capability::NodeAnnotations, other);
         let others = node.annotations.iter();
         let others = others.filter(|(other, _)| *other != key && own(other));
         let sizes: Vec<(usize, &str)> = others
@@ -279,30 +279,30 @@ impl Caller {
             self.fits(key, value).await?;
         }
         self.tell_write(Capability::NodeAnnotations, key, value);
-        let node = &self.reach()?.node;
-        let asked = self.household.cluster.annotate_node(node, key, value);
+        let node = &self.scope()?.node;
+        let asked = self.context.cluster.annotate_node(node, key, value);
         self.meter.counters.waiting(asked).await.map_err(refusal)
     }
 
     async fn annotate_pod(&mut self, uid: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
         self.may_write(Capability::PodAnnotations, key, value)?;
-        let pod = self.reach()?.pods.iter().find(|pod| pod.uid.0 == uid);
+        let pod = self.scope()?.pods.iter().find(|pod| pod.uid.0 == uid);
         let pod = pod.ok_or_else(|| Error::NotFound(format!("no pod on the node has the UID {uid}")))?;
         self.tell_write(Capability::PodAnnotations, key, value);
-        let asked = self.household.cluster.annotate_pod(pod, key, value);
+        let asked = self.context.cluster.annotate_pod(pod, key, value);
         self.meter.counters.waiting(asked).await.map_err(refusal)
     }
 }
 
-impl Drop for Caller {
+impl Drop for StoreData {
     fn drop(&mut self) {
-        let mut log = self.household.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.tell_dropped(&self.household.policy);
+        let mut log = self.context.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.tell_dropped(&self.context.policy);
     }
 }
 
 /// Gives guests everything they may import.
-pub(crate) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
+pub(crate) fn link(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     types::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     config::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
@@ -311,39 +311,39 @@ pub(crate) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
     http::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
 }
 
-impl types::Host for Caller {}
+impl types::Host for StoreData {}
 
-impl log::Host for Caller {
+impl log::Host for StoreData {
     fn write(&mut self, level: log::Level, message: String) {
-        let logged = self.household.log(level, &message);
+        let logged = self.context.log(level, &message);
         self.meter.counters.line(logged);
     }
 }
 
-impl config::Host for Caller {
+impl config::Host for StoreData {
     fn get(&mut self, key: String) -> Option<String> {
-        self.household.config.get(&key).cloned()
+        self.context.config.get(&key).cloned()
     }
 
     fn keys(&mut self) -> Vec<String> {
-        self.household.config.keys().cloned().collect()
+        self.context.config.keys().cloned().collect()
     }
 }
 
-impl cluster::Host for Caller {
+impl cluster::Host for StoreData {
     async fn get_node(&mut self) -> Result<NodeResult, Error> {
-        let asked = self.household.cluster.node(&self.reach()?.node);
+        let asked = self.context.cluster.node(&self.scope()?.node);
         let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
         Ok(to_wit_owned::node(node))
     }
 
     async fn list_pods(&mut self) -> Result<Vec<PodResult>, Error> {
-        let reach = self.reach()?;
-        let asked = self.household.cluster.pods(&reach.node);
+        let scope = self.scope()?;
+        let asked = self.context.cluster.pods(&scope.node);
         let pods = self.meter.counters.waiting(asked).await.map_err(refusal)?;
         Ok(pods
             .into_iter()
-            .map(|pod| to_wit_owned::pod(pod, reach.own_pod.as_ref()))
+            .map(|pod| to_wit_owned::pod(pod, scope.own_pod.as_ref()))
             .collect())
     }
 

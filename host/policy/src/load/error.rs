@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use scupper_policy_spec::{
-    Capability, Grant, GrantError, HttpTargetError, HttpWant, NameError, PrefixError, Said, SecretGrantError,
+    Capability, Grant, GrantError, HttpTargetError, HttpWant, NameError, PrefixError, SecretGrantError,
+    SpecSource,
 };
 use thiserror::Error;
 
@@ -190,7 +191,7 @@ pub struct MissingGrant {
     /// What it wants.
     pub grant: Grant,
     /// Where the operator would grant it.
-    pub said: Said,
+    pub spec_source: SpecSource,
 }
 
 /// One thing that is wrong with a configuration.
@@ -230,7 +231,9 @@ impl fmt::Display for MissingGrant {
 
 /// What to add, where the operator said the rest.
 fn additions(missing: &[MissingGrant]) -> String {
-    let in_file = missing.iter().any(|missing| missing.said == Said::File);
+    let in_file = missing
+        .iter()
+        .any(|missing| missing.spec_source == SpecSource::File);
     if in_file {
         let lines = MissingGrant::yaml(missing);
         return format!("under its `grants`: {}", lines.join("; "));

@@ -62,7 +62,7 @@ async fn through(
     if !missing.is_empty() {
         examined.faults.push(LoadFault::NotGranted(missing));
     }
-    guest.household = Arc::new(guest.household.granted(&wants));
+    guest.context = Arc::new(guest.context.granted(&wants));
     if let Err(fault) = load::check_config(&guest).await {
         examined.faults.push(fault);
     }
@@ -98,12 +98,12 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
         _ => Subject::Node,
     };
     let step = HookStep {
-        policy: guest.household.policy.clone(),
+        policy: guest.context.policy.clone(),
         phase,
         subject,
         state: Vec::new(),
     };
-    let now = guest.household.clock.now();
+    let now = guest.context.clock.now();
     let call = StepCall {
         step: &step,
         drain: DrainInfo {

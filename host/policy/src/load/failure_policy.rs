@@ -4,18 +4,23 @@
 //! putting back must end.
 
 use scupper_engine::{Duration, HookPhase, Plan, PlanAnswer, StepOutcome};
-use scupper_policy_spec::Remedy;
+use scupper_policy_spec::FailurePolicy;
 
 /// When what failed is tried again: a policy may fail because of what it was shown, and that changes. The drain's
 /// deadline ends it.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// A planner trapped, overran its limits, or made a plan that does not hold.
-pub(crate) fn planner(remedy: Remedy, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
-    let retry_after = match remedy {
-        Remedy::Refuse => None,
-        Remedy::Hold => Some(RETRY),
-        Remedy::Ignore => {
+pub(crate) fn planner(
+    failure_policy: FailurePolicy,
+    policy: &str,
+    message: String,
+    draft: &Plan,
+) -> PlanAnswer {
+    let retry_after = match failure_policy {
+        FailurePolicy::Refuse => None,
+        FailurePolicy::Hold => Some(RETRY),
+        FailurePolicy::Ignore => {
             ignored(policy, &message);
             return PlanAnswer::Plan(draft.clone());
         }
@@ -24,11 +29,11 @@ pub(crate) fn planner(remedy: Remedy, policy: &str, message: String, draft: &Pla
 }
 
 /// A hook trapped or overran its limits.
-pub(crate) fn hook(remedy: Remedy, policy: &str, message: String) -> StepOutcome {
-    let retry_after = match remedy {
-        Remedy::Refuse => None,
-        Remedy::Hold => Some(RETRY),
-        Remedy::Ignore => {
+pub(crate) fn hook(failure_policy: FailurePolicy, policy: &str, message: String) -> StepOutcome {
+    let retry_after = match failure_policy {
+        FailurePolicy::Refuse => None,
+        FailurePolicy::Hold => Some(RETRY),
+        FailurePolicy::Ignore => {
             ignored(policy, &message);
             return StepOutcome::Done;
         }
@@ -37,12 +42,17 @@ pub(crate) fn hook(remedy: Remedy, policy: &str, message: String) -> StepOutcome
 }
 
 /// A hook answered. Where it says that it will never work, the operator has the last word.
-pub(crate) fn answered(remedy: Remedy, policy: &str, phase: HookPhase, outcome: StepOutcome) -> StepOutcome {
+pub(crate) fn answered(
+    failure_policy: FailurePolicy,
+    policy: &str,
+    phase: HookPhase,
+    outcome: StepOutcome,
+) -> StepOutcome {
     match outcome {
         StepOutcome::Failed {
             message,
             retry_after: None,
-        } if phase != HookPhase::OnCancel => hook(remedy, policy, message),
+        } if phase != HookPhase::OnCancel => hook(failure_policy, policy, message),
         outcome => outcome,
     }
 }
@@ -76,40 +86,40 @@ mod tests {
             decisions: vec![decision],
             waves: Vec::new(),
         };
-        let with = |remedy| planner(remedy, "p", "trapped".to_owned(), &draft);
+        let with = |failure_policy| planner(failure_policy, "p", "trapped".to_owned(), &draft);
         let failed = |retry_after| PlanAnswer::Failed {
             message: "trapped".to_owned(),
             retry_after,
         };
-        assert_eq!(with(Remedy::Refuse), failed(None));
-        assert_eq!(with(Remedy::Hold), failed(Some(RETRY)));
-        assert_eq!(with(Remedy::Ignore), PlanAnswer::Plan(draft.clone()));
+        assert_eq!(with(FailurePolicy::Refuse), failed(None));
+        assert_eq!(with(FailurePolicy::Hold), failed(Some(RETRY)));
+        assert_eq!(with(FailurePolicy::Ignore), PlanAnswer::Plan(draft.clone()));
     }
 
     #[test]
     fn each_remedy_of_a_hook_that_traps_or_gives_up() {
         let rows = [
-            (Remedy::Refuse, failed(None)),
-            (Remedy::Hold, failed(Some(RETRY))),
-            (Remedy::Ignore, StepOutcome::Done),
+            (FailurePolicy::Refuse, failed(None)),
+            (FailurePolicy::Hold, failed(Some(RETRY))),
+            (FailurePolicy::Ignore, StepOutcome::Done),
         ];
-        for (remedy, wanted) in rows {
+        for (failure_policy, wanted) in rows {
             let message = "no job server".to_owned();
-            assert_eq!(hook(remedy, "p", message), wanted, "{remedy:?}");
-            let gives_up = answered(remedy, "p", HookPhase::BeforeDrain, failed(None));
-            assert_eq!(gives_up, wanted, "{remedy:?}");
+            assert_eq!(hook(failure_policy, "p", message), wanted, "{failure_policy:?}");
+            let gives_up = answered(failure_policy, "p", HookPhase::BeforeDrain, failed(None));
+            assert_eq!(gives_up, wanted, "{failure_policy:?}");
         }
     }
 
     #[test]
     fn what_a_hook_says_otherwise_stands() {
         let later = failed(Some(Duration::from_secs(3)));
-        for remedy in [Remedy::Refuse, Remedy::Hold, Remedy::Ignore] {
+        for failure_policy in [FailurePolicy::Refuse, FailurePolicy::Hold, FailurePolicy::Ignore] {
             let stands = |phase, outcome: StepOutcome| {
                 assert_eq!(
-                    answered(remedy, "p", phase, outcome.clone()),
+                    answered(failure_policy, "p", phase, outcome.clone()),
                     outcome,
-                    "{remedy:?}"
+                    "{failure_policy:?}"
                 );
             };
             stands(HookPhase::BeforeDrain, later.clone());

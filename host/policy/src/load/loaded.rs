@@ -67,7 +67,7 @@ impl LoadedPolicy {
                 found_drained: false,
                 held: false,
                 deadline: None,
-                now: self.guest.household.clock.now(),
+                now: self.guest.context.clock.now(),
                 own_pod: None,
             },
             node: &node,

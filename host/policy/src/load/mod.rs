@@ -17,11 +17,11 @@ use wasmtime::component::Component;
 
 use crate::compile::compiled::{Compiled, check_pin, compile, read};
 use crate::compile::interfaces::check_system;
-use crate::imports::events::Emitted;
-use crate::imports::granted::Given;
-use crate::imports::http::Surroundings;
-use crate::imports::log::Allowance;
-use crate::imports::store_data::Household;
+use crate::imports::events::EventLimiter;
+use crate::imports::granted::GrantedCapabilities;
+use crate::imports::http::RequestDeps;
+use crate::imports::log::LogLimiter;
+use crate::imports::store_data::PolicyContext;
 use crate::load::error::{ConfigProblem, LoadFault};
 use crate::load::flaws::{is_name, is_schema};
 use crate::load::loaded::LoadedPolicy;
@@ -66,7 +66,7 @@ pub(crate) async fn settle(
         .await?
         .map_err(|error| types("exports", &error))?;
     let wants = given.wants(&about, spec)?;
-    guest.household = Arc::new(guest.household.granted(&wants));
+    guest.context = Arc::new(guest.context.granted(&wants));
     check_config(&guest).await?;
     let phases = guest.phases().await?;
     let description = description(about, spec, digest, wants.grants, phases, &guest);
@@ -107,9 +107,9 @@ pub(crate) fn description(
 }
 
 /// What the operator gives it, checked.
-pub(crate) async fn given(spec: &PolicySpec) -> Result<Given, LoadFault> {
+pub(crate) async fn given(spec: &PolicySpec) -> Result<GrantedCapabilities, LoadFault> {
     let spec = spec.clone();
-    blocking(move || Given::of(&spec)).await
+    blocking(move || GrantedCapabilities::of(&spec)).await
 }
 
 /// Refuses what could not even be instantiated, with better words.
@@ -141,16 +141,16 @@ pub(crate) fn check_needs(component: &Component, limits: &Limits) -> Result<(), 
 }
 
 /// The same for the policy's author: what of it holds, and everything that is wrong with the rest.
-pub(crate) async fn sound(spec: &PolicySpec) -> Result<(Given, Vec<LoadFault>), LoadFault> {
+pub(crate) async fn sound(spec: &PolicySpec) -> Result<(GrantedCapabilities, Vec<LoadFault>), LoadFault> {
     let spec = spec.clone();
-    blocking(move || Ok(Given::sound(&spec))).await
+    blocking(move || Ok(GrantedCapabilities::sound(&spec))).await
 }
 
 pub(crate) fn link(
     runtime: &Runtime,
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,
-    given: &Given,
+    given: &GrantedCapabilities,
     component: &Component,
     digest: &str,
 ) -> Result<Guest, LoadFault> {
@@ -159,7 +159,7 @@ pub(crate) fn link(
         let types = component.component_type();
         check_system(types.imports(&runtime.engine).map(|(name, _)| name))?;
     }
-    let surroundings = Surroundings {
+    let surroundings = RequestDeps {
         network: runtime.options.network.clone(),
         memory: runtime.options.secrets.clone(),
         cluster: Arc::clone(&cluster),
@@ -173,18 +173,18 @@ pub(crate) fn link(
         .instantiate_pre(component)
         .map_err(|error| types("imports", &error))?;
     let exports = Exports::of(&runtime.engine, &pre).map_err(|error| types("exports", &error))?;
-    let household = Household {
+    let context = PolicyContext {
         policy: spec.name.clone(),
         config: spec.config.clone(),
         grants: Vec::new(),
         requests: Arc::new(given.requests(spec, surroundings)),
         cluster,
         clock: runtime.options.clock,
-        log: Arc::new(Mutex::new(Allowance::new(
+        log: Arc::new(Mutex::new(LogLimiter::new(
             &spec.limits,
             runtime.options.clock.now(),
         ))),
-        events: Arc::new(Mutex::new(Emitted::new(runtime.options.clock.now()))),
+        events: Arc::new(Mutex::new(EventLimiter::new(runtime.options.clock.now()))),
         digest: digest.to_owned(),
         account: Arc::default(),
         observer: Arc::clone(&runtime.observer),
@@ -192,7 +192,7 @@ pub(crate) fn link(
     Ok(Guest {
         engine: runtime.engine.clone(),
         ticker: Arc::clone(&runtime.ticker),
-        household: Arc::new(household),
+        context: Arc::new(context),
         limits: spec.limits.clone(),
         pre,
         exports,

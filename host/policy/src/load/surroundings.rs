@@ -4,7 +4,7 @@ use scupper_common::text::into_line;
 use scupper_engine::Node;
 
 use super::loaded::LoadedPolicy;
-use crate::imports::store_data::Reach;
+use crate::imports::store_data::CallScope;
 use crate::runtime::bounds::Bounds;
 use crate::runtime::guest::{Guest, answered};
 use crate::wit::bindings::exports::scupper::drain::surroundings;
@@ -99,7 +99,7 @@ impl Guest {
         let lists = node.map(|node| Lists::of(node, &[], None));
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, Reach::Servers).await?;
+            let (mut store, instance) = self.open(&bounds, None, CallScope::Servers).await?;
             let surroundings = surroundings.load(&mut store, &instance)?;
             let node = lists.as_ref().map(Lists::node);
             surroundings.call_check(&mut store, node).await

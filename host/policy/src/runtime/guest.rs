@@ -13,7 +13,7 @@ use super::fault::{CallError, CallFault};
 use super::meter::Meter;
 use super::ticker::Ticker;
 use super::usage::{CallResult, PolicyUsage};
-use crate::imports::store_data::{Caller, Household, Reach, StepReach};
+use crate::imports::store_data::{CallScope, PolicyContext, StepScope, StoreData};
 use crate::imports::wasi::{Occasion, Wasi};
 use crate::load::flaws::{self, Flaw};
 use crate::wit::bindings::exports::scupper::drain::{about, hooks, planner, surroundings};
@@ -26,9 +26,9 @@ use crate::{DrainInfo, PlanCall, StepCall};
 pub(crate) struct Guest {
     pub(crate) engine: Engine,
     pub(crate) ticker: Arc<Ticker>,
-    pub(crate) household: Arc<Household>,
+    pub(crate) context: Arc<PolicyContext>,
     pub(crate) limits: Limits,
-    pub(crate) pre: InstancePre<Caller>,
+    pub(crate) pre: InstancePre<StoreData>,
     pub(crate) exports: Exports,
     /// It was granted `wasi`.
     pub(crate) wasi: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Exports {
 
 impl Exports {
     /// Looks every interface up.
-    pub(crate) fn of(engine: &Engine, pre: &InstancePre<Caller>) -> wasmtime::Result<Self> {
+    pub(crate) fn of(engine: &Engine, pre: &InstancePre<StoreData>) -> wasmtime::Result<Self> {
         let has = |name: &str| pre.component().get_export_index(None, name).is_some();
         Ok(Self {
             about: about::GuestIndices::new(pre)?,
@@ -64,7 +64,7 @@ impl Exports {
     }
 
     /// Checks the types of all of them.
-    fn check(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
+    fn check(&self, store: &mut Store<StoreData>, instance: &Instance) -> wasmtime::Result<()> {
         self.about.load(&mut *store, instance)?;
         if self.former {
             earlier::check(store, instance, (self.planner.is_some(), self.hooks.is_some()))?;
@@ -78,7 +78,7 @@ impl Exports {
         Ok(())
     }
 
-    fn check_roles(&self, store: &mut Store<Caller>, instance: &Instance) -> wasmtime::Result<()> {
+    fn check_roles(&self, store: &mut Store<StoreData>, instance: &Instance) -> wasmtime::Result<()> {
         self.planner
             .as_ref()
             .map(|planner| planner.load(&mut *store, instance))
@@ -96,7 +96,7 @@ impl Guest {
     pub(crate) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            let (mut store, instance) = self.open(&bounds, None, CallScope::Nothing).await?;
             if let Err(error) = self.exports.check(&mut store, &instance) {
                 return Ok(Err(error));
             }
@@ -110,7 +110,7 @@ impl Guest {
     pub(crate) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            let (mut store, instance) = self.open(&bounds, None, CallScope::Nothing).await?;
             self.exports
                 .about
                 .load(&mut store, &instance)?
@@ -127,7 +127,7 @@ impl Guest {
         };
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, Reach::Nothing).await?;
+            let (mut store, instance) = self.open(&bounds, None, CallScope::Nothing).await?;
             if self.exports.former {
                 return earlier::phases(&mut store, &instance).await;
             }
@@ -163,7 +163,7 @@ impl Guest {
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
         let work = async {
-            let (mut store, instance) = self.open(bounds, Some(&call.drain), Reach::Nothing).await?;
+            let (mut store, instance) = self.open(bounds, Some(&call.drain), CallScope::Nothing).await?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (to_wit::drain(&call.drain), lists.node(), draft.plan(&waves));
             if self.exports.former {
@@ -174,7 +174,7 @@ impl Guest {
         };
         let judge = |answer| match answer {
             Err(refusal) => Ok((Err(from_wit::message(refusal)), CallResult::Refused)),
-            Ok(plan) => from_wit::plan(plan, call.pods.len(), call.draft, &self.household.policy)
+            Ok(plan) => from_wit::plan(plan, call.pods.len(), call.draft, &self.context.policy)
                 .map(|plan| (Ok(plan), CallResult::Ok))
                 .map_err(CallFault::Answer),
         };
@@ -186,7 +186,7 @@ impl Guest {
         let judge = |outcome| {
             for flaw in flaws::of_answer(&outcome) {
                 let line = format!("its answer to {} is not whole: {flaw}", call.step.phase);
-                self.household.log(Level::Warn, &line);
+                self.context.log(Level::Warn, &line);
             }
             match from_wit::outcome(outcome) {
                 Ok(failed @ StepOutcome::Failed { .. }) => Ok((failed, CallResult::Failed)),
@@ -216,7 +216,7 @@ impl Guest {
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
         let work = async {
             let (mut store, instance) = self
-                .open(&bounds, Some(&call.drain), Reach::Granted(self.reach(call)))
+                .open(&bounds, Some(&call.drain), CallScope::Granted(self.scope(call)))
                 .await?;
             let pods = lists.pods();
             let call = hooks::Call {
@@ -240,26 +240,26 @@ impl Guest {
 
     /// How its calls have gone so far.
     pub(crate) fn usage(&self) -> PolicyUsage {
-        let Household {
+        let PolicyContext {
             policy,
             digest,
             account,
             ..
-        } = &*self.household;
+        } = &*self.context;
         account.of(policy, digest, &self.limits)
     }
 
-    fn reach(&self, call: &StepCall<'_>) -> StepReach {
+    fn scope(&self, call: &StepCall<'_>) -> StepScope {
         let of_pods = |grant: &scupper_policy_spec::Grant| match grant.capability {
             Capability::PodAnnotations => true,
             Capability::Events => grant.target == "pods",
             Capability::NodeAnnotations | Capability::Http | Capability::Secret => false,
         };
-        let pods: Vec<PodRef> = match self.household.grants.iter().any(of_pods) {
+        let pods: Vec<PodRef> = match self.context.grants.iter().any(of_pods) {
             true => call.pods.iter().map(|pod| pod.id.clone()).collect(),
             false => Vec::new(),
         };
-        StepReach {
+        StepScope {
             node: call.node.name.clone(),
             own_pod: call.drain.own_pod.cloned(),
             pods,
@@ -271,19 +271,19 @@ impl Guest {
         &self,
         bounds: &Bounds,
         drain: Option<&DrainInfo<'_>>,
-        reach: Reach,
-    ) -> wasmtime::Result<(Store<Caller>, Instance)> {
+        scope: CallScope,
+    ) -> wasmtime::Result<(Store<StoreData>, Instance)> {
         let meter = Meter::new(&self.limits, bounds);
         let wasi = self.wasi.then(|| {
             Box::new(Mutex::new(Wasi::new(&Occasion {
-                household: &self.household,
+                context: &self.context,
                 counters: &bounds.counters,
                 drain: drain.map(|drain| (drain.id, drain.now)),
-                pure: reach.of_step().is_none(),
+                pure: scope.of_step().is_none(),
                 handles: self.limits.handles,
             })))
         });
-        let caller = Caller::new(Arc::clone(&self.household), reach, meter, wasi);
+        let caller = StoreData::new(Arc::clone(&self.context), scope, meter, wasi);
         let mut store = Store::try_new(&self.engine, caller)?;
         store.limiter(|caller| &mut caller.meter);
         store.epoch_deadline_callback(|mut store| store.data_mut().meter.tick());
@@ -307,7 +307,7 @@ impl Guest {
             Ok((_, result)) => *result,
             Err(fault) => fault.result(),
         };
-        self.household.called(function, result, bounds.usage());
+        self.context.called(function, result, bounds.usage());
         answer
             .map(|(answer, _)| answer)
             .map_err(|fault| self.fault(function, fault))
@@ -327,7 +327,7 @@ impl Guest {
 
     fn fault(&self, function: &'static str, fault: CallFault) -> CallError {
         CallError {
-            policy: self.household.policy.clone(),
+            policy: self.context.policy.clone(),
             function,
             fault,
         }

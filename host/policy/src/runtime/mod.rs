@@ -25,9 +25,9 @@ use crate::compile::compiler::Compiler;
 use crate::compile::limits::CompileLimits;
 use crate::compile::{engine_config, interfaces};
 use crate::files::digest::hex;
-use crate::imports::store_data::{self, Caller};
+use crate::imports::store_data::{self, StoreData};
 use crate::imports::wasi;
-use crate::runtime::observer::{Nobody, Observer};
+use crate::runtime::observer::{NoObserver, Observer};
 use crate::runtime::ticker::Ticker;
 use crate::{Network, Secrets};
 
@@ -53,9 +53,9 @@ pub struct Runtime {
     pub(crate) options: RuntimeOptions,
     pub(crate) engine: Engine,
     /// What every policy may import.
-    pub(crate) linker: Linker<Caller>,
+    pub(crate) linker: Linker<StoreData>,
     /// The same, and what the grant `wasi` adds.
-    pub(crate) wasi_linker: Linker<Caller>,
+    pub(crate) wasi_linker: Linker<StoreData>,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) compiler: Compiler,
     /// What is being compiled is marked on disk, with this.
@@ -97,7 +97,7 @@ impl Runtime {
             fingerprint: fingerprint(&engine),
             engine,
             options,
-            observer: Arc::new(Nobody),
+            observer: Arc::new(NoObserver),
         })
     }
 

@@ -57,9 +57,9 @@ pub trait Observer: Send + Sync {
 }
 
 /// Nobody listens.
-pub(crate) struct Nobody;
+pub(crate) struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn observe(&self, _observation: Observation<'_>) {}
 }
 

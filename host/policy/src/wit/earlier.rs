@@ -6,7 +6,7 @@ use wasmtime::{Engine, Store};
 
 use super::bindings::exports::scupper::drain::hooks;
 use super::bindings::scupper::drain::types::{Drain, NodeParam, PlanParam, PlanResult, PodParam};
-use crate::imports::store_data::Caller;
+use crate::imports::store_data::StoreData;
 
 const PLANNER: &str = "scupper:drain/planner@0.1.0";
 const HOOKS: &str = "scupper:drain/hooks@0.1.0";
@@ -52,7 +52,7 @@ impl<'a> FormerDrain<'a> {
 }
 
 /// Whether the component was made for the record as it was.
-pub(crate) fn is_former(engine: &Engine, pre: &InstancePre<Caller>) -> bool {
+pub(crate) fn is_former(engine: &Engine, pre: &InstancePre<StoreData>) -> bool {
     let component = pre.component().component_type();
     let of = |interface: &str, function: &str| {
         let ComponentItem::ComponentInstance(interface) = component.get_export(engine, interface)?.ty else {
@@ -77,7 +77,7 @@ fn field(record: &Type, name: &str) -> Option<Type> {
 
 /// Checks the types of what it exports.
 pub(crate) fn check(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
     (plans, hooks): (bool, bool),
 ) -> wasmtime::Result<()> {
@@ -92,7 +92,7 @@ pub(crate) fn check(
 }
 
 pub(crate) async fn make_plan(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
     drain: Drain<'_>,
     node: NodeParam<'_>,
@@ -104,14 +104,14 @@ pub(crate) async fn make_plan(
 }
 
 pub(crate) async fn phases(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
 ) -> wasmtime::Result<Vec<hooks::Phase>> {
     Ok(phases_of(store, instance)?.call_async(store, ()).await?.0)
 }
 
 pub(crate) async fn step(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
     call: hooks::Call<'_>,
 ) -> wasmtime::Result<hooks::Outcome> {
@@ -130,28 +130,28 @@ pub(crate) async fn step(
 type MakePlan<'a> = (FormerDrain<'a>, NodeParam<'a>, &'a [PodParam<'a>], PlanParam<'a>);
 
 fn make_plan_of<'a>(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
 ) -> wasmtime::Result<TypedFunc<MakePlan<'a>, (Result<PlanResult, String>,)>> {
     typed(store, instance, PLANNER, "make-plan")
 }
 
 fn phases_of(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
 ) -> wasmtime::Result<TypedFunc<(), (Vec<hooks::Phase>,)>> {
     typed(store, instance, HOOKS, "phases")
 }
 
 fn step_of<'a>(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
 ) -> wasmtime::Result<TypedFunc<(FormerCall<'a>,), (hooks::Outcome,)>> {
     typed(store, instance, HOOKS, "step")
 }
 
 fn typed<Params, Return>(
-    store: &mut Store<Caller>,
+    store: &mut Store<StoreData>,
     instance: &Instance,
     interface: &str,
     name: &str,

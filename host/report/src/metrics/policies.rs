@@ -139,7 +139,7 @@ impl Metrics {
         self.reloaded(policy, "degraded", "");
     }
 
-    /// A hook begins again, as the edition that goes on with it does not read its state.
+    /// A hook begins again, as the revision that goes on with it does not read its state.
     pub fn policy_hook_begun_again(&self, policy: &str) {
         self.reloaded(policy, "hook-begun-again", "");
     }

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use scupper_engine::{Node, Pod, PodRef};
 
 use super::memory_cluster::MemoryCluster;
-use scupper_policy::{AccessError, ClusterAccess, PolicyEvent, StandIn, StandInAnswer};
+use scupper_policy::{AccessError, ClusterAccess, HttpMock, HttpMockAnswer, PolicyEvent};
 
 /// The cluster, shared by the one who plays and the policies.
 #[derive(Clone)]
@@ -101,8 +101,8 @@ impl ClusterAccess for SharedCluster {
     }
 }
 
-impl StandIn for SharedCluster {
-    fn answer(&self, method: &str, url: &str) -> StandInAnswer {
+impl HttpMock for SharedCluster {
+    fn answer(&self, method: &str, url: &str) -> HttpMockAnswer {
         self.lock().answers.take(method, url)
     }
 }

@@ -13,7 +13,7 @@ use super::snapshot::Snapshot;
 use scupper::Planned;
 use scupper_policy::{LoadFault, Policies, PolicyUsage};
 use scupper_policy_reload::Session;
-use scupper_policy_spec::{OnFailure, PolicySpec, Remedy};
+use scupper_policy_spec::{FailurePolicy, OnFailure, PolicySpec};
 
 /// As long as a drain is looked at.
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
@@ -57,8 +57,8 @@ impl DryRun {
     ) -> Result<Self, PolicyLoadError> {
         // Whatever the operator says: here somebody waits for the answer.
         spec.on_failure = OnFailure {
-            planner: Remedy::Refuse,
-            hooks: Remedy::Refuse,
+            planner: FailurePolicy::Refuse,
+            hooks: FailurePolicy::Refuse,
             ..spec.on_failure
         };
         let mut cluster = MemoryCluster::new(BEGINNING, snapshot.node);

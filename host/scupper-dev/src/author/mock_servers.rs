@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::form::{AnswerForm, NoAnswer};
 use super::values::matches;
-use scupper_policy::StandInAnswer;
+use scupper_policy::HttpMockAnswer;
 
 /// The list, and what was asked.
 #[derive(Debug, Default)]
@@ -26,23 +26,23 @@ impl MockServers {
     }
 
     /// The first answer that fits, and that has not been given as often as it may.
-    pub(super) fn take(&mut self, method: &str, url: &str) -> StandInAnswer {
+    pub(super) fn take(&mut self, method: &str, url: &str) -> HttpMockAnswer {
         let asked = format!("{method} {url}");
         self.sent.push(asked.clone());
         let fits =
             |(form, times): &&mut (AnswerForm, Option<u32>)| *times != Some(0) && matches(&form.to, &asked);
         let Some((form, times)) = self.waiting.iter_mut().find(fits) else {
-            return StandInAnswer::Unreachable(format!("the scenario has no answer to {asked}"));
+            return HttpMockAnswer::Unreachable(format!("the scenario has no answer to {asked}"));
         };
         if let Some(times) = times {
             *times -= 1;
         }
         let message = || format!("so the scenario says of {asked}");
         match form.error {
-            Some(NoAnswer::Broken) => StandInAnswer::Broken(message()),
-            Some(NoAnswer::Timeout) => StandInAnswer::Timeout(message()),
-            Some(NoAnswer::Unreachable) => StandInAnswer::Unreachable(message()),
-            None => StandInAnswer::Response {
+            Some(NoAnswer::Broken) => HttpMockAnswer::Broken(message()),
+            Some(NoAnswer::Timeout) => HttpMockAnswer::Timeout(message()),
+            Some(NoAnswer::Unreachable) => HttpMockAnswer::Unreachable(message()),
+            None => HttpMockAnswer::Response {
                 status: form.status,
                 headers: form.headers.clone().into_iter().collect(),
                 body: match &form.body {

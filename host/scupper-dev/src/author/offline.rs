@@ -81,7 +81,7 @@ impl OfflineRuntime {
         cluster: &SharedCluster,
     ) -> Result<Policies, PolicyLoadError> {
         let network = Network {
-            stand_in: Some(Arc::new(cluster.clone())),
+            http_mock: Some(Arc::new(cluster.clone())),
             ..Network::closed()
         };
         // Compiled code is kept on disk, so another runtime costs next to nothing.

@@ -157,7 +157,7 @@ fn wants(description: &Description) -> Vec<String> {
     let wants = description.grants.iter().map(|grant| MissingGrant {
         policy: description.name.clone(),
         grant: grant.clone(),
-        said: scupper_policy_spec::Said::File,
+        spec_source: scupper_policy_spec::SpecSource::File,
     });
     MissingGrant::yaml(&wants.collect::<Vec<_>>())
 }

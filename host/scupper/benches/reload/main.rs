@@ -1,4 +1,4 @@
-//! What a new edition of a policy costs a running driver: the time from a changed file to active, and the memory of the
+//! What a new revision of a policy costs a running driver: the time from a changed file to active, and the memory of the
 //! driver while a component as large as one of Python is compiled and loaded.
 #![expect(
     clippy::unwrap_used,
@@ -21,9 +21,9 @@ use driver::{Driver, compile};
 use memory::{Memory, Watch};
 use sha2::{Digest, Sha256};
 
-/// Editions of each policy.
-const EDITIONS: u32 = 20;
-/// Editions that come closer than this are slowed down, as those of a tag that flaps.
+/// Revisions of each policy.
+const REVISIONS: u32 = 20;
+/// Revisions that come closer than this are slowed down, as those of a tag that flaps.
 const CALM: Duration = Duration::from_millis(4200);
 /// After a load: what it needed for a moment only is given back by then.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -39,13 +39,13 @@ async fn main() {
     let policy = |name: &str| std::fs::read(PathBuf::from(&folder).join(name)).unwrap();
     let slurm = policy("slurm.wasm");
     println!(
-        "a changed file, until its policy is active in a running driver; {EDITIONS} editions, none compiled before"
+        "a changed file, until its policy is active in a running driver; {REVISIONS} revisions, none compiled before"
     );
     println!(
         "{:<16} {:>8} {:>8} {:>8} {:>16}",
         "", "size", "median", "worst", "compiling alone"
     );
-    let driver = Driver::start(&edition(&slurm, u32::MAX)).await;
+    let driver = Driver::start(&revision(&slurm, u32::MAX)).await;
     for name in ["announce.wasm", "priority.wasm", "slurm.wasm"] {
         time(&driver, name, &policy(name)).await;
     }
@@ -54,20 +54,20 @@ async fn main() {
 }
 
 /// The same policy in other bytes: with a custom section that nobody reads.
-fn edition(wasm: &[u8], number: u32) -> Vec<u8> {
-    let mut edition = wasm.to_vec();
-    edition.extend([0, 12, 7]);
-    edition.extend(b"edition");
-    edition.extend(number.to_le_bytes());
-    edition
+fn revision(wasm: &[u8], number: u32) -> Vec<u8> {
+    let mut revision = wasm.to_vec();
+    revision.extend([0, 12, 7]);
+    revision.extend(b"revision");
+    revision.extend(number.to_le_bytes());
+    revision
 }
 
 async fn time(driver: &Driver, name: &str, wasm: &[u8]) {
     let (mut active, mut compiled) = (Vec::new(), Vec::new());
-    for number in 0..EDITIONS {
-        let edition = edition(wasm, number);
+    for number in 0..REVISIONS {
+        let revision = revision(wasm, number);
         tokio::time::sleep(CALM).await;
-        active.push(driver.replace(&edition, &digest(&edition)).await);
+        active.push(driver.replace(&revision, &digest(&revision)).await);
         compiled.push(compile(&driver.file()).0);
     }
     active.sort_unstable();

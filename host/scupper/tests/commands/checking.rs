@@ -116,7 +116,7 @@ fn the_driver_looks_at_load_and_after_a_reload_and_tells_each_finding_once() {
     until("the list shows it", || list().contains(expected));
     assert!(!list().contains("waves:"), "{}", list());
 
-    // Another edition is asked again; what it finds once more is no news.
+    // Another revision is asked again; what it finds once more is no news.
     config(&rig, &[error, "error|rights|may not drain|grant it"]);
     until("the new error is an Event", || check_events(&rig).len() == 2);
     until("the list shows the new one", || {

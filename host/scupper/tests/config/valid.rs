@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scupper_config::{ConfigError, Configuration, Override, OwnCordon, read};
-use scupper_policy_spec::{HttpGrant, Limits, Networks, OnFailure, Remedy, Said, SecretGrant, SecretSource};
+use scupper_policy_spec::{
+    FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
+};
 
 use crate::{HEAD, good};
 
@@ -40,11 +42,11 @@ fn everything_reaches_the_specs() {
     assert!(slurm.wasi);
     assert_eq!(
         slurm.on_failure,
-        OnFailure::said(Some(Remedy::Refuse), Some(Remedy::Ignore))
+        OnFailure::new(Some(FailurePolicy::Refuse), Some(FailurePolicy::Ignore))
     );
     let labels: Vec<_> = slurm.node_selector.iter().map(|(k, v)| (&**k, &**v)).collect();
     assert_eq!(labels, [("empty", ""), ("scupper.dev/slurm", "true")]);
-    assert_eq!(slurm.said, Said::File);
+    assert_eq!(slurm.spec_source, SpecSource::File);
     assert_eq!(second.file, Path::new("/opt/second.wasm"));
     assert_eq!(second.limits, Limits::default());
     assert_eq!(second.on_failure, OnFailure::default());

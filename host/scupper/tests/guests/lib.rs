@@ -101,14 +101,14 @@ macro_rules! surroundings {
     };
 }
 
-/// An edition of one policy, for tests of reloading: each answer names the version that was built in, twice, and the
+/// A revision of one policy, for tests of reloading: each answer names the version that was built in, twice, and the
 /// configuration. Where the configuration says `trap`, its steps trap; `refuse` it does not like; with `state` it says
 /// which state it was given; with `look` its steps ask for the node first.
 #[macro_export]
-macro_rules! edition {
+macro_rules! revision {
     ($version:literal, $state_version:literal) => {
         $crate::about!(
-            $crate::Description::new("edition", $version, "Answers with its version")
+            $crate::Description::new("revision", $version, "Answers with its version")
                 .state_version($state_version),
             $crate::config::get("refuse")
                 .map(|_| $crate::Problem::new("refuse", "no"))

@@ -14,12 +14,12 @@ async fn rejection(rig: &mut Rig) -> (&'static str, String) {
 
 #[tokio::test]
 async fn a_good_one_is_taken() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     let before = rig.slot();
     assert_eq!((before.generation, before.state), (1, SlotState::Active));
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     let told = rig.until_active("2").await;
     assert_eq!(told.len(), 1, "{told:?}");
     let slot = rig.slot();
@@ -30,9 +30,9 @@ async fn a_good_one_is_taken() {
 
 #[tokio::test]
 async fn a_bad_one_changes_nothing_and_is_told_once() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
-    let whole = bytes("edition_2");
+    let whole = bytes("revision_2");
     let cases: [(&str, Vec<u8>, &str, &str); 7] = [
         (
             "half written",
@@ -52,18 +52,18 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
         ("wanting more", bytes("wants_too_much"), "grants", "wants"),
         (
             "failing in the dry call",
-            bytes("edition_4"),
+            bytes("revision_4"),
             "probe",
             "make-plan",
         ),
     ];
     for (what, candidate, step_that_failed, word) in cases {
         replace(&rig.file(), &candidate);
-        rig.look().await;
+        rig.rescan().await;
         let (failed, reason) = rejection(&mut rig).await;
         assert!(reason.contains(word), "{what}: {reason}");
         assert_eq!(failed, step_that_failed, "{what}: {reason}");
-        rig.look().await;
+        rig.rescan().await;
         assert_eq!(rig.told(), [], "{what} is told again");
         assert_eq!(
             (rig.version().as_str(), rig.catalogue.generation()),
@@ -74,36 +74,36 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
         assert_eq!(step(&rig.catalogue.session()).await, "1", "{what}");
     }
     std::fs::remove_file(rig.file()).unwrap();
-    rig.look().await;
+    rig.rescan().await;
     let (failed, reason) = rejection(&mut rig).await;
     assert!(
         failed == "read" && reason.contains("cannot be read"),
         "{failed}: {reason}"
     );
-    rig.put("edition_1");
-    rig.look().await;
+    rig.put("revision_1");
+    rig.rescan().await;
     assert_eq!(
         (rig.slot().problem, rig.told()),
         (None, vec![]),
         "what is active is no candidate"
     );
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     assert_eq!(rig.version(), "2");
 }
 
 #[tokio::test]
 async fn a_configuration_alone_is_checked_by_the_component_that_is_there() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     rig.configure(&[("note", "new")]);
     // The module is gone from the disk's name but not needed: its digest is read, its component is at hand.
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(step(&rig.catalogue.session()).await, "1 new");
     assert_eq!(rig.slot().generation, 2);
     rig.until_active("1").await;
     rig.configure(&[("refuse", "yes")]);
-    rig.look().await;
+    rig.rescan().await;
     let (failed, reason) = rejection(&mut rig).await;
     assert!(
         failed == "check-config" && reason.contains("`refuse`: no"),
@@ -114,11 +114,11 @@ async fn a_configuration_alone_is_checked_by_the_component_that_is_there() {
 
 #[tokio::test]
 async fn a_configuration_that_cannot_be_read_changes_nothing() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     rig.say(Err("line 3: policys: did you mean policies?".to_owned()));
     for _ in 0..2 {
-        rig.look().await;
+        rig.rescan().await;
     }
     let (failed, reason) = rejection(&mut rig).await;
     assert!(
@@ -127,33 +127,33 @@ async fn a_configuration_that_cannot_be_read_changes_nothing() {
     );
     assert_eq!(rig.told(), []);
     // Modules are still kept up to date, by what was said last.
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     assert_eq!(rig.version(), "2");
 }
 
 #[tokio::test]
 async fn a_chain_is_taken_whole_or_not_at_all() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     let (file, other) = (rig.file(), rig.dir.path().join("q.wasm"));
     replace(&other, b"nothing");
     // `p` is renamed to `r`, and `q` is new but broken: without the rule, nothing would be called at all.
     rig.say(Ok(vec![named("r", &file, &[]), named("q", &other, &[])]));
-    rig.look().await;
+    rig.rescan().await;
     let names = |rig: &Rig| -> Vec<String> {
         let infos = rig.catalogue.session().infos();
         infos.into_iter().map(|info| info.name).collect()
     };
     assert_eq!(names(&rig), ["p"]);
     assert_eq!(step(&rig.catalogue.session()).await, "1");
-    replace(&other, &bytes("edition_2"));
-    rig.look().await;
+    replace(&other, &bytes("revision_2"));
+    rig.rescan().await;
     assert_eq!(names(&rig), ["r", "q"]);
     rig.say(Ok(vec![named("q", &other, &[]), named("r", &file, &[])]));
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(names(&rig), ["q", "r"], "another order is another chain");
     rig.say(Ok(vec![named("q", &other, &[]), named("q", &file, &[])]));
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(names(&rig), ["q", "r"], "names are unique");
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use scupper_common::clock::Clock;
 use scupper_policy_reload::{
-    Catalogue, PolicySource, ReloadNotice, ReloadOptions, SourceText, StartError, Wanted, keeps_configuration,
+    Catalogue, ConfigText, DesiredPolicies, PolicySource, ReloadNotice, ReloadOptions, StartError,
+    has_saved_configuration,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -20,7 +21,7 @@ struct Folder(tempfile::TempDir);
 impl Folder {
     fn new(words: &str) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
-        replace(&folder.path("p.wasm"), &bytes("edition_1"));
+        replace(&folder.path("p.wasm"), &bytes("revision_1"));
         folder.say(words);
         folder
     }
@@ -46,7 +47,7 @@ impl Folder {
                 let text = fs::read_to_string(&read).map_err(|error| error.to_string())?;
                 wanted(&read, &text)
             }),
-            understand: Arc::new(|said| wanted(&said.file, &said.text)),
+            parse_saved: Arc::new(|config| wanted(&config.file, &config.text)),
         };
         let options = ReloadOptions {
             state: Some(self.state()),
@@ -59,7 +60,7 @@ impl Folder {
             task: tokio::spawn(reloader.run()),
         };
         // Whatever is to be kept is kept then.
-        driver.look().await;
+        driver.rescan().await;
         Ok(driver)
     }
 
@@ -74,7 +75,7 @@ impl Folder {
     }
 }
 
-fn wanted(file: &Path, text: &str) -> Result<Wanted, String> {
+fn wanted(file: &Path, text: &str) -> Result<DesiredPolicies, String> {
     if text.contains('?') {
         return Err(format!(
             "{}: one problem\n{}: another",
@@ -83,9 +84,9 @@ fn wanted(file: &Path, text: &str) -> Result<Wanted, String> {
         ));
     }
     let words: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
-    Ok(Wanted {
+    Ok(DesiredPolicies {
         policies: vec![named("p", &file.with_file_name("p.wasm"), &words)],
-        said: Some(SourceText {
+        config_text: Some(ConfigText {
             file: file.to_owned(),
             text: Arc::from(text),
         }),
@@ -105,8 +106,8 @@ impl Drop for Driver {
 }
 
 impl Driver {
-    async fn look(&self) {
-        let looked = tokio::time::timeout(LIMIT, self.catalogue.look()).await;
+    async fn rescan(&self) {
+        let looked = tokio::time::timeout(LIMIT, self.catalogue.rescan()).await;
         assert!(looked.unwrap(), "nobody looks");
     }
 
@@ -118,8 +119,8 @@ impl Driver {
         step(&self.catalogue.session()).await
     }
 
-    fn said(&self) -> String {
-        let said = self.catalogue.said();
+    fn config_text(&self) -> String {
+        let said = self.catalogue.config_text();
         said.as_ref()
             .as_ref()
             .map_or_else(String::new, |said| said.text.to_string())
@@ -133,7 +134,7 @@ async fn a_broken_configuration_gives_way_to_the_last_good_one_until_it_is_mende
     folder.say("note ?\n");
     let mut driver = folder.start().await.unwrap();
     assert_eq!(
-        (driver.answers().await, driver.said()),
+        (driver.answers().await, driver.config_text()),
         ("1 one".to_owned(), "note one\n".to_owned())
     );
     let told = driver.told();
@@ -149,12 +150,12 @@ async fn a_broken_configuration_gives_way_to_the_last_good_one_until_it_is_mende
         degraded.contains("one problem") && degraded.contains("another"),
         "{degraded}"
     );
-    driver.look().await;
+    driver.rescan().await;
     assert_eq!(driver.told(), [], "the same is told once");
     folder.say("note two\n");
-    driver.look().await;
+    driver.rescan().await;
     assert_eq!(
-        (driver.answers().await, driver.said()),
+        (driver.answers().await, driver.config_text()),
         ("1 two".to_owned(), "note two\n".to_owned())
     );
     drop(driver);
@@ -175,7 +176,7 @@ async fn one_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
     assert_eq!(driver.answers().await, "1 one");
     drop(driver);
     assert!(
-        keeps_configuration(&folder.state()),
+        has_saved_configuration(&folder.state()),
         "what was refused takes no place"
     );
     // Not the configuration is at fault, but the module: the last good configuration is no way around it.
@@ -192,7 +193,7 @@ async fn only_one_that_was_good_as_a_whole_is_kept() {
     let folder = Folder::new("note one\n");
     let driver = folder.start().await.unwrap();
     folder.say("refuse yes\n");
-    driver.look().await;
+    driver.rescan().await;
     assert_eq!(driver.answers().await, "1 one");
     drop(driver);
     folder.say("note ?\n");
@@ -204,7 +205,7 @@ async fn it_is_kept_privately_and_what_was_changed_is_not_used() {
     let folder = Folder::new("note one\n");
     let driver = folder.start().await.unwrap();
     folder.say("note two\n");
-    driver.look().await;
+    driver.rescan().await;
     drop(driver);
     let [kept] = &folder.kept("yaml")[..] else {
         panic!("one is kept: {:?}", folder.kept("yaml"))
@@ -214,14 +215,14 @@ async fn it_is_kept_privately_and_what_was_changed_is_not_used() {
     folder.say("note ?\n");
     fs::remove_file(kept).unwrap();
     fs::write(kept, "note three\n").unwrap();
-    assert!(!keeps_configuration(&folder.state()));
+    assert!(!has_saved_configuration(&folder.state()));
     assert!(matches!(folder.start().await, Err(StartError::Configuration(_))));
 }
 
 #[tokio::test]
 async fn without_one_the_driver_says_what_is_wrong() {
     let folder = Folder::new("note ?\n");
-    assert!(!keeps_configuration(&folder.state()));
+    assert!(!has_saved_configuration(&folder.state()));
     assert!(!folder.state().exists(), "asking makes no directory");
     let Err(StartError::Configuration(reason)) = folder.start().await else {
         panic!("it started")

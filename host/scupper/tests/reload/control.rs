@@ -29,9 +29,9 @@ async fn lists_and_rolls_back() {
         state: Some(state.clone()),
         ..still()
     };
-    let rig = Rig::of("edition_1", options).await;
-    rig.put("edition_2");
-    rig.look().await;
+    let rig = Rig::of("revision_1", options).await;
+    rig.put("revision_2");
+    rig.rescan().await;
     let control = Control::open(&state, rig.catalogue.clone()).await.unwrap();
     let control = tokio::spawn(control.run());
     assert!(
@@ -53,7 +53,7 @@ async fn lists_and_rolls_back() {
     assert_eq!(rig.version(), "1");
     let told = scupper(&["rollback", "p"], &state).await;
     assert_eq!(told.status.code(), Some(7));
-    assert!(text(&told.stderr).contains("there is no edition"), "{told:?}");
+    assert!(text(&told.stderr).contains("there is no revision"), "{told:?}");
     let told = scupper(&["list"], &state).await;
     assert!(text(&told.stdout).contains("RolledBack"), "{told:?}");
 

@@ -15,8 +15,8 @@ use crate::rig::{LIMIT, Rig, bytes, named, polling, replace, start, step, watchi
 #[tokio::test]
 async fn replaced_by_a_rename() {
     for options in [watching(), polling()] {
-        let mut rig = Rig::of("edition_1", options).await;
-        for (guest, version) in [("edition_2", "2"), ("edition_3", "3"), ("edition_1", "1")] {
+        let mut rig = Rig::of("revision_1", options).await;
+        for (guest, version) in [("revision_2", "2"), ("revision_3", "3"), ("revision_1", "1")] {
             rig.put(guest);
             rig.until_active(version).await;
         }
@@ -25,16 +25,16 @@ async fn replaced_by_a_rename() {
 
 #[tokio::test]
 async fn written_in_place() {
-    let mut rig = Rig::of("edition_1", watching()).await;
-    fs::write(rig.file(), bytes("edition_2")).unwrap();
+    let mut rig = Rig::of("revision_1", watching()).await;
+    fs::write(rig.file(), bytes("revision_2")).unwrap();
     rig.until_active("2").await;
 }
 
 #[tokio::test]
 async fn half_written_and_finished_later() {
-    let mut rig = Rig::of("edition_1", watching()).await;
+    let mut rig = Rig::of("revision_1", watching()).await;
     rig.until_active("1").await;
-    let whole = bytes("edition_2");
+    let whole = bytes("revision_2");
     fs::write(rig.file(), &whole[..whole.len() / 2]).unwrap();
     let half = rig.next().await;
     assert!(matches!(half, ReloadNotice::Rejected { .. }), "{half:?}");
@@ -45,16 +45,16 @@ async fn half_written_and_finished_later() {
 
 #[tokio::test]
 async fn deleted_and_back_with_its_directory() {
-    let mut rig = Rig::of("edition_1", watching()).await;
+    let mut rig = Rig::of("revision_1", watching()).await;
     rig.until_active("1").await;
     let dir = rig.dir.path().join("sub");
     let file = dir.join("p.wasm");
     fs::create_dir(&dir).unwrap();
-    replace(&file, &bytes("edition_1"));
+    replace(&file, &bytes("revision_1"));
     rig.say(Ok(vec![named("p", &file, &[("note", "moved")])]));
-    rig.look().await;
+    rig.rescan().await;
     rig.until_active("1").await;
-    for (guest, version) in [("edition_2", "2"), ("edition_3", "3")] {
+    for (guest, version) in [("revision_2", "2"), ("revision_3", "3")] {
         fs::remove_dir_all(&dir).unwrap();
         let gone = rig.next().await;
         assert!(gone.to_string().contains("cannot be read"), "{gone}");
@@ -128,7 +128,7 @@ impl Drop for Mounted {
 
 async fn mounted(options: ReloadOptions) -> Mounted {
     let dir = tempfile::tempdir().unwrap();
-    let volume = Volume::new(dir.path(), &[("note", b"1"), ("p.wasm", &bytes("edition_1"))]);
+    let volume = Volume::new(dir.path(), &[("note", b"1"), ("p.wasm", &bytes("revision_1"))]);
     let (catalogue, reloader, notices) = start(source(dir.path()), options, Clock::System).await.unwrap();
     Mounted {
         volume,
@@ -144,7 +144,7 @@ async fn a_volume_is_swapped_again_and_again() {
     let mut mounted = mounted(watching()).await;
     let all = ["1", "2", "3"];
     for version in all.iter().cycle().skip(1).take(12) {
-        let module = bytes(&format!("edition_{version}"));
+        let module = bytes(&format!("revision_{version}"));
         mounted
             .volume
             .update(&[("note", version.as_bytes()), ("p.wasm", &module)]);
@@ -161,7 +161,7 @@ async fn a_volume_is_swapped_again_and_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_volume_that_is_swapped_all_the_time_is_never_mixed() {
     let mut mounted = mounted(polling()).await;
-    let modules = [bytes("edition_1"), bytes("edition_2")];
+    let modules = [bytes("revision_1"), bytes("revision_2")];
     let catalogue = Arc::clone(&mounted.catalogue);
     let asker = tokio::spawn(async move {
         let (mut seen, mut answers) = (std::collections::BTreeSet::new(), 0);

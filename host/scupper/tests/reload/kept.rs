@@ -1,4 +1,4 @@
-//! What a restart finds: the last good edition, when what is wanted is gone or broken, and nothing that was tampered
+//! What a restart finds: the last good revision, when what is wanted is gone or broken, and nothing that was tampered
 //! with.
 
 use std::fs;
@@ -17,19 +17,19 @@ fn keeping(state: &Path) -> ReloadOptions {
     }
 }
 
-/// A driver that had the first edition, then the second, and was killed.
+/// A driver that had the first revision, then the second, and was killed.
 async fn killed(state: &Path) -> TempDir {
-    let rig = Rig::of("edition_1", keeping(state)).await;
-    rig.put("edition_2");
-    rig.look().await;
+    let rig = Rig::of("revision_1", keeping(state)).await;
+    rig.put("revision_2");
+    rig.rescan().await;
     assert_eq!(rig.version(), "2");
     rig.end()
 }
 
 async fn restarted(dir: TempDir, state: &Path) -> Rig {
     let rig = Rig::in_dir(dir, &[], keeping(state)).await.unwrap();
-    // The editions before are loaded behind the start.
-    rig.look().await;
+    // The revisions before are loaded behind the start.
+    rig.rescan().await;
     rig
 }
 
@@ -64,15 +64,15 @@ async fn a_file_that_is_gone_or_broken_is_replaced_by_the_last_good_one() {
         let told = rig.told();
         let degraded = |notice: &ReloadNotice| matches!(notice, ReloadNotice::Degraded { .. });
         assert!(told.iter().any(degraded), "{told:?}");
-        rig.put("edition_2");
-        rig.look().await;
+        rig.put("revision_2");
+        rig.rescan().await;
         assert_eq!(
             (rig.slot().state, rig.slot().problem),
             (SlotState::Active, None),
             "as wanted again"
         );
-        rig.put("edition_3");
-        rig.look().await;
+        rig.put("revision_3");
+        rig.rescan().await;
         assert_eq!(rig.version(), "3");
     }
 }
@@ -88,15 +88,15 @@ async fn there_is_a_way_back_after_a_restart() {
     );
     rig.catalogue.roll_back("p").await.unwrap();
     assert_eq!(step(&rig.catalogue.session()).await, "1");
-    rig.look().await;
+    rig.rescan().await;
     // And what was not wanted is not wanted by the next process either.
     let rig = restarted(rig.end(), state.path()).await;
     assert_eq!(
         (rig.version().as_str(), rig.slot().state),
         ("1", SlotState::RolledBack)
     );
-    rig.put("edition_3");
-    rig.look().await;
+    rig.put("revision_3");
+    rig.rescan().await;
     assert_eq!(
         (rig.version().as_str(), rig.slot().state),
         ("3", SlotState::Active)
@@ -106,17 +106,17 @@ async fn there_is_a_way_back_after_a_restart() {
 #[tokio::test]
 async fn two_editions_are_kept_and_nobody_else_can_read_them() {
     let state = tempfile::tempdir().unwrap();
-    let rig = Rig::of("edition_1", keeping(state.path())).await;
-    for guest in ["edition_2", "edition_3", "edition_1", "edition_2"] {
+    let rig = Rig::of("revision_1", keeping(state.path())).await;
+    for guest in ["revision_2", "revision_3", "revision_1", "revision_2"] {
         rig.put(guest);
-        rig.look().await;
+        rig.rescan().await;
     }
     let kept: Vec<_> = modules(state.path())
         .iter()
         .map(|file| fs::read(file).unwrap())
         .collect();
     assert_eq!(kept.len(), 2);
-    assert!(kept.contains(&bytes("edition_1")) && kept.contains(&bytes("edition_2")));
+    assert!(kept.contains(&bytes("revision_1")) && kept.contains(&bytes("revision_2")));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let dir = state.path().join("state");
     assert_eq!(mode(&dir), 0o700);
@@ -134,7 +134,7 @@ async fn what_was_tampered_with_is_refused() {
     for module in modules(state.path()) {
         fs::remove_file(&module).unwrap();
         // A good policy, but not the one that its name says.
-        fs::write(&module, bytes("edition_3")).unwrap();
+        fs::write(&module, bytes("revision_3")).unwrap();
     }
     let refused = Rig::in_dir(dir, &[], keeping(state.path())).await;
     let Err(StartError::Policy(error)) = refused else {

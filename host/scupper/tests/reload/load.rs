@@ -17,21 +17,21 @@ const DRAINS: usize = 4;
 
 /// What is swapped in, again and again: good ones, bad ones, one that flaps, one that gives up its state.
 const CANDIDATES: [(&str, Option<&str>); 8] = [
-    ("edition_2", Some("2")),
+    ("revision_2", Some("2")),
     ("half", None),
-    ("edition_1", Some("1")),
+    ("revision_1", Some("1")),
     ("spins_in_describe", None),
-    ("edition_2", Some("2")),
-    ("edition_1", Some("1")),
-    ("edition_4", None),
-    ("edition_3", Some("3")),
+    ("revision_2", Some("2")),
+    ("revision_1", Some("1")),
+    ("revision_4", None),
+    ("revision_3", Some("3")),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_steps_across_a_thousand_reloads() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
-    let half = bytes("edition_2");
+    let half = bytes("revision_2");
     let half = &half[..half.len() / 2];
     let (reloads, steps) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
     let drains: Vec<_> = (0..DRAINS)
@@ -68,7 +68,7 @@ async fn ten_thousand_steps_across_a_thousand_reloads() {
             "half" => replace(&rig.file(), half),
             guest => rig.put(guest),
         }
-        rig.look().await;
+        rig.rescan().await;
         let told = rig.told();
         match version {
             Some(version) => {

@@ -1,4 +1,4 @@
-//! A drain goes on after a restart or a roll-back: a hook's state is only given to an edition of the version that wrote it.
+//! A drain goes on after a restart or a roll-back: a hook's state is only given to a revision of the version that wrote it.
 
 use std::path::Path;
 
@@ -39,18 +39,18 @@ async fn told(session: &Session, after: (&[u8], Option<u32>)) -> (String, Option
 
 fn begun_again(rig: &mut Rig) -> Vec<(Option<u32>, u32)> {
     let version = |notice| match notice {
-        ReloadNotice::HookBegunAgain { wrote, reads, .. } => Some((wrote, reads)),
+        ReloadNotice::HookRestarted { wrote, reads, .. } => Some((wrote, reads)),
         _ => None,
     };
     rig.told().into_iter().filter_map(version).collect()
 }
 
-/// A driver that had these editions, one after the other, and died; then its file was replaced, and it was started.
+/// A driver that had these revisions, one after the other, and died; then its file was replaced, and it was started.
 async fn restarted(state: &Path, had: &[&str], now: &str) -> Rig {
     let rig = Rig::with_config(had.first().unwrap(), TELLS, keeping(state)).await;
     for guest in had {
         rig.put(guest);
-        rig.look().await;
+        rig.rescan().await;
     }
     let before = rig.catalogue.slots();
     let dir = rig.end();
@@ -63,22 +63,22 @@ async fn restarted(state: &Path, had: &[&str], now: &str) -> Rig {
 #[tokio::test]
 async fn the_active_edition_goes_on_where_it_reads_the_state() {
     let state = tempfile::tempdir().unwrap();
-    let mut rig = restarted(state.path(), &["edition_1"], "edition_2").await;
+    let mut rig = restarted(state.path(), &["revision_1"], "revision_2").await;
     let session = rig.catalogue.resume(&[saved(b"x", Some(1))]).await;
     assert_eq!(
         told(&session, (b"x", Some(1))).await,
         ("2 after x".to_owned(), Some(1))
     );
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(begun_again(&mut rig), []);
 }
 
 #[tokio::test]
 async fn an_earlier_edition_goes_on_where_the_active_one_does_not_read_the_state() {
     // The last one before the restart, and the one before that.
-    for had in [&["edition_1"][..], &["edition_1", "edition_3"]] {
+    for had in [&["revision_1"][..], &["revision_1", "revision_3"]] {
         let state = tempfile::tempdir().unwrap();
-        let mut rig = restarted(state.path(), had, "edition_6").await;
+        let mut rig = restarted(state.path(), had, "revision_6").await;
         let session = rig.catalogue.resume(&[saved(b"x", Some(1))]).await;
         assert_eq!(
             told(&session, (b"x", Some(1))).await,
@@ -89,7 +89,7 @@ async fn an_earlier_edition_goes_on_where_the_active_one_does_not_read_the_state
             panic!("{had:?}: {:?}", rig.catalogue.stragglers())
         };
         assert_eq!(straggler.name, "p");
-        rig.look().await;
+        rig.rescan().await;
         assert_eq!(begun_again(&mut rig), []);
         drop(session);
         assert_eq!(rig.catalogue.stragglers(), [], "nobody holds it any more");
@@ -99,7 +99,7 @@ async fn an_earlier_edition_goes_on_where_the_active_one_does_not_read_the_state
 #[tokio::test]
 async fn without_an_edition_that_reads_it_the_hook_begins_again_and_that_is_told_once() {
     let state = tempfile::tempdir().unwrap();
-    let mut rig = restarted(state.path(), &["edition_1"], "edition_3").await;
+    let mut rig = restarted(state.path(), &["revision_1"], "revision_3").await;
     for (wrote, hook) in [(Some(7), saved(b"x", Some(7))), (None, saved(b"x", None))] {
         let session = rig.catalogue.resume(&[hook]).await;
         for _ in 0..2 {
@@ -114,7 +114,7 @@ async fn without_an_edition_that_reads_it_the_hook_begins_again_and_that_is_told
             "3 after 3",
             "its own it is given"
         );
-        rig.look().await;
+        rig.rescan().await;
         assert_eq!(begun_again(&mut rig), [(wrote, 2)]);
     }
 }
@@ -122,7 +122,7 @@ async fn without_an_edition_that_reads_it_the_hook_begins_again_and_that_is_told
 #[tokio::test]
 async fn a_pin_is_more_than_an_earlier_edition() {
     let state = tempfile::tempdir().unwrap();
-    let rig = restarted(state.path(), &["edition_1"], "edition_3").await;
+    let rig = restarted(state.path(), &["revision_1"], "revision_3").await;
     let mut pinned = crate::rig::named("p", &rig.file(), TELLS);
     pinned.sha256 = Some(rig.slot().digest);
     rig.say(Ok(vec![pinned.clone()]));
@@ -136,9 +136,9 @@ async fn a_pin_is_more_than_an_earlier_edition() {
 
 #[tokio::test]
 async fn after_a_roll_back_a_running_drain_begins_its_hook_again_on_the_good_edition() {
-    let mut rig = Rig::with_config("edition_1", TELLS, still()).await;
-    rig.put("edition_3");
-    rig.look().await;
+    let mut rig = Rig::with_config("revision_1", TELLS, still()).await;
+    rig.put("revision_3");
+    rig.rescan().await;
     let session = rig.catalogue.session();
     assert_eq!(told(&session, (b"", None)).await, ("3 after".to_owned(), Some(2)));
     rig.catalogue.roll_back("p").await.unwrap();
@@ -148,16 +148,16 @@ async fn after_a_roll_back_a_running_drain_begins_its_hook_again_on_the_good_edi
         ("1 after".to_owned(), Some(1))
     );
     assert_eq!(told(&session, (b"1", Some(1))).await.0, "1 after 1");
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(begun_again(&mut rig), [(Some(2), 1)]);
     assert_eq!(rig.catalogue.stragglers(), [], "nobody stays with the bad one");
 }
 
 #[tokio::test]
 async fn what_the_good_edition_does_not_do_is_left_out_after_a_roll_back() {
-    let rig = Rig::with_config("edition_5", TELLS, still()).await;
-    rig.put("edition_3");
-    rig.look().await;
+    let rig = Rig::with_config("revision_5", TELLS, still()).await;
+    rig.put("revision_3");
+    rig.rescan().await;
     let session = rig.catalogue.session();
     assert_eq!(told(&session, (b"", None)).await.0, "3 after");
     rig.catalogue.roll_back("p").await.unwrap();

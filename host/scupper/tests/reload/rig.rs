@@ -253,8 +253,8 @@ impl Rig {
     }
 
     /// Looks at everything now.
-    pub(crate) async fn look(&self) {
-        let looked = tokio::time::timeout(LIMIT, self.catalogue.look()).await;
+    pub(crate) async fn rescan(&self) {
+        let looked = tokio::time::timeout(LIMIT, self.catalogue.rescan()).await;
         assert!(looked.unwrap(), "nobody looks");
     }
 
@@ -301,7 +301,7 @@ pub(crate) async fn step(session: &Session) -> String {
     match step_in(session, HookPhase::BeforeDrain).await {
         StepOutcome::Pending { progress, state, .. } => {
             let version = progress.split(' ').next().unwrap();
-            assert_eq!(version.as_bytes(), state, "an answer of two editions");
+            assert_eq!(version.as_bytes(), state, "an answer of two revisions");
             progress.trim_end().to_owned()
         }
         StepOutcome::Failed { message, .. } => message,

@@ -1,4 +1,4 @@
-//! The way back: by failures, by hand, and how long an edition stays away.
+//! The way back: by failures, by hand, and how long a revision stays away.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,16 @@ fn rolled_back(told: &[ReloadNotice]) -> Option<&ReloadNotice> {
 
 /// Until the last order of this session's steps has arrived.
 async fn settled(rig: &mut Rig) -> Vec<ReloadNotice> {
-    rig.look().await;
+    rig.rescan().await;
     rig.told()
 }
 
 #[tokio::test]
 async fn three_traps_bring_the_edition_before_back() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.configure(&[("trap", "yes")]);
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     let bad = rig.slot();
     rig.told();
     let session = rig.catalogue.session();
@@ -47,12 +47,12 @@ async fn three_traps_bring_the_edition_before_back() {
     assert!(slot.problem.unwrap().reason.contains("calls failed"));
     // The same file is still there: it stays away.
     for _ in 0..3 {
-        rig.look().await;
+        rig.rescan().await;
     }
     assert_eq!((rig.told(), rig.version()), (vec![], "1".to_owned()));
-    // What the operator does about it is a new edition.
+    // What the operator does about it is a new revision.
     rig.configure(&[]);
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(
         (rig.version(), rig.slot().state),
         ("2".to_owned(), SlotState::Active)
@@ -61,7 +61,7 @@ async fn three_traps_bring_the_edition_before_back() {
 
 #[tokio::test]
 async fn traps_without_an_edition_before_change_nothing() {
-    let mut rig = Rig::with_config("edition_1", &[("trap", "yes")], still()).await;
+    let mut rig = Rig::with_config("revision_1", &[("trap", "yes")], still()).await;
     rig.until_active("1").await;
     let session = rig.catalogue.session();
     for _ in 0..5 {
@@ -73,9 +73,9 @@ async fn traps_without_an_edition_before_change_nothing() {
 
 #[tokio::test]
 async fn a_configuration_is_rolled_back_like_a_component() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     rig.configure(&[("trap", "yes")]);
-    rig.look().await;
+    rig.rescan().await;
     let session = rig.catalogue.session();
     for _ in 0..3 {
         assert!(step(&session).await.contains("failed in step"));
@@ -91,11 +91,11 @@ async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
         quarantine: scupper_engine::Duration::from_millis(200),
         ..still().rules
     };
-    let mut rig = Rig::of("edition_1", ReloadOptions { rules, ..still() }).await;
+    let mut rig = Rig::of("revision_1", ReloadOptions { rules, ..still() }).await;
     rig.until_active("1").await;
     rig.configure(&[("trap", "yes")]);
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     // Each time twice as long, and up to a quarter more: 200 ms, 400 ms, 800 ms.
     for least in [200, 400, 800] {
         rig.until_active("2").await;
@@ -109,7 +109,7 @@ async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
         let gone = Instant::now();
         assert_eq!(rig.version(), "1");
         // The look finds it again and remembers when it is due; nobody looks after that.
-        rig.look().await;
+        rig.rescan().await;
         while rig.version() != "2" {
             tokio::time::sleep(Duration::from_millis(5)).await;
             assert!(gone.elapsed() < LIMIT, "it does not come back");
@@ -125,13 +125,13 @@ async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
 
 #[tokio::test]
 async fn by_hand_it_stays_away_until_there_is_another() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     assert!(
         rig.catalogue
             .roll_back("p")
             .await
             .unwrap_err()
-            .contains("no edition")
+            .contains("no revision")
     );
     assert!(
         rig.catalogue
@@ -140,13 +140,13 @@ async fn by_hand_it_stays_away_until_there_is_another() {
             .unwrap_err()
             .contains("no policy `q`")
     );
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     rig.told();
     let done = rig.catalogue.roll_back("p").await.unwrap();
     assert!(done.contains("is active again"), "{done}");
     assert!(rolled_back(&rig.told()).is_some());
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(
         (rig.version(), rig.slot().state),
         ("1".to_owned(), SlotState::RolledBack)
@@ -155,17 +155,17 @@ async fn by_hand_it_stays_away_until_there_is_another() {
         rig.catalogue.roll_back("p").await.is_err(),
         "there is nothing before the first"
     );
-    rig.put("edition_3");
-    rig.look().await;
+    rig.put("revision_3");
+    rig.rescan().await;
     assert_eq!(
         (rig.version(), rig.slot().state),
         ("3".to_owned(), SlotState::Active)
     );
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     assert_eq!(rig.version(), "3", "somebody did not want the second");
-    rig.put("edition_1");
-    rig.look().await;
+    rig.put("revision_1");
+    rig.rescan().await;
     assert_eq!(
         (rig.version(), rig.slot().state),
         ("1".to_owned(), SlotState::Active)
@@ -174,7 +174,7 @@ async fn by_hand_it_stays_away_until_there_is_another() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_no_fault_of_the_edition() {
-    let mut rig = Rig::of("edition_1", still()).await;
+    let mut rig = Rig::of("revision_1", still()).await;
     let looking = PolicySpec {
         limits: Limits {
             step_wall: Duration::from_secs(2),
@@ -183,8 +183,8 @@ async fn a_server_that_does_not_answer_is_no_fault_of_the_edition() {
         ..named("p", &rig.file(), &[("look", "yes")])
     };
     rig.say(Ok(vec![looking]));
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     rig.told();
     let good = rig.slot();
     assert!(good.previous.is_some());

@@ -1,4 +1,4 @@
-//! What a running drain sees of a reload: each call on one edition, and never one that cannot go on with its state.
+//! What a running drain sees of a reload: each call on one revision, and never one that cannot go on with its state.
 
 use scupper_engine::{HookPhase, StepOutcome};
 
@@ -6,27 +6,27 @@ use crate::rig::{Rig, step, step_in, still};
 
 #[tokio::test]
 async fn takes_its_next_step_with_the_new_code() {
-    let rig = Rig::of("edition_1", still()).await;
+    let rig = Rig::of("revision_1", still()).await;
     let session = rig.catalogue.session();
     let infos = session.infos();
     assert_eq!(step(&session).await, "1");
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     assert_eq!(step(&session).await, "2");
     assert_eq!(session.infos(), infos, "the engine's list stays as it was");
     assert_eq!(
         rig.catalogue.stragglers(),
         [],
-        "nobody holds the first edition any more"
+        "nobody holds the first revision any more"
     );
 }
 
 #[tokio::test]
 async fn stays_with_the_old_code_where_the_state_differs() {
-    let rig = Rig::of("edition_1", still()).await;
+    let rig = Rig::of("revision_1", still()).await;
     let session = rig.catalogue.session();
-    rig.put("edition_3");
-    rig.look().await;
+    rig.put("revision_3");
+    rig.rescan().await;
     assert_eq!(rig.version(), "3");
     assert_eq!(step(&session).await, "1");
     assert_eq!(
@@ -38,8 +38,8 @@ async fn stays_with_the_old_code_where_the_state_differs() {
         panic!("{:?}", rig.catalogue.stragglers())
     };
     assert_eq!((straggler.name.as_str(), straggler.generation), ("p", 1));
-    rig.put("edition_2");
-    rig.look().await;
+    rig.put("revision_2");
+    rig.rescan().await;
     assert_eq!(step(&session).await, "2", "this one reads its state again");
     drop(session);
     assert_eq!(rig.catalogue.stragglers(), []);
@@ -47,10 +47,10 @@ async fn stays_with_the_old_code_where_the_state_differs() {
 
 #[tokio::test]
 async fn stays_with_the_old_code_where_the_new_one_lacks_a_phase() {
-    let rig = Rig::of("edition_1", still()).await;
+    let rig = Rig::of("revision_1", still()).await;
     let session = rig.catalogue.session();
-    rig.put("edition_5");
-    rig.look().await;
+    rig.put("revision_5");
+    rig.rescan().await;
     assert_eq!(rig.version(), "5");
     assert_eq!(step(&session).await, "1");
     let done = step_in(&rig.catalogue.session(), HookPhase::OnCancel).await;
@@ -59,10 +59,10 @@ async fn stays_with_the_old_code_where_the_new_one_lacks_a_phase() {
 
 #[tokio::test]
 async fn keeps_a_policy_that_was_removed() {
-    let rig = Rig::of("edition_1", still()).await;
+    let rig = Rig::of("revision_1", still()).await;
     let session = rig.catalogue.session();
     rig.say(Ok(Vec::new()));
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(rig.catalogue.session().infos(), []);
     assert_eq!(step(&session).await, "1");
     assert_eq!(rig.catalogue.stragglers().len(), 1);
@@ -72,12 +72,12 @@ async fn keeps_a_policy_that_was_removed() {
 
 #[tokio::test]
 async fn is_not_there_for_a_policy_that_came_later() {
-    let rig = Rig::of("edition_1", still()).await;
+    let rig = Rig::of("revision_1", still()).await;
     rig.say(Ok(Vec::new()));
-    rig.look().await;
+    rig.rescan().await;
     let session = rig.catalogue.session();
     rig.configure(&[]);
-    rig.look().await;
+    rig.rescan().await;
     assert_eq!(rig.version(), "1");
     assert_eq!(step(&session).await, "there is no policy `p`");
 }

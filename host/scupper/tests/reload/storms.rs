@@ -31,15 +31,15 @@ async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
         rules: ReloadRules::default(),
         ..still()
     };
-    let mut rig = Rig::of("edition_1", options).await;
+    let mut rig = Rig::of("revision_1", options).await;
     rig.until_active("1").await;
-    let editions = [bytes("edition_1"), bytes("edition_2"), b"broken".to_vec()];
+    let revisions = [bytes("revision_1"), bytes("revision_2"), b"broken".to_vec()];
     let session = rig.catalogue.session();
     let begun = std::time::Instant::now();
-    for (number, edition) in (0..1000).zip(editions.iter().cycle()) {
-        replace(&rig.file(), &push(edition, number));
-        rig.look().await;
-        // Whoever drains meanwhile is answered, by one edition or the other.
+    for (number, revision) in (0..1000).zip(revisions.iter().cycle()) {
+        replace(&rig.file(), &push(revision, number));
+        rig.rescan().await;
+        // Whoever drains meanwhile is answered, by one revision or the other.
         if number % 100 == 0 {
             let answer = step(&session).await;
             assert!(["1", "2"].contains(&answer.as_str()), "{answer}");
@@ -54,8 +54,8 @@ async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
         "{tried} candidates were tried: {told:?}"
     );
     // What came last is what stays.
-    replace(&rig.file(), &push(&editions[1], 5000));
-    rig.look().await;
+    replace(&rig.file(), &push(&revisions[1], 5000));
+    rig.rescan().await;
     if rig.version() != "2" {
         rig.until_active("2").await;
     }
@@ -91,12 +91,12 @@ async fn the_time_that_a_candidate_is_compiled_for_is_no_calm() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = runtime_with(Clock::System, slow_compiler(dir.path()));
     let specs = vec![named("p", &dir.path().join("p.wasm"), &[])];
-    replace(&dir.path().join("p.wasm"), &push(&bytes("edition_1"), 8_999));
+    replace(&dir.path().join("p.wasm"), &push(&bytes("revision_1"), 8_999));
     let mut rig = Rig::on(runtime, dir, specs, options).await.unwrap();
     rig.until_active("1").await;
     for number in 9_000..9_004 {
-        replace(&rig.file(), &push(&bytes("edition_2"), number));
-        rig.look().await;
+        replace(&rig.file(), &push(&bytes("revision_2"), number));
+        rig.rescan().await;
     }
     let tried = rig.told().iter().filter(is_tried).count();
     assert_eq!(tried, 1, "the first was tried, and then this one");

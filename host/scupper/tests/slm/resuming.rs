@@ -9,16 +9,16 @@ use crate::guests::guest;
 use crate::reloading::notes;
 use crate::rig::{DRIVER, Rig};
 
-/// A driver with the edition that lies in this file, and with a state directory of its own: an edition that was kept
+/// A driver with the revision that lies in this file, and with a state directory of its own: a revision that was kept
 /// would be gone on with.
 async fn driver(rig: &Rig, module: &Path, state: &Path) -> Driver {
-    let policy = format!("edition={}", module.display());
+    let policy = format!("revision={}", module.display());
     let state = state.to_str().unwrap();
     let arguments = [
         "--policy",
         &policy,
         "--policy-config",
-        "edition.state=tell",
+        "revision.state=tell",
         "--state-dir",
         state,
     ];
@@ -36,8 +36,8 @@ async fn a_hook_begins_again_where_nothing_reads_its_state_and_an_event_says_so(
     let rig = Rig::start().await;
     rig.pods(&["a", "b"]);
     let dir = tempfile::tempdir().unwrap();
-    let module = dir.path().join("edition.wasm");
-    fs::copy(guest("edition_1"), &module).unwrap();
+    let module = dir.path().join("revision.wasm");
+    fs::copy(guest("revision_1"), &module).unwrap();
     let mut first = driver(&rig, &module, &dir.path().join("one")).await;
     rig.event("drain", DRIVER);
     rig.until("the hook is under way, and where it stands is saved", || {
@@ -48,7 +48,7 @@ async fn a_hook_begins_again_where_nothing_reads_its_state_and_an_event_says_so(
     assert!(rig.is_cordoned());
     let held = rig.kubelet.hold().await;
     first.kill();
-    fs::copy(guest("edition_6"), &module).unwrap();
+    fs::copy(guest("revision_6"), &module).unwrap();
     let next = driver(&rig, &module, &dir.path().join("two")).await;
     rig.until("the dead endpoint is gone", || rig.endpoints().len() == 1)
         .await;
@@ -62,7 +62,7 @@ async fn a_hook_begins_again_where_nothing_reads_its_state_and_an_event_says_so(
     assert!(!next.output().contains("6 after 1"), "{}", next.output());
     let told = notes(&rig, "PolicyHookBegunAgain");
     assert_eq!(told.len(), 1, "{told:?}");
-    let said = "policy edition: a before-drain hook begins again without its state, which is of version 1";
+    let said = "policy revision: a before-drain hook begins again without its state, which is of version 1";
     assert!(
         told[0].starts_with(said) && told[0].ends_with("reads version 3"),
         "{told:?}"

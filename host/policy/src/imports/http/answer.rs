@@ -8,7 +8,7 @@ use scupper_policy_spec::Origin;
 use super::Requests;
 use super::exchange::Whole;
 use super::requests::Known;
-use crate::imports::secret::{Hidden, Redaction};
+use crate::imports::secret::{Redaction, SecretString};
 use crate::wit::bindings::scupper::drain::http::{Error, Field, Request, Response};
 
 /// Bytes by which a response may grow when names take the place of shorter secrets.
@@ -75,7 +75,7 @@ impl Requests {
             let Some(value) = value.filter(|value| CAPTURED.contains(&value.len())) else {
                 continue;
             };
-            let value = Hidden::new(name, value);
+            let value = SecretString::new(name, value);
             if request.captures.iter().any(|asked| asked.secret == name) {
                 self.memory.capture(&self.policy, capture, value);
                 captured.push(name.to_owned());

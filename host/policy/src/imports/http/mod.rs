@@ -14,19 +14,19 @@ mod answer;
 mod connect;
 mod exchange;
 mod headers;
+mod http_mock;
 mod network;
 mod prepare;
 mod requests;
 mod rules;
 mod send;
-mod stand_in;
 mod tls;
 
+pub use http_mock::{HttpMock, HttpMockAnswer};
 pub use network::{Endpoint, Network, Resolve};
 pub use rules::HttpSetupError;
-pub use stand_in::{StandIn, StandInAnswer};
 pub use tls::TlsError;
 
-pub(crate) use requests::{Requests, Surroundings, Wanted};
+pub(crate) use requests::{RequestDeps, Requests, WantedRequests};
 pub(crate) use rules::read_grants;
 pub(crate) use tls::Tls;

@@ -7,7 +7,7 @@ use std::{fmt, io};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::StandIn;
+use super::HttpMock;
 
 /// Turns names into addresses.
 pub trait Resolve: Send + Sync {
@@ -32,7 +32,7 @@ pub struct Network {
     /// Endpoints that no policy may talk to, whatever it was granted: the API server's.
     pub forbidden: Vec<Endpoint>,
     /// Answers in the place of every server; `None`: servers answer.
-    pub stand_in: Option<Arc<dyn StandIn>>,
+    pub http_mock: Option<Arc<dyn HttpMock>>,
 }
 
 /// The machine's own resolver.
@@ -47,7 +47,7 @@ impl Network {
         Self {
             resolver: Arc::new(Closed),
             forbidden: Vec::new(),
-            stand_in: None,
+            http_mock: None,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Default for Network {
         Self {
             resolver: Arc::new(System),
             forbidden: Vec::new(),
-            stand_in: None,
+            http_mock: None,
         }
     }
 }

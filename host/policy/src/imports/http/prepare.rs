@@ -10,7 +10,7 @@ use scupper_policy_spec::{HttpRule, HttpUrl, Origin, SecretRule, ValueSource, gr
 use super::Requests;
 use super::headers::{HeaderError, Headers};
 use super::send::line;
-use crate::imports::secret::{Hidden, inject};
+use crate::imports::secret::{SecretString, inject};
 use crate::wit::bindings::scupper::drain::http as wit;
 use crate::wit::bindings::scupper::drain::http::{Error, HeaderValue, Request};
 
@@ -156,7 +156,7 @@ impl Requests {
     }
 
     /// The value of a secret that may go there.
-    async fn secret(&self, name: &str, origin: &Origin) -> Result<Hidden, Error> {
+    async fn secret(&self, name: &str, origin: &Origin) -> Result<SecretString, Error> {
         let rule = self.secret_rule(name)?;
         if !rule.goes_to(origin) {
             return Err(Error::NotGranted(format!(

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use super::network::Network;
 use super::tls::Tls;
 use crate::ClusterAccess;
-use crate::imports::secret::{Hidden, Reader, Redaction, Secrets};
+use crate::imports::secret::{Reader, Redaction, SecretString, Secrets};
 
 /// Requests of one policy that are under way at once: drains of one node are few, and its API is shared.
 const AT_ONCE: usize = 4;
@@ -20,7 +20,7 @@ pub(crate) struct Requests {
     pub(super) policy: String,
     pub(super) rules: HttpRules,
     pub(super) secrets: SecretRules,
-    pub(super) wants: Wanted,
+    pub(super) wants: WantedRequests,
     pub(super) tls: Arc<Tls>,
     pub(super) network: Network,
     pub(super) memory: Secrets,
@@ -32,19 +32,19 @@ pub(crate) struct Requests {
 
 /// What a policy wants of `http`, and the secrets that it wants; empty until it has said so.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedRequests {
     pub(crate) http: Vec<HttpWant>,
     pub(crate) secrets: Vec<String>,
 }
 
 /// The redaction of the last response: the next one has mostly the same secrets.
 pub(super) struct Known {
-    pub(super) of: Vec<Hidden>,
+    pub(super) of: Vec<SecretString>,
     pub(super) redaction: Arc<Redaction>,
 }
 
 /// Where requests go, and what is remembered of them.
-pub(crate) struct Surroundings {
+pub(crate) struct RequestDeps {
     pub(crate) network: Network,
     pub(crate) memory: Secrets,
     pub(crate) cluster: Arc<dyn ClusterAccess>,
@@ -55,14 +55,14 @@ impl Requests {
     pub(crate) fn new(
         policy: &str,
         (rules, secrets, tls): (HttpRules, SecretRules, Arc<Tls>),
-        surroundings: Surroundings,
+        surroundings: RequestDeps,
         limits: &Limits,
     ) -> Self {
         Self {
             policy: policy.to_owned(),
             rules,
             secrets,
-            wants: Wanted::default(),
+            wants: WantedRequests::default(),
             tls,
             network: surroundings.network,
             memory: surroundings.memory,
@@ -74,7 +74,7 @@ impl Requests {
     }
 
     /// The same, with what it wants.
-    pub(crate) fn wanting(&self, wants: Wanted) -> Self {
+    pub(crate) fn wanting(&self, wants: WantedRequests) -> Self {
         Self {
             wants,
             ..self.clone()

@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout};
 use super::connect::{ConnectError, connect};
 use super::exchange::{ExchangeError, exchange, words};
 use super::prepare::Prepared;
-use super::{Requests, stand_in};
-use crate::imports::store_data::Caller;
+use super::{Requests, http_mock};
+use crate::imports::store_data::StoreData;
 use crate::wit::bindings::scupper::drain::http::{Error, Host, Request, Response};
 
 /// Bytes of an error's words.
 const WORDS: usize = 512;
 
-impl Host for Caller {
+impl Host for StoreData {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
         let requests = self.may_send(request.method)?;
         let counters = Arc::clone(&self.meter.counters);
@@ -48,8 +48,8 @@ impl Requests {
     async fn attempt(&self, request: &Request, sent: &AtomicBool) -> Result<Response, Error> {
         let prepared = self.prepare(request).await?;
         let _place = self.place()?;
-        if let Some(stand_in) = &self.network.stand_in {
-            let whole = stand_in::ask(stand_in.as_ref(), request, self.limits.response_bytes)?;
+        if let Some(http_mock) = &self.network.http_mock {
+            let whole = http_mock::ask(http_mock.as_ref(), request, self.limits.response_bytes)?;
             return self.answer(request, &prepared.address.origin, whole);
         }
         let tls = self.tls(prepared.rule).await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use scupper_policy_spec::Capture;
 use tokio::time::Instant;
 
-use super::Hidden;
+use super::SecretString;
 
 /// Values of one secret that are remembered, so that a server which shows an old one is understood. Tokens of Keystone
 /// live for an hour and are asked for when they end.
@@ -38,13 +38,13 @@ pub(super) type Answer = Result<Vec<u8>, String>;
 
 #[derive(Default)]
 struct Slot {
-    captured: Option<(Capture, Hidden)>,
-    lately: VecDeque<Hidden>,
+    captured: Option<(Capture, SecretString)>,
+    lately: VecDeque<SecretString>,
 }
 
 impl Secrets {
     /// Keeps a captured secret. What another origin gave before is forgotten.
-    pub(crate) fn capture(&self, policy: &str, capture: &Capture, value: Hidden) {
+    pub(crate) fn capture(&self, policy: &str, capture: &Capture, value: SecretString) {
         let mut memory = self.lock();
         let slot = memory.slot(policy, value.name());
         slot.remember(&value);
@@ -52,19 +52,19 @@ impl Secrets {
     }
 
     /// A captured secret, if it came from where the grant says now.
-    pub(super) fn captured(&self, policy: &str, name: &str, capture: &Capture) -> Option<Hidden> {
+    pub(super) fn captured(&self, policy: &str, name: &str, capture: &Capture) -> Option<SecretString> {
         let mut memory = self.lock();
         let (from, value) = memory.slot(policy, name).captured.as_ref()?;
         (from == capture).then(|| value.clone())
     }
 
     /// Remembers a value that is about to be used.
-    pub(crate) fn remember(&self, policy: &str, value: &Hidden) {
+    pub(crate) fn remember(&self, policy: &str, value: &SecretString) {
         self.lock().slot(policy, value.name()).remember(value);
     }
 
     /// The values that this secret had lately.
-    pub(super) fn lately(&self, policy: &str, name: &str) -> Vec<Hidden> {
+    pub(super) fn lately(&self, policy: &str, name: &str) -> Vec<SecretString> {
         self.lock().slot(policy, name).lately.iter().cloned().collect()
     }
 
@@ -94,7 +94,7 @@ impl Memory {
 }
 
 impl Slot {
-    fn remember(&mut self, value: &Hidden) {
+    fn remember(&mut self, value: &SecretString) {
         self.lately.retain(|known| known != value);
         self.lately.push_front(value.clone());
         self.lately.truncate(REMEMBERED);

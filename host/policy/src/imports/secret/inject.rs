@@ -4,7 +4,7 @@ use scupper_common::text::one_line;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::Hidden;
+use super::SecretString;
 
 /// Bytes of a wrong pointer that are shown.
 const SHOWN_BYTES: usize = 120;
@@ -21,7 +21,7 @@ pub(crate) enum InjectError {
 }
 
 /// Puts secrets in the places of the strings that these pointers (RFC 6901) lead to.
-pub(crate) fn inject(body: &[u8], fields: &[(&str, Hidden)]) -> Result<Vec<u8>, InjectError> {
+pub(crate) fn inject(body: &[u8], fields: &[(&str, SecretString)]) -> Result<Vec<u8>, InjectError> {
     if fields.is_empty() {
         return Ok(body.to_vec());
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     fn put(body: &str, pointer: &str, value: &str) -> Result<String, InjectError> {
-        let secret = Hidden::new("password", value);
+        let secret = SecretString::new("password", value);
         let body = inject(body.as_bytes(), &[(pointer, secret)])?;
         Ok(String::from_utf8(body).unwrap())
     }

@@ -4,14 +4,14 @@
 //! granted for, and takes them out of whatever comes back. It must not know what a secret is for.
 
 mod captured;
-mod hidden;
 mod inject;
 mod read;
 mod redact;
+mod secret_string;
 
 pub use captured::Secrets;
 
-pub(crate) use hidden::Hidden;
 pub(crate) use inject::inject;
 pub(crate) use read::Reader;
 pub(crate) use redact::Redaction;
+pub(crate) use secret_string::SecretString;

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::Hidden;
+use super::SecretString;
 use super::captured::{Answer, Secrets};
 use crate::{AccessError, ClusterAccess};
 
@@ -52,7 +52,7 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// The value of one secret.
-    pub(crate) async fn value(&self, rule: &SecretRule) -> Result<Hidden, ReadError> {
+    pub(crate) async fn value(&self, rule: &SecretRule) -> Result<SecretString, ReadError> {
         let bytes = match &rule.source {
             ValueSource::Captured(capture) => {
                 let captured = self.memory.captured(self.policy, &rule.name, capture);
@@ -66,7 +66,7 @@ impl Reader<'_> {
             // Read as `ValueSource::Captured`.
             ValueSource::Stored(SecretSource::Captured { .. }) => return Err(ReadError::NotCaptured),
         };
-        let value = Hidden::new(&rule.name, text(&bytes)?);
+        let value = SecretString::new(&rule.name, text(&bytes)?);
         self.memory.remember(self.policy, &value);
         Ok(value)
     }
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 
     /// Every value that could stand in a response.
-    pub(crate) fn known(&self) -> Vec<Hidden> {
+    pub(crate) fn known(&self) -> Vec<SecretString> {
         self.rules
             .iter()
             .flat_map(|rule| self.memory.lately(self.policy, &rule.name))

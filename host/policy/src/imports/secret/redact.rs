@@ -8,7 +8,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Hidden;
+use super::SecretString;
 
 /// A shorter piece of an encoded secret would be found by chance.
 const PIECE_BYTES: usize = 6;
@@ -31,7 +31,7 @@ struct Found {
 
 impl Redaction {
     /// Of these values.
-    pub(crate) fn of(secrets: &[Hidden]) -> Result<Self, BuildError> {
+    pub(crate) fn of(secrets: &[SecretString]) -> Result<Self, BuildError> {
         let mut patterns = Vec::new();
         let mut names = Vec::new();
         for secret in secrets {
@@ -281,9 +281,9 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     fn clean(secrets: &[(&str, &str)], text: &str) -> String {
-        let secrets: Vec<Hidden> = secrets
+        let secrets: Vec<SecretString> = secrets
             .iter()
-            .map(|(name, value)| Hidden::new(name, value))
+            .map(|(name, value)| SecretString::new(name, value))
             .collect();
         let redaction = Redaction::of(&secrets).unwrap();
         String::from_utf8(redaction.apply(text.as_bytes().to_vec(), 1 << 20).unwrap()).unwrap()
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn what_grows_too_long_is_given_up() {
-        let redaction = Redaction::of(&[Hidden::new("a-long-name", "abcd")]).unwrap();
+        let redaction = Redaction::of(&[SecretString::new("a-long-name", "abcd")]).unwrap();
         assert!(redaction.apply(b"abcd".repeat(100), 1000).is_none());
         assert!(redaction.apply(b"abcd".repeat(10), 1000).is_some());
     }

@@ -8,7 +8,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::output::{Output, Stream};
 use super::time::{CallClock, Seed, StepClock, seeded};
-use crate::imports::store_data::{Caller, Household};
+use crate::imports::store_data::{PolicyContext, StoreData};
 use crate::runtime::usage::Counters;
 use crate::wit::bindings::scupper::drain::log::Level;
 
@@ -26,7 +26,7 @@ pub(crate) struct Wasi {
 /// What the context of one call is made of.
 pub(crate) struct Occasion<'a> {
     /// Whose log it writes into.
-    pub(crate) household: &'a Arc<Household>,
+    pub(crate) context: &'a Arc<PolicyContext>,
     /// Who counts its lines.
     pub(crate) counters: &'a Arc<Counters>,
     /// The drain and its moment; `None`: there is no drain, the policy is asked who it is.
@@ -40,14 +40,14 @@ pub(crate) struct Occasion<'a> {
 impl Wasi {
     pub(crate) fn new(occasion: &Occasion<'_>) -> Self {
         let Occasion {
-            household,
+            context,
             counters,
             drain,
             pure,
             handles,
         } = *occasion;
         let (id, now) = drain.unwrap_or(("", Time::from_millis(0)));
-        let output = |level| Output::new(Arc::clone(household), Arc::clone(counters), level);
+        let output = |level| Output::new(Arc::clone(context), Arc::clone(counters), level);
         let mut builder = WasiCtx::builder();
         builder
             .stdout(Stream::new(output(Level::Info)))
@@ -56,7 +56,7 @@ impl Wasi {
             .monotonic_clock(StepClock::new(pure))
             .max_random_size(RANDOM_BYTES);
         if pure {
-            let seed = |what| Seed::of(what, id, &household.policy);
+            let seed = |what| Seed::of(what, id, &context.policy);
             builder
                 .secure_random(seeded(&seed("secure")))
                 .insecure_random(seeded(&seed("insecure")))
@@ -79,7 +79,7 @@ impl Wasi {
     }
 }
 
-impl WasiView for Caller {
+impl WasiView for StoreData {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.wasi().view()
     }

@@ -10,7 +10,7 @@ use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use super::time::{Waiting, waiting};
-use crate::imports::store_data::Caller;
+use crate::imports::store_data::StoreData;
 
 /// Everything that [`link`] links. The file system is there because standard libraries import it, and has nothing in it.
 pub(crate) const HARMLESS: [&str; 20] = [
@@ -50,7 +50,7 @@ impl HasData for Io {
 }
 
 /// Adds them to what a policy may import.
-pub(crate) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
+pub(crate) fn link(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     link_cli(linker)?;
     io::error::add_to_linker::<_, Io>(linker, |caller| caller.ctx().table)?;
     io::poll::add_to_linker::<_, Io>(linker, |caller| caller.ctx().table)?;
@@ -64,7 +64,7 @@ pub(crate) fn link(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
     random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, |caller| caller.ctx().ctx.random())
 }
 
-fn link_cli(linker: &mut Linker<Caller>) -> wasmtime::Result<()> {
+fn link_cli(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     cli::environment::add_to_linker::<_, WasiCli>(linker, WasiCliView::cli)?;
     cli::exit::add_to_linker::<_, WasiCli>(linker, WasiCliView::cli)?;
     cli::stdin::add_to_linker::<_, WasiCli>(linker, WasiCliView::cli)?;

@@ -11,7 +11,7 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use crate::imports::store_data::Household;
+use crate::imports::store_data::PolicyContext;
 use crate::runtime::usage::Counters;
 use crate::wit::bindings::scupper::drain::log::Level;
 
@@ -23,16 +23,16 @@ const PERMIT: usize = 4096;
 
 /// One of the guest's two outputs. A line without an end is written when the call is over.
 pub(super) struct Output {
-    household: Arc<Household>,
+    context: Arc<PolicyContext>,
     counters: Arc<Counters>,
     level: Level,
     line: Mutex<Vec<u8>>,
 }
 
 impl Output {
-    pub(super) const fn new(household: Arc<Household>, counters: Arc<Counters>, level: Level) -> Self {
+    pub(super) const fn new(context: Arc<PolicyContext>, counters: Arc<Counters>, level: Level) -> Self {
         Self {
-            household,
+            context,
             counters,
             level,
             line: Mutex::new(Vec::new()),
@@ -60,7 +60,7 @@ impl Output {
     }
 
     fn log(&self, line: &mut Vec<u8>) {
-        let logged = self.household.log(self.level, &String::from_utf8_lossy(line));
+        let logged = self.context.log(self.level, &String::from_utf8_lossy(line));
         self.counters.line(logged);
         line.clear();
     }
@@ -70,7 +70,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         let line = std::mem::take(self.line.get_mut().unwrap_or_else(PoisonError::into_inner));
         if !line.is_empty() {
-            self.household.log(self.level, &String::from_utf8_lossy(&line));
+            self.context.log(self.level, &String::from_utf8_lossy(&line));
         }
     }
 }

@@ -11,7 +11,7 @@ use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock};
 
-use crate::imports::store_data::Caller;
+use crate::imports::store_data::StoreData;
 
 /// The smallest difference that the clock of a step shows: too coarse to measure the host by.
 const STEP: Duration = Duration::from_millis(10);
@@ -71,7 +71,7 @@ pub(super) struct WaitingView<'a> {
     pure: bool,
 }
 
-pub(super) fn waiting(caller: &mut Caller) -> WaitingView<'_> {
+pub(super) fn waiting(caller: &mut StoreData) -> WaitingView<'_> {
     let pure = caller.wasi().pure;
     WaitingView {
         clocks: caller.clocks(),

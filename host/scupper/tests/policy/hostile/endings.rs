@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 use scupper_policy::{LoadFault, Policies};
-use scupper_policy_spec::{OnFailure, PolicySpec, Remedy};
+use scupper_policy_spec::{FailurePolicy, OnFailure, PolicySpec};
 
 use super::beside;
 use super::memory::Tide;
@@ -40,9 +40,9 @@ pub(super) async fn row_16_a_panic_names_the_function() {
 }
 
 pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
-    for remedy in [Remedy::Refuse, Remedy::Ignore, Remedy::Hold] {
+    for failure_policy in [FailurePolicy::Refuse, FailurePolicy::Ignore, FailurePolicy::Hold] {
         let policies = load_spec(PolicySpec {
-            on_failure: OnFailure::said(Some(remedy), Some(remedy)),
+            on_failure: OnFailure::new(Some(failure_policy), Some(failure_policy)),
             ..spec("panics")
         });
         let policies = policies.await.unwrap();
@@ -50,13 +50,13 @@ pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
         let planned = plan_for(&policies, &[pod(1)]).await;
         let stepped = step(&policies, HookPhase::BeforeDrain, b"").await;
         let again = Some(scupper_engine::Duration::from_secs(10));
-        match remedy {
-            Remedy::Ignore => {
+        match failure_policy {
+            FailurePolicy::Ignore => {
                 assert_eq!(planned, PlanAnswer::Plan(draft(&[pod(1)])));
                 assert_eq!(stepped, StepOutcome::Done);
             }
-            Remedy::Refuse | Remedy::Hold => {
-                let wanted = again.filter(|_| remedy == Remedy::Hold);
+            FailurePolicy::Refuse | FailurePolicy::Hold => {
+                let wanted = again.filter(|_| failure_policy == FailurePolicy::Hold);
                 assert!(
                     matches!(planned, PlanAnswer::Failed { retry_after, .. } if retry_after == wanted),
                     "{planned:?}"
@@ -69,8 +69,8 @@ pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
         }
     }
     // A refusal is no failure.
-    for planner in [Remedy::Ignore, Remedy::Hold] {
-        let on_failure = OnFailure::said(Some(planner), None);
+    for planner in [FailurePolicy::Ignore, FailurePolicy::Hold] {
+        let on_failure = OnFailure::new(Some(planner), None);
         let refuses = load_spec(PolicySpec {
             on_failure,
             ..spec("refuse")

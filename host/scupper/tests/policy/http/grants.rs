@@ -145,7 +145,7 @@ async fn what_is_wanted_and_not_granted_is_told_as_the_operator_would_say_it() {
         "{text}"
     );
     let mut in_file = rig();
-    in_file.spec.said = scupper_policy_spec::Said::File;
+    in_file.spec.spec_source = scupper_policy_spec::SpecSource::File;
     let Err(error) = in_file.try_load().await else {
         panic!("it was loaded")
     };

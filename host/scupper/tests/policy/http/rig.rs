@@ -132,7 +132,7 @@ impl Rig {
             network: Network {
                 resolver: Arc::new(self.names.clone()),
                 forbidden: self.forbidden.clone(),
-                stand_in: None,
+                http_mock: None,
             },
             secrets: self.memory.clone(),
         };

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 /// A value with its name.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden {
+pub(crate) struct SecretString {
     name: Arc<str>,
     value: Arc<str>,
 }
 
-impl Hidden {
+impl SecretString {
     pub(crate) fn new(name: &str, value: &str) -> Self {
         Self {
             name: name.into(),
@@ -29,7 +29,7 @@ impl Hidden {
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[secret {}]", self.name)
     }
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn it_prints_its_name() {
-        let hidden = Hidden::new("password", "hunter2");
+        let hidden = SecretString::new("password", "hunter2");
         assert_eq!(format!("{:?}", Some(&hidden)), "Some([secret password])");
     }
 }

@@ -7,14 +7,14 @@ use super::exchange::Whole;
 use crate::wit::bindings::scupper::drain::http::{Error, Request};
 
 /// Answers requests.
-pub trait StandIn: Send + Sync {
+pub trait HttpMock: Send + Sync {
     /// The answer to a request as the policy wrote it: with the names of secrets, not with secrets.
-    fn answer(&self, method: &str, url: &str) -> StandInAnswer;
+    fn answer(&self, method: &str, url: &str) -> HttpMockAnswer;
 }
 
 /// What becomes of a request.
 #[derive(Clone, Debug)]
-pub enum StandInAnswer {
+pub enum HttpMockAnswer {
     /// A response.
     Response {
         /// Its status.
@@ -33,13 +33,13 @@ pub enum StandInAnswer {
 }
 
 /// Asks the stand-in.
-pub(super) fn ask(stand_in: &dyn StandIn, request: &Request, most: usize) -> Result<Whole, Error> {
+pub(super) fn ask(http_mock: &dyn HttpMock, request: &Request, most: usize) -> Result<Whole, Error> {
     let method = super::prepare::method(request.method);
-    match stand_in.answer(method.as_str(), &request.url) {
-        StandInAnswer::Response { body, .. } if body.len() > most => Err(Error::TooLarge(format!(
+    match http_mock.answer(method.as_str(), &request.url) {
+        HttpMockAnswer::Response { body, .. } if body.len() > most => Err(Error::TooLarge(format!(
             "the response has more than {most} bytes"
         ))),
-        StandInAnswer::Response {
+        HttpMockAnswer::Response {
             status,
             headers,
             body,
@@ -57,8 +57,8 @@ pub(super) fn ask(stand_in: &dyn StandIn, request: &Request, most: usize) -> Res
                 body,
             })
         }
-        StandInAnswer::Unreachable(message) => Err(Error::Unreachable(message)),
-        StandInAnswer::Broken(message) => Err(Error::Broken(message)),
-        StandInAnswer::Timeout(message) => Err(Error::Timeout(message)),
+        HttpMockAnswer::Unreachable(message) => Err(Error::Unreachable(message)),
+        HttpMockAnswer::Broken(message) => Err(Error::Broken(message)),
+        HttpMockAnswer::Timeout(message) => Err(Error::Timeout(message)),
     }
 }

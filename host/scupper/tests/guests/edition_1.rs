@@ -1,3 +1,0 @@
-//! The first edition of a policy.
-
-guests::edition!("1", 1);

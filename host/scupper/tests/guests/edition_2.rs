@@ -1,3 +1,0 @@
-//! The second edition: it reads the first one's state.
-
-guests::edition!("2", 1);

@@ -1,3 +1,0 @@
-//! The third edition: it does not read the state of the others.
-
-guests::edition!("3", 2);

@@ -1,0 +1,3 @@
+//! The first revision of a policy.
+
+guests::revision!("1", 1);

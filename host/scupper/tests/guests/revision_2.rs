@@ -1,0 +1,3 @@
+//! The second revision: it reads the first one's state.
+
+guests::revision!("2", 1);
