@@ -1,5 +1,5 @@
-//! From a document to what `app` works with. What does not fit its shape was told by the check and is passed over here;
-//! what only makes sense together is checked here, so that both kinds of problems are told at once.
+//! From a document to policy specifications. What does not fit its shape was reported by the check and is skipped here;
+//! what only makes sense together is checked here, so that both kinds of problems are reported at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

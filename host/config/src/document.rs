@@ -1,7 +1,7 @@
 //! A YAML document as a tree in which everything knows its place.
 //!
 //! Of YAML it takes maps, lists and scalars. What makes one text mean several things, or one value stand in several
-//! places, is refused with words: anchors, aliases, tags, merge keys, several documents, keys that are no text.
+//! places, is refused by name: anchors, aliases, tags, merge keys, several documents, keys that are not text.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //!                                             shapes ─► schema (the published JSON Schema)
 //! ```
 //!
-//! Everything that is wrong is told at once, each with its line, its column and its field. Reading is pure: a path in,
-//! a value out. It must not know what becomes of a configuration: who loads the policies, and when it is read again.
+//! All errors are reported at once, each with its line, its column and its field. Reading is pure: a path in,
+//! a value out. It must not know what becomes of a configuration: what loads the policies, and when it is read again.
 #![deny(missing_docs)]
 
 mod check;

@@ -25,7 +25,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// It is a directory, a pipe or a device.
-    #[error("the configuration {} is no regular file", .0.display())]
+    #[error("the configuration {} is not a regular file", .0.display())]
     NotAFile(PathBuf),
     /// It is longer than any configuration.
     #[error("the configuration {} has more than {} KiB, the most it may have", .0.display(), MOST_BYTES >> 10)]

@@ -1,4 +1,4 @@
-//! Rules of texts: what a name, an origin, a prefix may be. Each has its words for people, its check, and a pattern for
+//! Rules of texts: what a name, an origin, a prefix may be. Each has a description for people, a check, and a pattern for
 //! the schema that lets through whatever the check does.
 
 use scupper_policy_spec::{

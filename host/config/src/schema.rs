@@ -1,4 +1,4 @@
-//! The table of shapes as a JSON Schema, for editors and for whoever checks a file before it reaches a node.
+//! The table of shapes as a JSON Schema, for editors, and to check a file before it reaches a node.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What the roster tells: notices once, the state of every place always.
+//! What the policy set reports: each notice once, the state of every entry always.
 
 use scupper_common::error::chain;
 use scupper_policy::LoadFault;
@@ -8,7 +8,7 @@ use super::policy_set::PolicySet;
 use super::status::{SlotProblem, SlotState, SlotStatus};
 
 impl PolicySet {
-    /// A candidate was not taken. The same is told once.
+    /// A candidate is rejected. The same rejection is reported once.
     pub(super) fn reject(&mut self, name: &str, digest: Option<String>, fault: &LoadFault) {
         self.refuse(name, digest, fault.step(), chain(fault));
     }
@@ -52,7 +52,7 @@ impl PolicySet {
         });
     }
 
-    /// The configuration as a whole cannot be taken, or (`None`) can. The same is told once.
+    /// The configuration as a whole cannot be used, or (`None`) can. The same problem is reported once.
     pub(super) fn refuse_configuration(&mut self, reason: Option<String>) {
         if self.configuration == reason {
             return;

@@ -72,7 +72,7 @@ impl Loader {
     }
 }
 
-/// Whether the same candidate could be taken later: what failed was not the candidate.
+/// Whether the same candidate could load later: the candidate is not to blame.
 pub(super) const fn is_transient(fault: &LoadFault) -> bool {
     matches!(
         fault,

@@ -15,14 +15,14 @@ use super::scan::ConfigText;
 use super::session::Session;
 use super::status::SlotStatus;
 
-/// Orders that may wait for the reloader. A fault that finds no room is one of very many.
+/// Commands that may wait for the reloader. A fault that finds no room is one of very many.
 pub(super) const COMMANDS: usize = 256;
 
-/// The active policies, and how they stand.
+/// The active policies, and their states.
 pub struct Catalogue {
     active: ArcSwap<Generation>,
     slots: ArcSwap<Vec<SlotStatus>>,
-    /// The words of the configuration that counts now.
+    /// The text of the active configuration.
     config_text: ArcSwap<Option<ConfigText>>,
     /// What the active policies found in their surroundings.
     pub(super) checks: ArcSwap<Vec<LastCheck>>,
@@ -45,11 +45,11 @@ pub(super) struct Member {
     pub(super) generation: u64,
     /// When that was.
     pub(super) since: Time,
-    /// It was rolled back: nobody goes on with it.
+    /// It was rolled back: no drain continues with it.
     withdrawn: AtomicBool,
 }
 
-/// Something for the reloader to do.
+/// A command to the reloader.
 pub(super) enum Command {
     /// A call of a revision failed.
     Fault {
@@ -57,7 +57,7 @@ pub(super) enum Command {
         revision: Revision,
         what: String,
     },
-    /// Somebody does not want what is active.
+    /// An operator rolls the active revision back.
     RollBack {
         name: String,
         answer: oneshot::Sender<Result<String, String>>,
@@ -67,9 +67,9 @@ pub(super) enum Command {
         name: String,
         answer: oneshot::Sender<Vec<Arc<Member>>>,
     },
-    /// A drain has something to tell of a policy.
+    /// A drain reports something of a policy.
     Notify(ReloadNotice),
-    /// Look at all files now, and say when everything that was found is done.
+    /// Scan all files now, and answer when everything that was found is loaded or rejected.
     Scan(oneshot::Sender<()>),
 }
 
@@ -148,7 +148,7 @@ impl Catalogue {
         self.active.load().number
     }
 
-    /// How each policy stands, in chain order.
+    /// The state of each policy, in chain order.
     pub fn slots(&self) -> Arc<Vec<SlotStatus>> {
         self.slots.load_full()
     }
@@ -176,7 +176,8 @@ impl Catalogue {
         .collect()
     }
 
-    /// Looks at all files now, and returns when everything that was found is done. `false`: nobody reloads any more.
+    /// Scans all files now, and returns when everything that was found is loaded or rejected. `false`: the reloader has
+    /// ended.
     pub async fn rescan(&self) -> bool {
         let (done, answer) = oneshot::channel();
         self.commands.send(Command::Scan(done)).await.is_ok() && answer.await.is_ok()
@@ -207,7 +208,7 @@ impl Catalogue {
         }
     }
 
-    /// Has something told of a policy. Whoever tells it does not wait.
+    /// Reports something of a policy. The caller does not wait.
     pub(super) fn notify(&self, notice: ReloadNotice) {
         let _sent = self.commands.try_send(Command::Notify(notice)).is_ok();
     }
@@ -264,7 +265,7 @@ impl Catalogue {
             revision: member.revision.clone(),
             what: format!("{}: {}", error.function, error.fault),
         };
-        // Whoever calls does not wait for this.
+        // The caller does not wait for this.
         let _sent = self.commands.try_send(fault).is_ok();
     }
 }

@@ -79,7 +79,7 @@ impl Control {
                 continue;
             };
             if !matches!(timeout(PATIENCE, self.answer(stream)).await, Ok(Ok(()))) {
-                tracing::debug!(target: "scupper::policy", "somebody asked and did not hear the answer");
+                tracing::debug!(target: "scupper::policy", "a client disconnected before it read the answer");
             }
         }
     }

@@ -38,14 +38,14 @@ impl Reloader {
         };
         self.policy_set.degrade_configuration(reason);
         if !matches!(refused, StartError::Configuration(_)) {
-            // The words are right, and the next look says so.
+            // The text is right, and the next scan reports it.
             self.policy_set.configuration = None;
         }
         match self.load_scan(scan, &saved.policies).await {
             Ok(()) => Ok(()),
             Err(error) => {
                 let error = chain(&error);
-                tracing::warn!(target: "scupper::policy", "the last good configuration is not good any more: {error}");
+                tracing::warn!(target: "scupper::policy", "the last good configuration no longer loads: {error}");
                 Err(refused)
             }
         }
@@ -60,7 +60,7 @@ impl Reloader {
                 scan.refused.is_none().then_some(scan)
             }
             Err(error) => {
-                tracing::warn!(target: "scupper::policy", "the last good configuration is not understood any more: {error}");
+                tracing::warn!(target: "scupper::policy", "the last good configuration can no longer be read: {error}");
                 None
             }
         }
@@ -135,7 +135,7 @@ impl Reloader {
         spawn_blocking(move || store.saved()).await.unwrap_or_default()
     }
 
-    /// The last good component, with what is said of it now.
+    /// The last good component, with its current settings.
     async fn last_good(&self, spec: &PolicySpec, index: &Index) -> Option<Tried> {
         let digest = &index.get(&spec.name)?.good.digest;
         let wasm = self.loader.kept(digest).await?;
@@ -148,7 +148,7 @@ impl Reloader {
         if let Err(fault) = &tried.result {
             let (name, digest) = (&spec.name, short(digest));
             let fault = chain(fault);
-            tracing::warn!(target: "scupper::policy", "policy {name}: its last good revision, {digest}, is not good any more: {fault}");
+            tracing::warn!(target: "scupper::policy", "policy {name}: its last good revision, {digest}, no longer loads: {fault}");
         }
         tried.result.is_ok().then_some(tried)
     }

@@ -1,15 +1,15 @@
 //! Hot reload: policies are replaced while drains run, and a bad one changes nothing.
 //!
 //! ```text
-//!  watch ─► look (one moment) ─► sift (slots) ─► load: scan ─► compile ─► link ─► describe ─► check-config ─► dry call
+//!  watch ─► scan (one moment) ─► diff (slots) ─► load: scan ─► compile ─► link ─► describe ─► check-config ─► dry call
 //!                                     ▲                                                                          │
-//!           faults, rollbacks ────────┘               Catalogue ◄── swap, one generation ◄── settle (roster) ◄───┘
+//!           faults, rollbacks ────────┘               Catalogue ◄── swap, one generation ◄─ settle (PolicySet) ◄─┘
 //!                                                        │
 //!                                     Session (a drain): each call on one revision, the next on the newest that fits
 //! ```
 //!
-//! Slots are pure and decide; the roster swaps; the reloader waits and does the work. None of them knows what a drain
-//! is, nor who is told.
+//! Slots are pure and decide; the policy set swaps; the reloader waits and does the work. None of them knows what a
+//! drain is, or where notices go.
 
 #![deny(missing_docs)]
 

@@ -18,7 +18,7 @@ pub enum ReloadNotice {
         /// The generation it came with.
         generation: u64,
     },
-    /// A candidate was not taken; what was active still is.
+    /// A candidate was rejected; what was active still is.
     Rejected {
         /// The policy; empty: the configuration.
         name: String,
@@ -30,7 +30,7 @@ pub enum ReloadNotice {
         /// What is wrong with it, and what to do.
         reason: String,
     },
-    /// A revision that failed again and again, or that somebody did not want, made place for the one before.
+    /// A revision failed repeatedly, or an operator rolled it back: the previous one is active again.
     RolledBack {
         /// The policy.
         name: String,
@@ -85,12 +85,12 @@ impl ReloadNotice {
         }
     }
 
-    /// Whether somebody should look.
+    /// Whether a person should look at it.
     pub const fn is_warning(&self) -> bool {
         !matches!(self, Self::Activated { .. } | Self::Removed { .. })
     }
 
-    /// Whether somebody must look: the driver would not have started without what it had kept.
+    /// Whether a person must look at it: the driver would not have started without what it had kept.
     pub(super) fn is_error(&self) -> bool {
         matches!(self, Self::Degraded { name, .. } if name.is_empty())
     }
@@ -112,14 +112,14 @@ impl fmt::Display for ReloadNotice {
             Self::Rejected { name, reason, .. } if name.is_empty() => {
                 write!(
                     f,
-                    "the configuration is not taken, the one before stays: {reason}"
+                    "the configuration was rejected, the previous one stays active: {reason}"
                 )
             }
             Self::Rejected {
                 name, digest, reason, ..
             } => {
                 let digest = digest.as_deref().map_or("its file", short);
-                write!(f, "policy {name}: {digest} is not taken: {reason}")
+                write!(f, "policy {name}: {digest} was rejected: {reason}")
             }
             Self::RolledBack {
                 name,

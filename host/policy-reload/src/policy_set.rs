@@ -1,5 +1,5 @@
-//! All policies' places, and the only one who swaps: what was found becomes candidates, what was loaded becomes the
-//! next generation, and everything that happens is told.
+//! The configured policies, and the only code that swaps generations: what a scan found becomes candidates, what was
+//! loaded becomes the next generation, and each change is reported.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -21,7 +21,7 @@ use super::slot::{Decision, Slot};
 use super::status::{SlotProblem, SlotState};
 use super::store::{Index, SavedPolicy};
 
-/// All policies' places.
+/// The configured policies.
 pub(super) struct PolicySet {
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) clock: Clock,
@@ -32,7 +32,7 @@ pub(super) struct PolicySet {
     pub(super) configuration: Option<String>,
 }
 
-/// One policy's place.
+/// One policy.
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) slot: Slot,
@@ -42,7 +42,7 @@ pub(super) struct Entry {
     pub(super) older: Option<(Revision, Arc<LoadedPolicy>)>,
     /// Loaded, and waiting for the rest of its configuration.
     pub(super) ready: Option<(Revision, Arc<LoadedPolicy>)>,
-    /// How it stands, when not simply active.
+    /// Its state, when not simply active.
     pub(super) state: Option<SlotState>,
     pub(super) problem: Option<SlotProblem>,
 }
@@ -70,14 +70,14 @@ pub(super) struct Candidate {
     pub(super) material: Material,
 }
 
-/// A candidate after that.
+/// A candidate after it was loaded or rejected.
 pub(super) struct Tried {
     pub(super) name: String,
     pub(super) revision: Revision,
     pub(super) result: Result<LoadedPolicy, LoadFault>,
 }
 
-/// What a look comes to.
+/// What has to be done after a scan.
 #[derive(Default)]
 pub(super) struct Diff {
     pub(super) candidates: Vec<Candidate>,
@@ -85,7 +85,7 @@ pub(super) struct Diff {
     pub(super) unread: Vec<(String, LoadFault)>,
     /// What was rolled back by a former process and stays away.
     pub(super) away: Vec<String>,
-    /// When something must be looked at again, whatever happens.
+    /// When the next scan is due, whatever happens.
     pub(super) again: Option<Time>,
 }
 
@@ -106,7 +106,7 @@ impl PolicySet {
         }
     }
 
-    /// What a look need not read.
+    /// What a scan need not read.
     pub(super) fn known(&self) -> Known {
         let now = self.clock.now();
         let active = self.catalogue.active();
@@ -167,7 +167,7 @@ impl PolicySet {
                     });
                     None
                 }
-                // It was active when the look began: look again for its bytes.
+                // It was active when the scan began: scan again for its bytes.
                 (Decision::Try, None) => Some(now),
                 (Decision::TooSoon(next), _) => Some(next),
                 (Decision::Quarantined(until), _) => {
@@ -210,7 +210,7 @@ impl PolicySet {
         again
     }
 
-    /// It did not make it. Answers when it is tried again, if that could help.
+    /// A candidate is rejected. Answers when it is tried again, if that could help.
     pub(super) fn reject_candidate(
         &mut self,
         name: &str,
@@ -264,7 +264,7 @@ impl PolicySet {
         kept
     }
 
-    /// What the next process has to know.
+    /// What is saved for the next process.
     pub(super) fn record(&self) -> Index {
         let active = self.catalogue.active();
         let kept = active.members.iter().filter_map(|member| {
@@ -275,18 +275,18 @@ impl PolicySet {
         kept.collect()
     }
 
-    /// Whether every policy that is wanted, and no other, is active with what is said of it. Its component may be an
+    /// Whether every policy that is wanted, and no other, is active with the configured settings. Its component may be an
     /// earlier one.
     pub(super) fn matches_configuration(&self, specs: &[PolicySpec]) -> bool {
         let active = self.catalogue.active();
-        let config_text = specs
+        let wanted = specs
             .iter()
             .map(|spec| (spec.name.as_str(), Revision::of(spec, "").settings));
         let runs = active
             .members
             .iter()
             .map(|member| (member.name(), member.revision.settings.clone()));
-        config_text.eq(runs)
+        wanted.eq(runs)
     }
 
     /// The next generation of what is ready. A chain with other names is only taken when all of them can be called:
@@ -354,7 +354,7 @@ impl PolicySet {
     }
 }
 
-/// A number nobody can foretell.
+/// An unpredictable number.
 pub(super) fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
 }

@@ -1,4 +1,5 @@
-//! The task that keeps the catalogue as the operator wants it: looks, loads, has the roster decide, and looks again.
+//! The task that keeps the catalogue as the operator wants it: it scans, loads, lets the policy set decide, and scans
+//! again.
 //! While something is compiled it still takes orders, so that a failing policy is rolled back at once.
 
 use std::path::PathBuf;
@@ -62,9 +63,9 @@ pub struct Reloader {
     commands: mpsc::Receiver<Command>,
     /// The last configuration that could be used.
     pub(super) specs: Vec<PolicySpec>,
-    /// When to look again, whatever happens.
+    /// When to scan again, whatever happens.
     pub(super) due: Option<Time>,
-    /// Who waits for the next look, and for the one that runs.
+    /// The callers that wait for the next scan, and for the running one.
     asked: Vec<oneshot::Sender<()>>,
     asking: Vec<oneshot::Sender<()>>,
     /// The words of that configuration.
@@ -158,7 +159,7 @@ impl Reloader {
         }
     }
 
-    /// How long until the next look that must be.
+    /// How long until the next scan that is due.
     fn wait(&self) -> Option<Duration> {
         let span = self.due?.since(self.policy_set.clock.now());
         Some(span.into())
@@ -168,8 +169,8 @@ impl Reloader {
         match command {
             Command::Fault { name, revision, what } => self.policy_set.fault(&name, &revision, &what),
             Command::RollBack { name, answer } => {
-                let told = self.policy_set.roll_back(&name, "somebody asked for it", true);
-                // Whoever asked may be gone.
+                let told = self.policy_set.roll_back(&name, "an operator requested it", true);
+                // The caller may be gone.
                 let _told = answer.send(told).is_ok();
             }
             Command::Kept { name, answer } => {
@@ -238,7 +239,7 @@ impl Reloader {
         )
     }
 
-    /// Tells drains of a former process which revisions could go on with them, as soon as that is known.
+    /// Answers drains of a former process which revisions could continue them, as soon as that is known.
     fn answer_previous(&mut self) {
         if self.former.is_some() {
             return;
@@ -249,10 +250,10 @@ impl Reloader {
         }
     }
 
-    /// Tells whoever asked that everything is done.
+    /// Answers the callers that wait for the end of a scan.
     fn answer(&mut self) -> Option<BoxFuture<'static, Work>> {
         for asking in self.asking.drain(..) {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _told = asking.send(()).is_ok();
         }
         None

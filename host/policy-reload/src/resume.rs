@@ -1,4 +1,4 @@
-//! A drain that a former process began: which revisions its hooks go on with. A state is only ever read by a revision of
+//! A drain that a former process began: which revisions continue its hooks. A state is only ever read by a revision of
 //! the version that wrote it; where none is left, the hook begins again.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ impl Catalogue {
         Session::of(Some(Arc::clone(self)), members)
     }
 
-    /// The revision before that goes on with these hooks; `None`: the active one does.
+    /// The earlier revision that continues these hooks; `None`: the active one does.
     async fn reader(&self, active: &Member, hooks: &[SavedHook]) -> Option<Arc<Member>> {
         let own = hooks.iter().filter(|hook| hook.policy == active.name());
         let written: BTreeSet<u32> = own.filter_map(|hook| hook.state_version).collect();

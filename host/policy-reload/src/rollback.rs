@@ -1,4 +1,4 @@
-//! The way back: a revision that fails again and again, or that somebody does not want, makes place for the one before.
+//! Rollback: a revision that fails repeatedly, or that an operator rejects, is replaced by the previous one.
 
 use std::sync::Arc;
 

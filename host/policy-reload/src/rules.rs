@@ -14,7 +14,7 @@ pub struct ReloadRules {
     pub pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
-    /// Failed calls within `window` after which a revision makes place for the one before.
+    /// Failed calls within `window` after which the previous revision replaces this one.
     pub faults: usize,
     /// See `faults`.
     pub window: Duration,

@@ -1,7 +1,7 @@
-//! One look at everything the operator gives: the configuration and the modules, all of one moment.
+//! One scan of everything the operator gives: the configuration and the modules, all of one moment.
 //!
-//! A ConfigMap volume is swapped by renaming one symbolic link; whoever reads a file before and another after that has
-//! read two configurations. So every path is resolved before its file is read and again when all of them were read: if
+//! A ConfigMap volume is swapped by renaming one symbolic link; a reader that opens one file before and another after
+//! that has read two configurations. So every path is resolved before its file is read and again when all of them were read: if
 //! any of them leads somewhere else by then, nothing that was read counts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub struct PolicySource {
 pub struct DesiredPolicies {
     /// The policies, in chain order.
     pub policies: Vec<PolicySpec>,
-    /// The words it is said in, to be kept for a start at which they are broken; `None`: they cannot change.
+    /// The text of the configuration, kept for a start at which it is broken; `None`: it cannot change.
     pub config_text: Option<ConfigText>,
 }
 
@@ -61,7 +61,7 @@ impl PolicySource {
         Self::of(Vec::new(), move || Ok(policies.clone()))
     }
 
-    /// Policies that are said again at every look, in words that are not kept.
+    /// Policies that are read again at every scan, from a text that is not kept.
     pub fn of(
         files: Vec<PathBuf>,
         read: impl Fn() -> Result<Vec<PolicySpec>, String> + Send + Sync + 'static,
@@ -100,7 +100,7 @@ pub type ParseSaved = Arc<dyn Fn(&ConfigText) -> Result<DesiredPolicies, String>
 pub(super) struct Scan {
     /// Why the configuration cannot be used; the policies are those of the last one then.
     pub(super) refused: Option<String>,
-    /// The configuration's own words, where it can be used.
+    /// The configuration's text, where it can be used.
     pub(super) config_text: Option<ConfigText>,
     /// The policies, in chain order.
     pub(super) found: Vec<Found>,

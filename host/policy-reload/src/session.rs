@@ -17,7 +17,7 @@ pub struct Session {
     catalogue: Option<Arc<Catalogue>>,
     pins: Mutex<Vec<Arc<Member>>>,
     promised: Vec<PolicyInfo>,
-    /// Of which hooks it was told that they begin again: by policy, phase, and the version of their state.
+    /// The hooks whose restart was reported: by policy, phase, and the version of their state.
     begun_again: Mutex<BTreeSet<(String, HookPhase, Option<u32>)>>,
 }
 
@@ -155,7 +155,7 @@ impl Session {
     }
 }
 
-/// Whether a revision can go on where another one was.
+/// Whether a revision can continue where another one was.
 fn follows(newer: &LoadedPolicy, older: &LoadedPolicy, promised: &PolicyInfo) -> bool {
     let has = newer.info();
     newer.description.state_version == older.description.state_version

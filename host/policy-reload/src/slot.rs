@@ -8,12 +8,12 @@ use scupper_engine::Time;
 use super::revision::Revision;
 use super::rules::{Pace, ReloadRules, backoff};
 
-/// Revisions that were not taken and are remembered, so that they are not tried again at every look.
+/// Rejected revisions that are remembered, so that not every scan tries them again.
 const REFUSED: usize = 16;
 /// Revisions that were rolled back and are remembered.
 const QUARANTINED: usize = 16;
 
-/// One policy's place.
+/// What is known of one policy's revisions.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     active: Option<Revision>,
@@ -35,7 +35,7 @@ struct Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Quarantine {
     pub(super) revision: Revision,
-    /// `None`: somebody did not want it, and it does not come back by itself.
+    /// `None`: an operator rolled it back, and it does not come back by itself.
     pub(super) until: Option<Time>,
     /// How often it was rolled back.
     pub(super) times: u32,
@@ -46,13 +46,13 @@ pub(super) struct Quarantine {
 pub(super) enum Decision {
     /// It is active.
     Same,
-    /// It was not taken before, and it is the same still.
+    /// It was rejected before, and has not changed.
     Known,
     /// It was rolled back; it may come back then, if ever.
     Quarantined(Option<Time>),
     /// Candidates come too fast.
     TooSoon(Time),
-    /// It is taken through all steps.
+    /// Load it.
     Try,
 }
 
@@ -88,12 +88,12 @@ impl Slot {
         }
     }
 
-    /// The candidate that was tried last is through, for better or worse.
+    /// The last candidate has been loaded or rejected.
     pub(super) fn through(&mut self, now: Time) {
         self.pace.through(now);
     }
 
-    /// Revisions that would not be tried now, so that nobody needs to read them.
+    /// Revisions that would not be tried now, so that they need not be read.
     pub(super) fn known(&self, now: Time) -> impl Iterator<Item = &Revision> {
         let refused = self.refused.iter();
         let refused = refused.filter(move |known| known.again.is_none_or(|again| now < again));
@@ -103,7 +103,7 @@ impl Slot {
         bad.chain(away.map(|known| &known.revision)).chain(&self.active)
     }
 
-    /// It was not taken. `again`: when it is tried again, if that could help.
+    /// It is rejected. `again`: when it is tried again, if that could help.
     pub(super) fn refuse(&mut self, revision: &Revision, again: Option<Time>) {
         self.refused.retain(|refused| refused.revision != *revision);
         self.refused.push_back(Refused {
@@ -124,7 +124,7 @@ impl Slot {
         }
     }
 
-    /// A call failed. Answers whether the revision has to make place for the one before.
+    /// A call failed. Answers whether the previous revision has to replace this one.
     pub(super) fn fault(&mut self, now: Time, revision: &Revision, rules: &ReloadRules) -> bool {
         if self.active.as_ref() != Some(revision) {
             return false;

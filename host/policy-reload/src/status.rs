@@ -1,4 +1,4 @@
-//! How each policy stands, for people and for machines.
+//! The state of each policy, for people and for machines.
 
 use scupper_engine::Time;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub struct SlotStatus {
     pub since: Option<Time>,
     /// SHA-256 of the component before, when there is one to go back to.
     pub previous: Option<String>,
-    /// The last candidate that was not taken, or the last reason to go back.
+    /// The last candidate that was rejected, or the last reason to go back.
     pub problem: Option<SlotProblem>,
 }
 
@@ -47,7 +47,7 @@ impl SlotStatus {
     }
 }
 
-/// How a policy stands.
+/// The state of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
     /// It runs as the operator wants it, as far as could be found out.

@@ -1,7 +1,8 @@
 //! The last good revisions on disk, so that a restart finds a policy even when its file is gone or broken.
 //!
 //! `last-good.json` says which revisions were good; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
-//! configuration that they were good with, checked against their names before anybody looks into them. The directory is ours alone, and each file is written as a whole.
+//! configuration that they were good with, checked against their names before they are
+//! read. The directory is private to the driver, and each file is written as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -165,7 +166,7 @@ impl Store {
         }
     }
 
-    /// Writes what is good, and deletes what nothing names any more. Blocks.
+    /// Writes what is good, and deletes what is no longer referenced. Blocks.
     pub(super) fn write(&self, saved: Saved) -> Result<(), StoreError> {
         let Saved {
             policies: index,
@@ -220,7 +221,7 @@ impl Store {
         }
         let path = self.dir.path().display();
         tracing::warn!(target: "scupper::policy", "{path}/{name} was changed: deleted");
-        // What cannot be deleted is refused the next time, too.
+        // What cannot be deleted is refused the next time as well.
         let _gone = self.dir.delete(&name).is_ok();
         None
     }

@@ -1,6 +1,6 @@
 //! Says when something may have changed: events of the directories, and besides them every so often anyway.
 //!
-//! An event only means "look again": kubelets, editors and network file systems differ in what they tell. Events come
+//! An event only means "scan again": kubelets, editors and network file systems differ in what they report. Events come
 //! in bursts, so a moment of quiet is waited for, but not for ever.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub struct WatchOptions {
     pub debounce: Duration,
     /// The longest that a burst is waited out.
     pub longest_burst: Duration,
-    /// How often everything is looked at without any event: not every file system tells.
+    /// How often everything is scanned without any event: not every file system reports changes.
     pub poll: Duration,
     /// Whether the system is asked for events at all.
     pub events: bool,

@@ -1,11 +1,11 @@
-//! Who may set which annotation: the operator must have granted a prefix, and the policy must have wanted it.
+//! Which annotations a policy may set: those below a prefix that the operator granted and the policy asked for.
 
 use scupper_common::text::one_line;
 use thiserror::Error;
 
 use super::{Capability, Grant};
 
-/// Domains whose annotations steer the cluster or this driver. Nobody is given them, nor what lies below them.
+/// Domains whose annotations steer the cluster or this driver. They and their subdomains are never granted.
 const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "scupper.dev"];
 
 /// The longest domain and the longest name in an annotation's key.
@@ -23,7 +23,7 @@ pub enum PrefixError {
         "`{0}` is not an annotation prefix, which is a domain, a slash and how names begin, such as example.com/"
     )]
     Form(String),
-    /// Nobody emits Events about it.
+    /// No Events are emitted about it.
     #[error("`{0}` is nothing to emit Events about: there are node and pods")]
     Subject(String),
     /// The domain is the cluster's or the driver's own.

@@ -38,7 +38,7 @@ pub struct Grant {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum GrantError {
     /// There is no colon in it.
-    #[error("`{0}` is no grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
+    #[error("`{0}` is not a grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
     Form(String),
     /// It is granted without a target, and not here.
     #[error(
@@ -46,7 +46,7 @@ pub enum GrantError {
          with --config"
     )]
     Wasi,
-    /// Nobody knows the capability.
+    /// The capability is unknown.
     #[error(
         "there is no capability `{0}`; there are node-annotations, pod-annotations, events, http and secret"
     )]

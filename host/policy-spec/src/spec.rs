@@ -30,11 +30,11 @@ pub struct PolicySpec {
     pub on_failure: OnFailure,
     /// It takes part only on nodes that have all of these labels.
     pub node_selector: BTreeMap<String, String>,
-    /// Where the operator said all this, so that an error can name what to add there.
+    /// Where the operator wrote this, so that an error can name what to add there.
     pub spec_source: SpecSource,
 }
 
-/// Where an operator says what a policy is given.
+/// Where an operator specifies a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpecSource {
     /// With flags.
@@ -59,7 +59,7 @@ pub struct OnFailure {
 }
 
 impl OnFailure {
-    /// What the operator says, where he says something.
+    /// What the operator configured, and defaults for the rest.
     pub fn new(planner: Option<FailurePolicy>, hooks: Option<FailurePolicy>) -> Self {
         let unsaid = Self::default();
         Self {
@@ -80,12 +80,12 @@ impl Default for OnFailure {
     }
 }
 
-/// What is done about a failure.
+/// What happens when a policy fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// The drain is refused, or ends as failed.
     Refuse,
-    /// The drain goes on without it: the draft stays as it was, the hook counts as done.
+    /// The drain continues without it: the draft stays as it was, the hook counts as done.
     Ignore,
     /// It is tried again until it succeeds or the drain's deadline passes.
     Hold,

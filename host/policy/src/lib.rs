@@ -1,6 +1,6 @@
 //! The policy edge: loads wasm components of the package `scupper:drain` and calls them.
 //!
-//! A policy is somebody else's code. It runs without system interfaces, with bounded memory, time and output, in a
+//! A policy is untrusted code. It runs without system interfaces, with bounded memory, time and output, in a
 //! store of its own for every call, and whatever it does becomes an answer: no panic and no trap leaves this module.
 //! Native code is made from wasm by a child process with limits of its own; the driver only loads what that child made.
 //!

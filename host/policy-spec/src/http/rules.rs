@@ -25,7 +25,7 @@ pub enum HttpGrantError {
     #[error("methods: `{}` is none of {}", .0, HTTP_METHODS.join(", "))]
     Method(String),
     /// A path begins otherwise.
-    #[error("paths: `{}` is no beginning of a path: it must be {}", .0, HTTP_PATH_RULE)]
+    #[error("paths: `{}` is not how a path begins: it must be {}", .0, HTTP_PATH_RULE)]
     Path(String),
     /// An origin without TLS cannot be believed by a certificate.
     #[error("ca: the origin is http, which has no certificates; write https, or leave ca out")]

@@ -1,4 +1,4 @@
-//! URLs, read strictly: what is written is what is sent, so that nobody can mean two things by one URL.
+//! URLs, read strictly: what is written is what is sent, so that one URL cannot mean two things.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ pub enum UrlError {
         /// The right way to write it.
         canonical: String,
     },
-    /// A pattern, or a joke.
+    /// A pattern, or not a host.
     #[error("the host of `{0}` has characters that no host's name has")]
     Host(String),
     /// Servers disagree on what such a path means.
@@ -56,8 +56,8 @@ pub enum UrlError {
         "the path of `{0}` has an empty or a dotted segment, or an encoded dot, slash or control character"
     )]
     Path(String),
-    /// A port that nobody is given.
-    #[error("port {0} is none that can be granted: it is the kubelet's, or no port at all")]
+    /// A port that is never granted.
+    #[error("port {0} can never be granted: it is the kubelet's, or not a valid port")]
     Port(u16),
     /// An origin with more behind it.
     #[error("`{0}` is more than an origin: write https://HOST or https://HOST:PORT")]

@@ -1,4 +1,4 @@
-//! Which secrets a policy may use, and on the way to whom.
+//! Which secrets a policy may use, and where it may send them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ pub struct SecretGrant {
     pub name: String,
     /// Where it comes from.
     pub source: SecretSource,
-    /// The origins it may be sent to; each must be granted, too.
+    /// The origins it may be sent to; each must also be granted.
     pub origins: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! What a component is before anything of it is compiled: is it one, does it speak our package, and does it import only
 //! what we have?
 //!
-//! The driver only looks at the first bytes. The rest takes time and memory in proportion to somebody else's bytes, and
+//! The driver only looks at the first bytes. The rest takes time and memory in proportion to untrusted bytes, and
 //! happens in the compiler's child.
 
 use std::io::Read;

@@ -36,13 +36,13 @@ pub enum SourceError {
     #[serde(skip)]
     Read(#[source] io::Error),
     /// It is a directory, a pipe or a device.
-    #[error("it is no regular file")]
+    #[error("it is not a regular file")]
     NotAFile,
     /// It is longer than any policy.
     #[error("it has more than {} MiB, the most a policy may have", SOURCE_BYTES >> 20)]
     TooLarge,
     /// It is something else.
-    #[error("it is no WebAssembly file: its first bytes are not \\0asm")]
+    #[error("it is not a WebAssembly file: its first bytes are not \\0asm")]
     NotWasm,
     /// It is native code, which is only loaded when this driver itself made it.
     #[error("it holds native code, not WebAssembly: give the .wasm component it was compiled from")]
@@ -57,7 +57,7 @@ pub enum SourceError {
     Invalid(String),
     /// It is some other component.
     #[error(
-        "it is no policy: it does not export scupper:drain/about, as the worlds planner-policy, hooks-policy and policy \
+        "it is not a policy: it does not export scupper:drain/about, as the worlds planner-policy, hooks-policy and policy \
          do; it exports {exports}"
     )]
     NotAPolicy {

@@ -1,4 +1,4 @@
-//! Files that nobody else can change under us.
+//! Files that no other process can change while we use them.
 
 pub(crate) mod digest;
 pub(crate) mod private_dir;

@@ -1,7 +1,7 @@
-//! Bytes that nobody can change any more: a file in memory, sealed by the kernel against every write, with the digest it
+//! Bytes that cannot change any more: a file in memory, sealed by the kernel against every write, with the digest it
 //! has since.
 //!
-//! A file on disk belongs to a user, and whoever acts as that user can change it after it was checked and while it is
+//! A file on disk belongs to a user, and any process of that user can change it after it was checked and while it is
 //! mapped. A sealed file in memory stays as it is, for everybody. It is read in pieces, handed to a child as its standard
 //! input, or mapped, and so the driver's own memory does not grow with it.
 

@@ -1,4 +1,4 @@
-//! What the operator gives a policy and what the policy wants of it: both must say it.
+//! What the operator grants and what the policy asks for: a policy has what both name.
 
 use std::sync::Arc;
 

@@ -222,8 +222,9 @@ impl StoreData {
     fn may_write(&mut self, capability: Capability, key: &str, value: Option<&str>) -> Result<(), Error> {
         self.scope()?;
         if !allows_annotation(&self.context.grants, capability, key) {
-            let text =
-                format!("{capability}: `{key}` is no valid key below a prefix that was wanted and granted");
+            let text = format!(
+                "{capability}: `{key}` is not a valid key below a prefix that was wanted and granted"
+            );
             return Err(Error::NotGranted(text));
         }
         if value.is_some_and(|value| value.len() > VALUE_BYTES) {

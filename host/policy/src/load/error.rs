@@ -102,7 +102,7 @@ pub enum LoadFault {
         /// What wasmtime says.
         detail: String,
     },
-    /// A call did not end well.
+    /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),
     /// It wants something that nobody has.
@@ -127,14 +127,14 @@ pub enum LoadFault {
     /// It wants what it was not granted.
     #[error("it wants more than it was granted; to allow it, add {}", additions(.0))]
     NotGranted(Vec<MissingGrant>),
-    /// It does not like its configuration.
+    /// It rejects its configuration.
     #[error("its configuration is wrong: {}", problems(.0))]
     Config(Vec<ConfigProblem>),
     /// It says something that cannot be. A driver loads it all the same and passes none of that on.
     #[error("it says what cannot be: {}", flaws(.0))]
     Flawed(Vec<Flaw>),
     /// The task that loaded it died.
-    #[error("loading it was broken off")]
+    #[error("loading it was interrupted")]
     BrokenOff,
 }
 

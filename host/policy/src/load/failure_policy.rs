@@ -58,7 +58,7 @@ pub(crate) fn answered(
 }
 
 fn ignored(policy: &str, message: &str) {
-    tracing::warn!(target: "scupper::policy", policy, "the drain goes on without it, as its on-failure says: {message}");
+    tracing::warn!(target: "scupper::policy", policy, "the drain continues without it, as its on-failure says: {message}");
 }
 
 #[cfg(test)]

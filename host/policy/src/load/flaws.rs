@@ -1,5 +1,5 @@
 //! What is wrong with what a policy says of itself and with what its hooks answer, though each has the right type: a
-//! name that is a path, a schema that is none, an empty text. The host passes none of it on; the author is told.
+//! name that is a path, a schema that is none, an empty text. The host passes none of it on; the author sees each.
 
 use std::fmt;
 
@@ -98,8 +98,8 @@ fn schema_flaw(text: &str) -> Option<String> {
         return Some(format!("has {} bytes, and {SCHEMA_BYTES} are kept", text.len()));
     }
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => schema::flaw(&value).map(|flaw| format!("is no JSON schema: {flaw}")),
-        Err(error) => Some(format!("is no JSON: {error}")),
+        Ok(value) => schema::flaw(&value).map(|flaw| format!("is not a JSON schema: {flaw}")),
+        Err(error) => Some(format!("is not JSON: {error}")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a call of a policy can fail, and what people are told of it.
+//! How a call of a policy can fail, and the errors that people read.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What the policy edge tells whoever composes the driver: each call, each request, each Event, with what it used. It
-//! must not know who listens.
+//! What the policy edge reports to the driver: each call, each request, each Event, with what it used. It must not know
+//! the listener.
 
 use super::usage::{CallResult, Usage};
 

@@ -119,10 +119,10 @@ fn a_description_that_cannot_be_is_refused_with_its_field() {
         ),
         ("version=", "`version`: must be"),
         ("summary=two\nlines", "`summary`: must be"),
-        ("schema=nonsense", "`config-schema`: is no JSON"),
+        ("schema=nonsense", "`config-schema`: is not JSON"),
         (
             "schema={\"type\": \"text\"}",
-            "`config-schema`: is no JSON schema: /type must be",
+            "`config-schema`: is not a JSON schema: /type must be",
         ),
         ("progress= ", "`before-drain: pending.progress`: is empty"),
         ("what=", "`before-drain: pending.waiting-for[0].what`: is empty"),
@@ -183,7 +183,7 @@ fn what_imports_wasi_is_told_how_to_build_it_without() {
 #[test]
 fn what_is_no_policy_is_told_with_what_to_do() {
     for (name, words) in [
-        ("other_world", ["it is no policy"; 2]),
+        ("other_world", ["it is not a policy"; 2]),
         // On a busy machine the wall-clock limit comes before the CPU limit.
         (
             "spins_in_describe",
@@ -195,7 +195,7 @@ fn what_is_no_policy_is_told_with_what_to_do() {
         assert!(words.iter().any(|it| told.contains(it)), "{name}: {told}");
     }
     let told = policy(&repository(), &["check", "README.md"]).ends(3);
-    assert!(told.contains("it is no WebAssembly file"), "{told}");
+    assert!(told.contains("it is not a WebAssembly file"), "{told}");
     let told = policy(&repository(), &["inspect", "nowhere.wasm"]).ends(3);
     assert!(told.contains("it cannot be read"), "{told}");
 }

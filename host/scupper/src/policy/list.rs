@@ -141,12 +141,12 @@ mod tests {
             { "name": "slurm", "version": "0.2.0", "digest": "abcd1234567890", "state": "Active",
               "since": 1_790_000_000_000_i64, "problem": null },
             { "name": "priority-classes", "version": "", "digest": "", "state": "Rejected", "since": null,
-              "problem": { "reason": "it is no policy", "at": 1 } },
+              "problem": { "reason": "it is not a policy", "at": 1 } },
         ]});
         let expected = "\
 NAME              VERSION  DIGEST    STATE     SINCE                 LAST PROBLEM
 slurm             0.2.0    abcd1234  Active    2026-09-21T14:13:20Z  -
-priority-classes  -        -         Rejected  -                     it is no policy";
+priority-classes  -        -         Rejected  -                     it is not a policy";
         assert_eq!(table(&answer), expected);
     }
 

@@ -19,7 +19,7 @@ async fn settled(rig: &mut Rig) -> Vec<ReloadNotice> {
 }
 
 #[tokio::test]
-async fn three_traps_bring_the_edition_before_back() {
+async fn three_traps_bring_the_revision_before_back() {
     let mut rig = Rig::of("revision_1", still()).await;
     rig.configure(&[("trap", "yes")]);
     rig.put("revision_2");
@@ -60,7 +60,7 @@ async fn three_traps_bring_the_edition_before_back() {
 }
 
 #[tokio::test]
-async fn traps_without_an_edition_before_change_nothing() {
+async fn traps_without_a_revision_before_change_nothing() {
     let mut rig = Rig::with_config("revision_1", &[("trap", "yes")], still()).await;
     rig.until_active("1").await;
     let session = rig.catalogue.session();

@@ -1,4 +1,4 @@
-//! Somebody who answers in the place of every server, where policies are tried and nothing may go out. What is granted,
+//! Answers in the place of every server, where policies are tried and no request may leave the machine. What is granted,
 //! what secrets are put in and what is captured is as with a real one.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -47,7 +47,7 @@ pub(super) fn ask(http_mock: &dyn HttpMock, request: &Request, most: usize) -> R
             let mut map = HeaderMap::new();
             for (name, value) in headers {
                 let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) else {
-                    return Err(Error::Broken(format!("`{name}: {value}` is no header")));
+                    return Err(Error::Broken(format!("`{name}: {value}` is not a valid header")));
                 };
                 map.append(name, value);
             }

@@ -1,4 +1,4 @@
-//! The import `http`: requests of policies, to the origins that the operator granted and to nobody else.
+//! The import `http`: requests of policies, to the origins that the operator granted and to no other.
 //!
 //! ```text
 //!  request ─► url ─► rules, wants ─► headers, secrets ─► resolve ─► addresses ─► connect (TLS) ─► exchange

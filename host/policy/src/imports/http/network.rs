@@ -1,4 +1,4 @@
-//! How names become addresses, and which addresses nobody is given.
+//! How names become addresses, and which addresses no policy may reach.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub trait Resolve: Send + Sync {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Somebody's host and port.
+/// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// A name or an address.
@@ -38,11 +38,11 @@ pub struct Network {
 /// The machine's own resolver.
 struct System;
 
-/// Knows nobody.
+/// Resolves nothing.
 struct Closed;
 
 impl Network {
-    /// Without anybody in it, for places where nothing may happen for real.
+    /// Without any server, for dry runs.
     pub fn closed() -> Self {
         Self {
             resolver: Arc::new(Closed),

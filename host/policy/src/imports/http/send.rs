@@ -1,4 +1,4 @@
-//! One request of a policy, from what it says to what it is told.
+//! One request of a policy, from its call to its answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +86,8 @@ impl Requests {
         }
         let (tls, ca) = (Arc::clone(&self.tls), rule.ca.clone());
         let made = spawn_blocking(move || tls.config(ca.as_deref())).await;
-        let made = made.map_err(|_broken_off| Error::Unreachable("TLS was broken off".to_owned()))?;
+        let made =
+            made.map_err(|_broken_off| Error::Unreachable("the TLS handshake was interrupted".to_owned()))?;
         let config = made.map_err(|error| Error::Unreachable(line(&words(&error))))?;
         Ok(Some(config))
     }

@@ -1,4 +1,4 @@
-//! Whom an https origin is believed by: the system's certificates, and those that the operator named.
+//! Which certificates an https origin is verified against: the system's, and those that the operator named.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -29,7 +29,7 @@ pub enum TlsError {
     #[error("{} has more than {} KiB", .0.display(), CA_BYTES >> 10)]
     Long(PathBuf),
     /// It holds no certificates in PEM.
-    #[error("{} is no list of certificates in PEM", path.display())]
+    #[error("{} is not a list of PEM certificates", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum TlsError {
         #[source]
         source: pem::Error,
     },
-    /// Nothing in it is a certificate that can be believed by.
+    /// It holds no usable certificate.
     #[error("{} holds no certificate that works", .0.display())]
     Empty(PathBuf),
     /// The machine's cryptography does not fit.

@@ -12,7 +12,7 @@ const SHOWN_BYTES: usize = 120;
 /// Why a secret cannot be put into a body.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum InjectError {
-    #[error("the body has fields for secrets and is no JSON (line {line}, column {column})")]
+    #[error("the body has fields for secrets and is not JSON (line {line}, column {column})")]
     NotJson { line: usize, column: usize },
     #[error(
         "`{0}` leads to no string of the body: a JSON pointer such as /auth/password is needed, and a string there"

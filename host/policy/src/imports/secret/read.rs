@@ -30,13 +30,13 @@ const LEAST_BYTES: usize = 4;
 pub(crate) enum ReadError {
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("{} is no regular file", .0.display())]
+    #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
     #[error("{0}")]
     Cluster(String),
     #[error("it was not captured yet")]
     NotCaptured,
-    #[error("it is no UTF-8")]
+    #[error("it is not UTF-8")]
     NotText,
     #[error("it has {0} bytes, and a secret has {LEAST_BYTES} to {MOST_BYTES}")]
     Size(usize),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_break_is_no_part_of_a_secret() {
+    fn one_trailing_line_break_is_not_part_of_a_secret() {
         for (bytes, value) in [
             (&b"hunter2\n"[..], "hunter2"),
             (b"hunter2\r\n", "hunter2"),

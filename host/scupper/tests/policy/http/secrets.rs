@@ -194,7 +194,7 @@ async fn a_file_that_holds_no_secret_is_refused() {
         (&b""[..], "it has 0 bytes"),
         (b"abc\n", "it has 3 bytes"),
         (&[b'x'; 65 * 1024], "it has 655"),
-        (b"abc\xffdef", "it is no UTF-8"),
+        (b"abc\xffdef", "it is not UTF-8"),
         (
             b"hunter\n2",
             "`password` has control characters, which no header can carry",
@@ -211,7 +211,7 @@ async fn a_file_that_holds_no_secret_is_refused() {
     }
     for name in ["directory", "device"] {
         let told = loaded.tell(&[&get, &format!("bearer {name}"), "send"]).await;
-        assert!(told.contains("is no regular file"), "{told}");
+        assert!(told.contains("is not a regular file"), "{told}");
     }
     assert!(server.seen().is_empty());
 }

@@ -151,5 +151,5 @@ async fn a_file_that_holds_no_certificate_keeps_the_policy_from_being_loaded() {
         );
     }
     let told = wrong(secret_file("-----BEGIN CERTIFICATE-----\n!\n")).await;
-    assert!(told.contains("is no list of certificates in PEM"), "{told}");
+    assert!(told.contains("is not a list of PEM certificates"), "{told}");
 }
