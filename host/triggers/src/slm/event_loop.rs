@@ -335,7 +335,7 @@ impl SlmLoop {
             return;
         }
         tracing::info!(
-            claims_events,
+            leads = claims_events,
             "whether this driver claims LifecycleEvents in the place of the kubelet"
         );
         if claims_events {
