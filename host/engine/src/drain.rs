@@ -50,7 +50,8 @@ mod writes;
 use alloc::vec::Vec;
 
 use crate::{
-    Checkpoint, Command, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request, Summary, Time,
+    Checkpoint, Command, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason, Request, Summary,
+    Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -148,6 +149,16 @@ impl Drain {
     /// What was asked for, with the deadline as it is now.
     pub fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// The node as the engine knows it.
+    pub fn node(&self) -> Option<&Node> {
+        self.cluster.node()
+    }
+
+    /// All pods of the node as the engine knows them.
+    pub fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.cluster.pods().values()
     }
 
     /// Its phase.

@@ -35,6 +35,7 @@ mod reason;
 mod request;
 mod time;
 mod timeline;
+mod trigger;
 
 pub use authors::signed;
 pub use budget::{Budget, Guard, Operator, Requirement, Selector, UnhealthyPods};
@@ -54,3 +55,4 @@ pub use reason::Reason;
 pub use request::{Filters, Intent, LEAST_RACES, PolicyInfo, Request, Settings};
 pub use time::{Duration, Time};
 pub use timeline::{Reading, Timeline};
+pub use trigger::Trigger;

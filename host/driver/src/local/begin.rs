@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Answer, Checkpoint, Intent, Node, Phase, Task};
+use scupper_engine::{Answer, Checkpoint, Intent, Node, Phase, Task, Trigger};
 
 use tokio::time::sleep;
 
-use super::{LocalError, LocalOptions, TRIGGER};
+use super::{LocalError, LocalOptions};
 use crate::DriverError;
 use scupper_cluster::{Cluster, ReadError};
 
@@ -52,7 +52,7 @@ fn starting_point(
     let mark = node.checkpoint.clone();
     let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
     if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
-        let same = mark.trigger == TRIGGER && mark.intent() == options.intent;
+        let same = Trigger::of(&mark.trigger) == Trigger::Command && mark.intent() == options.intent;
         if !(options.take_over && same) {
             return Err(LocalError::busy(name, mark).into());
         }

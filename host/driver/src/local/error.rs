@@ -1,6 +1,6 @@
 //! Why a node is left alone.
 
-use scupper_engine::Checkpoint;
+use scupper_engine::{Checkpoint, Trigger};
 
 /// Why a node is left alone.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ impl LocalError {
 }
 
 fn remedy(trigger: &str, node: &str) -> String {
-    if trigger == super::TRIGGER {
+    if Trigger::of(trigger) == Trigger::Command {
         format!(
             "to stop it: scupper cancel {node}; if that process is gone, continue its drain with --take-over"
         )

@@ -8,6 +8,3 @@ mod run;
 pub use error::LocalError;
 pub use options::LocalOptions;
 pub use run::{NodeResult, run};
-
-/// What these drains say of who asked for them.
-pub const TRIGGER: &str = "command";

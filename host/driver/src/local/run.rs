@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, Request, Time};
+use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, Request, Time, Trigger};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::StartingPoint;
-use super::{LocalOptions, TRIGGER, begin};
+use super::LocalOptions;
+use super::begin::{self, StartingPoint};
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
@@ -160,14 +160,19 @@ impl LocalDrains {
         let (id, name) = match &start.resume {
             Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
             None => (
-                format!("{TRIGGER}-{:x}-{:x}", now.as_millis(), std::process::id()),
+                format!(
+                    "{}-{:x}-{:x}",
+                    Trigger::Command.name(),
+                    now.as_millis(),
+                    std::process::id()
+                ),
                 format!("{what}-{}", start.node),
             ),
         };
         Request {
             id,
             name,
-            trigger: TRIGGER.to_owned(),
+            trigger: Trigger::Command.name().to_owned(),
             intent: self.options.intent,
             node: start.node.clone(),
             deadline: self.options.timeout.map(|timeout| now + timeout.into()),

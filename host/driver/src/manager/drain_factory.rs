@@ -6,7 +6,6 @@ use std::time::Duration;
 use scupper_engine::{Checkpoint, Event, Node, Outcome, Phase, Request, Time};
 
 use crate::DriverError;
-use crate::adapters::cordon_trigger;
 use crate::adapters::node_watch::WatchedNode;
 use crate::lease::{CreatedDrain, DrainFactory, called_off};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
@@ -110,7 +109,7 @@ impl DriverDrainFactory {
             Some(mark) if mark.ended_well => called_off.map(|_| Some(Outcome::Drained)),
             Some(_) => called_off.map(Some),
             None if called_off.is_some() => Some(called_off),
-            None => cordon_trigger::dealt_with(&self.request, node).map(Some),
+            None => resume_point::drained_by_another(&self.request, node).map(Some),
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
 use tokio::time::{sleep, timeout};
 
-use crate::reporter::kubernetes_event;
 use crate::reporter::write_retry::{RetryLimits, WriteRetry};
+use crate::reporter::{SameEvent, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Repeated, event_for};
@@ -51,12 +51,11 @@ pub(crate) fn end_event(
         summary: summary.clone(),
     };
     let event = event_for(request, &notice)?;
-    let key = format!("{}: {}", request.id, event.note);
     let once = Repeated {
         times: 1,
         last: summary.ended,
     };
-    Some(kubernetes_event(request, event, once, key))
+    Some(kubernetes_event(request, event, once, SameEvent::Text))
 }
 
 pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {

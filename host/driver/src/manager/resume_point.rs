@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use scupper_engine::{Checkpoint, Node, Phase};
+use scupper_engine::{Checkpoint, Intent, Node, Outcome, Phase, Request, Trigger};
 use tokio::time::sleep;
 
-use crate::local;
 use scupper_cluster::Cluster;
-use scupper_triggers::{ResumePoint, cordon, slm};
+use scupper_common::clock::Clock;
+use scupper_triggers::{ResumePoint, slm};
 
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);
@@ -39,14 +39,45 @@ pub(crate) fn look_back(cluster: &Cluster, name: &str) -> slm::FindResumePoint {
     })
 }
 
-/// A drain that somebody runs in a terminal is not ours to end, and the cordon door looks after its own.
+/// The drain of a LifecycleEvent that another process left on the node.
 fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
-    let is_of_event = mark.trigger != local::TRIGGER && mark.trigger != cordon::TRIGGER;
-    is_of_event.then(|| ResumePoint {
+    (Trigger::of(&mark.trigger) == Trigger::LifecycleEvent).then(|| ResumePoint {
         intent: mark.intent(),
         deadline: None,
         finished: mark.phase == Phase::Finished,
         id: mark.id,
         name: mark.name,
     })
+}
+
+/// The unfinished drain by a cordon that another process left on the node.
+pub(crate) fn of_cordon(node: &Node, clock: Clock) -> Option<ResumePoint> {
+    let mark = node.checkpoint.as_ref()?;
+    let is_unfinished = Trigger::of(&mark.trigger) == Trigger::Cordon && mark.phase != Phase::Finished;
+    is_unfinished.then(|| ResumePoint {
+        id: mark.id.clone(),
+        name: mark.name.clone(),
+        intent: mark.intent(),
+        // The node holds a wall-clock time.
+        deadline: mark.deadline.map(|wall| clock.moment_of_wall(wall)),
+        finished: false,
+    })
+}
+
+/// The unfinished drain or uncordon that a command began on the node.
+pub(crate) fn of_command(node: &Node) -> Option<&Checkpoint> {
+    let mark = node.checkpoint.as_ref()?;
+    (Trigger::of(&mark.trigger) == Trigger::Command && mark.phase != Phase::Finished).then_some(mark)
+}
+
+/// Another process has already drained the cordoned node that this request is about.
+pub(crate) fn drained_by_another(request: &Request, node: &Node) -> Option<Outcome> {
+    let is_for_cordon = Trigger::of(&request.trigger) == Trigger::Cordon && request.intent == Intent::Drain;
+    (is_for_cordon && node.unschedulable && is_marked_drained(node)).then_some(Outcome::Drained)
+}
+
+/// The node's condition says that it is drained.
+pub(crate) fn is_marked_drained(node: &Node) -> bool {
+    let mut conditions = node.conditions.iter();
+    conditions.any(|condition| condition.kind == "Drained" && condition.status == "True")
 }

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Node, Phase};
+use scupper_engine::Node;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::lease::{LeaseObserver, NodeLeases};
-use crate::local;
+use crate::manager::resume_point;
 use crate::reporter::writer::set_conditions;
 use scupper_report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
 use scupper_triggers::DriverState;
@@ -58,10 +58,7 @@ pub(crate) fn take_back(
 
 /// A drain of a terminal stands there as under way.
 fn conditions_left_by_terminal(node: &Node) -> Option<Vec<ConditionChange>> {
-    let mark = node.checkpoint.as_ref()?;
-    if mark.trigger != local::TRIGGER || mark.phase == Phase::Finished {
-        return None;
-    }
+    let mark = resume_point::of_command(node)?;
     let message = format!(
         "drain {}: its process is gone; scupper drain {} --take-over continues it",
         mark.name, node.name

@@ -253,12 +253,10 @@ impl Reporter {
 
     /// What has happened to the node, and has not been told.
     fn tell_of_node(&mut self, now: Time, request: &Request) {
-        for ((_, words), event, repeated) in self.told.due(now) {
-            // It may end twice, in other words: kubelets try again.
-            let key = format!("{}: {words}", request.id);
-            self.write(PendingWrite::Event(kubernetes_event(
-                request, event, repeated, key,
-            )));
+        for (_, event, repeated) in self.told.due(now) {
+            // A drain may end twice with different texts: kubelets try again.
+            let event = kubernetes_event(request, event, repeated, SameEvent::Text);
+            self.write(PendingWrite::Event(event));
         }
     }
 
@@ -307,12 +305,11 @@ impl Reporter {
         let request = drain.request();
         self.tell_of_node(now, request);
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
-            // What holds a pod up has numbers that move: all of one drain and reason is the same.
-            let event = kubernetes_event(request, event, repeated, request.id.clone());
+            let event = kubernetes_event(request, event, repeated, SameEvent::Reason);
             self.write(PendingWrite::PodEvent(pod, event));
         }
         for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
-            let event = kubernetes_event(request, event, repeated, request.id.clone());
+            let event = kubernetes_event(request, event, repeated, SameEvent::Reason);
             self.write(PendingWrite::BudgetEvent(budget, pod, event));
         }
         if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
@@ -356,12 +353,25 @@ fn is_in_progress(node: &Node) -> bool {
     node.conditions.iter().any(says)
 }
 
+/// Which Events of a drain, about the same object and with the same reason, are one that repeats.
+#[derive(Clone, Copy)]
+pub(crate) enum SameEvent {
+    /// Those with the same text.
+    Text,
+    /// All of them: the numbers in their texts change.
+    Reason,
+}
+
 pub(crate) fn kubernetes_event(
     request: &Request,
     event: NodeEvent,
     repeated: Repeated,
-    key: String,
+    same: SameEvent,
 ) -> KubernetesEvent {
+    let key = match same {
+        SameEvent::Text => format!("{}: {}", request.id, event.note),
+        SameEvent::Reason => request.id.clone(),
+    };
     KubernetesEvent {
         node: request.node.clone(),
         severity: Severity::of(event.warning),

@@ -3,8 +3,8 @@
 //! Each edge gets one short step around one engine verb. Commands run side by side as tasks of one set, so that
 //! ending the drive ends them.
 
+pub(crate) mod node_snapshot;
 pub mod policy_calls;
-pub mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::adapters::node_watch::WatchedNode;
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::handover;
 use crate::reporter::{Reporter, trace};
+use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::policy_calls::DrainState;
-use crate::runner::view::View;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
@@ -51,7 +51,6 @@ pub(crate) struct EngineRunner {
     /// The policies that this drain was begun with; their code may be replaced between two calls.
     policies: Arc<Session>,
     drain: Drain,
-    view: Arc<View>,
     reporter: Reporter,
     running: JoinSet<(CommandId, Answer)>,
     /// The node as it was read for this drive: what the watch shows first may be older.
@@ -79,7 +78,6 @@ impl EngineRunner {
             deps,
             policies,
             drain,
-            view: Arc::default(),
             reporter,
             running: JoinSet::new(),
             first: None,
@@ -147,7 +145,6 @@ impl EngineRunner {
 
     fn handle(&mut self, event: Event) {
         let now = self.deps.clock.now();
-        Arc::make_mut(&mut self.view).apply(&event);
         self.reporter.heard(now, &event);
         let cancelled = self.is_cancelled_by(&event);
         self.drain.handle_event(now, event);
@@ -213,26 +210,26 @@ impl EngineRunner {
         let Command { id, task } = command;
         match task {
             Task::Plan { policy, draft } => {
-                let (request, view, started, state) = self.snapshot();
-                // What the engine drafted for: the watch may show other pods by now.
-                let view = view.with_pods(self.drain.pods_to_plan());
+                let shown = NodeSnapshot::for_planner(&self.drain);
+                let (request, started, state) = self.drain_info();
                 let policies = Arc::clone(&self.policies);
                 let planning = async move {
                     let info = policy_calls::info(&request, started, state, now);
                     let answer =
-                        policy_calls::plan(&policies, info, &view, &request.settings, (&policy, &draft))
+                        policy_calls::plan(&policies, info, &shown, &request.settings, (&policy, &draft))
                             .await;
                     (id, Answer::Plan(answer))
                 };
                 self.running.spawn(planning.in_current_span());
             }
             Task::Step { step, state_version } => {
-                let (request, view, started, state) = self.snapshot();
+                let shown = NodeSnapshot::for_hook(&self.drain);
+                let (request, started, state) = self.drain_info();
                 let policies = Arc::clone(&self.policies);
                 let stepping = async move {
                     let info = policy_calls::info(&request, started, state, now);
                     let step = (&step, state_version);
-                    (id, policy_calls::step(&policies, info, &view, step).await)
+                    (id, policy_calls::step(&policies, info, &shown, step).await)
                 };
                 self.running.spawn(stepping.in_current_span());
             }
@@ -245,10 +242,9 @@ impl EngineRunner {
     }
 
     /// What a call of a policy takes with it.
-    fn snapshot(&self) -> (Request, Arc<View>, Time, DrainState) {
+    fn drain_info(&self) -> (Request, Time, DrainState) {
         (
             self.drain.request().clone(),
-            Arc::clone(&self.view),
             self.reporter.started(),
             DrainState::of(&self.drain),
         )

@@ -8,7 +8,7 @@ use scupper_engine::{
     Time, Uid, check,
 };
 
-use crate::runner::view::View;
+use crate::runner::node_snapshot::NodeSnapshot;
 use scupper_policy::{DrainInfo, PlanCall, StepCall};
 use scupper_policy_reload::Session;
 
@@ -19,17 +19,17 @@ const NODE_SOON: Duration = Duration::from_secs(1);
 pub async fn plan(
     policies: &Session,
     drain: DrainInfo<'_>,
-    view: &View,
+    shown: &NodeSnapshot,
     settings: &Settings,
     (policy, draft): (&str, &Plan),
 ) -> PlanAnswer {
-    let Some(node) = view.node() else {
+    let Some(node) = shown.node.as_ref() else {
         return PlanAnswer::Failed {
             message: "nothing is known of the node".to_owned(),
             retry_after: None,
         };
     };
-    let pods = view.pods_of(draft);
+    let pods = shown.pods_of(draft);
     let answer = policies
         .plan(PlanCall {
             policy,
@@ -72,10 +72,10 @@ fn holds(plan: &Plan, draft: &Plan, pods: &[&Pod], settings: &Settings) -> Resul
 pub async fn step(
     policies: &Session,
     drain: DrainInfo<'_>,
-    view: &View,
+    shown: &NodeSnapshot,
     (step, state_version): (&HookStep, Option<u32>),
 ) -> Answer {
-    let Some(node) = view.node() else {
+    let Some(node) = shown.node.as_ref() else {
         let message = "nothing is known of the node yet".to_owned();
         let outcome = StepOutcome::Failed {
             message,
@@ -86,7 +86,7 @@ pub async fn step(
             state_version,
         };
     };
-    let pods: Vec<_> = view.pods().collect();
+    let pods: Vec<_> = shown.pods.iter().collect();
     let call = StepCall {
         step,
         drain,

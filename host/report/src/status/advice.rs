@@ -1,7 +1,7 @@
 //! The next command to type for somebody who is woken at night by a drain that does not end. It looks first; what
 //! changes something comes with the condition under which it is right.
 
-use scupper_engine::{Checkpoint, Phase, PodRef, Reason};
+use scupper_engine::{Checkpoint, Phase, PodRef, Reason, Trigger};
 
 /// For a pod; `None`: it will be gone by itself, or something else says it.
 pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String> {
@@ -66,35 +66,35 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
 /// For a hook that does not come to an end.
 pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
     const LOOK: &str = "resolve what it waits for";
-    let give_up = match (drain.phase, drain.trigger.as_str()) {
+    let give_up = match (drain.phase, Trigger::of(&drain.trigger)) {
         (Phase::RollingBack, _) => return format!("{LOOK}; the drain is already being undone"),
         // Nothing leaves any more, and there is nothing to take back.
         (Phase::Uncordoning, _) => return LOOK.to_owned(),
-        (_, "command") => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
-        (_, "cordon") => {
+        (_, Trigger::Command) => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
+        (_, Trigger::Cordon) => {
             format!("scupper cancel {node}    # kubectl uncordon {node} also does, and lifts the cordon")
         }
-        _ => format!("scupper cancel {node}"),
+        (_, Trigger::LifecycleEvent) => format!("scupper cancel {node}"),
     };
     format!("{LOOK}; to cancel the drain: {give_up}")
 }
 
 /// For a node that was uncordoned without its policies.
 pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
-    let config = match drain.trigger.as_str() {
-        "command" => " --config scupper.yaml",
-        _ => "",
+    let config = match Trigger::of(&drain.trigger) {
+        Trigger::Command => " --config scupper.yaml",
+        Trigger::Cordon | Trigger::LifecycleEvent => "",
     };
     format!("scupper uncordon {node}{config}    # runs their uncordon hooks")
 }
 
 /// For a drain that nobody is at any more.
 pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
-    match (drain.trigger.as_str(), drain.phase) {
-        ("command", Phase::Uncordoning) => {
+    match (Trigger::of(&drain.trigger), drain.phase) {
+        (Trigger::Command, Phase::Uncordoning) => {
             format!("scupper uncordon {node} --take-over    # continues it")
         }
-        ("command", _) => {
+        (Trigger::Command, _) => {
             format!("scupper drain {node} --take-over    # continues it; Ctrl-C then cancels it")
         }
         _ => format!(
@@ -134,7 +134,9 @@ mod tests {
     fn only_a_terminals_drain_is_taken_over_by_hand() {
         let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
         assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
-        assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
+        assert!(
+            left(Trigger::Command, Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over")
+        );
         for trigger in ["LifecycleEvent", "cordon"] {
             assert!(!left(trigger, Phase::Evicting).contains("--take-over"));
         }

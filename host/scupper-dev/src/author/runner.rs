@@ -9,9 +9,8 @@ use scupper_engine::{
 };
 
 use super::cluster_access::SharedCluster;
-use scupper_driver::policy_calls;
-use scupper_driver::policy_calls::DrainState;
-use scupper_driver::view::View;
+use scupper_driver::NodeSnapshot;
+use scupper_driver::policy_calls::{self, DrainState};
 use scupper_policy_reload::Session;
 use scupper_report::DrainLines;
 
@@ -25,7 +24,6 @@ pub(super) struct ScenarioRunner {
     request: Request,
     started: Time,
     drain: Drain,
-    view: View,
     progress: DrainLines,
     /// The plan, or how the drain ended.
     pub(super) plan: Option<Plan>,
@@ -86,7 +84,6 @@ impl ScenarioRunner {
             cluster,
             policies,
             started: now,
-            view: View::default(),
             progress: DrainLines::begin(now, &request).0,
             request,
             plan: None,
@@ -106,7 +103,6 @@ impl ScenarioRunner {
             Some(checkpoint) => Drain::resume(now, self.request.clone(), checkpoint),
             None => Drain::new(now, self.request.clone()),
         };
-        self.view = View::default();
         self.look_around();
     }
 
@@ -167,7 +163,7 @@ impl ScenarioRunner {
             self.now(),
         );
         let step = (step, self.policies.state_version(&step.policy));
-        match policy_calls::step(&self.policies, info, &self.view, step).await {
+        match policy_calls::step(&self.policies, info, &NodeSnapshot::for_hook(&self.drain), step).await {
             Answer::Step { outcome, .. } => outcome,
             _ => StepOutcome::Done,
         }
@@ -175,7 +171,7 @@ impl ScenarioRunner {
 
     /// What the first planner is given.
     pub(super) fn draft(&self) -> Plan {
-        let pods: Vec<Pod> = self.view.pods().cloned().collect();
+        let pods: Vec<Pod> = self.drain.pods().cloned().collect();
         scupper_engine::draft(&pods, &self.request.settings, self.now())
     }
 
@@ -188,7 +184,8 @@ impl ScenarioRunner {
             self.now(),
         );
         let settings = &self.request.settings;
-        policy_calls::plan(&self.policies, info, &self.view, settings, (policy, draft)).await
+        let shown = NodeSnapshot::for_hook(&self.drain);
+        policy_calls::plan(&self.policies, info, &shown, settings, (policy, draft)).await
     }
 
     /// So much time passes, and the drain stands still.
@@ -257,7 +254,6 @@ impl ScenarioRunner {
     }
 
     fn hear(&mut self, event: Event) {
-        self.view.apply(&event);
         match &event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.progress.know(pods),
             Event::PodApplied(pod) => self.progress.know([pod]),
@@ -281,14 +277,15 @@ impl ScenarioRunner {
                 policy_calls::plan(
                     &self.policies,
                     info,
-                    &self.view,
+                    &NodeSnapshot::for_planner(&self.drain),
                     &self.request.settings,
                     (policy, draft),
                 )
                 .await,
             ),
             Task::Step { step, state_version } => {
-                policy_calls::step(&self.policies, info, &self.view, (step, *state_version)).await
+                let shown = NodeSnapshot::for_hook(&self.drain);
+                policy_calls::step(&self.policies, info, &shown, (step, *state_version)).await
             }
             task => self.cluster.lock().carry_out(task),
         };

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use scupper_engine::Trigger;
 use serde_json::{Value, json};
 
 use super::args::CancelArgs;
@@ -66,15 +67,15 @@ fn not_over(cancelled: &Cancelled, within: &str) -> String {
 
 /// What is to be done where whoever did it is gone.
 fn remedy(by: &str, node: &str) -> String {
-    match by {
-        scupper_driver::COMMAND => format!(
+    match Trigger::of(by) {
+        Trigger::Command => format!(
             "where whoever did it is gone, take it over and press Ctrl-C there: scupper drain {node} --take-over"
         ),
-        scupper_driver::CORDON => format!(
+        Trigger::Cordon => format!(
             "where the driver is gone, it goes on with it when it runs again, unless the node is given back: \
              kubectl uncordon {node}"
         ),
-        _ => "where the driver is gone, it ends it when it runs again".to_owned(),
+        Trigger::LifecycleEvent => "where the driver is gone, it ends it when it runs again".to_owned(),
     }
 }
 

@@ -7,18 +7,15 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
-    Task, Verdict,
+    Task, Trigger, Verdict,
 };
 use tokio::time::timeout;
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
-use scupper_driver::policy_calls::DrainState;
-use scupper_driver::view::View;
-use scupper_driver::{
-    COMMAND, DriverError, Nodes, PoliciesOptions, load_policies, policy_calls, resolve_nodes,
-};
+use scupper_driver::policy_calls::{self, DrainState};
+use scupper_driver::{DriverError, NodeSnapshot, Nodes, PoliciesOptions, load_policies, resolve_nodes};
 use scupper_policy_reload::Session;
 use scupper_report::not_ready;
 
@@ -88,7 +85,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         let request = Request {
             id: "plan".to_owned(),
             name: "plan".to_owned(),
-            trigger: COMMAND.to_owned(),
+            trigger: Trigger::Command.name().to_owned(),
             intent: Intent::Drain,
             node,
             deadline: options.timeout.map(|timeout| now + timeout.into()),
@@ -133,7 +130,7 @@ async fn dry_run(
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
     let mut drain = Drain::new(clock.now(), request);
-    let (mut view, mut budgets) = (View::default(), None);
+    let mut budgets = None;
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
     loop {
@@ -152,10 +149,10 @@ async fn dry_run(
             }
             return Ok(Planned {
                 node,
-                pods: view.pods().cloned().collect(),
+                pods: drain.pods().cloned().collect(),
                 result,
                 budgets,
-                not_ready: view.node().and_then(|node| not_ready(node, clock.now())),
+                not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
             });
         }
@@ -163,10 +160,16 @@ async fn dry_run(
             Some(command) => match &command.task {
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
+                    let shown = NodeSnapshot::for_planner(&drain);
                     let info = policy_calls::info(drain.request(), now, DrainState::of(&drain), now);
-                    let answer =
-                        policy_calls::plan(policies, info, &view, &drain.request().settings, (policy, draft))
-                            .await;
+                    let answer = policy_calls::plan(
+                        policies,
+                        info,
+                        &shown,
+                        &drain.request().settings,
+                        (policy, draft),
+                    )
+                    .await;
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 // The plan is told before anything else is asked for, so this is never reached with a sound engine.
@@ -185,7 +188,6 @@ async fn dry_run(
                 }
             },
         };
-        view.apply(&event);
         if let Event::Budgets(all) = &event {
             budgets = Some(all.clone());
         }

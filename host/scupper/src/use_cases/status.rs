@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
-use scupper_engine::{Budget, Event, Node};
+use scupper_engine::{Budget, Event, Node, Pod, Uid};
 use tokio::time::timeout;
 
 use crate::use_cases::CommandError;
 use crate::use_cases::details::DetailReader;
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
 use scupper_common::clock::Clock;
-use scupper_driver::view::View;
 use scupper_driver::{DriverError, LeaseReader, Nodes, resolve_nodes};
 use scupper_report::{
     LeaseHolder, LifecycleEventStatus, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text,
@@ -107,8 +106,8 @@ async fn watch(
 /// What is known so far of a node.
 #[derive(Default)]
 struct KnownState {
-    view: View,
-    has_pods: bool,
+    node: Option<Node>,
+    pods: Option<BTreeMap<Uid, Pod>>,
     budgets: Option<Vec<Budget>>,
     wishes: Option<Vec<LifecycleEvent>>,
 }
@@ -144,21 +143,29 @@ impl KnownState {
     fn hear(&mut self, news: Update) {
         match news {
             Update::Wish(change) => self.hear_wish(change),
-            Update::Cluster(event) => {
-                self.view.apply(&event);
-                match event {
-                    Event::Pods(_) => self.has_pods = true,
-                    Event::Budgets(budgets) => self.budgets = Some(budgets),
-                    Event::BudgetApplied(budget) => {
-                        let budgets = self.without(&budget.namespace, &budget.name);
-                        budgets.push(budget);
-                    }
-                    Event::BudgetDeleted { namespace, name } => {
-                        self.without(&namespace, &name);
-                    }
-                    _ => {}
+            Update::Cluster(event) => match event {
+                Event::Node(node) => self.node = node,
+                Event::Pods(pods) => {
+                    let by_uid = pods.into_iter().map(|pod| (pod.id.uid.clone(), pod));
+                    self.pods = Some(by_uid.collect());
                 }
-            }
+                Event::PodApplied(pod) => {
+                    let pods = self.pods.get_or_insert_default();
+                    pods.insert(pod.id.uid.clone(), pod);
+                }
+                Event::PodDeleted(uid) => {
+                    self.pods.get_or_insert_default().remove(&uid);
+                }
+                Event::Budgets(budgets) => self.budgets = Some(budgets),
+                Event::BudgetApplied(budget) => {
+                    let budgets = self.without(&budget.namespace, &budget.name);
+                    budgets.push(budget);
+                }
+                Event::BudgetDeleted { namespace, name } => {
+                    self.without(&namespace, &name);
+                }
+                _ => {}
+            },
         }
     }
 
@@ -182,7 +189,7 @@ impl KnownState {
 
     /// All of it, once everything has been heard.
     fn status(&self) -> Option<NodeStatus> {
-        let node: &Node = self.view.node()?;
+        let (node, pods) = (self.node.as_ref()?, self.pods.as_ref()?);
         let (budgets, wishes) = (self.budgets.as_ref()?, self.wishes.as_ref()?);
         let mut node = node.clone();
         let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
@@ -190,10 +197,10 @@ impl KnownState {
         let driver = node.annotations.remove(STATUS_ANNOTATION);
         let driver = driver.and_then(|text| status_from_text(&text));
         let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());
-        self.has_pods.then(|| NodeStatus {
+        Some(NodeStatus {
             node,
             driver,
-            pods: self.view.pods().cloned().collect(),
+            pods: pods.values().cloned().collect(),
             budgets: budgets.clone(),
             lifecycle_events: wishes.iter().map(wish).collect(),
             lease_holder: LeaseHolder::Unknown,

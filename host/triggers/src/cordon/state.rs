@@ -11,7 +11,7 @@ use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 /// The label that makes a cordon a wish: with the value `true`.
 pub const LABEL: &str = "scupper.dev/drain-on-cordon";
 /// Who asks, in reports and checkpoints.
-pub const TRIGGER: &str = "cordon";
+pub const TRIGGER: &str = scupper_engine::Trigger::Cordon.name();
 
 /// The node, as far as this door cares.
 #[derive(Clone, Debug, PartialEq, Eq)]

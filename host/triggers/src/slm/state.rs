@@ -15,7 +15,7 @@ use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
 use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 
 /// Who asks, in reports.
-const TRIGGER: &str = "LifecycleEvent";
+const TRIGGER: &str = scupper_engine::Trigger::LifecycleEvent.name();
 
 /// Something to be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]

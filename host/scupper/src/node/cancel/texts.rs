@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_answer() {
-    let triggers = [scupper_driver::COMMAND, scupper_driver::CORDON, "LifecycleEvent"];
+    let triggers = [Trigger::Command, Trigger::Cordon, Trigger::LifecycleEvent].map(Trigger::name);
     let cancelled = |by: &str, wishes: &[&str], over| Cancelled {
         node: "worker-1".to_owned(),
         wishes: wishes.iter().map(|it| (*it).to_owned()).collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Intent, Phase};
+use scupper_engine::{Intent, Phase, Trigger};
 use tokio_util::sync::CancellationToken;
 
 use super::follower::Follower;
@@ -174,7 +174,7 @@ impl HandOver<'_> {
         if let Some(event) = events.into_iter().find(|event| event.is("Claimed")) {
             return Err(DriverError::from(LocalError::Busy {
                 node: node.to_owned(),
-                trigger: "LifecycleEvent".to_owned(),
+                trigger: Trigger::LifecycleEvent.name().to_owned(),
                 name: event.name,
                 phase: "claimed".to_owned(),
             })
