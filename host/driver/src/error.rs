@@ -1,4 +1,4 @@
-//! What can go wrong outside of a drain, and which exit code each is worth.
+//! Errors outside of a drain.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use scupper_policy_reload::StartError;
 use scupper_report::{MetricsError, TracesError};
 use scupper_triggers::slm::SlmError;
 
-/// Why a command did not do what it was called for.
+/// Why the driver, or a drain in this process, could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// The cluster could not be reached at all.
     #[error("could not connect to the cluster")]
     Connect(#[source] ConnectError),
-    /// The node could not be looked at.
-    #[error("could not look at node {node}")]
+    /// The node could not be read.
+    #[error("could not read node {node}")]
     Node {
         /// The node.
         node: String,
@@ -24,10 +24,10 @@ pub enum DriverError {
         #[source]
         source: ReadError,
     },
-    /// It could not be found out what the API server serves.
+    /// The API server did not say what it serves.
     #[error("could not look up the lifecycle API")]
     Discovery(#[source] ReadError),
-    /// The nodes with some labels could not be found out.
+    /// The nodes with some labels could not be listed.
     #[error("could not list the nodes with labels {selector}")]
     Selector {
         /// The selector.
@@ -36,7 +36,7 @@ pub enum DriverError {
         #[source]
         source: ReadError,
     },
-    /// A node is to be left alone.
+    /// The node must not be drained from here.
     #[error(transparent)]
     Local(#[from] LocalError),
     /// The API server does not know LifecycleEvents.

@@ -1,4 +1,13 @@
-//! The composition root: the only room that names every other one. It starts things, wires them and ends them.
+//! The driver: composes triggers, engine, cluster, policies and reports. Only this crate knows all of them.
+//!
+//! ```text
+//!  plugin ─► manager ─► lease ─► runner ─► engine
+//!    │                              ├─► adapters ─► cluster, policies
+//!    └─► adapters ─► triggers       └─► reporter
+//! ```
+//!
+//! `local` runs the same engine for a command in a terminal; `handover` is what commands and the driver write for each
+//! other.
 #![deny(missing_docs)]
 
 mod adapters;

@@ -1,4 +1,4 @@
-//! Which nodes a command is for.
+//! The nodes of a command.
 
 use crate::DriverError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
@@ -27,7 +27,7 @@ pub async fn names(connection: Connection) -> Result<Vec<String>, DriverError> {
     })
 }
 
-/// Their names, each once. A node that is not there, or whose pods may not be read, is told before anything is begun.
+/// Their names, each once. Fails before anything begins if a node does not exist or its pods may not be read.
 pub async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<String>, DriverError> {
     let names = match nodes {
         Nodes::Named(names) => names.clone(),

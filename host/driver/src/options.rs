@@ -1,4 +1,4 @@
-//! What the rest of the program must be told, however it was said.
+//! Options of the driver and of loading policies.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use scupper_triggers::slm::Claimant;
 pub struct PoliciesOptions {
     /// In chain order.
     pub policies: Vec<PolicySpec>,
-    /// Where they are said, when that can change; they are read there instead, again and again.
+    /// The file that lists them, if it can change; it replaces `policies` and is read again and again.
     pub source: Option<PolicySource>,
     /// Where compiled code is kept; `None`: a directory of this process that goes with it.
     pub cache: Option<PathBuf>,
@@ -54,22 +54,22 @@ pub struct PluginOptions {
     pub settings: Settings,
     /// Flags of a LifecycleEvent that may widen what `settings` and `sla` allow.
     pub allow_overrides: Vec<Override>,
-    /// What the command line says of drains where a configuration file says the rest: the file is asked again for each
+    /// The command line's settings of drains, if a configuration file has the rest: the file is read again for each
     /// drain. `None`: `settings`, `eviction_timeout`, `sla` and `allow_overrides` say it all.
     pub drain_flags: Option<DrainFile>,
     /// What to load.
     pub policies: PoliciesOptions,
     /// Where metrics are served; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
-    /// Where drains are told as traces; `None`: nowhere.
+    /// The trace collector; `None`: none.
     pub traces: Option<TraceSettings>,
-    /// How drains are told on standard output.
+    /// Format of the drains' lines on standard output.
     pub format: Format,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
     /// The program that compiles policies when called with `compile-policy`; `None`: this one.
     pub compiler: Option<PathBuf>,
-    /// How long the driver goes on answering after it was told to stop.
+    /// How long the driver answers after the request to stop.
     pub stop_grace: Duration,
     /// Where the leases of nodes are; `None`: in the driver's own namespace.
     pub lease_namespace: Option<String>,

@@ -331,7 +331,7 @@ pub enum EvictAs {
 pub enum Claim {
     /// The kubelet if it can, else this driver.
     Auto,
-    /// The kubelet, or nobody.
+    /// Only the kubelet.
     Kubelet,
     /// This driver, unless the kubelet registers it.
     #[value(name = "self")]

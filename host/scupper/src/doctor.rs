@@ -42,7 +42,7 @@ pub struct DoctorArgs {
     pub cluster: ClusterArgs,
 }
 
-/// Looks, and tells.
+/// Runs the checks and prints the findings.
 pub(super) async fn run(args: &DoctorArgs, output: Output) -> ExitCode {
     let options = DoctorOptions {
         connection: args.cluster.connection(),

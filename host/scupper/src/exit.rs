@@ -1,4 +1,4 @@
-//! What the process says when it ends, as a number.
+//! Exit codes.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use scupper_engine::Outcome;
 pub enum Exit {
     /// Done.
     Done = 0,
-    /// The command line makes no sense (clap uses the same number).
+    /// Usage error (clap uses the same number).
     Usage = 2,
     /// Something the operator wrote or set up is wrong: a flag's value, a policy, a directory.
     Config = 3,
@@ -24,9 +24,9 @@ pub enum Exit {
     Policy = 7,
     /// `scupper doctor` found something that keeps the driver from working.
     Found = 8,
-    /// The driver goes on with what was asked for; nobody here waits for it any more.
+    /// Detached: the driver continues the drain, and the command no longer waits for it.
     Left = 9,
-    /// Our fault.
+    /// A bug in Scupper.
     Bug = 70,
 }
 

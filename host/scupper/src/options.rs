@@ -1,4 +1,4 @@
-//! What was typed, checked and turned into what `app` works with. All that is wrong is told at once.
+//! Checks flags and turns them into options of the driver. Reports all problems at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, 
 #[error("{}", .0.join("\n"))]
 pub struct OptionsError(pub(crate) Vec<String>);
 
-/// Collects problems so that all of them are told at once.
+/// Collects problems, to report all of them at once.
 #[derive(Default)]
 pub(super) struct Problems(Vec<String>);
 
@@ -120,7 +120,7 @@ fn traces(problems: &mut Problems, flag: Option<&str>) -> Option<TraceSettings> 
     }
 }
 
-/// Where the environment says that drains are told as traces.
+/// The trace collector that the environment names.
 pub fn traces_from_env() -> Result<Option<TraceSettings>, OptionsError> {
     let mut problems = Problems::default();
     let traces = traces(&mut problems, None);
@@ -302,7 +302,7 @@ pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{flag} {text}: must be a duration such as 90s, 30m or 1h30m"))
 }
 
-/// As for `kubectl`: a number alone is seconds, and 0 is no limit.
+/// As for `kubectl`: a number alone is seconds, and 0 means no limit.
 pub(super) fn request_timeout(text: &str) -> Result<Duration, String> {
     /// Longer than any command runs.
     const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -56,7 +56,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// For what prints a stream, of which YAML is no form.
+    /// For commands that print a stream, which YAML cannot show.
     pub const fn format(self) -> Format {
         match self {
             Self::Human => Format::Human,
@@ -138,7 +138,7 @@ pub(crate) fn warn(text: &str) {
     writeln!(std::io::stderr().lock(), "warning: {text}").unwrap_or_default();
 }
 
-/// A reader that has gone away, as `head` does, is no error.
+/// A reader that has closed its end, as `head` does, is not an error.
 pub fn print(text: &str) {
     writeln!(std::io::stdout().lock(), "{text}").unwrap_or_default();
 }

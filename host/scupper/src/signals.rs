@@ -19,7 +19,7 @@ impl Signals {
         Self(receiver)
     }
 
-    /// So many have come. Never, where none can be heard.
+    /// Completes when so many signals have come; never if they cannot be received.
     pub(super) fn came(&self, number: u32) -> impl Future<Output = ()> + use<> {
         let mut count = self.0.clone();
         async move {

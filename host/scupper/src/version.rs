@@ -10,7 +10,7 @@ use crate::output::print;
 use scupper_policy::WIT_VERSION;
 use scupper_triggers::slm::{API_GROUP, API_VERSION, PLUGIN_VERSION};
 
-/// Set in the image, and by whoever builds the program: `SCUPPER_COMMIT` counts at build time as well.
+/// Set in the image, or at build time by `SCUPPER_COMMIT`.
 const COMMIT: (&str, Option<&str>) = ("SCUPPER_COMMIT", option_env!("SCUPPER_COMMIT"));
 const IMAGE: (&str, Option<&str>) = ("SCUPPER_IMAGE", None);
 

@@ -1,4 +1,4 @@
-//! The API server as self-claim reaches it: the door asks, the cluster edge does it, and neither knows the other.
+//! Self-claim's access to the API server, by means of the cluster edge.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::manager::drain_settings::DrainSettings;
 use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
 use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent};
 
-/// The cluster edge, for self-claim.
+/// The cluster edge, as self-claim uses it.
 pub(crate) struct ClusterClaimApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
@@ -127,7 +127,7 @@ fn to_cluster(seen: &VersionedEvent) -> StoredEvent {
     }
 }
 
-/// Whatever it is, it may be otherwise the next time.
+/// Every failed read is worth another attempt.
 fn unread(error: ReadError) -> ClaimError {
     ClaimError::Unavailable(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The cluster as the cordon door sees it: the door asks, the cluster edge looks, and neither knows the other.
+//! The cordon trigger's access to the node, by means of the cluster edge.
 
 use std::sync::Arc;
 
@@ -8,9 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::PluginOptions;
-use crate::lease::NodeLeases;
 use crate::manager::resume_point;
-use crate::reporter::condition_cleanup;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts, ReadNode};
@@ -19,46 +17,45 @@ use scupper_triggers::{DrainCommand, DriverState};
 /// How long an uncordon may take, as for a LifecycleEvent.
 const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
 
-/// What the door is connected with.
+/// What the trigger reads and where its commands go.
 pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) nodes: N,
-    pub(crate) demands: mpsc::Sender<DrainCommand>,
-    pub(crate) standing: watch::Receiver<DriverState>,
-    pub(crate) alone: watch::Receiver<bool>,
-    pub(crate) leases: NodeLeases,
+    pub(crate) commands: mpsc::Sender<DrainCommand>,
+    pub(crate) driver_state: watch::Receiver<DriverState>,
+    pub(crate) sole_instance: watch::Receiver<bool>,
+    /// Receives each state of the node that the trigger sees.
+    pub(crate) seen: watch::Sender<Option<Node>>,
 }
 
-/// Opens the door. It closes with the rest of the driver.
+/// Starts the trigger. It ends with the driver.
 pub(crate) fn start<N>(
     cluster: &Cluster,
     options: &PluginOptions,
-    wires: CordonTriggerDeps<N>,
+    deps: CordonTriggerDeps<N>,
 ) -> JoinHandle<()>
 where
     N: Stream<Item = Option<Node>> + Send + Unpin + 'static,
 {
     let CordonTriggerDeps {
         nodes,
-        demands,
-        standing,
-        alone,
-        leases,
-    } = wires;
+        commands,
+        driver_state,
+        sole_instance,
+        seen,
+    } = deps;
     let name = options.node_name.clone();
-    let (shown, seen) = watch::channel(None);
-    condition_cleanup::take_back(leases, standing.clone(), seen);
     let clock = options.clock;
     let nodes = nodes.map(move |node| {
-        let seen = node.as_ref().map(|node| facts(node, clock));
-        shown.send_replace(node);
-        seen
+        let facts = node.as_ref().map(|node| facts(node, clock));
+        seen.send_replace(node);
+        facts
     });
     let deps = CordonDeps {
         nodes: nodes.boxed(),
         read_node: read_node(cluster.clone(), name.clone(), clock),
-        commands: demands,
-        driver_state: standing,
-        sole_instance: alone,
+        commands: commands,
+        driver_state: driver_state,
+        sole_instance: sole_instance,
     };
     let options = CordonOptions {
         node: name,

@@ -1,5 +1,4 @@
-//! What policies do and what is asked of the API server, counted: the edges say it, the report edge counts it, and
-//! neither knows the other.
+//! Counts what policies do and what the driver requests of the API server: events of two edges, metrics of a third.
 
 use scupper_cluster::RequestObserver;
 use scupper_policy::{Observation, Observer, Usage};
@@ -46,7 +45,7 @@ const fn call<'a>(
     }
 }
 
-/// Counts what is asked of the API server.
+/// Counts requests to the API server.
 pub(crate) fn requests(metrics: &Metrics) -> RequestObserver {
     let metrics = metrics.clone();
     RequestObserver::new(move |asked| metrics.api_requested(asked.verb, asked.resource, asked.code))
@@ -89,7 +88,7 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
     }
 }
 
-/// A version of which no more is known than its bytes.
+/// A version of which only the digest is known.
 const fn unasked<'a>(policy: &'a str, digest: &'a str) -> PolicyVersion<'a> {
     PolicyVersion {
         policy,

@@ -1,4 +1,4 @@
-//! Where the edges meet: each adapter gives one edge what it asks for by means of another, so that neither knows the other.
+//! Adapters between the edges: each gives one edge what it needs by means of another, so that the two stay independent.
 
 pub(crate) mod claim_api;
 pub(crate) mod cordon_trigger;

@@ -1,4 +1,4 @@
-//! The driver's own node, watched once for everybody in it: the doors hear every change, a drain the newest state.
+//! One watch of the driver's own node for all its parts: triggers receive every change, a drain the newest state.
 
 use futures::{Stream, StreamExt as _};
 use scupper_engine::{Event, Node};
@@ -18,7 +18,7 @@ pub(crate) struct NodeWatch {
     pub(crate) _task: JoinSet<()>,
 }
 
-/// Begins to watch. The stream tells every change.
+/// Starts the watch. The stream yields every change.
 pub(crate) fn watch_node(
     cluster: &Cluster,
     name: &str,
@@ -31,7 +31,7 @@ pub(crate) fn watch_node(
         futures::pin_mut!(watched);
         while let Some(node) = watched.next().await {
             newest.send_replace(Some(node.clone()));
-            // A door that has closed hears nothing more; a drain may still.
+            // A trigger may have ended while a drain still runs.
             each.send(node).unwrap_or_default();
         }
     });

@@ -1,4 +1,4 @@
-//! The cluster as policies reach it: the policy edge asks, the cluster edge answers, and neither knows the other.
+//! The policies' access to the API server, by means of the cluster edge.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -9,7 +9,7 @@ use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError}
 use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_report::{PolicyMessage, policy_event_note};
 
-/// The cluster edge, for the policy edge.
+/// The cluster edge, as policies use it.
 pub(crate) struct ClusterPolicyAccess {
     cluster: Cluster,
     messages: PolicyMessages,
@@ -108,7 +108,7 @@ impl ClusterAccess for ClusterPolicyAccess {
                 Some(pod) => self.cluster.emit_about_pod(&kubernetes, pod).await,
                 None => self.cluster.emit(&kubernetes).await,
             };
-            // It is said, whether the API server keeps it or not.
+            // The drain reports it even if the API server refuses the Event.
             if event.pod.is_none() {
                 let words = PolicyMessage {
                     policy: event.policy.to_owned(),

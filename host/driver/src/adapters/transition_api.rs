@@ -1,4 +1,4 @@
-//! The API server as the SLM door reaches it: the door asks, the cluster edge does it, and neither knows the other.
+//! The SLM trigger's access to the API server, by means of the cluster edge.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::manager::drain_settings::DrainSettings;
 use scupper_cluster::{Change, Cluster, KubernetesEvent, Severity, WriteError};
 use scupper_triggers::slm;
 
-/// The cluster edge, for the SLM door.
+/// The cluster edge, as the SLM trigger uses it.
 pub(crate) struct ClusterTransitionApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
@@ -69,7 +69,7 @@ fn failed(step: &str, what: &str, error: WriteError) -> slm::TransitionApiError 
     }
 }
 
-/// The LifecycleEvents of a node, in the door's words.
+/// The LifecycleEvents of a node, as the SLM trigger's type.
 pub(crate) fn events(
     cluster: &Cluster,
     node: &str,
@@ -85,7 +85,7 @@ pub(crate) fn events(
     })
 }
 
-/// The LifecycleTransitions of a driver, in the door's words.
+/// The LifecycleTransitions of a driver, as the SLM trigger's type.
 pub(crate) fn transitions(
     cluster: &Cluster,
     driver: &str,
@@ -120,7 +120,7 @@ pub(crate) fn event(
     }
 }
 
-/// The same the other way round.
+/// The reverse of [`event`].
 pub(crate) fn event_to_cluster(event: &slm::LifecycleEvent) -> scupper_cluster::LifecycleEvent {
     scupper_cluster::LifecycleEvent {
         name: event.name.clone(),
@@ -132,7 +132,7 @@ pub(crate) fn event_to_cluster(event: &slm::LifecycleEvent) -> scupper_cluster::
         driver: event.driver.clone().unwrap_or_default(),
         sla: event.sla,
         deleting: event.deleting,
-        // They are never written back.
+        // The driver never writes flags.
         flags: None,
     }
 }

@@ -1,5 +1,4 @@
-//! What the operator lets a drain that was handed over do: its flags may narrow the driver's configuration, and widen it
-//! only where `drain.allow-overrides` lists them. The right to create a LifecycleEvent is not the right to change that
+//! What flags of a handed-over drain may change: they may narrow the driver's configuration, and widen it only where `drain.allow-overrides` lists them. The right to create a LifecycleEvent is not the right to change that
 //! configuration.
 
 use std::time::Duration;
@@ -11,12 +10,12 @@ use scupper_triggers::DrainFlags;
 /// The flags as the driver obeys them.
 ///
 /// A selector of pods and the time after which a pod that is ending is left out leave more pods alone, so they pass. How
-/// often a pod is evicted that comes back passes, too: it is one that leaves anyway, within its budget. What
+/// often a returning pod is evicted also passes: the drain evicts it anyway, within its budget. What
 /// was not given is as the driver's configuration says. A timeout beyond the driver's own limit is not refused: the limit
 /// ends the drain, as it does where a kubelet claims the event.
 ///
 /// # Errors
-/// The flags that widen without leave, and what to do, for people.
+/// The flags that widen without permission, and what to do.
 pub(crate) fn permit(flags: DrainFlags, own: &EffectiveSettings) -> Result<DrainFlags, String> {
     let allows = |flag| own.allowed.contains(&flag);
     let refused: Vec<_> = widening(&flags, own)

@@ -1,5 +1,5 @@
-//! The flags of `scupper drain` as a LifecycleEvent carries them to the driver: written by the command, and read and
-//! checked by the driver, which believes nothing.
+//! The flags of `scupper drain` in an annotation of the LifecycleEvent. The command writes them; the driver trusts
+//! nothing in them.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use scupper_triggers::DrainFlags;
 
 /// The longest text that is read.
 const LONGEST: usize = 4096;
-/// The longest time that is believed: a year.
+/// The longest time that is accepted: a year.
 const LONGEST_SECONDS: u64 = 366 * 24 * 60 * 60;
 /// How often pods may be evicted that come back.
 const RETURNS: RangeInclusive<u32> = 1..=100;
 
-/// What is handed over, as it was typed or by `kubectl drain`'s defaults.
+/// The flags as the user typed them, or `kubectl drain`'s defaults.
 #[derive(Clone, Debug)]
 pub struct CommandFlags {
     /// How pods are chosen.
@@ -35,7 +35,7 @@ pub struct CommandFlags {
     pub timeout: Option<Duration>,
 }
 
-/// Each flag says something: what is missing is not made up.
+/// The annotation's JSON. A missing field is an error, not a default.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FlagsAnnotation {
@@ -47,14 +47,17 @@ struct FlagsAnnotation {
     eviction_timeout_milliseconds: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_period_seconds: Option<u64>,
-    /// Drivers of before do not know it, so it is only sent where it was typed.
+    /// Older drivers do not know it, so the command sends it only if the user typed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     returning_pod_evictions: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_milliseconds: Option<u64>,
 }
 
-/// As the annotation has it.
+/// The annotation's text.
+///
+/// # Errors
+/// The flags cannot be written as JSON.
 pub fn write(typed: &CommandFlags) -> Result<String, serde_json::Error> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let CommandFlags { filters, .. } = typed;
@@ -71,7 +74,7 @@ pub fn write(typed: &CommandFlags) -> Result<String, serde_json::Error> {
     })
 }
 
-/// What the annotation says, or what is wrong with it. Whether the driver obeys it is not asked here.
+/// Parses the annotation. Whether the driver permits the flags is checked later.
 pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
     let wrong = |why: String| format!("annotation {FLAGS_ANNOTATION}: {why}");
     if text.len() > LONGEST {
@@ -112,7 +115,7 @@ pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
     }
     let pod_selector = label_selector::parse(&wire.pod_selector).ok_or_else(|| {
         wrong(format!(
-            "podSelector `{}` is no label selector",
+            "podSelector `{}` is an invalid label selector",
             wire.pod_selector
         ))
     })?;
@@ -194,7 +197,7 @@ mod tests {
         for (field, value, word) in [
             ("disableEviction", true.into(), "unknown field"),
             ("force", "yes".into(), "invalid type"),
-            ("podSelector", "a b c".into(), "is no label selector"),
+            ("podSelector", "a b c".into(), "is an invalid label selector"),
             ("podSelector", "x".repeat(5000).into(), "bytes are more than"),
             ("timeoutMilliseconds", 0.into(), "leaves no time"),
             ("timeoutMilliseconds", u64::MAX.into(), "more than a year"),

@@ -1,4 +1,5 @@
-//! Runs drives of one node while its lease is ours, and stands by while it is not. It decides nothing about the drain.
+//! Runs the engine of one node while this process holds the node's Lease, and waits while another process holds it. It
+//! decides nothing about the drain.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,62 +13,61 @@ use crate::DriverError;
 use crate::runner::{EngineRunner, ORDERS};
 use scupper_common::clock::Clock;
 
-/// Whether the deadline ends the waiting is looked at again after so long.
+/// How often a waiting process checks its deadline.
 const RECHECK: Duration = Duration::from_secs(1);
-/// How long the first try to take the lease may last beyond a deadline.
+/// How long the first attempt to take the Lease may last beyond a deadline.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 
-/// How a drive is begun.
+/// Creates the engine of a drain once the node's Lease is ours.
 pub(crate) trait DrainFactory: Send + Sync {
-    /// Begins, or goes on from what stands on the node: it is read now that the lease is ours, because whoever had it
-    /// until now has written to the node. `orders`: what was ordered until now.
+    /// Creates the drain, or continues the one on the node. It reads the node now: the previous holder of the Lease wrote
+    /// to it. `orders`: all orders so far.
     fn create(&mut self, orders: &[Event]) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
-    /// What is wanted.
+    /// The request.
     fn request(&self) -> &Request;
 
-    /// What time it is.
+    /// The drain's clock.
     fn clock(&self) -> Clock;
 
-    /// Something of it stands on the node, as far as is known without the lease, which must be brought to an end.
+    /// The drain has changed the node, as far as is known without the Lease, and must be ended in order.
     fn has_begun(&self) -> bool;
 
-    /// How long after the deadline the lease is still waited for; `None`: until it is ours, because what stands on the
-    /// node must be put back.
+    /// How long to wait for the Lease after the deadline; `None`: without limit, because the node must be rolled back.
     fn wait_after_deadline(&self) -> Option<Duration>;
 
-    /// Somebody else is at the node.
+    /// Reports that another process holds the Lease.
     fn waiting_for(&self, holder: &str);
 
-    /// The deadline has passed before it could begin: says so, and how it ended.
+    /// Reports that the deadline passed before the drain began, and returns its outcome.
     fn deadline_passed(&self) -> impl Future<Output = Outcome> + Send;
 }
 
-/// What a begin came to.
+/// What a factory created.
 pub(crate) enum CreatedDrain {
-    /// There is something to be done.
+    /// An engine to run.
     Runner(Box<EngineRunner>),
-    /// Nothing is to be done any more: it ended like this, where that is known.
+    /// Nothing: the drain has ended, with this outcome if it is known.
     Over(Option<Outcome>),
 }
 
-/// One node, and whoever wants to work at it.
+/// Runs one drain under the node's Lease.
 pub(crate) struct LeaseGuard<B> {
     pub(crate) leases: NodeLeases,
     pub(crate) node: String,
     pub(crate) factory: B,
-    /// What is ordered from the first.
+    /// Orders given before the start.
     pub(crate) orders: Vec<Event>,
 }
 
-/// How a drive under a lease went.
+/// How a run under the Lease ended.
 enum RunEnd {
     Ended(Option<Outcome>),
-    /// The lease is not surely ours any more.
+    /// The Lease may have expired.
     Lost,
 }
 
-/// How an order ends a drain that has not begun, if it does.
+/// The outcome of a drain that this order ends before it began.
 pub(crate) fn called_off(order: &Event) -> Option<Outcome> {
     match order {
         Event::Cancel { reason } => Some(Outcome::Cancelled {
@@ -81,7 +81,7 @@ pub(crate) fn called_off(order: &Event) -> Option<Outcome> {
 }
 
 impl<B: DrainFactory> LeaseGuard<B> {
-    /// Runs until the drain has ended, or until nobody holds `control` any more.
+    /// Runs until the drain has ended, or until `control` is closed.
     pub(crate) async fn run(
         mut self,
         mut control: mpsc::Receiver<Event>,
@@ -108,16 +108,16 @@ impl<B: DrainFactory> LeaseGuard<B> {
                     lease.release().await;
                     return Ok(outcome);
                 }
-                // Nothing of the drive goes on; what it was at stands on the node.
+                // The engine is dropped; the checkpoint on the node says where to continue.
                 RunEnd::Lost => tracing::warn!(
                     node = self.node,
-                    "the node's Lease could not be renewed: no pod is asked to leave until it is"
+                    "the node's Lease could not be renewed: nothing is evicted until it is"
                 ),
             }
         }
     }
 
-    /// The seat; or an outcome, where nothing was begun and it is not wanted any more.
+    /// The Lease; or the outcome of a drain that was ended before it began.
     async fn acquire(
         &self,
         control: &mut mpsc::Receiver<Event>,
@@ -138,7 +138,7 @@ impl<B: DrainFactory> LeaseGuard<B> {
                 biased;
                 order = control.recv() => order,
                 lease = &mut take => return Ok(lease),
-                // Who is at the node, and whether something stands there, may be another matter by then.
+                // The holder and the state of the node may have changed by then.
                 () = sleep(time_left.unwrap_or(RECHECK).min(RECHECK)) => continue,
             };
             let outcome = match &order {
@@ -154,11 +154,11 @@ impl<B: DrainFactory> LeaseGuard<B> {
         }
     }
 
-    /// How long it may stand by; `None`: until the lease is ours. `is_taken`: another process was seen to have it.
+    /// How long to wait for the Lease; `None`: without limit. `is_taken`: another process was seen to hold it.
     fn time_left(&self, orders: &[Event], is_taken: bool) -> Option<Duration> {
         let deadline = deadline(orders, self.factory.request().deadline)?;
         let wait_after_deadline = self.factory.wait_after_deadline()?;
-        // A deadline that has passed is the drain's own to tell, where nobody else is at the node.
+        // If no other process holds the Lease, the drain itself reports a deadline that has passed.
         let wait_after_deadline = if is_taken {
             wait_after_deadline
         } else {
@@ -169,7 +169,7 @@ impl<B: DrainFactory> LeaseGuard<B> {
     }
 }
 
-/// The last word on the deadline.
+/// The deadline by the last order about it.
 fn deadline(orders: &[Event], first: Option<Time>) -> Option<Time> {
     let moved = orders.iter().rev().find_map(|order| match order {
         Event::Deadline(deadline) => Some(*deadline),
@@ -178,7 +178,7 @@ fn deadline(orders: &[Event], first: Option<Time>) -> Option<Time> {
     moved.unwrap_or(first)
 }
 
-/// Begins; `None`: the lease was lost meanwhile, or nobody wants it any more, which the next look at `control` tells.
+/// Creates the drain; `None`: the Lease was lost meanwhile.
 async fn create<B: DrainFactory>(
     factory: &mut B,
     lease: &mut HeldLease,
@@ -209,20 +209,20 @@ async fn run_engine(
 ) -> RunEnd {
     let (orders, inbox) = mpsc::channel(ORDERS);
     for order in known.iter() {
-        // There is room: few orders are worth remembering.
+        // There is room: few orders are remembered.
         orders.try_send(order.clone()).unwrap_or_default();
     }
     let runner = runner.run(inbox);
     tokio::pin!(runner);
     loop {
-        // Whether it is still ours comes before anything that would follow from an event.
+        // A lost Lease comes before every event.
         tokio::select! {
             biased;
             () = lease.lost() => return RunEnd::Lost,
             order = control.recv(), if orders.capacity() > 0 => match order {
                 Some(order) => {
                     remember(known, &order);
-                    // A drive that is over takes no orders; its end is on its way to us.
+                    // A run that has ended takes no orders; its outcome follows.
                     orders.try_send(order).unwrap_or_default();
                 }
                 None => return RunEnd::Ended(None),
@@ -232,7 +232,7 @@ async fn run_engine(
     }
 }
 
-/// What was ordered counts for every drive that follows, too. Of deadlines the last one does.
+/// Keeps an order for later runs. A newer one of the same kind replaces it.
 fn remember(orders: &mut Vec<Event>, order: &Event) {
     let same = std::mem::discriminant(order);
     orders.retain(|known| std::mem::discriminant(known) != same);

@@ -1,16 +1,16 @@
-//! Who holds a lease: a name for people, and what tells whether that process still lives.
+//! The holder of a Lease: a name for people, and how to find out whether that process is alive.
 //!
-//! Where two processes see each other (one machine, one PID namespace) the kernel knows it. A container that runs again
-//! in the same pod runs because its predecessor has ended. For everybody else time must tell.
+//! In the same PID namespace of the same boot, the kernel knows. A container that runs again in the same pod runs because
+//! the previous one has ended. For all others the Lease must expire.
 
 use std::fs;
 
 use scupper_engine::PodRef;
 
-/// Between the parts of an identity. It stands in no name of Kubernetes' and in no UID.
+/// Separates the parts of an identity. Names and UIDs of Kubernetes do not contain it.
 const SEPARATOR: char = '_';
 
-/// Who holds a lease, or wants to.
+/// A process that holds a Lease or wants to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HolderIdentity {
     /// For people: a pod, or a user and a machine.
@@ -26,7 +26,7 @@ struct Process {
     boot: String,
     namespace: String,
     pid: u32,
-    /// In ticks since the boot: a number that is used again begins at another moment.
+    /// In ticks since the boot: a reused PID has another start.
     started: u64,
 }
 
@@ -57,7 +57,7 @@ impl HolderIdentity {
         }
     }
 
-    /// As a lease has it.
+    /// The text in the Lease.
     pub(super) fn identity(&self) -> String {
         let Self { name, pod, process } = self;
         let Process {
@@ -69,7 +69,7 @@ impl HolderIdentity {
         format!("{name}{SEPARATOR}{pod}{SEPARATOR}{boot}.{namespace}.{pid}.{started}")
     }
 
-    /// From what a lease has. Somebody else's words are only a name.
+    /// Parses the text of a Lease. A text that Scupper did not write is only a name.
     pub(super) fn parse(text: &str) -> Self {
         let mut parts = text.rsplitn(3, SEPARATOR);
         let (process, pod, name) = (parts.next(), parts.next(), parts.next());
@@ -96,7 +96,7 @@ impl HolderIdentity {
         }
     }
 
-    /// The process `other` is known to have ended, as `self` sees it.
+    /// The process `other` has ended, as far as `self` can know.
     pub(super) fn knows_dead(&self, other: &Self) -> bool {
         let (own, process) = (&self.process, &other.process);
         if process.pid == 0 || own.boot.is_empty() || own.namespace.is_empty() {
@@ -120,17 +120,17 @@ fn parse_process(text: &str) -> Option<Process> {
     parts.next().is_none().then_some(process)
 }
 
-/// When a process of this namespace began; `None`: there is none, or nothing of it lives any more.
+/// The start of a process of this namespace; `None`: it does not exist or has ended.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may have anything in it.
+    // The program's name before it may contain any character.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     let state = fields.next()?;
     if matches!(state, "Z" | "X") {
         return None;
     }
-    // The 22nd of all, of which two are gone and one was read.
+    // The 22nd field; two were cut off and one was read.
     fields.nth(18)?.parse().ok()
 }
 

@@ -1,5 +1,4 @@
-//! Looks at the lease of a node, so that a drain is not called under way when whoever carried it out is gone. It takes
-//! nothing: that is `seats`.
+//! Reads the Lease of a node for `scupper status`, so that it can report an abandoned drain. It takes no Lease.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +11,10 @@ use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_report::{LeaseHolder, NodeStatus};
 
-/// What was read is good for so long, however often the node changes.
+/// How long a result is reused, however often the node changes.
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
-/// Looks at leases.
+/// Reads Leases.
 pub struct LeaseReader {
     cluster: Cluster,
     namespace: String,
@@ -36,7 +35,7 @@ impl LeaseReader {
         }
     }
 
-    /// Who is at the node of this status. Nobody need be where no drain is under way.
+    /// The holder of the node's Lease; unknown if no drain runs there.
     pub async fn look(&mut self, status: &NodeStatus) -> LeaseHolder {
         let mark = status.node.checkpoint.as_ref();
         if mark.is_none_or(|mark| mark.phase == Phase::Finished) {
@@ -68,7 +67,7 @@ impl LeaseReader {
             }
             Ok(_) => LeaseHolder::Free,
             Err(error) => {
-                tracing::debug!(node, %error, "the node's Lease could not be looked at");
+                tracing::debug!(node, %error, "the node's Lease could not be read");
                 LeaseHolder::Unknown
             }
         }

@@ -1,11 +1,11 @@
-//! Never two at one node: whoever drains it holds the node's Lease meanwhile, and whoever else wants to stands by.
+//! Only one process drains a node at a time: it holds the node's Lease, and every other process waits.
 //!
 //! ```text
-//!  guard ─► seats (takes, renews, gives back) ─► judge (whose is it, by our own observation) ─► holder (who, and dead?)
-//!    └───► drive, as long as the lease is ours
+//!  guard ─► node_leases (takes, renews, releases) ─► state (expired, by our own observation?) ─► holder (who, and dead?)
+//!    └───► runner, as long as the Lease is ours
 //! ```
 //!
-//! The lease is only held while there is something to do: a driver at rest asks nothing of the API server for it.
+//! A driver holds the Lease only while it drains: an idle driver sends no request for it.
 
 mod guard;
 mod holder;

@@ -1,4 +1,4 @@
-//! Takes a node's lease, keeps it, and gives it back.
+//! Takes a node's Lease, renews it, and releases it.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use super::holder::HolderIdentity;
 use super::state::{Availability, LeaseState};
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
 
-/// How long a lease lasts without a sign of its holder.
+/// How long a Lease is valid without a renewal.
 const DURATION: Duration = Duration::from_secs(30);
-/// How often its holder gives one.
+/// How often its holder renews it.
 const RENEW: Duration = Duration::from_secs(10);
-/// How long a holder that cannot give one goes on. The rest of the length is for clocks that run apart.
+/// How long a holder that cannot renew continues. The rest of the duration allows for clocks that differ in speed.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
-/// How often one that is not ours is looked at, and one that cannot be renewed tried again.
+/// How often to read a Lease that another process holds, and to retry a renewal.
 const RETRY: Duration = Duration::from_secs(2);
-/// How long giving back may take.
+/// How long the release may take.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why a node's lease was not had.
+/// Why a node's Lease could not be taken.
 #[derive(Debug, thiserror::Error)]
 enum LeaseError {
-    /// It could not be looked at.
+    /// It could not be read.
     #[error(transparent)]
     Look(ReadError),
     /// It could not be written.
@@ -33,7 +33,7 @@ enum LeaseError {
 }
 
 impl LeaseError {
-    /// The API server answers so for a moment after a restart as well.
+    /// The API server refuses. It also does so for a moment after a restart.
     const fn is_forbidden(&self) -> bool {
         match self {
             Self::Look(error) => error.is_forbidden(),
@@ -41,7 +41,7 @@ impl LeaseError {
         }
     }
 
-    /// Another time may do.
+    /// Another attempt may succeed.
     const fn is_temporary(&self) -> bool {
         match self {
             Self::Look(error) => matches!(error, ReadError::Unavailable { .. }),
@@ -50,13 +50,13 @@ impl LeaseError {
     }
 }
 
-/// What came of a try.
+/// The result of one attempt.
 enum TakeAttempt {
     Ours(Lease),
     HeldBy(HolderIdentity),
-    /// There is one.
+    /// The Lease exists.
     Exists,
-    /// There is none any more.
+    /// The Lease was deleted.
     Absent,
 }
 
@@ -66,29 +66,29 @@ pub(crate) struct NodeLeases {
     pub(crate) cluster: Cluster,
     pub(crate) namespace: String,
     pub(crate) own: HolderIdentity,
-    /// How long the API server may refuse (401, 403) a lease before its node is worked at without one.
+    /// How long the API server may refuse (401, 403) a Lease before the drain runs without one.
     pub(crate) forbidden_timeout: Duration,
 }
 
-/// A node's lease, held.
+/// A node's Lease that this process holds, or a drain that runs without one.
 pub(super) struct HeldLease {
     held: Option<Renewal>,
 }
 
 struct Renewal {
     cluster: Cluster,
-    /// The lease as it was written last, and until when it is surely ours.
+    /// The Lease as last written, and until when it is certainly ours.
     state: watch::Receiver<(Lease, Instant)>,
     task: JoinHandle<()>,
 }
 
 impl NodeLeases {
-    /// The node's lease, as soon as nobody else has it. `stands_by` is told for whom.
+    /// The node's Lease, once no other process holds it. Calls `on_wait` with each holder that it waits for.
     pub(super) async fn take(&self, node: &str, on_wait: impl Fn(&str)) -> HeldLease {
         let mut lease_state = LeaseState::new(self.own.clone());
         let mut reported = None;
         let mut forbidden_since = None;
-        // As a rule there is none: one write is enough then.
+        // Usually there is none, and one write is enough.
         let mut create = true;
         loop {
             let asked = Instant::now();
@@ -116,7 +116,7 @@ impl NodeLeases {
                         reported = Some(holder);
                     }
                 }
-                // Beside somebody who was seen to be at it nothing is begun, whatever the reason.
+                // Never run beside a process that was seen to hold the Lease, whatever the error.
                 Err(error) if error.is_temporary() || reported.is_some() => {
                     tracing::debug!(node, %error, "could not acquire the Lease yet");
                 }
@@ -137,7 +137,7 @@ impl NodeLeases {
         }
     }
 
-    /// The lease was refused at `now`, and may be refused for a while yet.
+    /// The API server refused the Lease at `now`, within the time that it may do so.
     fn may_retry(&self, since: &mut Option<Instant>, now: Instant) -> bool {
         if since.is_none() {
             tracing::info!(
@@ -175,11 +175,11 @@ impl NodeLeases {
                 let identity = self.own.identity();
                 match self.cluster.take_lease(&found, &identity, DURATION).await {
                     Ok(lease) => Ok(TakeAttempt::Ours(lease)),
-                    // Somebody was faster, or its holder lives after all.
+                    // Another process was faster, or the holder is alive after all.
                     Err(WriteError::Conflict { .. }) => {
                         Ok(TakeAttempt::HeldBy(HolderIdentity::parse(&found.holder)))
                     }
-                    // It was given back in this very moment.
+                    // It was released at this moment.
                     Err(error) if error.is_not_found() => Ok(TakeAttempt::Absent),
                     Err(error) => Err(LeaseError::Take(error)),
                 }
@@ -187,7 +187,7 @@ impl NodeLeases {
         }
     }
 
-    /// What somebody can do about an error that stays.
+    /// How to fix an error that stays.
     fn remedy(&self, error: &LeaseError) -> String {
         match error {
             LeaseError::Take(failed) if failed.is_not_found() => format!(
@@ -210,14 +210,14 @@ impl NodeLeases {
 }
 
 impl HeldLease {
-    /// It is not surely ours any more.
+    /// Returns once the Lease may have expired or another process has it.
     pub(super) async fn lost(&mut self) {
         let Some(held) = &mut self.held else {
             return std::future::pending().await;
         };
         loop {
             let until = held.state.borrow_and_update().1;
-            // The keeper ends when somebody else has it.
+            // The renewal ends when another process has the Lease.
             match timeout_at(until, held.state.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return,
@@ -225,11 +225,11 @@ impl HeldLease {
         }
     }
 
-    /// Gives it back, so that nobody need wait.
+    /// Releases it, so that no other process waits.
     pub(super) async fn release(mut self) {
         let Some(mut held) = self.held.take() else { return };
         held.task.abort();
-        // What was on its way is either written or not by then.
+        // After that, no renewal is under way.
         let task = &mut held.task;
         task.await.unwrap_or_default();
         let lease = held.state.borrow().0.clone();
@@ -243,14 +243,14 @@ impl HeldLease {
 
 async fn release(cluster: &Cluster, lease: Lease) -> Result<(), WriteError> {
     let dropped = cluster.drop_lease(&lease).await;
-    // A renewal that nobody waited for may have been written all the same.
+    // An interrupted renewal may have been written all the same.
     match (&dropped, still_ours(cluster, &lease, &dropped).await) {
         (Err(_), Some(lease)) => cluster.drop_lease(&lease).await,
         _ => dropped,
     }
 }
 
-/// After a conflict: the lease in its newest version, if it has our name.
+/// After a conflict: the newest version of the Lease, if it is still ours.
 async fn still_ours<T>(cluster: &Cluster, lease: &Lease, written: &Result<T, WriteError>) -> Option<Lease> {
     let Err(WriteError::Conflict { .. }) = written else {
         return None;
@@ -265,7 +265,7 @@ impl Drop for Renewal {
     }
 }
 
-/// Renews it until somebody else has it, or until nobody cares any more.
+/// Renews the Lease until another process has it, or until the task is aborted.
 async fn renew(cluster: Cluster, state: watch::Sender<(Lease, Instant)>) {
     let mut next = Instant::now() + RENEW;
     loop {
@@ -274,7 +274,7 @@ async fn renew(cluster: Cluster, state: watch::Sender<(Lease, Instant)>) {
         let asked = Instant::now();
         let renewed = cluster.renew_lease(&lease).await;
         if let Some(found) = still_ours(&cluster, &lease, &renewed).await {
-            // A renewal without an answer had been written.
+            // A renewal whose answer was lost had been written.
             state.send_modify(|(lease, _)| *lease = found);
             next = asked;
             continue;

@@ -1,11 +1,11 @@
-//! Looks whether whoever holds a node's lease is gone, by the same observation as one who wants it, and takes nothing.
+//! Observes whether the holder of a node's Lease is gone, without taking the Lease.
 
 use tokio::time::Instant;
 
 use super::node_leases::NodeLeases;
 use super::state::{Availability, LeaseState};
 
-/// Observes one lease.
+/// Observes one Lease.
 pub(crate) struct LeaseObserver {
     leases: NodeLeases,
     state: LeaseState,
@@ -17,14 +17,14 @@ impl LeaseObserver {
         Self { leases, state }
     }
 
-    /// There is a lease, and its holder is dead or silent for the lease's length. Where there is none, whoever is at the
-    /// node may do without.
+    /// The Lease exists, and its holder is dead or has not renewed it for its duration. Without a Lease this is false: a
+    /// process may drain without one.
     pub(crate) async fn is_abandoned(&mut self, node: &str) -> bool {
         match self.leases.cluster.lease(&self.leases.namespace, node).await {
             Ok(Some(lease)) => self.state.observe(&lease, Instant::now()) == Availability::Free,
             Ok(None) => false,
             Err(error) => {
-                tracing::debug!(node, %error, "the node's Lease could not be looked at");
+                tracing::debug!(node, %error, "the node's Lease could not be read");
                 false
             }
         }

@@ -1,5 +1,5 @@
-//! Whose a lease is, by what was observed of it. The times in it are another machine's, so they say nothing: a lease is
-//! over when it has not changed for its length, by our own clock, since we saw it first. It must not do anything.
+//! Whether a Lease is free, by our own observation. Its times come from another machine's clock and are ignored: a Lease
+//! has expired when it has not changed for its duration, by our own clock, since we first saw it. No I/O.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use tokio::time::Instant;
 use super::holder::HolderIdentity;
 use scupper_cluster::Lease;
 
-/// No lease is believed to last longer.
+/// The longest duration that is accepted.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Whose a lease is.
+/// Whether a Lease can be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// Nobody's: it may be taken.
+    /// It can be taken.
     Free,
-    /// Another's.
+    /// Another process holds it.
     HeldBy(HolderIdentity),
 }
 
-/// What was observed of one lease.
+/// What this process has observed of one Lease.
 #[derive(Debug)]
 pub(super) struct LeaseState {
     own: HolderIdentity,
@@ -32,7 +32,7 @@ impl LeaseState {
         Self { own, seen: None }
     }
 
-    /// It was read like this just now.
+    /// The Lease as just read.
     pub(super) fn observe(&mut self, lease: &Lease, now: Instant) -> Availability {
         let holder = HolderIdentity::parse(&lease.holder);
         if lease.holder.is_empty() || holder == self.own || self.own.knows_dead(&holder) {

@@ -1,4 +1,4 @@
-//! What is found on a node before anything is begun there: whether another process is at it, and whose its cordon is.
+//! Where a drain from the command line starts: whether another process drains the node, and whose its cordon is.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use scupper_cluster::{Cluster, ReadError};
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A node to be dealt with.
+/// The state of a node from which to start.
 pub(super) struct StartingPoint {
     pub(super) node: String,
-    /// Where another process has left it.
+    /// Where another process left a drain that this one continues.
     pub(super) resume: Option<Checkpoint>,
-    /// The node as it was looked at.
+    /// The node as it was read.
     pub(super) seen: Option<Node>,
-    /// Its cordon is to be made ours first.
+    /// The node whose foreign cordon must be made ours first.
     adopt: Option<Node>,
 }
 
-/// Looks at a node, and says why it cannot be begun.
+/// Reads the node, and fails if it must not be drained.
 pub(super) async fn look(
     cluster: &Cluster,
     options: &LocalOptions,
@@ -45,7 +45,7 @@ fn starting_point(
         seen: found.clone(),
         adopt: None,
     };
-    // A node that has gone meanwhile is told by the drain itself.
+    // The drain itself reports a deleted node.
     let Some(node) = found else {
         return Ok(start);
     };
@@ -64,14 +64,14 @@ fn starting_point(
             }
             .into());
         }
-        // It is written to before the drive begins.
+        // The node is written before the engine starts, so it is read again.
         start.seen = None;
         start.adopt = Some(node);
     }
     Ok(start)
 }
 
-/// Looks at a node once the lease is ours: what stands there now is what counts. `own`: what we had begun there.
+/// Reads the node once the Lease is ours, because only that state counts. `own`: the drain that we have begun there.
 pub(super) async fn look_again(
     cluster: &Cluster,
     options: &LocalOptions,
@@ -101,7 +101,7 @@ pub(super) async fn look_again(
 }
 
 impl StartingPoint {
-    /// Makes somebody else's cordon ours, so that the hooks run around its lifting as they do around ours.
+    /// Makes a foreign cordon ours, so that the hooks run when it is lifted.
     pub(super) async fn adopt(
         &self,
         cluster: &Cluster,

@@ -1,11 +1,11 @@
-//! Why a node is left alone.
+//! Why a command does not drain a node.
 
 use scupper_engine::{Checkpoint, Trigger};
 
-/// Why a node is left alone.
+/// Why a command does not drain a node.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// Another process is at it, or died over it.
+    /// Another process drains it, or died while draining it.
     #[error(
         "another process works on node {node}: {phase}, for {trigger} {name}; \
          {}",
@@ -21,7 +21,7 @@ pub enum LocalError {
         /// Where it stands.
         phase: String,
     },
-    /// Nobody offers to do it.
+    /// No driver offers to drain it.
     #[error(
         "driver {driver} publishes no drain transition for node {node}; --local drains from here without it"
     )]
@@ -31,7 +31,7 @@ pub enum LocalError {
         /// The driver.
         driver: String,
     },
-    /// Its cordon is somebody else's.
+    /// Its cordon is not ours.
     #[error("node {node} was not cordoned by Scupper; --force also lifts that cordon")]
     ForeignCordon {
         /// The node.
@@ -42,13 +42,13 @@ pub enum LocalError {
     Adopt {
         /// The node.
         node: String,
-        /// What the API server says.
+        /// The API server's message.
         message: String,
     },
 }
 
 impl LocalError {
-    /// Another process's mark stands on the node.
+    /// Another process's checkpoint is on the node.
     pub fn busy(node: &str, mark: Checkpoint) -> Self {
         Self::Busy {
             node: node.to_owned(),

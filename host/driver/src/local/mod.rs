@@ -1,4 +1,4 @@
-//! Drains and uncordons from the command line: the same engine and the same drive as the driver's, in this process.
+//! Drains and uncordons in the process of a command, with the driver's engine, Lease and reports.
 
 mod begin;
 mod error;

@@ -1,4 +1,4 @@
-//! What is asked for at the command line.
+//! Options of a drain or uncordon from the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_report::{Format, ProgressBoard, TraceSettings};
 
-/// What is asked for at the command line.
+/// Options of a drain or uncordon from the command line.
 #[derive(Clone)]
 pub struct LocalOptions {
     /// How to reach the API server.
@@ -31,19 +31,19 @@ pub struct LocalOptions {
     pub timeout: Option<Duration>,
     /// How many nodes at once.
     pub parallel: usize,
-    /// Go on where another process of ours stopped.
+    /// Continue where another process stopped.
     pub take_over: bool,
-    /// Uncordon lifts cordons that are not ours, too.
+    /// Uncordon also lifts cordons that are not ours.
     pub any_cordon: bool,
-    /// How it is told.
+    /// Format of the output.
     pub format: Format,
-    /// Where it is told.
+    /// Where the output goes.
     pub output: Output,
-    /// Where it is told how each node stands; `None`: nobody looks.
+    /// The live display; `None`: none.
     pub board: Option<ProgressBoard>,
     /// Where the leases of nodes are.
     pub lease_namespace: String,
-    /// Where drains are told as traces; `None`: nowhere.
+    /// The trace collector; `None`: none.
     pub traces: Option<TraceSettings>,
     /// What time it is.
     pub clock: Clock,

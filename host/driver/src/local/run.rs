@@ -1,4 +1,4 @@
-//! The nodes, one after another or some at once, each with a drive of its own.
+//! Drains several nodes, one after another or some at once, each with an engine of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::begin::{self, StartingPoint};
+use crate::{DriverError, nodes, policies};
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::{Output, Reporter};
 use crate::runner::{EngineRunner, RunnerDeps};
-use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
@@ -25,23 +25,23 @@ use scupper_report::{Format, Health, Metrics, PrefixedWriter, Traces};
 /// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
 /// leases.
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
-/// Orders that may wait for a drive.
+/// Orders that may wait for an engine.
 const ORDERS: usize = 4;
 
-/// How long after its deadline a drain whose lease was lost waits for it, to put back what it changed.
+/// How long after its deadline a drain whose Lease was lost waits for it, to roll back.
 const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
 
-/// What became of a node.
+/// The result of one node.
 #[derive(Debug)]
 pub struct NodeResult {
     /// The node.
     pub node: String,
-    /// `None`: it was not begun any more. An error: it could not be begun.
+    /// `None`: the command was stopped before it began. An error: it could not begin.
     pub result: Result<Option<Outcome>, DriverError>,
 }
 
-/// Deals with all the nodes. A node at which it fails does not keep the others from it. When `stop` comes true, what
-/// is under way is cancelled and nothing more is begun.
+/// Drains all nodes. A failure on one node does not stop the others. When `stop` completes, running drains are cancelled
+/// and no further one begins.
 pub async fn run(
     options: LocalOptions,
     stop: impl Future<Output = ()>,
@@ -59,7 +59,7 @@ pub async fn run(
     }
     let compiler = options.compiler.clone();
     let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
-    // Nobody asks a terminal for metrics.
+    // A command serves no metrics.
     let metrics = Metrics::new();
     let traces = options.traces.as_ref();
     let traces = traces.map(|settings| Traces::start(settings, &metrics));
@@ -151,7 +151,7 @@ impl LocalDrains {
         guard.await
     }
 
-    /// The same wish again where another process has begun with it.
+    /// The request; the one of the other process where this one continues its drain.
     fn request(&self, now: Time, start: &StartingPoint) -> Request {
         let what = match self.options.intent {
             Intent::Drain => "drain",
@@ -192,7 +192,7 @@ impl LocalDrains {
 }
 
 impl TerminalDrainFactory<'_> {
-    /// A policy that is not loaded here cannot undo its part.
+    /// Warns that a policy that is not loaded here cannot undo its part.
     fn warn_of_absent(&self) {
         let mark = self.start.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
         let to_undo = mark.filter(|_| self.request.intent == Intent::Uncordon);
@@ -209,12 +209,12 @@ impl TerminalDrainFactory<'_> {
     }
 }
 
-/// How one node is begun.
+/// Creates the drain of one node.
 struct TerminalDrainFactory<'a> {
     drains: &'a LocalDrains,
     start: StartingPoint,
     request: Request,
-    /// When it was asked for.
+    /// When the command asked for it.
     since: Time,
     begun: bool,
 }
@@ -229,11 +229,11 @@ impl DrainFactory for TerminalDrainFactory<'_> {
             traces,
             ..
         } = self.drains;
-        // Whoever had the lease until now has written to the node.
+        // The previous holder of the Lease has written to the node.
         let own = self.begun.then_some(self.request.id.as_str());
         self.start = begin::look_again(cluster, options, &self.start.node, own).await?;
         if !self.begun {
-            // Which drain it goes on with is only known now; its time runs since it was asked for.
+            // Only now it is known which drain to continue. Its time runs since the command asked for it.
             let deadline = self.request.deadline;
             let request = self.drains.request(options.clock.now(), &self.start);
             self.request = Request { deadline, ..request };
@@ -276,7 +276,7 @@ impl DrainFactory for TerminalDrainFactory<'_> {
         self.begun || self.start.resume.is_some()
     }
 
-    /// What another process is at is that one's; our own is put back where the lease comes back in time.
+    /// A drain that has begun is rolled back if the Lease comes back in time; another process's drain is its own.
     fn wait_after_deadline(&self) -> Option<Duration> {
         Some(if self.begun {
             PUT_BACK_WITHIN
@@ -296,7 +296,7 @@ impl DrainFactory for TerminalDrainFactory<'_> {
             outcome: outcome.clone(),
             summary,
         };
-        reporter.notice(now, request, &notice);
+        reporter.on_notice(now, request, &notice);
         outcome
     }
 
@@ -310,7 +310,7 @@ impl DrainFactory for TerminalDrainFactory<'_> {
     }
 }
 
-/// What stands on a node for a request that has done nothing else.
+/// The checkpoint of a request that has done nothing else.
 fn mark(now: Time, request: &Request) -> Checkpoint {
     Checkpoint {
         node: None,

@@ -1,4 +1,4 @@
-//! How the driver begins a drain, or goes on with one: by what stands on the node once the lease is its own.
+//! Creates the driver's drains: new, or continued from the checkpoint on the node, which is read once the Lease is ours.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,34 +8,34 @@ use scupper_engine::{Checkpoint, Event, Node, Outcome, Phase, Request, Time};
 use crate::DriverError;
 use crate::adapters::node_watch::WatchedNode;
 use crate::lease::{CreatedDrain, DrainFactory, called_off};
-use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
+use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::reporter::{Output, Reporter};
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
 
-/// What a drain is begun with.
+/// Creates one drain of the driver.
 pub(crate) struct DriverDrainFactory {
     pub(crate) deps: RunnerDeps,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) request: Request,
-    /// When it was asked for.
+    /// When the trigger asked for it.
     pub(crate) since: Time,
-    /// The request is over already: only what it has left on the node is brought to its end.
+    /// The request has ended already: the drain only completes what is left on the node.
     pub(crate) only_end: bool,
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
-    /// Somebody follows it: it was handed over.
+    /// A command follows it, because it handed the drain over.
     pub(crate) followed: bool,
 }
 
 impl DrainFactory for DriverDrainFactory {
     async fn create(&mut self, orders: &[Event]) -> Result<CreatedDrain, DriverError> {
-        let node = resume_point::node_now(&self.deps.cluster, &self.request.node).await;
-        // Nothing is remembered from before the lease was ours.
+        let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
+        // Only the node as it is now counts.
         let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());
         if let Some(over) = self.is_over(node.as_ref(), mark.as_ref(), orders) {
             return Ok(CreatedDrain::Over(over));
@@ -65,7 +65,7 @@ impl DrainFactory for DriverDrainFactory {
         self.only_end || own.is_none_or(|node| may_have_begun(node, &self.request.id))
     }
 
-    /// Nobody else puts back what stands there.
+    /// No other process rolls the node back.
     fn wait_after_deadline(&self) -> Option<Duration> {
         (!self.has_begun()).then_some(Duration::ZERO)
     }
@@ -81,10 +81,10 @@ impl DrainFactory for DriverDrainFactory {
         tracing::warn!(
             node,
             drain,
-            "the deadline passed while another process was at work at this node: nothing was begun"
+            "the deadline passed while another process was draining this node: nothing has changed"
         );
         let end = end_of_waiting(cluster, *clock, &self.request, self.since).await;
-        // Its conditions are those of the one that is at work.
+        // The conditions belong to the process that drains.
         if let Some(event) = end_event(&self.request, &end) {
             tokio::spawn(emit(cluster.clone(), event));
         }
@@ -93,14 +93,14 @@ impl DrainFactory for DriverDrainFactory {
 }
 
 impl DriverDrainFactory {
-    /// There is nothing to be done any more; how it ended, where that is known.
+    /// Nothing is left to do: the outcome, if it is known.
     fn is_over(
         &self,
         node: Option<&Node>,
         mark: Option<&Checkpoint>,
         orders: &[Event],
     ) -> Option<Option<Outcome>> {
-        // That the node is gone is for the drain to tell.
+        // The drain itself reports a deleted node.
         let node = node?;
         let called_off = orders.iter().find_map(called_off);
         match mark {
@@ -114,7 +114,7 @@ impl DriverDrainFactory {
     }
 
     async fn runner(&self, node: Option<Node>, resume: Option<Checkpoint>) -> EngineRunner {
-        // May have to wait until revisions of a former process are loaded.
+        // This may wait until the policy revisions of a former process are loaded.
         let session = match &resume {
             Some(checkpoint) => self.catalogue.resume(&checkpoint.hooks).await,
             None => self.catalogue.session(),
@@ -139,7 +139,7 @@ impl DriverDrainFactory {
     }
 }
 
-/// Whether something of this drain may stand on the node, as far as the watch has shown.
+/// This drain may have changed the node, as far as the watch has shown.
 fn may_have_begun(node: &WatchedNode, id: &str) -> bool {
     node.newest().is_none_or(|node| {
         let mark = node.and_then(|node| node.checkpoint);

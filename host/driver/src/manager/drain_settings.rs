@@ -1,5 +1,5 @@
-//! On which terms a drain is begun: what the command line says, then what the configuration file says at that moment,
-//! then the defaults. A drain keeps the terms that it was begun on.
+//! Settings of a drain: the command line's, then those of the configuration file at that moment, then the defaults. A
+//! drain keeps the settings with which it began.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use scupper_config::{DrainFile, Override, OwnCordon};
 use scupper_policy_reload::Catalogue;
 use scupper_triggers::DrainFlags;
 
-/// What drains are begun on.
+/// Where drains get their settings from.
 pub(crate) struct DrainSettings {
     usual: EffectiveSettings,
-    /// What the command line says; `None`: there is no configuration file, and `usual` is all there is.
+    /// The command line's settings; `None`: there is no configuration file, and `usual` is everything.
     flags: Option<DrainFile>,
     catalogue: Arc<Catalogue>,
 }
 
-/// What one drain is begun on.
+/// The settings of one drain.
 #[derive(Clone)]
 pub(crate) struct EffectiveSettings {
     pub(crate) settings: Settings,
     pub(crate) eviction_timeout: Duration,
-    /// How long it may take. It is published with the transitions, so the driver's first word counts.
+    /// How long it may take. The transitions publish it, so a change takes effect with the driver's next start.
     pub(crate) sla: Option<Duration>,
     /// Flags of a request that may widen these settings.
     pub(crate) allowed: Vec<Override>,
@@ -45,13 +45,13 @@ impl DrainSettings {
         }
     }
 
-    /// For a drain that begins now.
+    /// The settings of a drain that begins now.
     pub(crate) fn now(&self) -> EffectiveSettings {
         let config = self.catalogue.config_text();
         let (Some(flags), Some(config)) = (&self.flags, config.as_ref()) else {
             return self.usual.clone();
         };
-        // It was understood when it was read.
+        // It was valid when it was read.
         let Ok(file) = scupper_config::read_text(&config.file, &config.text) else {
             return self.usual.clone();
         };
@@ -66,7 +66,7 @@ impl DrainSettings {
 }
 
 impl EffectiveSettings {
-    /// The same with what the wish says.
+    /// The same, with the flags of the request.
     pub(crate) fn with(self, flags: Option<&DrainFlags>) -> Self {
         let Some(flags) = flags else { return self };
         Self {
@@ -85,7 +85,7 @@ impl EffectiveSettings {
     }
 }
 
-/// How pods are chosen and evicted. `usual`: where nothing is said.
+/// How pods are chosen and evicted. `usual`: the defaults.
 pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> Settings {
     Settings {
         filters: Filters {

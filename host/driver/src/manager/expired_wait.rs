@@ -1,26 +1,26 @@
-//! The end of a drain whose deadline passed while it waited for the lease of the node: it has begun nothing, so there is
-//! nothing to put back, and only the end to tell.
+//! The end of a drain whose deadline passed while it waited for the node's Lease. It has changed nothing, so there is
+//! nothing to roll back, only the end to report.
 
 use std::time::Duration;
 
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
 use tokio::time::{sleep, timeout};
 
-use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use crate::reporter::{SameEvent, kubernetes_event};
+use crate::reporter::write_retry::{RetryLimits, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Repeated, event_for};
 
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
-/// How long its Event is tried.
+/// How long to retry its Event.
 const LIMITS: RetryLimits = RetryLimits {
     refusals: 3,
     patience: Some(Duration::from_secs(60)),
 };
 
-/// How it ended, and its figures. `since`: when it was asked for.
+/// The outcome and the summary. `since`: when the drain was requested.
 pub(crate) async fn end_of_waiting(
     cluster: &Cluster,
     clock: Clock,
@@ -41,7 +41,7 @@ pub(crate) async fn end_of_waiting(
     (outcome, summary)
 }
 
-/// The Event about the node that tells it.
+/// The Event about the node that reports it.
 pub(crate) fn end_event(
     request: &Request,
     (outcome, summary): &(Outcome, Summary),
@@ -69,8 +69,8 @@ pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {
     }
 }
 
-/// The pods that would have had to leave, as far as is known without a plan: those that no DaemonSet and no file of the
-/// node keeps there. None where they cannot be listed at once.
+/// The pods that the drain would have evicted, as far as is known without a plan: all but mirror pods and those of
+/// DaemonSets. None if they cannot be listed at once.
 async fn remaining(cluster: &Cluster, node: &str) -> Vec<PodRef> {
     let listed = timeout(LISTED_WITHIN, cluster.perform(node, &Task::ListPods)).await;
     let Ok(Answer::Pods(pods)) = listed else {

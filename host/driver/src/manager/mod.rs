@@ -1,6 +1,6 @@
-//! The desk where wishes arrive: one drain at a time, begun, ended and answered for.
+//! Runs the drains that the triggers request, one at a time, and publishes their outcomes.
 //!
-//! It holds no policy of its own: which wish is valid is the door's business, what a drain does the engine's.
+//! It decides nothing else: the triggers decide which requests are valid, the engine decides what a drain does.
 
 mod drain_factory;
 pub(crate) mod drain_settings;
@@ -27,10 +27,10 @@ use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
 use scupper_triggers::{DrainCommand, DrainRequest, DriverState};
 
-/// How long a drain may take to let go when the driver stops.
+/// How long a drain may take to release its Lease when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// One drain at a time.
+/// Runs one drain at a time; others wait in a queue.
 pub(crate) struct DrainManager {
     deps: RunnerDeps,
     catalogue: Arc<Catalogue>,
@@ -39,10 +39,10 @@ pub(crate) struct DrainManager {
     format: Format,
     output: Output,
     metrics: Metrics,
-    standing: watch::Sender<DriverState>,
+    driver_state: watch::Sender<DriverState>,
     leases: NodeLeases,
     current: Option<RunningDrain>,
-    /// The last drain that came to an end here: whatever is said of it later comes too late.
+    /// The last drain that ended here: later commands for it are ignored.
     ended: Option<String>,
     waiting: VecDeque<DrainRequest>,
     stopping: bool,
@@ -50,13 +50,13 @@ pub(crate) struct DrainManager {
 
 struct RunningDrain {
     id: String,
-    /// The drain's own: what the doors say is translated.
+    /// The drain's own clock: the triggers' deadlines are translated to it.
     clock: Clock,
     orders: mpsc::Sender<Event>,
     drive: JoinHandle<Option<Outcome>>,
 }
 
-/// What a desk is made with.
+/// What a manager needs.
 pub(crate) struct ManagerOptions {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) node: String,
@@ -64,7 +64,7 @@ pub(crate) struct ManagerOptions {
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
-    pub(crate) standing: watch::Sender<DriverState>,
+    pub(crate) driver_state: watch::Sender<DriverState>,
     pub(crate) leases: NodeLeases,
 }
 
@@ -77,7 +77,7 @@ impl DrainManager {
             format,
             output,
             metrics,
-            standing,
+            driver_state,
             leases,
         } = options;
         Self {
@@ -88,7 +88,7 @@ impl DrainManager {
             format,
             output,
             metrics,
-            standing,
+            driver_state,
             leases,
             current: None,
             ended: None,
@@ -97,20 +97,20 @@ impl DrainManager {
         }
     }
 
-    /// Somebody demands something.
-    pub(crate) async fn demand(&mut self, demand: DrainCommand) {
-        match demand {
-            DrainCommand::Begin(wish) => self.begin(wish).await,
+    /// Carries out a trigger's command.
+    pub(crate) async fn execute(&mut self, command: DrainCommand) {
+        match command {
+            DrainCommand::Begin(drain_request) => self.begin(drain_request).await,
             DrainCommand::Deadline { id, deadline } => self.order(&id, Event::Deadline(deadline)).await,
             DrainCommand::Cancel { id, reason } => {
-                self.waiting.retain(|wish| wish.id != id);
+                self.waiting.retain(|drain_request| drain_request.id != id);
                 self.order(&id, Event::Cancel { reason }).await;
             }
             DrainCommand::Lost { id, reason } => self.lost(id, reason).await,
         }
     }
 
-    /// Waits until the running drain is over; for ever when there is none.
+    /// Waits until the running drain has ended; for ever if there is none.
     pub(crate) async fn ended(&mut self) -> Result<Option<Outcome>, JoinError> {
         match &mut self.current {
             Some(current) => (&mut current.drive).await,
@@ -118,7 +118,7 @@ impl DrainManager {
         }
     }
 
-    /// The running drain is over: answered for, and the next one begun.
+    /// The running drain has ended: publishes its outcome and begins the next one.
     pub(crate) async fn close(&mut self, outcome: Option<Outcome>) {
         let Some(current) = self.current.take() else {
             return;
@@ -130,10 +130,10 @@ impl DrainManager {
                     id: current.id,
                     outcome,
                 };
-                self.standing.send_replace(ended);
+                self.driver_state.send_replace(ended);
             }
             None => {
-                self.standing.send_replace(DriverState::Idle);
+                self.driver_state.send_replace(DriverState::Idle);
             }
         }
         if let Some(next) = self.waiting.pop_front() {
@@ -141,7 +141,7 @@ impl DrainManager {
         }
     }
 
-    /// The driver is about to stop: nothing new is begun, and no further pod is asked to leave.
+    /// The driver is about to stop: nothing new begins, and no further pod is evicted.
     pub(crate) async fn pause(&mut self) {
         self.stopping = true;
         self.waiting.clear();
@@ -150,7 +150,7 @@ impl DrainManager {
         }
     }
 
-    /// The driver stops now: whoever goes on with the drain need not wait for us.
+    /// The driver stops now: releases the Lease, so that its successor need not wait.
     pub(crate) async fn leave(mut self) {
         let Some(mut current) = self.current.take() else {
             return;
@@ -161,31 +161,31 @@ impl DrainManager {
         }
     }
 
-    async fn begin(&mut self, wish: DrainRequest) {
+    async fn begin(&mut self, drain_request: DrainRequest) {
         if self.stopping {
             return;
         }
         match &self.current {
-            Some(current) if current.id == wish.id => {}
+            Some(current) if current.id == drain_request.id => {}
             Some(_) => {
-                if self.waiting.iter().all(|waiting| waiting.id != wish.id) {
+                if self.waiting.iter().all(|waiting| waiting.id != drain_request.id) {
                     tracing::info!(
-                        wish = wish.name,
+                        drain_request = drain_request.name,
                         "another drain of this node is under way; this one waits"
                     );
-                    self.waiting.push_back(wish);
+                    self.waiting.push_back(drain_request);
                 }
             }
-            None => self.start(&wish, None),
+            None => self.start(&drain_request, None),
         }
     }
 
-    /// The wish is over without us. Where only what another process has left on the node is there of it, that is brought
-    /// to its end: nobody here knows more of it than its id until the lease is ours.
+    /// The request ended elsewhere. If another process left its drain on the node, this one completes it; until the Lease
+    /// is ours, only its id is known.
     async fn lost(&mut self, id: String, reason: String) {
-        self.waiting.retain(|wish| wish.id != id);
+        self.waiting.retain(|drain_request| drain_request.id != id);
         if self.current.is_none() && self.ended.as_ref() != Some(&id) {
-            let wish = DrainRequest {
+            let drain_request = DrainRequest {
                 name: id.clone(),
                 id,
                 trigger: String::new(),
@@ -193,7 +193,7 @@ impl DrainManager {
                 deadline: None,
                 flags: None,
             };
-            self.start(&wish, Some(Event::Lost { reason }));
+            self.start(&drain_request, Some(Event::Lost { reason }));
         } else {
             self.order(&id, Event::Lost { reason }).await;
         }
@@ -207,30 +207,30 @@ impl DrainManager {
             Event::Deadline(deadline) => Event::Deadline(self.on_line_of(&current.clock, deadline)),
             order => order,
         };
-        // A drive that is over takes no orders; its end is on its way to us.
+        // A drain that has ended takes no orders; its outcome follows.
         current.orders.send(order).await.unwrap_or_default();
     }
 
-    /// A door's deadline by the clock of a drain.
+    /// A trigger's deadline by the clock of a drain.
     fn on_line_of(&self, clock: &Clock, deadline: Option<Time>) -> Option<Time> {
         deadline.map(|deadline| clock.moment_of(&self.deps.clock, deadline))
     }
 
-    /// `end`: the wish is over already, and what stands on the node of it is to be ended like this.
-    fn start(&mut self, wish: &DrainRequest, end: Option<Event>) {
-        let begun = self.drain_settings.now().with(wish.flags.as_deref());
+    /// `end`: the request has ended already, and this order completes what it left on the node.
+    fn start(&mut self, drain_request: &DrainRequest, end: Option<Event>) {
+        let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
         let leases = NodeLeases {
             forbidden_timeout: begun.settings.forbidden_timeout.into(),
             ..self.leases.clone()
         };
         let clock = self.deps.clock.anchored();
         let request = Request {
-            id: wish.id.clone(),
-            name: wish.name.clone(),
-            trigger: wish.trigger.clone(),
-            intent: wish.intent,
+            id: drain_request.id.clone(),
+            name: drain_request.name.clone(),
+            trigger: drain_request.trigger.clone(),
+            intent: drain_request.intent,
             node: self.node.clone(),
-            deadline: self.on_line_of(&clock, wish.deadline),
+            deadline: self.on_line_of(&clock, drain_request.deadline),
             settings: begun.settings,
             policies: Vec::new(),
         };
@@ -250,7 +250,7 @@ impl DrainManager {
                 format: self.format,
                 output: Arc::clone(&self.output),
                 metrics: self.metrics.clone(),
-                followed: wish.flags.is_some(),
+                followed: drain_request.flags.is_some(),
             },
             orders: end.into_iter().collect(),
         };
@@ -264,10 +264,11 @@ impl DrainManager {
                 }
             }
         });
-        self.standing
-            .send_replace(DriverState::Running { id: wish.id.clone() });
+        self.driver_state.send_replace(DriverState::Running {
+            id: drain_request.id.clone(),
+        });
         self.current = Some(RunningDrain {
-            id: wish.id.clone(),
+            id: drain_request.id.clone(),
             clock,
             orders,
             drive,

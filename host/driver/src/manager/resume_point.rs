@@ -1,5 +1,5 @@
-//! What another process of ours has left on the node: read when it is needed, because whoever wrote it may have gone on
-//! writing since this process began.
+//! Where another process left a drain, by its checkpoint on the node. It is read when it is needed, because that process
+//! may have continued to write after this one started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use scupper_triggers::{ResumePoint, slm};
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// The node as it is now; `None`: there is none. Waits for an API server that does not answer.
-pub(crate) async fn node_now(cluster: &Cluster, name: &str) -> Option<Node> {
+/// The node as it is now; `None`: it does not exist. Waits for an API server that does not answer.
+pub(crate) async fn current_node(cluster: &Cluster, name: &str) -> Option<Node> {
     loop {
         match cluster.node(name).await {
             Ok(node) => return node,
@@ -26,13 +26,13 @@ pub(crate) async fn node_now(cluster: &Cluster, name: &str) -> Option<Node> {
     }
 }
 
-/// How the SLM door looks what another process has left for it.
-pub(crate) fn look_back(cluster: &Cluster, name: &str) -> slm::FindResumePoint {
+/// How the SLM trigger finds the drain that another process left.
+pub(crate) fn finder(cluster: &Cluster, name: &str) -> slm::FindResumePoint {
     let (cluster, name) = (cluster.clone(), name.to_owned());
     Arc::new(move || {
         let (cluster, name) = (cluster.clone(), name.clone());
         async move {
-            let node = node_now(&cluster, &name).await;
+            let node = current_node(&cluster, &name).await;
             node.and_then(|node| node.checkpoint).and_then(of_event)
         }
         .boxed()

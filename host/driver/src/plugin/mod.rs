@@ -1,5 +1,6 @@
 //! The driver as a kubelet plugin: everything started in order, supervised, and ended.
 
+mod condition_cleanup;
 pub(crate) mod own_pod;
 mod readiness;
 mod startup;
@@ -12,40 +13,40 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::{DriverError, PluginOptions, policies};
+use crate::adapters::{cordon_trigger, metrics, transition_api};
 use crate::adapters::claim_api::ClusterClaimApi;
 use crate::adapters::node_watch::watch_node;
-use crate::adapters::{cordon_trigger, metrics, transition_api};
 use crate::lease::{HolderIdentity, NodeLeases};
-use crate::manager::drain_settings::DrainSettings;
 use crate::manager::{DrainManager, ManagerOptions, resume_point};
+use crate::manager::drain_settings::DrainSettings;
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
-use crate::{DriverError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
 use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};
 use scupper_triggers::{DrainCommand, DriverState};
 
-/// Wishes that may wait for the desk.
-const DEMANDS: usize = 64;
+/// Commands that may wait for the manager.
+const COMMANDS: usize = 64;
 
 /// A running driver.
 pub struct Plugin {
     stop: CancellationToken,
     task: JoinHandle<Result<(), DriverError>>,
     registration: watch::Receiver<Registration>,
-    standing: watch::Receiver<DriverState>,
+    driver_state: watch::Receiver<DriverState>,
     metrics: Option<SocketAddr>,
 }
 
 impl Plugin {
-    /// Starts the driver, as soon as the cluster has what it needs: the cluster first, then the policies, then the kubelet's sockets, so that nothing is
-    /// offered before it can be kept.
+    /// Starts the driver once the cluster has what it needs: the cluster first, then the policies, then the kubelet's
+    /// sockets, so that it offers nothing that it cannot do yet.
     pub async fn start(options: PluginOptions) -> Result<Self, DriverError> {
         Self::start_with_output(options, Arc::new(|| Box::new(std::io::stdout()))).await
     }
 
-    /// The same, with drains told somewhere else.
+    /// The same, with the drains' lines written to `output`.
     pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, DriverError> {
         let metrics = Metrics::new();
         let health = readiness::starting();
@@ -54,7 +55,7 @@ impl Plugin {
             None => None,
         };
         let server = server.transpose().map_err(DriverError::Metrics)?;
-        let scraped = server.as_ref().map(MetricsServer::address);
+        let metrics_address = server.as_ref().map(MetricsServer::address);
         let traces = options.traces.as_ref();
         let traces = traces.map(|settings| Traces::start(settings, &metrics));
         let traces = traces.transpose().map_err(DriverError::Traces)?;
@@ -80,8 +81,8 @@ impl Plugin {
             &metrics,
         )
         .await?;
-        let (standing, stands) = watch::channel(DriverState::Idle);
-        let (registration, registered) = watch::channel(Registration::Waiting);
+        let (driver_state, state) = watch::channel(DriverState::Idle);
+        let (registration, registration_state) = watch::channel(Registration::Waiting);
         let drain_settings = Arc::new(DrainSettings::new(&options, Arc::clone(&kept.catalogue)));
         let sla = drain_settings.now().sla;
         let (node_watch, nodes) = watch_node(&cluster, &node);
@@ -106,19 +107,21 @@ impl Plugin {
             format: options.format,
             output,
             metrics: metrics.clone(),
-            standing,
+            driver_state,
             leases: leases.clone(),
         };
         let manager = DrainManager::new(deps, manager);
         let stop = CancellationToken::new();
-        let (demands, inbox) = mpsc::channel(DEMANDS);
-        let (alone, is_alone) = watch::channel(false);
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (sole_instance, is_sole_instance) = watch::channel(false);
+        let (seen, node_states) = watch::channel(None);
+        condition_cleanup::start(leases, state.clone(), node_states);
         let cordons = cordon_trigger::CordonTriggerDeps {
             nodes,
-            demands: demands.clone(),
-            standing: stands.clone(),
-            alone: is_alone,
-            leases,
+            commands: commands.clone(),
+            driver_state: state.clone(),
+            sole_instance: is_sole_instance,
+            seen,
         };
         let cordons = cordon_trigger::start(&cluster, &options, cordons);
         let slm_deps = SlmDeps {
@@ -127,29 +130,29 @@ impl Plugin {
                 transition_api::events(&cluster, &node, Arc::clone(&drain_settings)),
             ),
             transitions: transition_api::transitions(&cluster, &options.driver_name),
-            commands: demands,
-            driver_state: stands.clone(),
+            commands,
+            driver_state: state.clone(),
             registration,
-            sole_instance: alone,
-            heartbeat: readiness::pulse(&health, "door"),
-            find_resume_point: resume_point::look_back(&cluster, &node),
+            sole_instance,
+            heartbeat: readiness::pulse(&health, "SLM trigger"),
+            find_resume_point: resume_point::finder(&cluster, &node),
             claims: Arc::new(ClusterClaimApi {
                 cluster: cluster.clone(),
                 node: node.clone(),
                 drain_settings,
             }),
         };
-        readiness::started(&health, &cluster, registered.clone(), options.claimant);
-        let board = Arc::new(transition_api::ClusterTransitionApi { cluster, node });
-        let door = slm::run(slm_options(&options, sla), board, slm_deps, stop.clone());
+        readiness::started(&health, &cluster, registration_state.clone(), options.claimant);
+        let api = Arc::new(transition_api::ClusterTransitionApi { cluster, node });
+        let slm_trigger = slm::run(slm_options(&options, sla), api, slm_deps, stop.clone());
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
-                // Policies are kept up to date as long as the driver lives.
+                // Policies are reloaded as long as the driver runs.
                 let _kept = kept;
                 let _server = server;
-                let _watching = node_watch;
-                let ended = supervise(manager, inbox, tokio::spawn(door), stop, health).await;
+                let _node_watch = node_watch;
+                let ended = supervise(manager, inbox, tokio::spawn(slm_trigger), stop, health).await;
                 cordons.abort();
                 if let Some(traces) = traces {
                     traces.close().await;
@@ -160,29 +163,29 @@ impl Plugin {
         Ok(Self {
             stop,
             task,
-            registration: registered,
-            standing: stands,
-            metrics: scraped,
+            registration: registration_state,
+            driver_state: state,
+            metrics: metrics_address,
         })
     }
 
-    /// Runs until `stop` comes true, or until it cannot go on.
+    /// Runs until `stop` completes or the driver fails.
     pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<(), DriverError> {
         tokio::select! {
             ended = &mut self.task => return join(ended),
             () = stop => {}
         }
-        tracing::info!("stopping: no further pod is asked to leave; a drain goes on with the next start");
+        tracing::info!("stopping: nothing more is evicted; the next start continues a running drain");
         self.stop().await
     }
 
-    /// Hands over and ends.
+    /// Stops in order: a successor continues the drain.
     pub async fn stop(mut self) -> Result<(), DriverError> {
         self.stop.cancel();
         join((&mut self.task).await)
     }
 
-    /// How it stands between the kubelet and us.
+    /// The state of the registration with the kubelet.
     pub fn registration(&self) -> watch::Receiver<Registration> {
         self.registration.clone()
     }
@@ -192,9 +195,9 @@ impl Plugin {
         self.metrics
     }
 
-    /// What the driver is at.
-    pub fn standing(&self) -> watch::Receiver<DriverState> {
-        self.standing.clone()
+    /// What the driver does at the moment.
+    pub fn driver_state(&self) -> watch::Receiver<DriverState> {
+        self.driver_state.clone()
     }
 }
 
@@ -204,11 +207,11 @@ impl Drop for Plugin {
     }
 }
 
-/// Carries wishes from the door to the desk until the door has closed.
+/// Passes the triggers' commands to the manager until the SLM trigger has ended.
 async fn supervise(
     mut manager: DrainManager,
     mut inbox: mpsc::Receiver<DrainCommand>,
-    mut door: JoinHandle<Result<(), slm::SlmError>>,
+    mut slm_trigger: JoinHandle<Result<(), slm::SlmError>>,
     stop: CancellationToken,
     health: Health,
 ) -> Result<(), DriverError> {
@@ -223,11 +226,11 @@ async fn supervise(
                 paused = true;
                 manager.pause().await;
             }
-            closed = &mut door => {
+            closed = &mut slm_trigger => {
                 manager.leave().await;
                 return join(closed).map_err(DriverError::Slm);
             }
-            Some(demand) = inbox.recv() => manager.demand(demand).await,
+            Some(command) = inbox.recv() => manager.execute(command).await,
             ended = manager.ended() => {
                 let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
                 manager.close(outcome.unwrap_or_default()).await;
@@ -237,7 +240,7 @@ async fn supervise(
     }
 }
 
-/// A task of ours that panicked is a bug of ours: the process must not go on without it.
+/// A panic in one of our tasks is a bug: the process must not continue without that task.
 fn join<T, E>(joined: Result<Result<T, E>, tokio::task::JoinError>) -> Result<T, E> {
     match joined {
         Ok(result) => result,

@@ -1,9 +1,8 @@
-//! Which pod we are, by what the downward API put into our environment.
+//! The driver's own pod, from the downward API.
 
 use scupper_engine::{PodRef, Uid};
 
-/// The driver's own pod; `None` outside of a pod. Half an answer is an error: the driver would not know itself and
-/// could evict itself.
+/// The driver's own pod; `None` outside of a pod. An incomplete identity is an error: the driver could evict itself.
 pub fn own_pod_from_env(var: impl Fn(&str) -> Option<String>) -> Result<Option<PodRef>, String> {
     let read = |name| var(name).filter(|value| !value.is_empty());
     match (read("POD_NAMESPACE"), read("POD_NAME"), read("POD_UID")) {

@@ -1,5 +1,4 @@
-//! What the driver needs to be ready, said to the report edge by those who know: the watch of LifecycleEvents, the
-//! kubelet, the cluster.
+//! What the readiness probe waits for: the watches, the list of LifecycleEvents, the kubelet's registration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +13,20 @@ use scupper_triggers::slm::{Claimant, LifecycleChange, Registration};
 /// What is missing while the driver is being put together.
 const START: &str = "start";
 
-/// Nothing is there yet.
+/// The driver starts.
 pub(crate) fn starting() -> Health {
     let health = Health::default();
     health.needs(START, || Err("the driver is starting".to_owned()));
     health
 }
 
-/// This is missing before the driver can be put together.
+/// The driver cannot start yet: this is missing.
 pub(crate) fn waiting(health: &Health, missing: &str) {
     let missing = missing.to_owned();
     health.needs(START, move || Err(missing.clone()));
 }
 
-/// Everything is put together; from now on it depends on others.
+/// The driver has started: from now on readiness depends on the kubelet and the watches.
 pub(crate) fn started(
     health: &Health,
     cluster: &Cluster,
@@ -66,7 +65,7 @@ where
     })
 }
 
-/// To be called by a loop of this name whenever it turns.
+/// A loop of this name calls the result in each turn.
 pub(crate) fn pulse(health: &Health, name: &'static str) -> Arc<dyn Fn() + Send + Sync> {
     let pulse = health.pulse(name);
     Arc::new(move || pulse.beat())

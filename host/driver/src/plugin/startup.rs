@@ -1,4 +1,4 @@
-//! What the driver needs of the cluster before it can begin, waited for. It ends only for what waiting cannot mend.
+//! Waits for what the driver needs of the cluster. It fails only for what waiting cannot fix.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use scupper_report::Health;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// What is waited for is logged again after so long.
+/// How often the log repeats what is missing.
 const REMIND: Duration = Duration::from_secs(60);
 
 /// How long something may keep the driver from starting.
@@ -22,11 +22,11 @@ enum WaitLimit {
     Endless,
     /// For [`scupper_engine::Settings::forbidden_timeout`].
     Forbidden,
-    /// Waiting does not mend it.
+    /// Waiting does not fix it.
     None,
 }
 
-/// Tries until it works. What is missing is logged and is the answer of the readiness probe meanwhile.
+/// Tries until it works. Meanwhile the log and the readiness probe say what is missing.
 pub(crate) async fn wait_for<T, F>(
     health: &Health,
     forbidden_timeout: Duration,

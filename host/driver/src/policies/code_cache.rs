@@ -1,8 +1,8 @@
-//! Where compiled policies are kept: where the operator says, or in a directory of this process alone.
+//! The directory of compiled policies: the operator's, or a temporary one of this process.
 //!
-//! A directory of one process goes with it. A process that is killed leaves its own behind; whoever comes next takes
-//! it away. Whether its process lives is told by a locked file, not by a number: in a container every process has the
-//! same one.
+//! A temporary directory is removed with its process. A killed process leaves its directory behind, and the next process
+//! removes it. A locked file shows whether the owner is alive; a PID would not, because in containers it is often the
+//! same.
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
@@ -17,7 +17,7 @@ const PREFIX: &str = "scupper-policies-";
 /// Locked for as long as the directory's process lives.
 const LOCK: &str = "lock";
 
-/// Where compiled policies are, for as long as this lives.
+/// The directory; a temporary one is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct CodeCacheDir {
     path: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct CodeCacheDir {
 }
 
 impl CodeCacheDir {
-    /// The one that was named, or one of our own.
+    /// The named one, or a temporary one.
     pub(crate) fn open(named: Option<&Path>) -> Result<Self, DriverError> {
         let temporary = std::env::temp_dir();
         let made = match named {
@@ -47,7 +47,7 @@ impl CodeCacheDir {
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(parent)?;
-        // It gets its name when it is locked: nobody finds it unlocked while we live.
+        // It gets its name once it is locked, so no process finds it unlocked while we live.
         let lock = dir.path().join("lock.new");
         let file = File::create(&lock)?;
         file.lock()?;
@@ -68,7 +68,7 @@ fn make(path: &Path) -> io::Result<CodeCacheDir> {
     })
 }
 
-/// Takes away what processes of our user left behind that were killed. What cannot be taken away stays.
+/// Removes directories of killed processes of our user. What cannot be removed stays.
 fn sweep(parent: &Path, own: &Path) -> io::Result<()> {
     let user = fs::symlink_metadata(own)?.uid();
     for entry in fs::read_dir(parent)?.flatten() {
@@ -77,15 +77,17 @@ fn sweep(parent: &Path, own: &Path) -> io::Result<()> {
             && fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
         if is_ours && path != own && is_abandoned(&path.join(LOCK)) {
             match fs::remove_dir_all(&path) {
-                Ok(()) => tracing::debug!(path = %path.display(), "a killed process had left this behind"),
-                Err(error) => tracing::debug!(path = %path.display(), %error, "this cannot be taken away"),
+                Ok(()) => tracing::debug!(path = %path.display(), "removed the cache of a killed process"),
+                Err(error) => {
+                    tracing::debug!(path = %path.display(), %error, "could not remove the cache of a killed process")
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Nobody holds the lock. Without one nobody knows.
+/// No process holds the lock. Without a lock file the owner may be alive.
 fn is_abandoned(lock: &Path) -> bool {
     match File::open(lock).map(|file| file.try_lock()) {
         Ok(Ok(())) => true,

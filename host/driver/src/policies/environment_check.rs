@@ -1,5 +1,5 @@
-//! What policies find in their surroundings: asked by the doctor, and by the driver when it has loaded or reloaded them.
-//! It stops no drain and no driver.
+//! The policies' checks of their environment, which the driver runs after each load. A failed check stops neither a drain
+//! nor the driver.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use scupper_common::clock::Clock;
 use scupper_policy::{PolicyChecked, PolicyFinding, Severity};
 use scupper_policy_reload::Catalogue;
 
-/// How often the node is read that the first check is about.
+/// How often to try to read the node.
 const READS: u32 = 30;
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
-/// Has the active policies look whenever they have changed. Each finding is told once: in the log, and an error in an
-/// Event of the node as well.
+/// Runs the checks of the active policies whenever these change. Reports each finding once: in the log, and an error also
+/// as an Event of the node.
 pub(crate) async fn watch(
     cluster: Cluster,
     node: String,

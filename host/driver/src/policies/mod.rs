@@ -1,4 +1,4 @@
-//! From the operator's words to loaded policies: once for a command, and kept up to date for the driver.
+//! Loads the configured policies: once for a command; for the driver with reloads.
 
 mod code_cache;
 pub(crate) mod environment_check;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::{DriverError, PoliciesOptions};
 use crate::adapters::metrics::PolicyMetrics;
 use crate::adapters::policy_access::ClusterPolicyAccess;
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::policies::code_cache::CodeCacheDir;
-use crate::{DriverError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets};
@@ -30,16 +30,16 @@ const SHIPPED: &str = "/usr/share/scupper/native";
 pub struct LoadedPolicies {
     /// The policies.
     pub policies: Policies,
-    /// What they say of nodes.
+    /// Their messages about nodes.
     pub(crate) policy_messages: PolicyMessages,
     /// Where their compiled code is.
     _cache: CodeCacheDir,
 }
 
-/// Policies that are kept up to date while this lives.
+/// Policies that are reloaded as long as this lives.
 pub(crate) struct LivePolicies {
     pub(crate) catalogue: Arc<Catalogue>,
-    /// What they say of the node.
+    /// Their messages about the node.
     pub(crate) policy_messages: PolicyMessages,
     task: JoinHandle<()>,
     told: JoinHandle<()>,
@@ -75,7 +75,7 @@ pub async fn load(
     })
 }
 
-/// Loads the policies and keeps them up to date. What happens to them is told on the node.
+/// Loads the policies and reloads them when they change. Events and an annotation of the node report it.
 pub(crate) async fn keep(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
@@ -139,7 +139,7 @@ impl Drop for LivePolicies {
     }
 }
 
-/// Lets people ask how the policies stand. A driver that cannot be asked still drains.
+/// Serves `scupper policy list` and `rollback`. A driver without that socket still drains.
 async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<JoinHandle<()>> {
     let state = state?;
     match Control::open(state, Arc::clone(catalogue)).await {
@@ -155,7 +155,7 @@ fn access(cluster: &Cluster, messages: &PolicyMessages) -> Arc<ClusterPolicyAcce
     Arc::new(ClusterPolicyAccess::new(cluster.clone(), messages.clone()))
 }
 
-/// What policies are compiled and run with, and the directory that must live as long.
+/// The runtime of policies, and the directory that must live as long.
 pub(crate) fn runtime(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
@@ -182,7 +182,7 @@ pub(crate) fn runtime(
     Ok((runtime, cache))
 }
 
-/// The API server is closed to policies' requests, by every name that we know of it.
+/// Forbids policies' requests to the API server, under every address that is known.
 fn network(cluster: &Cluster) -> Network {
     let ours = cluster.server().map(|(host, port)| (host.to_owned(), port));
     let service = env::var("KUBERNETES_SERVICE_HOST").ok();

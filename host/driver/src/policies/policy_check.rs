@@ -1,4 +1,4 @@
-//! Policies loaded on trial: each by itself, without a cluster, so that everything that is wrong is told at once.
+//! Loads each policy by itself and without a cluster, so that all problems are reported at once.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use crate::{DriverError, PoliciesOptions, policies};
 use scupper_common::clock::Clock;
 use scupper_policy::{Description, LoadError, Network, NoCluster, Policies};
 
-/// Nothing that is called while a policy is loaded may reach a cluster, so none is needed.
+/// Nothing that loading calls may reach a cluster.
 const UNASKED: NoCluster = NoCluster("the policy is only looked at");
 
-/// What became of one policy.
+/// The result of one policy.
 #[derive(Debug)]
 pub struct PolicyCheck {
     /// The operator's name for it.
     pub name: String,
-    /// What it is, or why it cannot be loaded.
+    /// Its description, or why it cannot be loaded.
     pub result: Result<Description, LoadError>,
 }
 
-/// Loads each of the policies and lets it go again.
+/// Loads each of the policies and drops it again.
 pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck>, DriverError> {
     let (runtime, _cache) = policies::runtime(options, None, Clock::System, Network::default())?;
     let mut trials = Vec::new();

@@ -1,5 +1,4 @@
-//! What happened to the policies, counted and told on the node: an Event for each happening, and one annotation that names what is
-//! active. The policy edge says it, the cluster edge writes it, and neither knows the other.
+//! Reports reloads of policies: metrics, an Event for each, and an annotation of the node that names the active ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +18,13 @@ const ANNOTATION: &str = "scupper.dev/policies";
 /// Digits of a digest that people compare.
 const DIGITS: usize = 8;
 
-/// How long one write is tried. What was missed is written with the next change.
+/// How long to retry one write. The next change writes what was missed.
 const LIMITS: RetryLimits = RetryLimits {
     refusals: 8,
     patience: Some(Duration::from_secs(600)),
 };
 
-/// Tells until nobody has anything to tell any more.
+/// Reports until the channel of notices is closed.
 pub(crate) async fn tell(
     cluster: Cluster,
     node: String,
@@ -39,7 +38,7 @@ pub(crate) async fn tell(
         metrics::count(&counts, &notice);
         changed.notify_one();
         let active = annotation(&catalogue);
-        // A restart activates what was active before: no news for the node.
+        // A restart activates what was active before: the node needs no Event.
         let news = !matches!(notice, ReloadNotice::Activated { .. }) || written.as_ref() != Some(&active);
         if news && let Some(event) = event(&node, &notice) {
             emit(&cluster, &event).await;
@@ -52,7 +51,7 @@ pub(crate) async fn tell(
     }
 }
 
-/// What the node says already.
+/// The annotation that the node already has.
 async fn known(cluster: &Cluster, node: &str) -> Option<String> {
     let node = cluster.node(node).await.ok()??;
     node.annotations.get(ANNOTATION).cloned()
@@ -90,7 +89,7 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
     })
 }
 
-/// Until it is written, or too old to be of use.
+/// Retries until the Event is written or too old.
 pub(crate) async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
     let mut retry = WriteRetry::new(LIMITS);
     while let Err(error) = cluster.emit(event).await {
@@ -103,7 +102,7 @@ pub(crate) async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
     }
 }
 
-/// Until what is active at that time is written; what it is then. `None`: it could not be written.
+/// Retries until the annotation is written, and returns it. `None`: it could not be written.
 async fn annotate(cluster: &Cluster, node: &str, catalogue: &Catalogue) -> Option<String> {
     let mut retry = WriteRetry::new(LIMITS);
     loop {

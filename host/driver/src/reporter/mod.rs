@@ -1,7 +1,6 @@
-//! One drain's notices, fanned out: standard output, the log, node conditions and Events. It blocks nothing: what is
-//! to be written to the API server is written behind the drain, in order.
+//! Reports one drain: lines, log, node conditions, Events, metrics, trace and status. It blocks nothing: tasks of their own
+//! write to the API server, in order.
 
-pub(crate) mod condition_cleanup;
 mod status_publisher;
 pub(crate) mod trace;
 pub(crate) mod write_retry;
@@ -27,30 +26,30 @@ use scupper_report::{
     conditions_of_started, event_for,
 };
 
-/// How long the end of a drain waits for its last writes. They go on behind it.
+/// How long the end of a drain waits for its last writes, which then continue in the background.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
-/// How long it waits where nobody would go on, for an API server that does not answer.
+/// The same in a process that ends, while the API server does not answer.
 const LAST_FAREWELL: std::time::Duration = std::time::Duration::from_secs(60);
-/// How often a refused write is tried: some half a minute, which outlasts an API server that has just begun.
+/// Attempts of a refused write: half a minute, which outlasts the start of an API server.
 const REFUSALS: u32 = 8;
-/// The same where somebody at a terminal waits for it.
+/// The same while a user waits in a terminal.
 const FEW_REFUSALS: u32 = 3;
 
-/// How often it is looked at what every pod waits for.
+/// How often to check what every pod waits for.
 const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
 
-/// Where somebody looks, what is shown is no older than this.
+/// The longest delay of the live display.
 const LOOKED_AT: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Where the lines of every drain go.
 pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
 
-/// Tells one drain.
+/// Reports one drain.
 pub(crate) struct Reporter {
     sink: DrainOutput,
     started: Time,
     writes: Option<mpsc::UnboundedSender<PendingWrite>>,
-    /// Events wait for one another alone: conditions are what others go by.
+    /// Events have a queue of their own, so that they never delay conditions.
     events: Option<mpsc::UnboundedSender<PendingWrite>>,
     writers: Vec<JoinHandle<()>>,
     meter: Option<DrainMeter>,
@@ -59,23 +58,23 @@ pub(crate) struct Reporter {
     publisher: StatusPublisher,
     stuck: PodEvents,
     blocked: BlockedCondition,
-    /// What was told of the node: its reasons, and what was said of each.
-    told: EventThrottle<(String, String)>,
-    /// The node says already that it is being drained.
+    /// Events about the node, by reason and text.
+    node_events: EventThrottle<(String, String)>,
+    /// The node's condition already says that it is being drained.
     in_progress: bool,
-    /// The node had been drained by this drain before, and none of its pods has been asked to leave since.
+    /// This drain had drained the node before, and has evicted no pod since.
     was_drained: bool,
-    /// A view is on its way to the node; the next one waits.
+    /// A status is being written; the next one waits.
     publishing: Arc<AtomicBool>,
     /// The API server does not answer writes of the node.
     is_away: Arc<AtomicBool>,
-    /// The process ends with the drain, and unwritten words with it.
+    /// The process ends with the drain; what is unwritten then is lost.
     is_last: bool,
     looked: Time,
 }
 
 impl Reporter {
-    /// Tells people only.
+    /// Prints lines only.
     pub(crate) fn lines(
         format: Format,
         output: &Output,
@@ -95,7 +94,7 @@ impl Reporter {
             publisher: StatusPublisher::new(now, request.id.clone()),
             stuck: PodEvents::default(),
             blocked: BlockedCondition::default(),
-            told: EventThrottle::default(),
+            node_events: EventThrottle::default(),
             in_progress: false,
             was_drained: false,
             publishing: Arc::default(),
@@ -105,19 +104,19 @@ impl Reporter {
         }
     }
 
-    /// Goes on from what another process has left.
+    /// Continues a drain of another process.
     pub(crate) fn resuming(mut self, left: Option<&Checkpoint>) -> Self {
         self.was_drained = left.is_some_and(|left| left.ended_well);
         self
     }
 
-    /// Counts it, too.
+    /// Also counts it in metrics.
     pub(crate) fn and_metrics(mut self, metrics: &Metrics, request: &Request) -> Self {
         self.meter = Some(DrainMeter::begin(metrics, request, self.started));
         self
     }
 
-    /// Tells it as a trace, too, where there is somebody to tell it to. `left`: by a former process.
+    /// Also exports it as a trace, if there is a collector. `left`: the checkpoint of a former process.
     pub(crate) fn and_traces(
         mut self,
         traces: Option<&Traces>,
@@ -131,7 +130,7 @@ impl Reporter {
         self
     }
 
-    /// Shows how it stands, too, where somebody looks.
+    /// Also shows it in the live display.
     pub(crate) fn and_board(mut self, board: Option<ProgressBoard>, now: Time, request: &Request) -> Self {
         if let Some(board) = &board {
             board.begin(&request.node, now, "beginning");
@@ -140,7 +139,7 @@ impl Reporter {
         self
     }
 
-    /// How often the loop should turn though nothing happens.
+    /// How often the loop should turn even if nothing happens.
     pub(crate) const fn beat(&self) -> std::time::Duration {
         match &self.board {
             Some(_) => LOOKED_AT,
@@ -148,7 +147,7 @@ impl Reporter {
         }
     }
 
-    /// Somebody follows it from afar and wants to hear the plan and the waves, too.
+    /// Also publishes the plan and the waves, for a command that follows the drain.
     pub(crate) fn and_follower(mut self, followed: bool) -> Self {
         if followed {
             self.publisher = self.publisher.and_follower();
@@ -156,13 +155,13 @@ impl Reporter {
         self
     }
 
-    /// Nobody goes on with what is unwritten at the end. To be said before [`Self::and_cluster`].
+    /// The process ends with the drain. Call it before [`Self::and_cluster`].
     pub(crate) const fn and_last(mut self) -> Self {
         self.is_last = true;
         self
     }
 
-    /// Writes conditions and Events, too.
+    /// Also writes conditions, Events and the status.
     pub(crate) fn and_cluster(mut self, cluster: Cluster, request: &Request) -> Self {
         let writer = ApiWriter {
             cluster,
@@ -191,15 +190,15 @@ impl Reporter {
         self.started
     }
 
-    /// The engine wants something done.
-    pub(crate) fn asked(&mut self, now: Time, command: &Command) {
+    /// The engine gave a command.
+    pub(crate) fn on_command(&mut self, now: Time, command: &Command) {
         if let Some(trace) = &mut self.trace {
             trace.asked(now, command);
         }
     }
 
-    /// Learns the names of pods, and the answers.
-    pub(crate) fn heard(&mut self, now: Time, event: &Event) {
+    /// An event for the engine: names of pods, and answers.
+    pub(crate) fn on_event(&mut self, now: Time, event: &Event) {
         if let Some(trace) = &mut self.trace {
             trace.heard(now, event);
         }
@@ -216,15 +215,15 @@ impl Reporter {
         }
     }
 
-    /// Policies have said this of the node, in Kubernetes Events.
-    pub(crate) fn said(&mut self, now: Time, words: &[PolicyMessage]) {
+    /// Messages of policies about the node.
+    pub(crate) fn on_policy_messages(&mut self, now: Time, words: &[PolicyMessage]) {
         for words in words {
             self.sink.said(now, words);
         }
     }
 
-    /// Tells one notice.
-    pub(crate) fn notice(&mut self, now: Time, request: &Request, notice: &Notice) {
+    /// Reports one notice.
+    pub(crate) fn on_notice(&mut self, now: Time, request: &Request, notice: &Notice) {
         self.sink.notice(now, notice);
         tracing::debug!(drain = request.name, ?notice, "notice");
         if let Some(meter) = &mut self.meter {
@@ -246,21 +245,21 @@ impl Reporter {
         }
         if let Some(event) = event_for(request, notice) {
             let key = (event.reason.clone(), event.note.clone());
-            self.told.record(now, key, event);
-            self.tell_of_node(now, request);
+            self.node_events.record(now, key, event);
+            self.write_node_events(now, request);
         }
     }
 
-    /// What has happened to the node, and has not been told.
-    fn tell_of_node(&mut self, now: Time, request: &Request) {
-        for (_, event, repeated) in self.told.due(now) {
+    /// Writes the Events about the node that are due.
+    fn write_node_events(&mut self, now: Time, request: &Request) {
+        for (_, event, repeated) in self.node_events.due(now) {
             // A drain may end twice with different texts: kubelets try again.
             let event = kubernetes_event(request, event, repeated, SameEvent::Text);
             self.write(PendingWrite::Event(event));
         }
     }
 
-    /// A drain that is taken up again may have been called over meanwhile, or never have been told of.
+    /// The changes of conditions. A resumed drain may have been reported as ended, or not at all.
     fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
         let begins = match notice {
             Notice::WaveStarted { .. } if self.was_drained => {
@@ -289,8 +288,8 @@ impl Reporter {
         }
     }
 
-    /// The loop has turned: what every pod waits for is looked at again, now and then.
-    pub(crate) fn turned(&mut self, now: Time, drain: &Drain) {
+    /// The loop has turned: checks once a second what every pod waits for.
+    pub(crate) fn on_turn(&mut self, now: Time, drain: &Drain) {
         if let Some(board) = &self.board {
             board.turned(now, drain);
         }
@@ -303,7 +302,7 @@ impl Reporter {
             meter.stands(drain.request().deadline, &waiting);
         }
         let request = drain.request();
-        self.tell_of_node(now, request);
+        self.write_node_events(now, request);
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
             let event = kubernetes_event(request, event, repeated, SameEvent::Reason);
             self.write(PendingWrite::PodEvent(pod, event));
@@ -324,7 +323,7 @@ impl Reporter {
         }
     }
 
-    /// The drain is over: what is still to be written gets a little time.
+    /// The drain has ended: waits a little for the last writes.
     pub(crate) async fn end(&mut self, now: Time, drain: &Drain) {
         if let Some(last) = self.publisher.last(now, drain) {
             self.write(PendingWrite::View(last));
@@ -402,7 +401,7 @@ mod tests {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         reporter.events = Some(sender);
         for notice in notices {
-            reporter.notice(now, &request, notice);
+            reporter.on_notice(now, &request, notice);
         }
         let mut told = Vec::new();
         while let Ok(PendingWrite::Event(event)) = receiver.try_recv() {

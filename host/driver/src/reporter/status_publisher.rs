@@ -1,35 +1,35 @@
-//! When a drain's own view of itself is written on the node: not at each change, and not at all while nothing holds the
-//! drain up, so that a drain that goes well costs no request more.
+//! Decides when to publish a drain's status on the node: not at each change, and never while nothing holds the drain up,
+//! so that a smooth drain costs no extra request.
 
 use scupper_engine::{Drain, Duration, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
 
 use scupper_report::{DrainStatus, STATUS_ANNOTATION, StatusBuilder, status_from_text, status_to_text};
 
-/// Most drains are over by then, or have nothing to tell.
+/// When to publish first. Most drains have ended by then.
 const FIRST: Duration = Duration::from_secs(10);
-/// What changes faster is told with the next.
+/// The shortest pause between two writes.
 const EVERY: Duration = Duration::from_secs(10);
-/// Nothing has changed: told again all the same, so that readers know that somebody is at it.
+/// How often to write an unchanged status, so that readers know that the drain is alive.
 const ALIVE: Duration = Duration::from_secs(60);
-/// Where somebody follows the drain: a new plan, another wave and another word of a hook are told after so long.
+/// The delay of a new plan, wave or hook message when a command follows the drain.
 const FOLLOWED: Duration = Duration::from_secs(1);
 
-/// Decides what is to be written of one drain, and when.
+/// Decides what to publish of one drain, and when.
 pub(crate) struct StatusPublisher {
     /// The id of the drain.
     drain: String,
     keeper: StatusBuilder,
     began: Time,
     written: Option<DrainStatus>,
-    /// The node has the annotation, of this drain or a former one.
+    /// The node has the annotation, from this drain or an earlier one.
     there: bool,
     ended: Option<Outcome>,
-    /// Somebody follows it.
+    /// A command follows it.
     followed: bool,
 }
 
 impl StatusPublisher {
-    /// For a drain that this process is at from now on.
+    /// For a drain of this process.
     pub(crate) fn new(now: Time, drain: String) -> Self {
         Self {
             drain,
@@ -42,7 +42,7 @@ impl StatusPublisher {
         }
     }
 
-    /// For one that somebody follows.
+    /// For one that a command follows.
     pub(crate) fn and_follower(mut self) -> Self {
         self.keeper = self.keeper.with_plan();
         self.followed = true;
@@ -54,7 +54,7 @@ impl StatusPublisher {
         let Some(text) = node.annotations.get(STATUS_ANNOTATION) else {
             return;
         };
-        // What this process has written itself is known already.
+        // Later ones are our own.
         if !std::mem::replace(&mut self.there, true)
             && let Some(view) = status_from_text(text).filter(|view| view.drain == self.drain)
         {
@@ -69,12 +69,12 @@ impl StatusPublisher {
         }
     }
 
-    /// Whoever follows the drain is to hear of it at once, together with the plan.
+    /// The command that follows the drain needs this at once, together with the plan.
     pub(crate) const fn is_urgent(&self, notice: &Notice) -> bool {
         self.followed && matches!(notice, Notice::WaveStarted { .. } | Notice::HookWaiting { .. })
     }
 
-    /// What is to be written now, if anything is.
+    /// The text to write now, if any.
     pub(crate) fn due(&mut self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> Option<String> {
         let since = self.written.as_ref().map_or(self.began, |view| view.at);
         let pause = if self.written.is_none() { FIRST } else { EVERY };
@@ -91,7 +91,7 @@ impl StatusPublisher {
         (is_next || is_time && self.is_news(&view)).then(|| self.write(view))
     }
 
-    /// Readers do not know that yet, or not that it is still so.
+    /// The published status differs or is too old.
     fn is_news(&self, view: &DrainStatus) -> bool {
         match &self.written {
             None => view.is_worth_publishing(),
@@ -99,7 +99,7 @@ impl StatusPublisher {
         }
     }
 
-    /// Whoever follows it has not heard that yet.
+    /// The command that follows the drain does not know this yet.
     fn is_next_of_story(&self, view: &DrainStatus) -> bool {
         match &self.written {
             None => view.plan.is_some() || !view.hooks.is_empty(),
@@ -107,11 +107,11 @@ impl StatusPublisher {
         }
     }
 
-    /// What is to be written at the end: nothing, or a text in the place of what is there, or none in its place.
+    /// What to write at the end: nothing, a last status, or the removal of the annotation.
     pub(crate) fn last(&mut self, now: Time, drain: &Drain) -> Option<Option<String>> {
         let request = drain.request();
         match &self.ended {
-            // It has changed nothing. Or it goes on in another process.
+            // It has changed nothing, or another process continues it.
             None | Some(Outcome::Blocked { .. }) => None,
             Some(outcome) if outcome.is_success() || request.intent != Intent::Drain => {
                 self.there.then_some(None)

@@ -1,4 +1,4 @@
-//! One number for everything that is logged of one drain and for its trace, the same before and after a restart.
+//! The trace ID of a drain, for its log lines and its trace; a restart does not change it.
 
 use scupper_engine::Request;
 
@@ -23,7 +23,7 @@ pub(crate) fn number(id: &str) -> u128 {
         })
 }
 
-/// What every line that is logged while a drain is driven says of it.
+/// The span of a drain, whose fields every log line of the drain has.
 pub(crate) fn span(request: &Request) -> tracing::Span {
     tracing::info_span!(
         "drain",

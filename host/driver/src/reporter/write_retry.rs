@@ -1,4 +1,4 @@
-//! How often, and after which pauses, a write is tried that must be made although the API server does not take it.
+//! How often, and after which pauses, to retry a write that the API server does not accept.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ pub(crate) struct WriteRetry {
     limits: RetryLimits,
 }
 
-/// When a write is given up.
+/// When to give a write up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryLimits {
-    /// After so many refusals: a right may be missing for the moment after a restart of the API server, or for ever.
+    /// After so many refusals: a right may be missing only briefly after a restart of the API server, or for ever.
     pub(crate) refusals: u32,
     /// After so long without an answer; `None`: never.
     pub(crate) patience: Option<Duration>,
@@ -42,7 +42,7 @@ impl WriteRetry {
         self.failed > 0
     }
 
-    /// It failed once more: how long to wait before the next try; `None`: it is given up.
+    /// It failed again: the pause before the next attempt; `None`: give up.
     pub(crate) fn failed(&mut self, error: &WriteError) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
         let is_over = if matches!(error, WriteError::Rejected { .. }) {

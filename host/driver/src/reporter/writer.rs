@@ -27,7 +27,7 @@ pub(crate) enum PendingWrite {
     PodEvent(PodRef, KubernetesEvent),
     /// About a budget of this name, which blocks the pod.
     BudgetEvent(String, PodRef, KubernetesEvent),
-    /// The drain's own view of itself; `None`: not any more.
+    /// The status; `None`: remove it.
     View(Option<String>),
 }
 
@@ -81,7 +81,7 @@ impl LatestState {
 }
 
 impl ApiWriter {
-    /// Events, one after the other, until there are no more.
+    /// Writes Events, one after another, until the channel is closed.
     pub(crate) async fn events(self, mut entries: UnboundedReceiver<PendingWrite>) {
         while let Some(entry) = entries.recv().await {
             let mut retry = WriteRetry::new(EVENT_LIMITS);
@@ -96,7 +96,7 @@ impl ApiWriter {
         }
     }
 
-    /// The state of the node, until there is no more to say and the last of it is written or not true any more.
+    /// Writes conditions and status until the channel is closed and the last state is written or superseded.
     pub(crate) async fn states(self, mut entries: UnboundedReceiver<PendingWrite>) {
         let mut unwritten = LatestState::default();
         let mut retry = self.retry();
@@ -168,7 +168,7 @@ impl ApiWriter {
         }
     }
 
-    /// Conditions first: they are what others go by.
+    /// Conditions first: others rely on them.
     async fn write(&self, unwritten: &LatestState) -> Result<(), WriteError> {
         let Self { cluster, node, .. } = self;
         match (&unwritten.conditions, &unwritten.view) {
@@ -179,7 +179,7 @@ impl ApiWriter {
         }
     }
 
-    /// The drain is over, and another one has begun on the node since, or there is no such node any more.
+    /// Another drain of the node has begun since, or the node was deleted.
     async fn is_superseded(&self) -> bool {
         match self.cluster.node(&self.node).await {
             Ok(Some(node)) => {
@@ -194,7 +194,7 @@ impl ApiWriter {
     }
 }
 
-/// All of them in one write, as a pair must be.
+/// All of them in one write, because they are a pair.
 pub async fn set_conditions(
     cluster: &Cluster,
     node: &str,

@@ -1,7 +1,6 @@
-//! Drives one engine: events in, commands out to the edges, notices to the reporter, and nothing decided here.
+//! Runs one engine: passes events in, commands to the edges, notices to the reporter. It decides nothing.
 //!
-//! Each edge gets one short step around one engine verb. Commands run side by side as tasks of one set, so that
-//! ending the drive ends them.
+//! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
 pub(crate) mod node_snapshot;
 pub mod policy_calls;
@@ -17,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+use crate::handover;
 use crate::adapters::node_watch::WatchedNode;
 use crate::adapters::policy_messages::PolicyMessages;
-use crate::handover;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::policy_calls::DrainState;
@@ -28,34 +27,34 @@ use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
 use scupper_report::{Health, Traces};
 
-/// How many orders may wait for a drive. They are few and the drive takes them first.
+/// Orders that may wait. They are few, and the loop takes them first.
 pub(crate) const ORDERS: usize = 64;
 
-/// What a drain is driven with.
+/// What a runner needs.
 #[derive(Clone)]
 pub(crate) struct RunnerDeps {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Clock,
     pub(crate) health: Health,
-    /// The node of the drain, where it is watched already.
+    /// The node of the drain, if it is watched already.
     pub(crate) watched_node: Option<WatchedNode>,
-    /// What policies say of nodes.
+    /// Messages of policies about nodes.
     pub(crate) policy_messages: PolicyMessages,
-    /// Where drains are told as traces, if anywhere.
+    /// The trace exporter, if there is a collector.
     pub(crate) traces: Option<Traces>,
 }
 
-/// Drives one drain to its end.
+/// Runs the engine of one drain to its end.
 pub(crate) struct EngineRunner {
     deps: RunnerDeps,
-    /// The policies that this drain was begun with; their code may be replaced between two calls.
+    /// The policies of this drain; their code may be replaced between two calls.
     policies: Arc<Session>,
     drain: Drain,
     reporter: Reporter,
     running: JoinSet<(CommandId, Answer)>,
-    /// The node as it was read for this drive: what the watch shows first may be older.
+    /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
-    /// The node has told us that it is cancelled.
+    /// The node's annotation has cancelled the drain.
     cancelled: bool,
     /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
@@ -86,14 +85,13 @@ impl EngineRunner {
         }
     }
 
-    /// Begins with the node as it was read.
+    /// Starts with the node as it was read.
     pub(crate) fn and_node(mut self, node: Option<Node>) -> Self {
         self.first = node;
         self
     }
 
-    /// Runs until the drain has ended, or until nobody holds `control` any more. Whatever is logged meanwhile says which
-    /// drain it is.
+    /// Runs until the drain has ended, or until `control` is closed. Log lines meanwhile name the drain.
     pub(crate) async fn run(self, control: mpsc::Receiver<Event>) -> Option<Outcome> {
         let span = trace::span(self.drain.request());
         self.run_loop(control).instrument(span).await
@@ -112,17 +110,16 @@ impl EngineRunner {
             pulse.beat();
             self.update_eviction_limit();
             self.reporter
-                .said(self.deps.clock.now(), &self.deps.policy_messages.take(&node));
+                .on_policy_messages(self.deps.clock.now(), &self.deps.policy_messages.take(&node));
             self.drain_engine_output(&node, &mut ended);
-            self.reporter.turned(self.deps.clock.now(), &self.drain);
+            self.reporter.on_turn(self.deps.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;
                 return ended;
             }
             match self.next(&mut watch, &mut control).await {
                 Wakeup::Event(event) => {
-                    // Only when the node is watched as well: a drain that hears neither an uncordon nor a cancel does
-                    // not begin.
+                    // Only once the watch works: a drain that would miss an uncordon or a cancel does not begin.
                     if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
                         self.handle(Event::Node(Some(node)));
                     }
@@ -145,7 +142,7 @@ impl EngineRunner {
 
     fn handle(&mut self, event: Event) {
         let now = self.deps.clock.now();
-        self.reporter.heard(now, &event);
+        self.reporter.on_event(now, &event);
         let cancelled = self.is_cancelled_by(&event);
         self.drain.handle_event(now, event);
         if cancelled {
@@ -154,7 +151,7 @@ impl EngineRunner {
         }
     }
 
-    /// Somebody has written onto the node that this drain is not wanted any more. Once heard it is not told again.
+    /// The node's annotation cancels this drain. True only once.
     fn is_cancelled_by(&mut self, event: &Event) -> bool {
         let Event::Node(Some(node)) = event else {
             return false;
@@ -163,7 +160,7 @@ impl EngineRunner {
         asked && !std::mem::replace(&mut self.cancelled, true)
     }
 
-    /// Takes everything out of the engine that it has for us just now.
+    /// Takes all commands and notices that the engine has now.
     fn drain_engine_output(&mut self, node: &str, ended: &mut Option<Outcome>) {
         loop {
             let now = self.deps.clock.now();
@@ -177,7 +174,7 @@ impl EngineRunner {
                 if let scupper_engine::Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());
                 }
-                self.reporter.notice(now, self.drain.request(), &notice);
+                self.reporter.on_notice(now, self.drain.request(), &notice);
             }
             if quiet {
                 return;
@@ -195,7 +192,7 @@ impl EngineRunner {
         // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
         let beat = self.reporter.beat();
         let wait = timer.map_or(beat, |timer| timer.min(beat));
-        // Orders from outside first: a cancelled drain must not evict because a watch is busy.
+        // Orders first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;
             order = control.recv() => order.map_or(Wakeup::Abandoned, Wakeup::Event),
@@ -206,7 +203,7 @@ impl EngineRunner {
     }
 
     fn carry_out(&mut self, node: &str, command: Command, now: Time) {
-        self.reporter.asked(now, &command);
+        self.reporter.on_command(now, &command);
         let Command { id, task } = command;
         match task {
             Task::Plan { policy, draft } => {
@@ -241,7 +238,7 @@ impl EngineRunner {
         }
     }
 
-    /// What a call of a policy takes with it.
+    /// What a call of a policy needs to know of the drain.
     fn drain_info(&self) -> (Request, Time, DrainState) {
         (
             self.drain.request().clone(),
@@ -251,7 +248,7 @@ impl EngineRunner {
     }
 }
 
-/// A task of ours that panicked is a bug of ours, and no answer would ever come: it must not look like a wait.
+/// A panic in one of our tasks is a bug, and its answer would never come: it must not look like a wait.
 fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Event {
     match joined {
         Ok((id, answer)) => Event::Answer(id, answer),
@@ -259,7 +256,7 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
     }
 }
 
-/// What ended a wait.
+/// Why the loop woke up.
 #[expect(
     clippy::large_enum_variant,
     reason = "made and taken apart at once, never stored"
@@ -267,6 +264,6 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
 enum Wakeup {
     Event(Event),
     Timeout,
-    /// Nobody wants this drain driven any more.
+    /// `control` is closed.
     Abandoned,
 }

@@ -1,4 +1,4 @@
-//! Calls of policies, with what was last heard of the node. A dry run and a drain make them alike.
+//! Calls of policies. A drain and a dry run make them alike.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,10 +12,10 @@ use crate::runner::node_snapshot::NodeSnapshot;
 use scupper_policy::{DrainInfo, PlanCall, StepCall};
 use scupper_policy_reload::Session;
 
-/// Nothing was heard of the node yet (a restart in the middle of a roll-back): soon.
+/// The engine has not seen the node yet (a restart during a roll-back): try again soon.
 const NODE_SOON: Duration = Duration::from_secs(1);
 
-/// Asks a planner.
+/// Calls a planner.
 pub async fn plan(
     policies: &Session,
     drain: DrainInfo<'_>,
@@ -39,7 +39,7 @@ pub async fn plan(
             draft,
         })
         .await;
-    // The engine checks every plan as well; but what becomes of the drain is for the operator to say.
+    // The engine also checks every plan, but here the operator's failure policy decides what follows.
     match answer {
         PlanAnswer::Plan(plan) => match holds(&plan, draft, &pods, settings) {
             Ok(()) => PlanAnswer::Plan(plan),
@@ -52,7 +52,7 @@ pub async fn plan(
     }
 }
 
-/// Whether a plan holds. A pod of the draft that has gone meanwhile is no fault of it.
+/// Checks a plan. A pod of the draft that is gone meanwhile is not a fault.
 fn holds(plan: &Plan, draft: &Plan, pods: &[&Pod], settings: &Settings) -> Result<(), PlanFault> {
     let there: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
     let decided = draft.decisions.iter().map(|decision| &decision.pod);
@@ -100,7 +100,7 @@ pub async fn step(
     }
 }
 
-/// What a policy learns of the drain.
+/// The description of the drain for a policy.
 pub fn info(request: &Request, started: Time, state: DrainState, now: Time) -> DrainInfo<'_> {
     DrainInfo {
         id: &request.id,
@@ -115,7 +115,7 @@ pub fn info(request: &Request, started: Time, state: DrainState, now: Time) -> D
     }
 }
 
-/// What only the engine knows of the drain and policies learn.
+/// The part of that description that only the engine knows.
 #[derive(Clone, Copy)]
 pub struct DrainState {
     found_drained: bool,
@@ -123,7 +123,7 @@ pub struct DrainState {
 }
 
 impl DrainState {
-    /// Of this drain, now.
+    /// Of this drain, at the moment.
     pub fn of(drain: &Drain) -> Self {
         Self {
             found_drained: drain.found_drained(),

@@ -134,9 +134,7 @@ mod tests {
     fn only_a_terminals_drain_is_taken_over_by_hand() {
         let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
         assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
-        assert!(
-            left(Trigger::Command, Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over")
-        );
+        assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
         for trigger in ["LifecycleEvent", "cordon"] {
             assert!(!left(trigger, Phase::Evicting).contains("--take-over"));
         }

@@ -1,4 +1,4 @@
-//! Holds what happened against what was expected.
+//! Compares what happened with what the scenario expects.
 
 use std::collections::{BTreeMap, BTreeSet};
 

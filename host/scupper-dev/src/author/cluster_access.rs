@@ -1,4 +1,4 @@
-//! The cluster in memory as policies reach it.
+//! The policies' access to the cluster in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use scupper_engine::{Node, Pod, PodRef};
 use super::memory_cluster::MemoryCluster;
 use scupper_policy::{AccessError, ClusterAccess, HttpMock, HttpMockAnswer, PolicyEvent};
 
-/// The cluster, shared by the one who plays and the policies.
+/// The cluster, shared by the runner and the policies.
 #[derive(Clone)]
 pub(super) struct SharedCluster(Arc<Mutex<MemoryCluster>>);
 

@@ -55,7 +55,7 @@ impl DryRun {
         mut spec: PolicySpec,
         snapshot: Snapshot,
     ) -> Result<Self, PolicyLoadError> {
-        // Whatever the operator says: here somebody waits for the answer.
+        // Whatever the configuration says: the author waits for the answer.
         spec.on_failure = OnFailure {
             planner: FailurePolicy::Refuse,
             hooks: FailurePolicy::Refuse,
@@ -129,7 +129,7 @@ impl DryRun {
         }
     }
 
-    /// The whole drain, as people would be told of it, and how it ended; nobody helps it, and it has a day.
+    /// The whole drain as printed lines, and its outcome. It has a day, and nothing intervenes.
     pub(crate) async fn drain(&mut self) -> (&[String], Option<&Outcome>) {
         let _stop = self.runner.go(&Until::Ended, BEGINNING + AT_MOST).await;
         (&self.runner.story, self.runner.outcome.as_ref())

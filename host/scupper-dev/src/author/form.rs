@@ -1,4 +1,4 @@
-//! A scenario as it is written: the shapes of its YAML, and nothing of what they mean.
+//! The YAML of a scenario, as types. It gives them no meaning.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ pub(super) enum StepForm {
     Answer(AnswerForm),
     /// The policy cannot reach the API server, for this long.
     Outage(Span),
-    /// Whoever asked for the drain takes it back.
+    /// The drain is cancelled.
     Cancel(String),
     /// The driver dies and starts anew.
     Restart,
@@ -111,13 +111,13 @@ pub(super) enum StepForm {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct ExpectForm {
-    /// A phase: time goes on until its hook answers.
+    /// A phase: time advances until its hook answers.
     pub(super) hook: Option<String>,
     /// The policy, in a chain.
     pub(super) policy: Option<String>,
     /// The wave or the pod that it is called for.
     pub(super) of: Option<String>,
-    /// How long that may take; a day at most, if nothing else is said.
+    /// How long that may take; default: a day.
     pub(super) within: Option<Span>,
     pub(super) done: bool,
     pub(super) pending: Option<String>,
@@ -175,11 +175,11 @@ pub(super) struct AnswerForm {
     pub(super) times: Option<u32>,
 }
 
-/// Why there is no answer.
+/// Why a request gets no answer.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum NoAnswer {
-    /// Nobody is there; nothing was sent.
+    /// The server does not exist; nothing was sent.
     Unreachable,
     /// It was sent, and no whole answer came.
     Broken,

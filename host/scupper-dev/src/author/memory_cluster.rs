@@ -11,7 +11,7 @@ use scupper_engine::{
 
 use super::mock_servers::MockServers;
 
-/// How long a pod takes to end when nothing is said about it.
+/// How long a pod takes to end by default.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
 /// How long its controller takes to have another one ready elsewhere, which the budget counts again.
 const REPLACED_AFTER: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub(super) struct MemoryCluster {
     pub(super) budgets: Vec<Budget>,
     /// What happens by itself.
     due: Vec<(Time, TimedChange)>,
-    /// What a watch would tell, in order.
+    /// What a watch would deliver, in order.
     events: Vec<Event>,
     version: u64,
     outage_until: Time,
@@ -162,7 +162,7 @@ impl MemoryCluster {
         Ok(true)
     }
 
-    /// A pod goes, whoever made it. `false`: it is not there.
+    /// Deletes a pod. `false`: it does not exist.
     pub(super) fn remove_pod(&mut self, name: &str) -> bool {
         let uid = self.pod(name).map(|pod| pod.id.uid.clone());
         if let Some(uid) = &uid {

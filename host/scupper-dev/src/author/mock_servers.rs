@@ -1,4 +1,4 @@
-//! The servers that a policy speaks to, as a scenario has them: they answer from a list, in its order.
+//! The servers of a scenario: they answer a policy's requests from a list, in its order.
 
 use serde_json::Value;
 

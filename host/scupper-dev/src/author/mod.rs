@@ -1,8 +1,8 @@
-//! What the author of a policy needs: scenarios played without a cluster, plans on a snapshot, and figures.
+//! What the author of a policy needs: scenarios without a cluster, plans for a snapshot, and measurements.
 //!
 //! ```text
 //!  scenario file ─► form ─┬─► config ─► policies (real wasm, real host) ─┐
-//!                         └─► world (in memory, in its own time) ────────┴─► play (real engine) ─► judge ─► differences
+//!                         └─► memory_cluster (in its own time) ──────────┴─► runner (real engine) ─► assertions ─► differences
 //! ```
 //!
 //! It must not know how a real cluster is reached, and prints nothing.

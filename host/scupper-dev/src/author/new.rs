@@ -1,4 +1,4 @@
-//! The crate of a new policy: it builds and its tests pass before anybody has changed a line.
+//! The crate of a new policy: it builds and its tests pass as created.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Both,
 }
 
-/// Why there is no new policy.
+/// Why the policy's crate could not be created.
 #[derive(Debug, Error)]
 pub(crate) enum NewError {
     /// Neither cargo nor the driver would take the name.

@@ -1,4 +1,4 @@
-//! Policies without a cluster: what an author works with.
+//! Loads policies without a cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct OfflineRuntime {
     _cache: TempDir,
 }
 
-/// Why there is no workbench.
+/// Why the runtime could not be prepared.
 #[derive(Debug, Error)]
 pub(crate) enum OfflineError {
     /// Compiled code cannot be kept anywhere.
@@ -103,7 +103,7 @@ impl OfflineRuntime {
     }
 }
 
-/// Nobody asks for a cluster while a policy is looked over.
+/// Examining a policy reaches no cluster.
 fn nothing() -> SharedCluster {
     SharedCluster::new(MemoryCluster::new(BEGINNING, plain_node("node-1")))
 }

@@ -1,6 +1,6 @@
-//! Plays a drain: the real engine and the real policies, on a cluster in memory and in a time of its own.
+//! Runs a drain: the real engine and the real policies, on a cluster in memory and in its own time.
 //!
-//! It is `drive` without sockets and without waiting: whatever happens next happens at once. It must not know what is
+//! It is the driver's `runner` without sockets and without waiting: whatever happens next happens at once. It must not know what is
 //! expected.
 
 use scupper_engine::{
@@ -30,7 +30,7 @@ pub(super) struct ScenarioRunner {
     pub(super) outcome: Option<Outcome>,
     /// What hooks answered, in order.
     pub(super) answers: Vec<HookAnswer>,
-    /// What people would be told.
+    /// The lines that the drain would print.
     pub(super) story: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct HookAnswer {
     pub(super) emitted: Vec<String>,
 }
 
-/// Until when a drain is played.
+/// When to stop running the drain.
 #[derive(Clone, Copy)]
 pub(super) enum Until<'a> {
     /// There is a plan.
@@ -61,10 +61,10 @@ pub(super) enum Until<'a> {
     Time,
 }
 
-/// Why it was played no further.
+/// Why the run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// What it was played for has happened.
+    /// What it ran for has happened.
     There,
     /// The drain has ended before.
     Ended,
@@ -119,7 +119,7 @@ impl ScenarioRunner {
         self.look_around();
     }
 
-    /// Whoever asked for the drain takes it back.
+    /// Cancels the drain.
     pub(super) fn cancel(&mut self, reason: &str) {
         self.hear(Event::Cancel {
             reason: reason.to_owned(),

@@ -1,4 +1,4 @@
-//! A scenario file, played from its first line to its last.
+//! Runs a scenario file from its first step to its last.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,31 +22,31 @@ use scupper_policy_reload::Session;
 
 /// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
 pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);
-/// How long something expected may take when nothing else is said.
+/// How long an expectation may take by default.
 const AT_MOST: Duration = Duration::from_secs(24 * 3600);
 /// How long pods have been there.
 const OLD: u64 = 3600 * 1000;
 
-/// A scenario that was played.
+/// The result of a scenario.
 #[derive(Debug)]
 pub(crate) struct ScenarioResult {
     /// What it shows.
     pub about: String,
     /// What was not as expected; empty: all was.
     pub differences: Vec<Difference>,
-    /// What people would have been told of the drain.
+    /// The lines that the drain would have printed.
     pub story: Vec<String>,
     /// How long the drain took by its own time, in milliseconds.
     pub took_ms: u64,
 }
 
-/// Why a scenario cannot be played.
+/// Why a scenario cannot run.
 #[derive(Debug, Error)]
 pub(crate) enum ScenarioError {
     /// The file cannot be read.
     #[error("read the scenario")]
     Read(#[source] io::Error),
-    /// It is no scenario.
+    /// It is not a valid scenario.
     #[error("{0}")]
     Form(String),
     /// Something in it makes no sense.

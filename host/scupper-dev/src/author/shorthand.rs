@@ -1,4 +1,4 @@
-//! Nodes, pods and budgets in short: what is not said is as it usually is.
+//! Nodes, pods and budgets in short form: what is left out has the usual value.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ type Texts = BTreeMap<String, String>;
 /// What is to change: null takes away.
 type Changes = BTreeMap<String, Option<String>>;
 
-/// What is said of a pod.
+/// Fields of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct PodFields {
@@ -37,7 +37,7 @@ pub(super) struct PodFields {
     mirror: bool,
     /// The driver runs in it.
     pub(super) driver: bool,
-    /// How long it takes to end once it is asked to; its grace period at most. A second, if nothing else is said.
+    /// How long it takes to end once it is asked to; its grace period at most. Default: one second.
     pub(super) ends_after: Option<Span>,
 }
 
@@ -46,7 +46,7 @@ text_or! {
     PodForm, PodFields, |name| PodFields { name, ..PodFields::default() }
 }
 
-/// What is said of a node.
+/// Fields of a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct NodeFields {
@@ -139,7 +139,7 @@ impl PodFields {
         }
     }
 
-    /// A running, ready pod of a ReplicaSet, but for what is said.
+    /// A running, ready pod of a ReplicaSet, with the given fields.
     pub(super) fn pod(&self, node: &str, uid: String, now: Time) -> Result<Pod, String> {
         let (namespace, name) = split(&self.name)?;
         let mut pod = Pod {
@@ -174,7 +174,7 @@ impl PodFields {
         Ok(pod)
     }
 
-    /// Changes what is said, and nothing else.
+    /// Changes the given fields only.
     pub(super) fn change(&self, pod: &mut Pod, now: Time) -> Result<(), String> {
         change(&mut pod.labels, &self.labels);
         change(&mut pod.annotations, &self.annotations);
@@ -215,7 +215,7 @@ impl PodFields {
 }
 
 impl NodeFields {
-    /// Changes what is said, and nothing else.
+    /// Changes the given fields only.
     pub(super) fn change(&self, node: &mut Node, now: Time) {
         change(&mut node.labels, &self.labels);
         change(&mut node.annotations, &self.annotations);

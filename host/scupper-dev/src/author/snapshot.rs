@@ -1,4 +1,4 @@
-//! A cluster that somebody wrote down: the node, its pods and the budgets that matter.
+//! A snapshot of a cluster in a file: the node, its pods and the budgets that matter.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is said of one policy: by a configuration file, by flags, or by nobody.
+//! The configuration of one policy: from a file, from flags, or the defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use scupper_policy_spec::{GrantError, PolicySpec};
 
 use super::suite::name_of;
 
-/// What somebody typed about a policy.
+/// The flags about one policy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyChoice {
     /// The component.
@@ -58,7 +58,7 @@ pub(crate) enum SpecError {
 }
 
 impl PolicyChoice {
-    /// What a driver would be told. Blocks.
+    /// The specification as a driver would read it. Blocks.
     pub(crate) fn spec(&self) -> Result<PolicySpec, SpecError> {
         let mut spec = match &self.config {
             Some(config) => self.find(config)?,

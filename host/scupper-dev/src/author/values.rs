@@ -1,4 +1,4 @@
-//! Small words of scenarios: spans of time, patterns, and shapes that may also be one text.
+//! Values in scenarios: durations, patterns, and objects that may also be written as one text.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What all demos stand on: a simulated API server and kubelet, the real driver, and the events that ask it to act.
+//! The cluster of all demos: a simulated API server and kubelet, the real driver, and LifecycleEvents.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(super) const EVENTS: &str = "events:node";
 /// A demo is over in half a minute; whatever takes longer is stuck.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Why there is no demo.
+/// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DemoError {
     #[error("could not start the simulated API server")]
@@ -75,7 +75,7 @@ impl DemoCluster {
         Self::set_telling(Arc::new(cluster), node, policies, format, output).await
     }
 
-    /// The same on a cluster with other nodes, with its drains told somewhere else.
+    /// The same on a cluster with other nodes, with the drains' lines written to `output`.
     pub(super) async fn set_telling(
         cluster: Arc<ApiServer>,
         node: &'static str,
@@ -232,7 +232,7 @@ pub(super) fn worker(store: &Store, node: &str, own: objects::Object) -> Result<
         .try_for_each(|object| store.apply(object).map(drop))
 }
 
-/// Comes true when somebody wants the program to end. From now on nothing else ends it.
+/// Completes when a signal asks the program to end. From now on signals do nothing else.
 pub(super) fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

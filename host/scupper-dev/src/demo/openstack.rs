@@ -94,7 +94,7 @@ async fn show(cloud: &Cloud, say: &impl Fn(&str)) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// Tells of servers that have arrived elsewhere, as Nova says.
+/// Prints servers that Nova reports on another host.
 async fn watch(cloud: Cloud, say: impl Fn(&str)) {
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     loop {

@@ -31,7 +31,7 @@ struct Testbed {
 }
 
 impl Cloud {
-    /// Starts it with no server on it. When this process is gone, however it went, OpenStack goes, too.
+    /// Starts it with no server on it. It ends with this process, however this ends.
     pub(super) async fn start(program: &Path, state: &Path) -> Result<Self, DemoError> {
         let bed = Arc::new(Testbed {
             program: program.to_owned(),
@@ -39,7 +39,7 @@ impl Cloud {
         });
         let owner = std::process::id().to_string();
         let owned = ["--owner", owner.as_str()];
-        // What cannot be started again, as somebody has its ports, is begun anew.
+        // If its ports are taken, it is created anew.
         if ask(&bed, "up", &owned).await.is_err() {
             ask(&bed, "wipe", &[]).await?;
             ask(&bed, "up", &owned).await?;

@@ -125,7 +125,7 @@ fn policies(file: &Path, slurm: &Slurm) -> PoliciesOptions {
     }
 }
 
-/// Tells of jobs that end and of what Slurm says of the node, as Slurm's own clients see it.
+/// Prints jobs that end and the state of the node, as Slurm's own clients see them.
 async fn watch(slurm: Slurm, mut was: String, say: impl Fn(&str)) {
     let mut known = BTreeSet::new();
     loop {

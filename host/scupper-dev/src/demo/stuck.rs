@@ -1,4 +1,4 @@
-//! `scupper demo --stuck`: two drains that do not end, for three reasons, and what `scupper status` says of them.
+//! `scupper demo --stuck`: two drains that are stuck for three reasons, and how `scupper status` explains each.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,10 +22,10 @@ const SHOP: &str = "worker-1";
 const SLURM: &str = "worker-2";
 const SPARE: &str = "worker-3";
 
-/// The drivers have told what holds them up by then, or never do.
+/// How long to wait until the drivers report what blocks them.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What must be told of each node before it is looked at.
+/// What each driver must report before the demo shows its status.
 const HOLDS: [(&str, &[&str]); 2] = [
     (SHOP, &["BudgetExhausted", "TerminatingPastGrace"]),
     (SLURM, &["HookRunning"]),
@@ -113,7 +113,7 @@ fn output(node: &'static str, format: Format) -> Output {
     })
 }
 
-/// Waits until the drivers have told all three.
+/// Waits until the drivers have reported all three.
 async fn held_up(store: &Store) -> Result<(), DemoError> {
     let tells = |node: &str, reasons: &[&str]| {
         let node = store.get("nodes", "", node).unwrap_or_default();

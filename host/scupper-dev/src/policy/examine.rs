@@ -61,7 +61,7 @@ pub(super) async fn inspect(args: &PolicyChoiceArgs, format: Format) -> ExitCode
     Exit::Done.into()
 }
 
-/// A file of which nothing more can be told.
+/// A file that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unloadable(String);

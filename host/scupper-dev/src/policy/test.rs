@@ -10,7 +10,7 @@ use scupper::Exit;
 use scupper::{fail, print};
 use scupper_report::Format;
 
-/// How much of a failed drain's story is told unasked.
+/// How many lines of a failed drain are printed by default.
 const TOLD: usize = 15;
 
 pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {

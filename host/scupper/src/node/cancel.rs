@@ -65,7 +65,7 @@ fn not_over(cancelled: &Cancelled, within: &str) -> String {
     )
 }
 
-/// What is to be done where whoever did it is gone.
+/// What to do if the process that drained is gone.
 fn remedy(by: &str, node: &str) -> String {
     match Trigger::of(by) {
         Trigger::Command => format!(

@@ -173,7 +173,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
     }
 }
 
-/// Each drain has told its story: what is left are nodes at which nothing was begun, and a sum.
+/// Each drain has reported itself: this adds the nodes on which nothing began, and a summary.
 fn tell(ended: &[NodeResult], format: Format) -> Exit {
     let mut exit = Exit::Done;
     let mut pending = Vec::new();

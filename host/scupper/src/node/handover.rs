@@ -20,7 +20,7 @@ use scupper_driver::Nodes;
 use scupper_driver::handover::CommandFlags;
 use scupper_report::{FollowEvent, FollowOutput, Format};
 
-/// Hands over and follows; `None`: there is no driver, so it is done from here.
+/// Hands over and follows; `None`: there is no driver, so the command drains itself.
 pub(super) async fn hand_over(
     options: &HandOverOptions,
     signals: &Signals,
@@ -123,7 +123,7 @@ pub(super) fn options_of(
     })
 }
 
-/// What the driver is told.
+/// The flags for the driver.
 pub(super) fn typed(draining: &Draining) -> CommandFlags {
     CommandFlags {
         filters: draining.settings.filters.clone(),

@@ -26,7 +26,7 @@ pub(super) struct Draining {
     pub(super) pod_selector: String,
 }
 
-/// What `kubectl drain` does unless it is told otherwise: nothing that a person has not asked for.
+/// The defaults of `kubectl drain`.
 pub(super) const KUBECTL: Filters = Filters {
     force: false,
     ignore_daemonsets: false,

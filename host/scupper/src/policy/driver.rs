@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::options::state_dir;
 use scupper_policy_reload::ControlError;
 
-/// Why nobody could be asked.
+/// Why the driver could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DriverError {
     #[error("which driver? give --state-dir as it was started with, or set SCUPPER_STATE_DIR")]

@@ -1,4 +1,4 @@
-//! Takes away what the driver leaves behind, for uninstalling. Stopping the driver is not uninstalling it.
+//! Removes what a driver leaves behind when it is uninstalled.
 
 use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
@@ -19,8 +19,8 @@ pub(crate) struct CleanupOptions {
     pub driver: String,
 }
 
-/// Removes the driver's transitions of this node and its annotation, and says what it removed. Transitions for all
-/// nodes belong to the other nodes' drivers, too, and a cordon is the admin's business: both stay.
+/// Removes the driver's transitions and annotation of this node, and returns what it removed. Transitions for all nodes
+/// also belong to the other nodes' drivers, and a cordon is the operator's: both stay.
 pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection,
@@ -33,7 +33,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, Comm
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
         forget(&cluster, &options.node, node.uid.clone()).await?;
         removed.push(format!("the annotation of node {}", options.node));
-        // Nobody could take the drain up any more, nor take this back.
+        // Without the driver, no process could continue the drain or correct the condition.
         let gone = "scupper cleanup has taken away what was known of the drain";
         if let Some(changes) = conditions_of_abandoned(&node, gone) {
             let set = set_conditions(&cluster, &options.node, &changes).await;

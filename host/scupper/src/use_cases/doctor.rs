@@ -41,10 +41,10 @@ pub(crate) struct DoctorOptions {
     pub config: Option<PathBuf>,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What was looked at, in a word or two.
+    /// What was checked, in a word or two.
     pub subject: String,
     /// How it is.
     pub state: FindingState,
@@ -291,7 +291,7 @@ fn overrides(file: Option<&Path>) -> Finding {
     }
 }
 
-/// What whoever runs this may not do of what the driver needs.
+/// Rights that the driver needs and the caller does not have.
 fn rights(count: usize, missing: Vec<Right>) -> Vec<Finding> {
     const SUBJECT: &str = "rights";
     if missing.is_empty() {

@@ -1,5 +1,5 @@
-//! What the commands do beside drains: plan, report status, hand drains over to the driver and cancel them, diagnose
-//! and clean up. What prints their results is `node`, `doctor` and `commands`.
+//! The commands that do not drain in their own process: plan, status, hand-over to the driver, cancel, doctor, cleanup.
+//! They return results; `node`, `doctor` and `commands` print them.
 
 mod cleanup;
 mod details;

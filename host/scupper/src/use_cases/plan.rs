@@ -1,5 +1,5 @@
-//! What a drain would do, found out by beginning one and stopping it before it changes anything: a dry run takes the
-//! very path of a real one.
+//! What a drain would do: starts one and stops it before it changes anything, so that a dry run takes the same path as a
+//! real one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,7 +101,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
     Ok(plans)
 }
 
-/// Asks for each eviction and deletion, one after another: together they would look as if they shared a budget.
+/// Tries each eviction and deletion as a server-side dry run, one after another: together they would share a budget.
 async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option<Vec<(PodRef, EvictAnswer)>> {
     let plan = planned.result.as_ref().ok()?;
     let mut answers = Vec::new();
@@ -138,7 +138,7 @@ async fn dry_run(
             let result = match notice {
                 Notice::Planned(plan) => Ok(plan),
                 Notice::Finished { outcome, .. } => Err(outcome),
-                // A drain would wait and ask again; whoever asks what it would do is told why.
+                // A drain would wait and try again; a plan shows why.
                 Notice::PlannerWaiting { policy, message, .. } => {
                     Err(Outcome::PolicyFailed { policy, message })
                 }
@@ -172,7 +172,7 @@ async fn dry_run(
                     .await;
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
-                // The plan is told before anything else is asked for, so this is never reached with a sound engine.
+                // The plan comes before any other command, so a correct engine never gets here.
                 other => {
                     let message = format!("the engine asked for {} before it had a plan", other.name());
                     return Err(CommandError::NoPlan { node, message });

@@ -1,5 +1,5 @@
-//! Where nodes stand, read from the API server alone, where drivers write what only they know: none is asked, so it
-//! works while one is down, too.
+//! The status of nodes, read from the API server alone: drivers publish there what only they know, so it also works while
+//! a driver is down.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use scupper_report::{
 };
 use scupper_triggers::slm::ClaimStatus;
 
-/// While nothing changes, whoever drains is looked for this often.
+/// How often to check the process that drains while nothing changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// Whose status is asked for.
+/// Options of the status.
 #[derive(Clone, Debug)]
 pub struct StatusOptions {
     /// How to reach the API server.
@@ -33,11 +33,11 @@ pub struct StatusOptions {
     pub clock: Clock,
     /// Where the leases of nodes are.
     pub lease_namespace: String,
-    /// Go on telling; otherwise each node is told once.
+    /// Report every change; otherwise each node once.
     pub watch: bool,
 }
 
-/// Tells where each node stands, once or whenever something changes; in that case it never ends.
+/// Reports the status of each node, once or at every change; in that case it never ends.
 pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
@@ -81,7 +81,7 @@ impl Lookups {
     }
 }
 
-/// Whoever is killed changes nothing, so it is looked again after a while, too.
+/// A killed process changes nothing, so this also checks at intervals.
 async fn watch(
     followed: Vec<BoxStream<'static, NodeStatus>>,
     mut lookups: Lookups,
@@ -103,7 +103,7 @@ async fn watch(
     }
 }
 
-/// What is known so far of a node.
+/// What the watches have shown of a node so far.
 #[derive(Default)]
 struct KnownState {
     node: Option<Node>,
@@ -187,13 +187,13 @@ impl KnownState {
         }
     }
 
-    /// All of it, once everything has been heard.
+    /// The status, once everything is known.
     fn status(&self) -> Option<NodeStatus> {
         let (node, pods) = (self.node.as_ref()?, self.pods.as_ref()?);
         let (budgets, wishes) = (self.budgets.as_ref()?, self.wishes.as_ref()?);
         let mut node = node.clone();
         let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
-        // What is left of another drain says nothing of this one.
+        // The status of another drain says nothing about this one.
         let driver = node.annotations.remove(STATUS_ANNOTATION);
         let driver = driver.and_then(|text| status_from_text(&text));
         let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());

@@ -1,5 +1,5 @@
-//! Drains are taken back, whoever carries them out: a LifecycleEvent is deleted; any other drain is told by an
-//! annotation of its node, which whoever drives it hears.
+//! Cancels drains: deletes the LifecycleEvent; any other drain is cancelled by an annotation of its node, which the
+//! process that drains watches.
 
 use futures::StreamExt as _;
 use scupper_engine::{Checkpoint, Intent, Phase};
@@ -113,7 +113,7 @@ impl CancelRequest {
         events.chain(mark).collect()
     }
 
-    /// Until it is over, and says whether it is.
+    /// Waits until it has ended; `false`: not in time.
     async fn wait(&self, cluster: &Cluster, node: &str, until: Instant) -> Result<bool, CommandError> {
         let mut statuses = status::follow(cluster, node).await?.boxed();
         let over = async {

@@ -1,4 +1,4 @@
-//! Which of the driver's transitions is meant, and one wish a node.
+//! Creates one LifecycleEvent for each node, for the transition that the driver publishes.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewEvent, Sc
 use scupper_driver::{DriverError, LocalError, handover, resolve_nodes};
 use scupper_report::FollowEvent;
 
-/// What became of each node; `None`: it was not begun any more.
+/// The result of each node; `None`: the command was stopped before it began.
 pub(crate) type HandOverResults = Vec<(String, Result<Option<HandOverEnd>, CommandError>)>;
 
-/// Hands the nodes over to their driver and follows each to its end; `None`: there is no driver. When `stop` comes
-/// true, what the driver is at goes on without us, and nothing more is asked for.
+/// Hands the nodes over to their drivers and follows each drain to its end; `None`: there is no driver. When `stop`
+/// completes, the drivers continue what was requested, and nothing more is requested.
 pub(crate) async fn run(
     options: &HandOverOptions,
     stop: impl Future<Output = ()>,
@@ -110,7 +110,7 @@ pub(super) struct HandOver<'a> {
     pub(super) options: &'a HandOverOptions,
     offered: &'a [LifecycleTransition],
     pub(super) tell: &'a dyn Fn(&str, &FollowEvent),
-    /// Nobody here looks any more.
+    /// The command does not follow the drains any longer.
     pub(super) left: &'a CancellationToken,
 }
 
@@ -161,7 +161,7 @@ impl HandOver<'_> {
         Ok(Some(follower.run(statuses).await?))
     }
 
-    /// What another is at is not disturbed, and somebody else's cordon not lifted.
+    /// Fails if another process drains the node, or an uncordon would lift a foreign cordon.
     async fn check(&self, node: &str) -> Result<(), CommandError> {
         let unseen = DriverError::of_node(node);
         let found = self.cluster.node(node).await.map_err(&unseen)?;

@@ -11,7 +11,7 @@ use scupper_report::{FollowEvent, LifecycleEventStatus};
 /// What bounds a drain that was handed over.
 pub(super) struct DeadlineLimit<'a> {
     transition: &'a LifecycleTransition,
-    /// When it was asked for, and what it was given; `None`: it is no drain, or it was told already.
+    /// When the drain was requested, and its limit; `None`: it is not a drain, or the limit is already reported.
     given: Option<(Time, Option<Length>)>,
 }
 

@@ -25,10 +25,10 @@ pub enum HandOverError {
     /// The flags could not be written down.
     #[error("could not encode the flags")]
     Flags(#[source] serde_json::Error),
-    /// The wish could not be written.
+    /// The LifecycleEvent could not be created.
     #[error("could not create the LifecycleEvent; --local drains from here without the driver")]
     Ask(#[source] WriteError),
-    /// What became of the wish cannot be seen.
+    /// The LifecycleEvent could not be read.
     #[error("could not follow LifecycleEvent {event}, which continues")]
     Follow {
         /// The LifecycleEvent.
@@ -37,7 +37,7 @@ pub enum HandOverError {
         #[source]
         source: ReadError,
     },
-    /// The wish could not be taken back.
+    /// The LifecycleEvent could not be deleted.
     #[error("could not withdraw the LifecycleEvent")]
     TakeBack(#[source] WriteError),
 }

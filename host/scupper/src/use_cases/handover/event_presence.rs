@@ -15,7 +15,7 @@ pub(super) enum Presence<'a> {
     NotYet,
     /// It is there.
     Here(&'a LifecycleEventStatus),
-    /// It was there, and is not any more.
+    /// It was seen, and then deleted.
     Gone,
 }
 

@@ -16,9 +16,9 @@ use scupper_driver::POLICY_ACTION;
 use scupper_report::{FollowEvent, NodeStatus, PolicyMessage};
 use scupper_triggers::slm::ClaimStatus;
 
-/// What may not show in a watch is looked at after so long.
+/// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
-/// A pod outlives its grace period without any change that a watch shows, so the time is looked at this often.
+/// How often to check grace periods: a pod may outlive its own without any change that a watch shows.
 const TICK: Duration = Duration::from_secs(1);
 /// How long a driver may take to let go of what was taken back.
 const FAREWELL: Duration = Duration::from_secs(60);
@@ -27,22 +27,22 @@ const LATE: Duration = Duration::from_secs(60);
 /// What is still on its way at the end comes within this, and without a longer pause than the second.
 const LINGER: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(150);
-/// How often the driver's words about the end are looked for.
+/// How often to look for the driver's Event about the end.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Where it stands.
+/// The state of the LifecycleEvent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ClaimStage {
-    /// Nobody has taken it up.
+    /// No driver has claimed it.
     CancelRequest,
-    /// The driver is at it.
+    /// The driver drains.
     Taken,
     /// It was taken back.
     TakenBack { end: HandOverEnd, was_taken: bool },
 }
 
-/// Follows one wish.
+/// Follows one LifecycleEvent.
 pub(super) struct Follower<'a> {
     hands: HandOver<'a>,
     node: &'a str,
@@ -72,7 +72,7 @@ impl<'a> Follower<'a> {
             hands.options.clock.now(),
         );
         if let Some(first) = first {
-            // What there was before is no news, but for what will hold the pods.
+            // The first status is not reported, except for what will block the pods.
             let before = news.begin(&event, &first, hands.options.clock.now());
             for seen in before
                 .iter()
@@ -94,7 +94,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// To its end, or until nobody looks any more.
+    /// Follows it to its end, or until the command stops.
     pub(super) async fn run(
         mut self,
         mut statuses: impl Stream<Item = NodeStatus> + Unpin,
@@ -164,7 +164,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What was written of the node before the end may be heard after it: another watch brings it.
+    /// The other watch may still bring changes of the node from before the end.
     async fn hear_out(&mut self, statuses: &mut (impl Stream<Item = NodeStatus> + Unpin)) {
         let until = Instant::now() + LINGER;
         while let Ok(Some(status)) = timeout_at(until.min(Instant::now() + QUIET), statuses.next()).await {
@@ -306,7 +306,7 @@ impl<'a> Follower<'a> {
         told.end
     }
 
-    /// The driver's words may come a little later than the end.
+    /// The driver's Event may come a little later than the end.
     async fn words(&self, last: Option<&str>) -> (EventResult, Vec<Note>) {
         let bare = EventResult::of_state(last);
         let mut heard = Vec::new();
@@ -332,7 +332,7 @@ impl<'a> Follower<'a> {
         (bare, heard)
     }
 
-    /// What policies have said of the node since this was asked for, in Events of theirs.
+    /// Events that policies emitted about the node since the request.
     fn tell_said(&self, notes: &[Note]) {
         let since = self.event.created.unwrap_or_default();
         let ours = |note: &&Note| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);

@@ -24,13 +24,13 @@ pub(crate) struct HandOverOptions {
     pub flags: Option<CommandFlags>,
     /// Flags that were given and that only a drain from here obeys.
     pub own_flags: Vec<&'static str>,
-    /// How long a wish may wait for the driver before it is taken back.
+    /// How long a LifecycleEvent may wait for the driver before the command deletes it.
     pub claim_timeout: Duration,
     /// How many nodes at once.
     pub parallel: usize,
     /// Objects a page of a list.
     pub page_size: u32,
-    /// Where it is told how each node stands; `None`: nobody looks.
+    /// The live display; `None`: none.
     pub board: Option<ProgressBoard>,
     /// What time it is.
     pub clock: Clock,

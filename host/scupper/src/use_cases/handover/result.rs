@@ -1,5 +1,5 @@
-//! How a drain that was handed over ended, by what the driver tells of it: its LifecycleEvent's status, and the
-//! Kubernetes Event about the node in which it says more.
+//! How a handed-over drain ended: by its LifecycleEvent's status, with the text of the driver's Kubernetes Event about
+//! the node.
 
 use scupper_cluster::Note;
 use scupper_triggers::slm::OUTCOME_PREFIXES;
@@ -15,15 +15,15 @@ pub(crate) enum HandOverEnd {
     Policy,
     /// The deadline passed.
     Deadline,
-    /// Somebody took it back.
+    /// It was cancelled.
     Cancelled,
-    /// Nobody took it up, and it was withdrawn.
+    /// No driver claimed it, and the command deleted it.
     NotTaken,
-    /// It goes on without us.
+    /// The driver continues it; the command stopped following.
     Left,
 }
 
-/// What is told of an end.
+/// The end of a drain, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EventResult {
     pub(super) end: HandOverEnd,
@@ -48,7 +48,7 @@ impl EventResult {
         }
     }
 
-    /// Nobody has ever begun with it.
+    /// No driver ever began it.
     pub(super) fn untouched(end: HandOverEnd) -> Self {
         Self {
             end,
@@ -57,9 +57,9 @@ impl EventResult {
         }
     }
 
-    /// With what the driver told of it. That it succeeded is said by the LifecycleEvent alone.
+    /// Adds the text of the driver's Events. Only the LifecycleEvent says that a drain succeeded.
     pub(super) fn with(self, event: &str, notes: &[Note]) -> Self {
-        // The drain's own end comes first: of the event the driver may say the same in other words, sooner or later.
+        // The Event about the drain's end first: the driver may report the same about the LifecycleEvent in other words.
         let own = notes.iter().find_map(|note| Self::of_outcome(event, note));
         let told = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
         match told {
@@ -68,7 +68,7 @@ impl EventResult {
         }
     }
 
-    /// What the driver says of a drain that ended.
+    /// The driver's Event about the end of a drain.
     fn of_outcome(event: &str, note: &Note) -> Option<Self> {
         let end = end_of(&note.reason)?;
         let rest = note.text.strip_prefix(&format!("{event} after "))?;
@@ -79,7 +79,7 @@ impl EventResult {
         })
     }
 
-    /// What the driver says of an event that failed, which may never have become a drain.
+    /// The driver's Event about a LifecycleEvent that failed, maybe before a drain began.
     fn of_event(event: &str, note: &Note) -> Option<Self> {
         let why = note
             .text
@@ -139,7 +139,7 @@ mod tests {
             (told.end, told.message.as_str()),
             (HandOverEnd::Failed, "Failed: no such flag")
         );
-        // An end has one name, whichever of the driver's words of it come first, or alone.
+        // An end has one name, whichever of the driver's Events comes first, or alone.
         for (why, name, end) in [
             (
                 "cancelled: the event was deleted",
@@ -165,7 +165,7 @@ mod tests {
                 assert_eq!((&told.end, told.outcome.as_str()), (&end, name), "{notes:?}");
             }
         }
-        // Whoever may write Events may not say that a node is drained.
+        // The right to write Events is not the right to declare a node drained.
         let notes = [note("Drained", "drain-a after 2s: all gone")];
         for state in [Some("Failed"), Some("SlaExpired"), None] {
             assert_ne!(

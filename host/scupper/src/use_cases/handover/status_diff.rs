@@ -16,7 +16,7 @@ type HookKey = (String, HookPhase, Subject);
 /// Where it stands, and whom it waits for.
 type HookText = (String, Vec<String>);
 
-/// What was told of a node.
+/// What was reported of a node.
 #[derive(Default)]
 pub(super) struct StatusDiff {
     pods: BTreeMap<Uid, PodRef>,
@@ -26,7 +26,7 @@ pub(super) struct StatusDiff {
     plan: Option<PlanSummary>,
     wave: Option<WaveStatus>,
     hooks: BTreeMap<HookKey, HookText>,
-    /// The cordon was lifted by somebody else.
+    /// Another user or process lifted the cordon.
     lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
     not_ready: bool,
@@ -56,7 +56,7 @@ impl StatusDiff {
         news.extend(self.of_readiness(&status.node, now));
         let is_queued = self.of_queue(event, status, &mut news);
         let mut of_node = self.of_conditions(status);
-        // What stands there of another drain is no news of this one.
+        // The status of another drain says nothing about this one.
         let mark = status.node.checkpoint.as_ref();
         if let Some(mark) = mark.filter(|mark| mark.id == event.uid.0) {
             let view = status.driver.as_ref().filter(|view| view.drain == event.uid.0);
@@ -75,7 +75,7 @@ impl StatusDiff {
         news
     }
 
-    /// What there was before it was asked for is no news.
+    /// What was there before the request is not reported.
     pub(super) fn begin(
         &mut self,
         event: &LifecycleEvent,
@@ -126,7 +126,7 @@ impl StatusDiff {
             .map(|words| FollowEvent::NotReady { words })
     }
 
-    /// What stands there from before is no news.
+    /// What was there before is not reported.
     fn of_conditions(&mut self, status: &NodeStatus) -> Vec<FollowEvent> {
         let ours = status.node.conditions.iter();
         let ours = ours.filter(|condition| CONDITIONS.contains(&condition.kind.as_str()));
@@ -149,7 +149,7 @@ impl StatusDiff {
         seen.collect()
     }
 
-    /// The plan and the waves, as the driver tells them.
+    /// The plan and the waves, from the status that the driver publishes.
     fn of_view(&mut self, view: &DrainStatus) -> Vec<FollowEvent> {
         let mut news = Vec::new();
         if view.plan.is_some() && view.plan != self.plan {
@@ -254,7 +254,7 @@ impl StatusDiff {
     }
 }
 
-/// What is under way at the node and is not this event: another one that is claimed, or a drain that stands there.
+/// Another drain of the node: a claimed LifecycleEvent, or a checkpoint.
 fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
     let mark = status.node.checkpoint.as_ref();
     let mark = mark.filter(|mark| mark.phase != Phase::Finished);

@@ -1,4 +1,4 @@
-//! What is told of a drain that is followed: each thing once, and nothing of another drain.
+//! A followed drain reports each thing once, and nothing of another drain.
 
 use scupper_engine::{SavedHook, WaitingOn};
 
@@ -80,7 +80,7 @@ fn another_drains_story_is_not_told_as_this_ones() {
     let mut news = StatusDiff::default();
     for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
         let mut told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
-        // That there is another one is said, and once.
+        // Another drain is reported, and only once.
         told.retain(|line| !line.starts_with("queued "));
         assert_eq!(told, [""; 0], "{of_mark} {of_view}");
     }

@@ -1,6 +1,5 @@
-//! Takes back what conditions of ours say once it is not true any more and nobody else is there to do it: that the node
-//! is drained, when somebody has uncordoned it without a word to us; that a drain is in progress, when the terminal that
-//! carried it out is gone. The watch shows it, the report edge knows what is to be said, the cluster edge writes it.
+//! Corrects our node conditions when they are no longer true and no drain does it: `Drained` on a node that a user has
+//! uncordoned, and `DrainInProgress` when the terminal that drained is gone.
 
 use std::time::Duration;
 
@@ -14,13 +13,13 @@ use crate::reporter::writer::set_conditions;
 use scupper_report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
 use scupper_triggers::DriverState;
 
-/// How often it is looked whether a terminal that drains this node is still there, and a failed write tried again.
+/// How often to check whether the terminal that drains is alive, and to retry a failed write.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Begins to; ends when nobody shows the node any more.
-pub(crate) fn take_back(
+/// Starts; ends with the watch of the node.
+pub(super) fn start(
     leases: NodeLeases,
-    standing: watch::Receiver<DriverState>,
+    driver_state: watch::Receiver<DriverState>,
     mut nodes: watch::Receiver<Option<Node>>,
 ) {
     tokio::spawn(async move {
@@ -28,8 +27,8 @@ pub(crate) fn take_back(
         let mut observer = LeaseObserver::new(leases);
         loop {
             let node = nodes.borrow_and_update().clone();
-            // What a drain or an uncordon of ours leads to is told at its end.
-            let is_idle = !matches!(*standing.borrow(), DriverState::Running { .. });
+            // Our own drain sets the conditions at its end.
+            let is_idle = !matches!(*driver_state.borrow(), DriverState::Running { .. });
             let (mut of_terminal, mut failed) = (false, false);
             if let Some(node) = node.filter(|_| is_idle) {
                 let changes = conditions_of_uncordoned(&node);
@@ -56,7 +55,7 @@ pub(crate) fn take_back(
     });
 }
 
-/// A drain of a terminal stands there as under way.
+/// The changes for an unfinished drain of a terminal.
 fn conditions_left_by_terminal(node: &Node) -> Option<Vec<ConditionChange>> {
     let mark = resume_point::of_command(node)?;
     let message = format!(
