@@ -1,4 +1,4 @@
-//! Everything that can be wrong before a drain begins gets one clear error and its exit code.
+//! Each problem before a drain begins gives one clear error and its exit code.
 #![expect(
     clippy::unwrap_used,
     dead_code,

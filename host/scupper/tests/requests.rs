@@ -1,4 +1,4 @@
-//! What a drain asks of the API server, counted by the simulator.
+//! The number of requests of a drain, counted by the simulator.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[expect(dead_code, reason = "other suites list the guests")]

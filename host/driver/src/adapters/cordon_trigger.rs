@@ -53,9 +53,9 @@ where
     let deps = CordonDeps {
         nodes: nodes.boxed(),
         read_node: read_node(cluster.clone(), name.clone(), clock),
-        commands: commands,
-        driver_state: driver_state,
-        sole_instance: sole_instance,
+        commands,
+        driver_state,
+        sole_instance,
     };
     let options = CordonOptions {
         node: name,

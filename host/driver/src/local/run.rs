@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::begin::{self, StartingPoint};
-use crate::{DriverError, nodes, policies};
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::{Output, Reporter};
 use crate::runner::{EngineRunner, RunnerDeps};
+use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
 use tokio::time::{sleep, timeout};
 
-use crate::reporter::{SameEvent, kubernetes_event};
 use crate::reporter::write_retry::{RetryLimits, WriteRetry};
+use crate::reporter::{SameEvent, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Repeated, event_for};

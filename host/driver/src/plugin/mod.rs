@@ -13,15 +13,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{DriverError, PluginOptions, policies};
-use crate::adapters::{cordon_trigger, metrics, transition_api};
 use crate::adapters::claim_api::ClusterClaimApi;
 use crate::adapters::node_watch::watch_node;
+use crate::adapters::{cordon_trigger, metrics, transition_api};
 use crate::lease::{HolderIdentity, NodeLeases};
-use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::manager::drain_settings::DrainSettings;
+use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
+use crate::{DriverError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
 use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};

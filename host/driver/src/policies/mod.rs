@@ -12,11 +12,11 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::{DriverError, PoliciesOptions};
 use crate::adapters::metrics::PolicyMetrics;
 use crate::adapters::policy_access::ClusterPolicyAccess;
 use crate::adapters::policy_messages::PolicyMessages;
 use crate::policies::code_cache::CodeCacheDir;
+use crate::{DriverError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets};

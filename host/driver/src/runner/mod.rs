@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::handover;
 use crate::adapters::node_watch::WatchedNode;
 use crate::adapters::policy_messages::PolicyMessages;
+use crate::handover;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::policy_calls::DrainState;

@@ -37,7 +37,7 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
             if good {
                 print(&summary(&configuration));
             }
-            trials.iter().for_each(tell);
+            trials.iter().for_each(report);
         }
     }
     if good { Exit::Done } else { Exit::Config }.into()
@@ -75,7 +75,7 @@ fn summary(configuration: &Configuration) -> String {
 }
 
 /// What became of one policy; for grants that are missing, the lines to add.
-fn tell(trial: &PolicyCheck) {
+fn report(trial: &PolicyCheck) {
     match &trial.result {
         Ok(description) => print(&format!(
             "  {} loads: {} {}, sha256 {}",
@@ -123,14 +123,14 @@ fn to_json(configuration: &Configuration, trials: &[PolicyCheck]) -> serde_json:
         .iter()
         .map(|policy| policy.name.as_str())
         .collect();
-    let mut told = json!({
+    let mut reported = json!({
         "file": configuration.file,
         "sha256": configuration.digest,
         "problems": [],
         "policies": names,
     });
-    if let Some(told) = told.as_object_mut().filter(|_| !trials.is_empty()) {
-        told.insert("loaded".to_owned(), trials.iter().map(policy).collect());
+    if let Some(reported) = reported.as_object_mut().filter(|_| !trials.is_empty()) {
+        reported.insert("loaded".to_owned(), trials.iter().map(policy).collect());
     }
-    told
+    reported
 }

@@ -162,7 +162,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
     drop(live);
     shown.written(signals).await;
     match ended {
-        Some(Ok(ended)) => tell(&ended, format).into(),
+        Some(Ok(ended)) => report(&ended, format).into(),
         Some(Err(error)) => driver_failed(&error),
         None => {
             complain(
@@ -174,7 +174,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
 }
 
 /// Each drain has reported itself: this adds the nodes on which nothing began, and a summary.
-fn tell(ended: &[NodeResult], format: Format) -> Exit {
+fn report(ended: &[NodeResult], format: Format) -> Exit {
     let mut exit = Exit::Done;
     let mut pending = Vec::new();
     for NodeResult { node, result } in ended {

@@ -29,7 +29,7 @@ pub(super) async fn hand_over(
 ) -> Option<ExitCode> {
     let stories: RefCell<BTreeMap<String, FollowOutput>> = RefCell::default();
     let many = !matches!(&options.nodes, Nodes::Named(names) if names.len() == 1);
-    let tell = |node: &str, seen: &FollowEvent| {
+    let report = |node: &str, seen: &FollowEvent| {
         let now = options.clock.now();
         let mut stories = stories.borrow_mut();
         let begin = || FollowOutput::begin(node.to_owned(), now);
@@ -47,7 +47,7 @@ pub(super) async fn hand_over(
     };
     let live = shown.begin(options.clock);
     let handed = tokio::select! {
-        handed = use_cases::hand_over(options, signals.came(1), tell) => Some(handed),
+        handed = use_cases::hand_over(options, signals.came(1), report) => Some(handed),
         () = signals.came(2) => None,
     };
     drop(live);

@@ -53,12 +53,12 @@ pub(super) async fn show(
         compiler: None,
     };
     match use_cases::plan(options).await {
-        Ok(plans) => tell(&plans, output).into(),
+        Ok(plans) => report(&plans, output).into(),
         Err(error) => failed(&error),
     }
 }
 
-fn tell(plans: &[Planned], output: Output) -> Exit {
+fn report(plans: &[Planned], output: Output) -> Exit {
     if plans.is_empty() {
         complain("no node has these labels");
     }

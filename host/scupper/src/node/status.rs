@@ -45,10 +45,10 @@ pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>)
 /// Each node as often as it changes.
 async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandError> {
     let clock = options.clock;
-    let mut told = Known::new();
-    let tell = |status: &NodeStatus| {
+    let mut reported = Known::new();
+    let report = |status: &NodeStatus| {
         let known = status.without_heartbeats();
-        if told.get(&status.node.name) == Some(&known) {
+        if reported.get(&status.node.name) == Some(&known) {
             return;
         }
         let now = clock.wall();
@@ -56,9 +56,9 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
             Output::Human => status_lines(status, now).join("\n"),
             Output::Json | Output::Yaml => output.document(&status_to_json(status, now)),
         });
-        told.insert(status.node.name.clone(), known);
+        reported.insert(status.node.name.clone(), known);
     };
-    until_signal(use_cases::status(options, tell)).await
+    until_signal(use_cases::status(options, report)).await
 }
 
 /// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
@@ -66,7 +66,7 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Co
     let clock = options.clock;
     let known: Arc<Mutex<Known>> = Arc::default();
     let of = |known: &Mutex<Known>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let tell = |status: &NodeStatus| {
+    let report = |status: &NodeStatus| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(status.node.name.clone(), status.clone());
     };
@@ -74,7 +74,7 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Co
     let live = screen.show(clock, move |room, now| {
         status_table(of(&shown).values(), room, now)
     });
-    let ended = until_signal(use_cases::status(options, tell)).await;
+    let ended = until_signal(use_cases::status(options, report)).await;
     drop(live);
     let now = clock.wall();
     for status in of(&known).values() {

@@ -38,7 +38,7 @@ pub struct StatusOptions {
 }
 
 /// Reports the status of each node, once or at every change; in that case it never ends.
-pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
+pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         ..ConnectOptions::default()
@@ -55,13 +55,13 @@ pub async fn status(options: StatusOptions, mut tell: impl FnMut(&NodeStatus)) -
         details: DetailReader::new(cluster, options.clock),
     };
     if options.watch {
-        watch(followed, lookups, tell).await;
+        watch(followed, lookups, report).await;
         return Ok(());
     }
     for mut one in followed {
         if let Some(mut status) = one.next().await {
             lookups.complete(&mut status).await;
-            tell(&status);
+            report(&status);
         }
     }
     Ok(())
@@ -85,19 +85,19 @@ impl Lookups {
 async fn watch(
     followed: Vec<BoxStream<'static, NodeStatus>>,
     mut lookups: Lookups,
-    mut tell: impl FnMut(&NodeStatus),
+    mut report: impl FnMut(&NodeStatus),
 ) {
     let mut all = stream::select_all(followed);
     let mut last: BTreeMap<String, NodeStatus> = BTreeMap::new();
     loop {
-        let news = match timeout(LOOK_AGAIN, all.next()).await {
+        let diff = match timeout(LOOK_AGAIN, all.next()).await {
             Ok(None) => return,
             Ok(Some(status)) => vec![status],
             Err(_) => last.values().cloned().collect(),
         };
-        for mut status in news {
+        for mut status in diff {
             lookups.complete(&mut status).await;
-            tell(&status);
+            report(&status);
             last.insert(status.node.name.clone(), status);
         }
     }
@@ -131,18 +131,18 @@ pub(super) async fn follow(
         Some(cluster) => cluster.lifecycle_events(node),
         None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),
     };
-    let news = stream::select(cluster.watch(node).map(Update::Cluster), wishes.map(Update::Wish));
+    let diff = stream::select(cluster.watch(node).map(Update::Cluster), wishes.map(Update::Wish));
     let mut known = KnownState::default();
-    Ok(news.filter_map(move |news| {
-        known.hear(news);
+    Ok(diff.filter_map(move |diff| {
+        known.observe(diff);
         std::future::ready(known.status())
     }))
 }
 
 impl KnownState {
-    fn hear(&mut self, news: Update) {
-        match news {
-            Update::Wish(change) => self.hear_wish(change),
+    fn observe(&mut self, diff: Update) {
+        match diff {
+            Update::Wish(change) => self.apply_event(change),
             Update::Cluster(event) => match event {
                 Event::Node(node) => self.node = node,
                 Event::Pods(pods) => {
@@ -175,7 +175,7 @@ impl KnownState {
         budgets
     }
 
-    fn hear_wish(&mut self, change: Change<LifecycleEvent>) {
+    fn apply_event(&mut self, change: Change<LifecycleEvent>) {
         let wishes = self.wishes.get_or_insert_default();
         match change {
             Change::Listed(all) => *wishes = all,

@@ -1,4 +1,4 @@
-//! What policies find in their surroundings: `scupper doctor`, the driver at load and after a reload, `scupper policy list`.
+//! The policies' checks of their environment: `scupper doctor`, the driver at load and after a reload, `scupper policy list`.
 
 use std::fs;
 use std::path::PathBuf;

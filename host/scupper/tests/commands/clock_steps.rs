@@ -1,4 +1,4 @@
-//! Somebody sets the machine's wall clock while a drain runs: no timer stands still, and no deadline comes early.
+//! The wall clock is set while a drain runs: no timer freezes, and no deadline expires early.
 
 use std::fs;
 use std::path::PathBuf;

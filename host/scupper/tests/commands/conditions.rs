@@ -1,4 +1,4 @@
-//! The pair of conditions that a drain from the command line leaves behind at each of its steps, whoever carries it out.
+//! The pair of conditions of a node at each step of a drain from the command line, local or handed over.
 
 use serde_json::json;
 
@@ -122,7 +122,7 @@ fn a_driver_takes_back_what_a_killed_terminal_left_and_nothing_of_one_that_lives
 }
 
 #[test]
-fn cleaning_up_takes_back_what_nobody_will_go_on_with() {
+fn cleanup_removes_what_no_process_will_continue() {
     let rig = Rig::new();
     let (drain, pairs) = held_up(&rig);
     drain.kill();

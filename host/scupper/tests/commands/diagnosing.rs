@@ -1,4 +1,4 @@
-//! What a person finds out about a drain that does not end: which workload, which budget, whose it is, what is missing.
+//! Diagnosing a drain that does not end: which workload, which budget, who owns it, what is missing.
 
 use std::time::{Duration, Instant};
 
@@ -296,7 +296,7 @@ fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
 
 /// Its `drain-started` would make the next reader take the node for one that is being drained.
 #[test]
-fn a_failed_drain_leaves_no_drain_started_behind() {
+fn a_failed_drain_leaves_no_drain_started_reason() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());

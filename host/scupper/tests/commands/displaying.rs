@@ -1,4 +1,4 @@
-//! What is under way, in a terminal and elsewhere.
+//! The live display in a terminal, and plain lines elsewhere.
 
 use rustix::process::Signal;
 
@@ -139,7 +139,7 @@ fn a_drain_that_the_driver_carries_out_is_shown_as_well() {
 }
 
 #[test]
-fn ctrl_c_leaves_no_trace_and_the_log_tears_nothing() {
+fn ctrl_c_removes_the_display_and_the_log_does_not_break_it() {
     let rig = held();
     let args = ["drain", "worker-1", "--log", "scupper=trace"];
     let mut drain = Terminal::start(&rig, &args, WIDE, &[]);
@@ -187,7 +187,7 @@ fn several_nodes_are_shown_below_one_another() {
 }
 
 #[test]
-fn elsewhere_there_are_plain_lines_and_no_escapes() {
+fn outside_a_terminal_output_is_plain_lines_without_escapes() {
     let rig = held();
     let mut piped = rig.start(&["drain", "worker-1"]);
     piped.says("waits    shop/db");

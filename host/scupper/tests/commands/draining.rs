@@ -1,4 +1,4 @@
-//! Drains that come to their end.
+//! Drains that end.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn the_pods_leave_and_the_node_stays_cordoned() {
 }
 
 #[test]
-fn nodes_that_a_label_selects_are_drained_and_one_that_fails_keeps_nobody() {
+fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
     let rig = Rig::new();
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-1"));
     rig.apply(rig.pod("web", "worker-2"));
@@ -77,7 +77,7 @@ fn any_node_that_has_ended_makes_place_for_the_next_one() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_told_before_any_other_is_begun() {
+fn a_missing_node_is_reported_before_any_drain_begins() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
     let run = rig.run(&["drain", "worker-1", "nowhere"]);

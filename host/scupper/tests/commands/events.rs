@@ -1,4 +1,4 @@
-//! What a drain tells in Kubernetes Events: what comes back is counted up, and who does not take them holds nothing up.
+//! The Kubernetes Events of a drain: repetitions are counted, and refused Events delay nothing.
 
 use std::time::{Duration, Instant};
 
@@ -102,7 +102,7 @@ fn an_event_that_has_expired_is_made_anew() {
 
 /// Refused, or never answered: the conditions are written all the same, and the drain ends as soon.
 #[test]
-fn who_takes_no_events_holds_no_drain_up() {
+fn an_api_server_that_refuses_events_does_not_delay_a_drain() {
     for action in [Action::Hang, Action::Status(403, None)] {
         let rig = Rig::new();
         let fault = Fault::new(action.clone()).path(PATH);

@@ -61,7 +61,7 @@ fn a_pod_that_is_not_selected_blocks_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_before_anything_is_asked() {
+fn invalid_flags_are_reported_before_any_request() {
     let rig = Rig::new();
     let mark = rig.api.mark();
     for (flags, code, words) in [

@@ -1,4 +1,4 @@
-//! What is another's is not taken for one's own: another drain's cancel, another node's driver, another event's end.
+//! Another drain's cancel, another node's driver and another LifecycleEvent's end do not affect a drain.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn a_cancel_of_another_drain_stops_nothing() {
 }
 
 #[test]
-fn what_another_drain_told_is_not_told_of_this_one() {
+fn the_status_of_another_drain_is_not_reported_for_this_one() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);

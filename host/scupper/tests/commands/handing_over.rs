@@ -1,4 +1,4 @@
-//! Where a driver runs on the node the drain is its business: it is asked, followed, and asked to stop.
+//! If a driver runs on the node, the command hands the drain over, follows it, and can cancel it.
 
 use std::time::Duration;
 
@@ -151,7 +151,7 @@ fn a_drain_without_a_timeout_has_the_operators_deadline() {
 }
 
 #[test]
-fn what_only_a_drain_from_here_obeys_is_said() {
+fn a_flag_that_only_a_local_drain_obeys_is_named() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("web", "worker-1"));
@@ -170,7 +170,7 @@ fn what_only_a_drain_from_here_obeys_is_said() {
 
 /// As a drain in the terminal is told: the plan, the wave, what holds a pod; each of it once.
 #[test]
-fn whoever_follows_hears_the_plan_the_waves_and_what_holds_a_pod() {
+fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("db", "worker-1"));
@@ -255,7 +255,7 @@ fn a_limit_that_comes_before_the_time_that_was_given_is_named() {
 }
 
 #[test]
-fn flags_that_make_no_sense_fail_the_event_and_change_nothing() {
+fn invalid_flags_fail_the_event_and_change_nothing() {
     for slm in [true, false] {
         let rig = Rig::new();
         let _agent = Agent::start(&rig, slm);
@@ -323,7 +323,7 @@ fn ctrl_c_leaves_the_drain_to_the_driver_and_cancel_takes_it_back() {
 }
 
 #[test]
-fn whoever_follows_sees_that_somebody_else_cancels() {
+fn a_followed_drain_reports_a_cancel_by_another_user() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
@@ -395,7 +395,7 @@ fn a_drain_from_a_terminal_is_cancelled_from_another() {
 }
 
 #[test]
-fn nobody_answers_for_what_was_killed() {
+fn cancel_of_a_killed_drain_fails_and_names_take_over() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
@@ -433,7 +433,7 @@ fn any_node_that_has_ended_makes_place_for_the_next_one_that_is_handed_over() {
 }
 
 #[test]
-fn where_nobody_takes_it_up_nothing_stays_behind() {
+fn an_event_that_no_driver_claims_is_deleted() {
     let rig = Rig::new();
     let agent = Agent::start(&rig, false);
     let _kubelet = agent.without_driver();

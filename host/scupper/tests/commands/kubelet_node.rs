@@ -1,4 +1,4 @@
-//! A node with a kubelet and a driver, beside which the commands are typed.
+//! A node with a kubelet and a driver, for commands that hand over.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Two who want to drain one node: one does it, the other stands by until the lease of the node is free.
+//! Two processes want to drain one node: one drains, the other waits until the node's Lease is free.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ fn a_drain_holds_the_lease_of_its_node_and_gives_it_back() {
 }
 
 #[test]
-fn one_that_takes_over_stands_by_for_the_one_that_lives() {
+fn a_take_over_waits_while_the_holder_of_the_lease_lives() {
     let rig = Rig::new();
     let first = stuck(&rig);
     let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
@@ -100,7 +100,7 @@ fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
 
 /// What it was told meanwhile counts as soon as the lease is its own.
 #[test]
-fn one_that_is_told_to_stop_while_it_stands_by_takes_the_drain_back() {
+fn a_take_over_that_is_stopped_while_it_waits_cancels_the_drain() {
     let rig = Rig::new();
     let first = stuck(&rig);
     let second = beside(&rig);
@@ -115,7 +115,7 @@ fn one_that_is_told_to_stop_while_it_stands_by_takes_the_drain_back() {
 
 /// Nothing of it stands on the node, so that there is nothing to wait for.
 #[test]
-fn one_that_has_not_begun_and_is_told_to_stop_ends_at_once() {
+fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
     give_away(&rig);
@@ -130,7 +130,7 @@ fn one_that_has_not_begun_and_is_told_to_stop_ends_at_once() {
 
 /// The one before it took everything back meanwhile: what it was at is not what stands on the node.
 #[test]
-fn one_that_stood_by_goes_by_what_stands_on_the_node_then() {
+fn a_drain_that_waited_uses_the_node_as_it_is_then() {
     let rig = Rig::new();
     let first = stuck(&rig);
     let second = beside(&rig);
@@ -159,7 +159,7 @@ fn what_was_ordered_before_the_lease_was_lost_counts_when_it_is_had_again() {
     until("it knows", || {
         drain
             .stderr()
-            .contains("could not be renewed: no pod is asked to leave until it is")
+            .contains("could not be renewed: nothing is evicted until it is")
     });
     rig.api.clear_faults();
     rig.api.store().delete(LEASES, "scupper", "worker-1").unwrap();
@@ -185,7 +185,7 @@ fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
     until("the first one knows", || {
         first
             .stderr()
-            .contains("could not be renewed: no pod is asked to leave until it is")
+            .contains("could not be renewed: nothing is evicted until it is")
     });
     rig.api
         .store()
@@ -202,7 +202,7 @@ fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
 }
 
 #[test]
-fn where_it_cannot_be_had_that_is_said() {
+fn a_lease_that_cannot_be_taken_is_reported() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
     rig.api.set_forbidden(Forbidden {
@@ -232,7 +232,7 @@ fn where_it_cannot_be_had_that_is_said() {
 
 /// The time that was given is kept there, too.
 #[test]
-fn one_that_stands_by_ends_at_its_deadline() {
+fn a_waiting_drain_ends_at_its_deadline() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
     give_away(&rig);
@@ -252,7 +252,7 @@ fn one_that_stands_by_ends_at_its_deadline() {
 }
 
 #[test]
-fn a_driver_that_stands_by_ends_the_drain_at_its_deadline() {
+fn a_waiting_driver_ends_the_drain_at_its_deadline() {
     let rig = Rig::new();
     let agent = Agent::start(&rig, false);
     rig.apply(rig.pod("web", "worker-1"));

@@ -1,4 +1,4 @@
-//! What the commands say is true, and their exit codes do not depend on who reads it.
+//! The messages of commands are true, and exit codes do not depend on whether the output is read.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn unread(rig: &Rig, args: &[&str]) -> Option<i32> {
 }
 
 #[test]
-fn a_drain_that_nobody_reads_ends_with_the_same_code() {
+fn a_drain_whose_output_is_closed_ends_with_the_same_code() {
     for with_agent in [None, Some(true), Some(false)] {
         let rig = Rig::new();
         let _agent = with_agent.map(|slm| Agent::start(&rig, slm));

@@ -51,7 +51,7 @@ fn is_quiet(status: &str) {
 }
 
 #[test]
-fn the_end_says_what_the_drain_waited_for_and_status_that_no_hook_runs() {
+fn the_end_names_what_the_drain_waited_for_and_status_shows_no_running_hook() {
     let rig = Rig::new();
     let file = config(&rig, "waits: \"job 21|on slurm-worker-3\"");
     rig.apply(rig.pod("web", "worker-1"));
@@ -119,7 +119,7 @@ fn what_a_policy_says_at_an_uncordon_that_was_handed_over_reaches_the_terminal()
 }
 
 #[test]
-fn after_a_kubectl_uncordon_status_names_who_must_still_undo_and_an_uncordon_does_it() {
+fn after_a_kubectl_uncordon_status_names_the_policies_that_must_undo_and_an_uncordon_runs_them() {
     let rig = Rig::new();
     let file = config(&rig, "");
     let status = || rig.run(&["status", "worker-1"]).stdout;

@@ -66,7 +66,7 @@ fn renamed(rig: &Rig) -> String {
 }
 
 #[test]
-fn a_proxy_for_others_keeps_no_command_from_the_api_server() {
+fn proxies_for_other_schemes_and_hosts_do_not_affect_a_command() {
     let rig = Rig::new();
     rig.apply(objects::pod("shop", "web", "worker-1").owner_replicaset("web"));
     let nobody = "http://127.0.0.1:1";

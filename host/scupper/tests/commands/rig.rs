@@ -1,4 +1,4 @@
-//! A cluster, and the program run on it.
+//! A simulated cluster, and the program that runs on it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where a node stands, read while a drain is held up and after it was killed.
+//! The status of a node while a drain is blocked and after its process was killed.
 
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ fn told_by_the_driver(rig: &Rig) -> Value {
 
 /// A drain that ends without being done leaves behind what it knew, and the next one that is done takes it away.
 #[test]
-fn what_held_a_drain_up_is_told_after_its_end() {
+fn status_shows_what_blocked_a_drain_after_its_end() {
     let rig = Rig::new();
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
@@ -114,7 +114,7 @@ fn tells_what_holds(told: &Value) {
 }
 
 #[test]
-fn changes_are_told_as_they_come() {
+fn status_watch_prints_changes_as_they_come() {
     let rig = Rig::new();
     let mut watch = rig.start(&["status", "worker-1", "--watch"]);
     watch.says("node worker-1: takes pods");

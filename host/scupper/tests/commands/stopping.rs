@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM, kill -9, and two at one node.
+//! Ctrl-C, SIGTERM, kill -9, and two drains of one node.
 
 use rustix::process::Signal;
 use serde_json::json;

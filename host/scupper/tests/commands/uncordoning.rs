@@ -1,4 +1,4 @@
-//! Nodes are given back: our own cordon is lifted, and somebody else's only when that is asked for.
+//! Uncordon lifts our own cordon, and a foreign one only with `--force`.
 
 use scupper_simulator::api::objects;
 

@@ -1,4 +1,4 @@
-//! The way to a server, which can be closed: what is on it is cut, and nobody gets through until it is open again. A
+//! A gate before a server: closing it cuts open connections and refuses new ones until it opens again. A
 //! server that is restarted looks like that.
 
 use std::net::SocketAddr;

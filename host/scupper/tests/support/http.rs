@@ -1,4 +1,4 @@
-//! Just enough of a client to look on: one request, one connection.
+//! A minimal HTTP client for observers: one request, one connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

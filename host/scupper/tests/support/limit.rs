@@ -1,4 +1,4 @@
-//! How long a test waits for what must come.
+//! How long a test waits for a condition.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which parts of the tests the machine's owner wants left out: `SCUPPER_SKIP=real-kubelet,real-slurm`.
+//! The parts of the tests to skip: `SCUPPER_SKIP=real-kubelet,real-slurm`.
 
 pub(crate) fn left_out(part: &str) -> bool {
     let skip = std::env::var("SCUPPER_SKIP").unwrap_or_default();

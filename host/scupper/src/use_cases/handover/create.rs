@@ -21,7 +21,7 @@ pub(crate) type HandOverResults = Vec<(String, Result<Option<HandOverEnd>, Comma
 pub(crate) async fn run(
     options: &HandOverOptions,
     stop: impl Future<Output = ()>,
-    tell: impl Fn(&str, &FollowEvent),
+    report: impl Fn(&str, &FollowEvent),
 ) -> Result<Option<HandOverResults>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
@@ -45,16 +45,16 @@ pub(crate) async fn run(
         return Err(HandOverError::OwnFlag { driver, flag }.into());
     }
     let left = CancellationToken::new();
-    let hands = HandOver {
+    let hand_over = HandOver {
         cluster: &cluster,
         options,
         offered: &offered,
-        tell: &tell,
+        report: &report,
         left: &left,
     };
     // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
     let handed = stream::iter(names.into_iter().enumerate())
-        .map(async |(place, name)| (place, hands.one(name).await))
+        .map(async |(place, name)| (place, hand_over.one(name).await))
         .buffer_unordered(options.parallel.max(1))
         .collect::<BTreeMap<_, _>>();
     tokio::pin!(handed, stop);
@@ -109,7 +109,7 @@ pub(super) struct HandOver<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) options: &'a HandOverOptions,
     offered: &'a [LifecycleTransition],
-    pub(super) tell: &'a dyn Fn(&str, &FollowEvent),
+    pub(super) report: &'a dyn Fn(&str, &FollowEvent),
     /// The command does not follow the drains any longer.
     pub(super) left: &'a CancellationToken,
 }
@@ -153,7 +153,7 @@ impl HandOver<'_> {
             event: event.name.clone(),
             driver: self.options.driver.clone(),
         };
-        (self.tell)(node, &asked);
+        (self.report)(node, &asked);
         if let Some(board) = &self.options.board {
             board.begin(node, self.options.clock.now(), "asked for");
         }

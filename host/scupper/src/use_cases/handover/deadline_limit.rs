@@ -27,7 +27,7 @@ impl<'a> DeadlineLimit<'a> {
     }
 
     /// Told once, when the event has a deadline that comes too early.
-    pub(super) fn hear(&mut self, wish: &LifecycleEventStatus) -> Option<FollowEvent> {
+    pub(super) fn observe(&mut self, wish: &LifecycleEventStatus) -> Option<FollowEvent> {
         let deadline = wish.deadline?;
         let (asked, timeout) = self.given?;
         if timeout.is_some_and(|timeout| deadline >= asked + timeout) {
@@ -58,9 +58,9 @@ mod tests {
             sla: Some(Length::from_secs(300)),
             driver: "drain.slm.k8s.io".to_owned(),
         };
-        let told = |given: Option<Option<u64>>, deadline: Option<u64>| {
+        let reported = |given: Option<Option<u64>>, deadline: Option<u64>| {
             let given = given.map(|given| given.map(Duration::from_secs));
-            let mut bounds = DeadlineLimit::of(&transition, given, Time::from_millis(1_000_000));
+            let mut limit = DeadlineLimit::of(&transition, given, Time::from_millis(1_000_000));
             let wish = LifecycleEventStatus {
                 name: "drain-a".to_owned(),
                 transition: transition.name.clone(),
@@ -68,15 +68,15 @@ mod tests {
                 deadline: deadline.map(|seconds| Time::from_millis(1_000_000 + 1000 * seconds)),
                 deleting: false,
             };
-            let first = bounds.hear(&wish);
-            assert!(first.is_none() || bounds.hear(&wish).is_none());
+            let first = limit.observe(&wish);
+            assert!(first.is_none() || limit.observe(&wish).is_none());
             first.is_some()
         };
-        assert!(told(Some(Some(600)), Some(301)));
-        assert!(told(Some(None), Some(301)));
-        assert!(!told(Some(Some(300)), Some(301)));
-        assert!(!told(Some(Some(600)), None));
-        assert!(!told(Some(None), None));
-        assert!(!told(None, Some(301)), "an uncordon was given no time");
+        assert!(reported(Some(Some(600)), Some(301)));
+        assert!(reported(Some(None), Some(301)));
+        assert!(!reported(Some(Some(300)), Some(301)));
+        assert!(!reported(Some(Some(600)), None));
+        assert!(!reported(Some(None), None));
+        assert!(!reported(None, Some(301)), "an uncordon was given no time");
     }
 }

@@ -55,17 +55,17 @@ mod tests {
 
     #[test]
     fn what_was_not_shown_yet_is_not_gone() {
-        let mut sight = EventPresence::default();
+        let mut presence = EventPresence::default();
         for before in [&[][..], &["another"]] {
-            assert_eq!(sight.look("ours", &status(before)), Presence::NotYet);
+            assert_eq!(presence.look("ours", &status(before)), Presence::NotYet);
         }
         let both = status(&["another", "ours"]);
         assert_eq!(
-            sight.look("ours", &both),
+            presence.look("ours", &both),
             Presence::Here(&both.lifecycle_events[1])
         );
         for after in [&[][..], &["another"]] {
-            assert_eq!(sight.look("ours", &status(after)), Presence::Gone);
+            assert_eq!(presence.look("ours", &status(after)), Presence::Gone);
         }
     }
 }

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ClaimStage {
     /// No driver has claimed it.
-    CancelRequest,
+    Requested,
     /// The driver drains.
     Taken,
     /// It was taken back.
@@ -44,13 +44,13 @@ enum ClaimStage {
 
 /// Follows one LifecycleEvent.
 pub(super) struct Follower<'a> {
-    hands: HandOver<'a>,
+    hand_over: HandOver<'a>,
     node: &'a str,
     event: LifecycleEvent,
-    news: StatusDiff,
-    bounds: DeadlineLimit<'a>,
+    diff: StatusDiff,
+    limit: DeadlineLimit<'a>,
     stage: ClaimStage,
-    sight: EventPresence,
+    presence: EventPresence,
     timer: Option<Instant>,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
@@ -58,38 +58,38 @@ pub(super) struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     pub(super) fn new(
-        hands: HandOver<'a>,
+        hand_over: HandOver<'a>,
         node: &'a str,
         event: LifecycleEvent,
         transition: &'a LifecycleTransition,
         first: Option<NodeStatus>,
     ) -> Self {
-        let mut news = StatusDiff::default();
-        let flags = hands.options.flags.as_ref();
-        let bounds = DeadlineLimit::of(
+        let mut diff = StatusDiff::default();
+        let flags = hand_over.options.flags.as_ref();
+        let limit = DeadlineLimit::of(
             transition,
             flags.map(|flags| flags.timeout),
-            hands.options.clock.now(),
+            hand_over.options.clock.now(),
         );
         if let Some(first) = first {
             // The first status is not reported, except for what will block the pods.
-            let before = news.begin(&event, &first, hands.options.clock.now());
+            let before = diff.begin(&event, &first, hand_over.options.clock.now());
             for seen in before
                 .iter()
                 .filter(|seen| matches!(seen, FollowEvent::NotReady { .. }))
             {
-                (hands.tell)(node, seen);
+                (hand_over.report)(node, seen);
             }
         }
         Self {
-            hands,
+            hand_over,
             node,
             event,
-            news,
-            bounds,
-            stage: ClaimStage::CancelRequest,
-            sight: EventPresence::default(),
-            timer: Some(Instant::now() + hands.options.claim_timeout),
+            diff,
+            limit,
+            stage: ClaimStage::Requested,
+            presence: EventPresence::default(),
+            timer: Some(Instant::now() + hand_over.options.claim_timeout),
             last: None,
         }
     }
@@ -103,13 +103,13 @@ impl<'a> Follower<'a> {
         loop {
             let timer = self.timer;
             tokio::select! {
-                Some(status) = statuses.next() => if let Some(last) = self.hear(&status) {
+                Some(status) = statuses.next() => if let Some(last) = self.observe(&status) {
                     self.hear_out(&mut statuses).await;
                     return Ok(self.ended(last).await);
                 },
-                () = self.hands.left.cancelled(), if !matches!(self.stage, ClaimStage::TakenBack { .. }) => {
+                () = self.hand_over.left.cancelled(), if !matches!(self.stage, ClaimStage::TakenBack { .. }) => {
                     if self.stage == ClaimStage::Taken {
-                        self.tell(&FollowEvent::Detached);
+                        self.report(&FollowEvent::Detached);
                         return Ok(HandOverEnd::Left);
                     }
                     self.take_back(HandOverEnd::Cancelled, "the driver has not claimed it yet").await?;
@@ -130,14 +130,14 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn tell(&self, seen: &FollowEvent) {
-        (self.hands.tell)(self.node, seen);
+    fn report(&self, seen: &FollowEvent) {
+        (self.hand_over.report)(self.node, seen);
     }
 
     fn tell_news(&mut self, status: &NodeStatus) {
-        let now = self.hands.options.clock.now();
-        for seen in self.news.hear(&self.event, status, now) {
-            self.tell(&seen);
+        let now = self.hand_over.options.clock.now();
+        for seen in self.diff.observe(&self.event, status, now) {
+            self.report(&seen);
         }
         self.last = Some(status.clone());
     }
@@ -156,11 +156,11 @@ impl<'a> Follower<'a> {
 
     /// Reports the pods that were not evicted, each with its reason, unless that was reported before.
     fn tell_remaining(&self) {
-        let now = self.hands.options.clock.now();
+        let now = self.hand_over.options.clock.now();
         let remaining = self.last.iter().flat_map(|last| last.remaining(now));
-        for (pod, reason, message) in remaining.filter(|(pod, ..)| !self.news.is_waiting(pod)) {
+        for (pod, reason, message) in remaining.filter(|(pod, ..)| !self.diff.is_waiting(pod)) {
             let pod = pod.clone();
-            self.tell(&FollowEvent::PodWaits { pod, reason, message });
+            self.report(&FollowEvent::PodWaits { pod, reason, message });
         }
     }
 
@@ -173,19 +173,19 @@ impl<'a> Follower<'a> {
     }
 
     /// What it was last, when it is over; that is nothing when it was not seen to end.
-    fn hear(&mut self, status: &NodeStatus) -> Option<Option<String>> {
-        let was_queued = self.news.is_queued();
+    fn observe(&mut self, status: &NodeStatus) -> Option<Option<String>> {
+        let was_queued = self.diff.is_queued();
         self.tell_news(status);
-        if was_queued && !self.news.is_queued() && self.stage == ClaimStage::CancelRequest {
-            self.timer = Some(Instant::now() + self.hands.options.claim_timeout);
+        if was_queued && !self.diff.is_queued() && self.stage == ClaimStage::Requested {
+            self.timer = Some(Instant::now() + self.hand_over.options.claim_timeout);
         }
-        if let Some(board) = &self.hands.options.board {
+        if let Some(board) = &self.hand_over.options.board {
             board.seen(&self.event.name, &self.event.uid, status);
         }
-        match self.sight.look(&self.event.name, status) {
+        match self.presence.look(&self.event.name, status) {
             Presence::Here(wish) => {
-                if let Some(seen) = self.bounds.hear(wish) {
-                    self.tell(&seen);
+                if let Some(seen) = self.limit.observe(wish) {
+                    self.report(&seen);
                 }
                 let state = wish.state.clone();
                 self.is(&state)
@@ -196,7 +196,7 @@ impl<'a> Follower<'a> {
     }
 
     async fn look(&mut self) -> Result<Option<Option<String>>, HandOverError> {
-        let found = self.hands.cluster.stored_event(&self.event.name).await;
+        let found = self.hand_over.cluster.stored_event(&self.event.name).await;
         match found {
             Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim_status)),
             Ok(_) => Ok(Some(None)),
@@ -220,9 +220,9 @@ impl<'a> Follower<'a> {
         }
         if status != ClaimStatus::Pending {
             match &mut self.stage {
-                stage @ ClaimStage::CancelRequest => {
+                stage @ ClaimStage::Requested => {
                     *stage = ClaimStage::Taken;
-                    let flags = self.hands.options.flags.as_ref();
+                    let flags = self.hand_over.options.flags.as_ref();
                     let wanted = flags.and_then(|flags| flags.timeout);
                     self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
                 }
@@ -235,14 +235,14 @@ impl<'a> Follower<'a> {
 
     /// The time of this stage is over.
     async fn overdue(&mut self) -> Result<Option<HandOverEnd>, HandOverError> {
-        let within = self.hands.options.claim_timeout;
+        let within = self.hand_over.options.claim_timeout;
         match &self.stage {
             // Its driver is there, and at something else.
-            ClaimStage::CancelRequest if self.news.is_queued() => self.timer = Some(Instant::now() + within),
-            ClaimStage::CancelRequest => {
+            ClaimStage::Requested if self.diff.is_queued() => self.timer = Some(Instant::now() + within),
+            ClaimStage::Requested => {
                 let why = format!(
                     "not claimed within {within:?}; is driver {} running on {}? --local drains from here",
-                    self.hands.options.driver, self.node
+                    self.hand_over.options.driver, self.node
                 );
                 self.take_back(HandOverEnd::NotTaken, &why).await?;
             }
@@ -255,7 +255,7 @@ impl<'a> Follower<'a> {
                     "LifecycleEvent {} is deleted, and a finalizer still keeps it",
                     self.event.name
                 );
-                self.tell(&FollowEvent::Ended {
+                self.report(&FollowEvent::Ended {
                     outcome: "Cancelled".to_owned(),
                     message,
                 });
@@ -266,8 +266,8 @@ impl<'a> Follower<'a> {
     }
 
     async fn take_back(&mut self, end: HandOverEnd, why: &str) -> Result<(), HandOverError> {
-        self.tell(&FollowEvent::Withdrawn { why: why.to_owned() });
-        let deleted = self.hands.cluster.delete_event(&self.event).await;
+        self.report(&FollowEvent::Withdrawn { why: why.to_owned() });
+        let deleted = self.hand_over.cluster.delete_event(&self.event).await;
         deleted.map_err(HandOverError::TakeBack)?;
         let was_taken = self.stage == ClaimStage::Taken;
         self.stage = ClaimStage::TakenBack { end, was_taken };
@@ -276,34 +276,36 @@ impl<'a> Follower<'a> {
     }
 
     async fn ended(self, last: Option<String>) -> HandOverEnd {
-        let told = match &self.stage {
+        let reported = match &self.stage {
             ClaimStage::TakenBack {
                 end,
                 was_taken: false,
             } if last.is_none() => EventResult::untouched(end.clone()),
             stage => {
-                let (told, notes) = self.words(last.as_deref()).await;
+                let (reported, notes) = self.words(last.as_deref()).await;
                 self.tell_said(&notes);
                 match stage {
-                    ClaimStage::TakenBack { end, .. } if told.end == HandOverEnd::Cancelled => EventResult {
-                        end: end.clone(),
-                        ..told
-                    },
-                    _ => told,
+                    ClaimStage::TakenBack { end, .. } if reported.end == HandOverEnd::Cancelled => {
+                        EventResult {
+                            end: end.clone(),
+                            ..reported
+                        }
+                    }
+                    _ => reported,
                 }
             }
         };
         if matches!(
-            told.end,
+            reported.end,
             HandOverEnd::Failed | HandOverEnd::Policy | HandOverEnd::Deadline
         ) {
             self.tell_remaining();
         }
-        self.tell(&FollowEvent::Ended {
-            outcome: told.outcome,
-            message: told.message,
+        self.report(&FollowEvent::Ended {
+            outcome: reported.outcome,
+            message: reported.message,
         });
-        told.end
+        reported.end
     }
 
     /// The driver's Event may come a little later than the end.
@@ -311,11 +313,11 @@ impl<'a> Follower<'a> {
         let bare = EventResult::of_state(last);
         let mut heard = Vec::new();
         for _ in 0..TRIES {
-            match self.hands.cluster.notes_about(self.node).await {
+            match self.hand_over.cluster.notes_about(self.node).await {
                 Ok(notes) => {
-                    let told = bare.clone().with(&self.event.name, &notes);
-                    if told != bare {
-                        return (told, notes);
+                    let reported = bare.clone().with(&self.event.name, &notes);
+                    if reported != bare {
+                        return (reported, notes);
                     }
                     heard = notes;
                 }
@@ -338,7 +340,7 @@ impl<'a> Follower<'a> {
         let ours = |note: &&Note| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);
         for note in notes.iter().filter(ours) {
             if let Some(words) = PolicyMessage::of_note(&note.reason, note.warning, &note.text) {
-                self.tell(&FollowEvent::PolicyMessage { words });
+                self.report(&FollowEvent::PolicyMessage { words });
             }
         }
     }

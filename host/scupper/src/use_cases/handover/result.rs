@@ -61,9 +61,11 @@ impl EventResult {
     pub(super) fn with(self, event: &str, notes: &[Note]) -> Self {
         // The Event about the drain's end first: the driver may report the same about the LifecycleEvent in other words.
         let own = notes.iter().find_map(|note| Self::of_outcome(event, note));
-        let told = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
-        match told {
-            Some(told) if (told.end == HandOverEnd::Done) == (self.end == HandOverEnd::Done) => told,
+        let reported = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
+        match reported {
+            Some(reported) if (reported.end == HandOverEnd::Done) == (self.end == HandOverEnd::Done) => {
+                reported
+            }
             _ => self,
         }
     }
@@ -130,13 +132,13 @@ mod tests {
             note("Whatever", "drain-a after 1s: no outcome"),
             note("PolicyFailed", "drain-a after 2s: policy slurm: no"),
         ];
-        let told = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
-        assert_eq!(told.end, HandOverEnd::Policy);
-        assert_eq!(told.message, "PolicyFailed in 2s: policy slurm: no");
+        let reported = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
+        assert_eq!(reported.end, HandOverEnd::Policy);
+        assert_eq!(reported.message, "PolicyFailed in 2s: policy slurm: no");
         let refused = [note("EventFailed", "LifecycleEvent drain-a failed: no such flag")];
-        let told = EventResult::of_state(Some("Failed")).with("drain-a", &refused);
+        let reported = EventResult::of_state(Some("Failed")).with("drain-a", &refused);
         assert_eq!(
-            (told.end, told.message.as_str()),
+            (reported.end, reported.message.as_str()),
             (HandOverEnd::Failed, "Failed: no such flag")
         );
         // An end has one name, whichever of the driver's Events comes first, or alone.
@@ -161,8 +163,12 @@ mod tests {
                 vec![of_drain.clone(), of_event.clone()],
                 vec![of_event, of_drain],
             ] {
-                let told = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
-                assert_eq!((&told.end, told.outcome.as_str()), (&end, name), "{notes:?}");
+                let reported = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
+                assert_eq!(
+                    (&reported.end, reported.outcome.as_str()),
+                    (&end, name),
+                    "{notes:?}"
+                );
             }
         }
         // The right to write Events is not the right to declare a node drained.
@@ -173,8 +179,11 @@ mod tests {
                 HandOverEnd::Done
             );
         }
-        let told = EventResult::of_state(Some("Succeeded")).with("drain-a", &notes);
-        assert_eq!((told.end, told.outcome.as_str()), (HandOverEnd::Done, "Drained"));
+        let reported = EventResult::of_state(Some("Succeeded")).with("drain-a", &notes);
+        assert_eq!(
+            (reported.end, reported.outcome.as_str()),
+            (HandOverEnd::Done, "Drained")
+        );
         let lies = [note("Failed", "drain-a after 2s: no")];
         assert_eq!(
             EventResult::of_state(Some("Succeeded"))

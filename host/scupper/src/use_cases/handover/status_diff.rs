@@ -43,7 +43,7 @@ impl StatusDiff {
     }
 
     /// What has become different.
-    pub(super) fn hear(
+    pub(super) fn observe(
         &mut self,
         event: &LifecycleEvent,
         status: &NodeStatus,
@@ -52,9 +52,9 @@ impl StatusDiff {
         let pods = status.pods.iter();
         self.names
             .extend(pods.map(|pod| (pod.id.uid.clone(), pod.id.clone())));
-        let mut news: Vec<_> = self.of_event(&event.name, status).into_iter().collect();
-        news.extend(self.of_readiness(&status.node, now));
-        let is_queued = self.of_queue(event, status, &mut news);
+        let mut diff: Vec<_> = self.of_event(&event.name, status).into_iter().collect();
+        diff.extend(self.of_readiness(&status.node, now));
+        let is_queued = self.of_queue(event, status, &mut diff);
         let mut of_node = self.of_conditions(status);
         // The status of another drain says nothing about this one.
         let mark = status.node.checkpoint.as_ref();
@@ -70,9 +70,9 @@ impl StatusDiff {
         of_node.extend(self.of_waits(status, now));
         // What happens to the node until its turn has come is the other one's.
         if !is_queued {
-            news.append(&mut of_node);
+            diff.append(&mut of_node);
         }
-        news
+        diff
     }
 
     /// What was there before the request is not reported.
@@ -82,7 +82,7 @@ impl StatusDiff {
         status: &NodeStatus,
         now: Time,
     ) -> Vec<FollowEvent> {
-        let before = self.hear(event, status, now);
+        let before = self.observe(event, status, now);
         self.behind = None;
         before
     }
@@ -93,12 +93,12 @@ impl StatusDiff {
     }
 
     /// Whether something else is done at the node before this one may begin.
-    fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, news: &mut Vec<FollowEvent>) -> bool {
+    fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, diff: &mut Vec<FollowEvent>) -> bool {
         let behind = ahead_of(event, status);
         if let Some(behind) = &behind
             && self.behind.as_ref() != Some(behind)
         {
-            news.push(FollowEvent::Queued {
+            diff.push(FollowEvent::Queued {
                 behind: behind.clone(),
             });
         }
@@ -151,26 +151,26 @@ impl StatusDiff {
 
     /// The plan and the waves, from the status that the driver publishes.
     fn of_view(&mut self, view: &DrainStatus) -> Vec<FollowEvent> {
-        let mut news = Vec::new();
+        let mut diff = Vec::new();
         if view.plan.is_some() && view.plan != self.plan {
             self.plan.clone_from(&view.plan);
             let names = self.names.clone();
-            news.extend(view.plan.clone().map(|plan| FollowEvent::Planned { plan, names }));
+            diff.extend(view.plan.clone().map(|plan| FollowEvent::Planned { plan, names }));
         }
         if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
             self.wave = Some(wave.clone());
             let own = view.pods.iter().filter(|pod| pod.wave == wave.name).count();
-            news.push(FollowEvent::Wave {
+            diff.push(FollowEvent::Wave {
                 wave: wave.clone(),
                 pods: (view.more == 0).then_some(own),
             });
         }
-        news
+        diff
     }
 
     /// The node shows that a hook is under way; only the driver knows more of it.
     fn of_hooks(&mut self, mark: &Checkpoint, view: Option<&DrainStatus>) -> Vec<FollowEvent> {
-        let mut news = Vec::new();
+        let mut diff = Vec::new();
         // What is through is through, whatever was written before.
         let open = |key: &HookKey| !mark.done.contains(key);
         for hook in view.into_iter().flat_map(|view| &view.hooks) {
@@ -179,26 +179,26 @@ impl StatusDiff {
             let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
             let text = (hook.progress.clone(), waits);
             if open(&key) && self.hooks.get(&key) != Some(&text) {
-                news.push(self.hook(&key, text.clone()));
+                diff.push(self.hook(&key, text.clone()));
                 self.hooks.insert(key, text);
             }
         }
         for hook in &mark.hooks {
             let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
             if !self.hooks.contains_key(&key) {
-                news.push(self.hook(&key, HookText::default()));
+                diff.push(self.hook(&key, HookText::default()));
                 self.hooks.insert(key, HookText::default());
             }
         }
         for key in &mark.done {
             if self.hooks.remove(key).is_some() {
-                news.push(FollowEvent::HookDone {
+                diff.push(FollowEvent::HookDone {
                     policy: key.0.clone(),
                     phase: self.place(key),
                 });
             }
         }
-        news
+        diff
     }
 
     fn hook(&self, key: &HookKey, (progress, waiting_for): HookText) -> FollowEvent {
@@ -240,17 +240,17 @@ impl StatusDiff {
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
-        let mut news = Vec::new();
+        let mut diff = Vec::new();
         let mut waits = BTreeMap::new();
         for (pod, reason, message) in status.stuck(now) {
             if self.waits.get(&pod.uid).map(String::as_str) != Some(reason) {
                 let pod = pod.clone();
-                news.push(FollowEvent::PodWaits { pod, reason, message });
+                diff.push(FollowEvent::PodWaits { pod, reason, message });
             }
             waits.insert(pod.uid.clone(), reason.to_owned());
         }
         self.waits = waits;
-        news
+        diff
     }
 }
 

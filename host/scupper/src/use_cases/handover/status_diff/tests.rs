@@ -45,9 +45,9 @@ fn view(of: &str) -> DrainStatus {
     status_from_text(&text.replace("OF", of)).unwrap()
 }
 
-fn told(news: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
+fn reported(diff: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
     let story = FollowOutput::begin("worker-1".into(), NOW);
-    let seen = news.hear(&event(), status, NOW);
+    let seen = diff.observe(&event(), status, NOW);
     let lines = seen.iter().flat_map(|seen| story.lines(Format::Human, NOW, seen));
     let lines = lines.map(|line| line.get(12..).unwrap_or_default().to_owned());
     lines.collect()
@@ -55,7 +55,7 @@ fn told(news: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
 
 #[test]
 fn the_plan_and_the_waves_are_told_once_each() {
-    let mut news = StatusDiff::default();
+    let mut diff = StatusDiff::default();
     let mut now = status(mark("id"), Some(view("id")));
     let expected = [
         "plan     2 pods to evict in 2 waves, 1 to keep",
@@ -64,25 +64,28 @@ fn the_plan_and_the_waves_are_told_once_each() {
         "         stays: c (ignored, kubectl)",
         "wave     1 of 2, early: 1 pod to evict",
     ];
-    assert_eq!(told(&mut news, &now), expected);
-    assert_eq!(told(&mut news, &now), [""; 0]);
+    assert_eq!(reported(&mut diff, &now), expected);
+    assert_eq!(reported(&mut diff, &now), [""; 0]);
     let view = now.driver.as_mut().unwrap();
     view.at = NOW;
     view.pods.clear();
-    assert_eq!(told(&mut news, &now), [""; 0], "heartbeats are no news");
+    assert_eq!(reported(&mut diff, &now), [""; 0], "heartbeats are no news");
     let wave = now.driver.as_mut().and_then(|view| view.wave.as_mut()).unwrap();
     (wave.name, wave.number) = ("late".into(), 2);
-    assert_eq!(told(&mut news, &now), ["wave     2 of 2, late: 0 pods to evict"]);
+    assert_eq!(
+        reported(&mut diff, &now),
+        ["wave     2 of 2, late: 0 pods to evict"]
+    );
 }
 
 #[test]
 fn another_drains_story_is_not_told_as_this_ones() {
-    let mut news = StatusDiff::default();
+    let mut diff = StatusDiff::default();
     for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
-        let mut told = told(&mut news, &status(mark(of_mark), Some(view(of_view))));
+        let mut reported = reported(&mut diff, &status(mark(of_mark), Some(view(of_view))));
         // Another drain is reported, and only once.
-        told.retain(|line| !line.starts_with("queued "));
-        assert_eq!(told, [""; 0], "{of_mark} {of_view}");
+        reported.retain(|line| !line.starts_with("queued "));
+        assert_eq!(reported, [""; 0], "{of_mark} {of_view}");
     }
 }
 
@@ -96,7 +99,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
         deleting: false,
     };
     let own = event().name;
-    let mut news = StatusDiff::default();
+    let mut diff = StatusDiff::default();
     let mut now = status(mark("other"), Some(view("other")));
     now.pods.push(fixture::running("a"));
     now.lifecycle_events = vec![wish("first", "Claimed"), wish(&own, "Pending")];
@@ -104,28 +107,28 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
     begun.begin(&event(), &now, NOW);
     let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
     assert_eq!(
-        told(&mut begun, &now),
+        reported(&mut begun, &now),
         queued,
         "it was not told before it was asked for"
     );
-    assert_eq!(told(&mut news, &now), queued);
+    assert_eq!(reported(&mut diff, &now), queued);
     now.pods.clear();
-    assert_eq!(told(&mut news, &now), [""; 0], "the pod left for the other one");
+    assert_eq!(reported(&mut diff, &now), [""; 0], "the pod left for the other one");
     now.lifecycle_events = vec![wish(&own, "Pending")];
     let queued = ["queued   behind LifecycleEvent drain-worker-1: begins when that ends"];
-    assert_eq!(told(&mut news, &now), queued);
+    assert_eq!(reported(&mut diff, &now), queued);
     now.node.checkpoint = None;
-    assert_eq!(told(&mut news, &now), [""; 0]);
-    assert!(!news.is_queued());
+    assert_eq!(reported(&mut diff, &now), [""; 0]);
+    assert!(!diff.is_queued());
     now.pods.push(fixture::running("b"));
-    told(&mut news, &now);
+    reported(&mut diff, &now);
     now.pods.clear();
-    assert_eq!(told(&mut news, &now).len(), 1, "now they are its own");
+    assert_eq!(reported(&mut diff, &now).len(), 1, "now they are its own");
 }
 
 #[test]
 fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_through() {
-    let mut news = StatusDiff::default();
+    let mut diff = StatusDiff::default();
     let hook = SavedHook {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
@@ -137,8 +140,11 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
     let mut begun = mark("id");
     begun.hooks.push(hook);
     let bare = status(begun.clone(), None);
-    assert_eq!(told(&mut news, &bare), ["hook     slurm before-drain, running"]);
-    assert_eq!(told(&mut news, &bare), [""; 0]);
+    assert_eq!(
+        reported(&mut diff, &bare),
+        ["hook     slurm before-drain, running"]
+    );
+    assert_eq!(reported(&mut diff, &bare), [""; 0]);
     let mut known = view("id");
     (known.plan, known.wave) = (None, None);
     known.hooks.push(scupper_report::HookStatus {
@@ -158,8 +164,8 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
         "hook     slurm before-drain, running: 0 of 1 drained",
         "           waits for slurm/gpu-0: jobs run",
     ];
-    assert_eq!(told(&mut news, &waiting), expected);
-    assert_eq!(told(&mut news, &waiting), [""; 0]);
+    assert_eq!(reported(&mut diff, &waiting), expected);
+    assert_eq!(reported(&mut diff, &waiting), [""; 0]);
     let mut through = mark("id");
     through
         .done
@@ -167,24 +173,24 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
     // The driver's word may be older than the node's.
     let through = status(through, Some(known));
     assert_eq!(
-        told(&mut news, &through),
+        reported(&mut diff, &through),
         ["hook     slurm finished before-drain"]
     );
-    assert_eq!(told(&mut news, &through), [""; 0]);
+    assert_eq!(reported(&mut diff, &through), [""; 0]);
 }
 
 #[test]
 fn a_cordon_that_somebody_lifts_is_told_once_for_each_time() {
-    let mut news = StatusDiff::default();
+    let mut diff = StatusDiff::default();
     let mut now = status(mark("id"), None);
     let held =
         ["held     the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"];
-    assert_eq!(told(&mut news, &now), [""; 0]);
+    assert_eq!(reported(&mut diff, &now), [""; 0]);
     for _ in 0..2 {
         now.node.unschedulable = false;
-        assert_eq!(told(&mut news, &now), held);
-        assert_eq!(told(&mut news, &now), [""; 0]);
+        assert_eq!(reported(&mut diff, &now), held);
+        assert_eq!(reported(&mut diff, &now), [""; 0]);
         now.node.unschedulable = true;
-        assert_eq!(told(&mut news, &now), [""; 0]);
+        assert_eq!(reported(&mut diff, &now), [""; 0]);
     }
 }
