@@ -113,7 +113,11 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
     );
     assert_eq!(reported(&mut diff, &now), queued);
     now.pods.clear();
-    assert_eq!(reported(&mut diff, &now), [""; 0], "the pod left for the other one");
+    assert_eq!(
+        reported(&mut diff, &now),
+        [""; 0],
+        "the pod left for the other one"
+    );
     now.lifecycle_events = vec![wish(&own, "Pending")];
     let queued = ["queued   behind LifecycleEvent drain-worker-1: begins when that ends"];
     assert_eq!(reported(&mut diff, &now), queued);
