@@ -132,7 +132,7 @@ pub(crate) async fn dead(bed: &Testbed) {
     }
     bed.start_compute(A);
     assert_eq!(dead, Ok(false), "a dead host is not drained");
-    assert!(words.contains("evacuation"), "{words}");
+    assert!(words.contains("evacuate"), "{words}");
     nova.until("Nova has given the migration up", |nova| {
         nova.server(&ids[0])["OS-EXT-STS:task_state"].is_null()
     })
