@@ -110,7 +110,7 @@ impl Control {
                 Ok(done) => json!({ "done": done }),
                 Err(error) => json!({ "error": error }),
             },
-            _ => json!({ "error": "this driver does not parse_saved the question" }),
+            _ => json!({ "error": "this driver does not know this request" }),
         };
         writer.write_all(format!("{answer}\n").as_bytes()).await
     }

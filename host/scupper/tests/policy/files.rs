@@ -56,7 +56,7 @@ async fn a_directory_and_a_pipe() {
     assert_source!(
         refused_file(scratch()).await,
         SourceError::NotAFile,
-        "no regular file"
+        "not a regular file"
     );
     let pipe = scratch().join("pipe.wasm");
     rustix::fs::mknodat(
@@ -70,7 +70,7 @@ async fn a_directory_and_a_pipe() {
     assert_source!(
         refused_file(&pipe).await,
         SourceError::NotAFile,
-        "no regular file"
+        "not a regular file"
     );
 }
 
@@ -98,7 +98,7 @@ async fn something_else() {
         assert_source!(
             refused_file(&file(name, bytes)).await,
             SourceError::NotWasm,
-            "no WebAssembly file"
+            "not a WebAssembly file"
         );
     }
     let future = file("future.wasm", b"\0asm\x99\0\x09\0");

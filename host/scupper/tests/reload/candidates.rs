@@ -40,7 +40,7 @@ async fn a_bad_one_changes_nothing_and_is_told_once() {
             "scan",
             "not valid WebAssembly",
         ),
-        ("empty", Vec::new(), "scan", "no WebAssembly file"),
+        ("empty", Vec::new(), "scan", "not a WebAssembly file"),
         ("native code", b"\x7fELF and more".to_vec(), "scan", "native code"),
         ("of an unknown import", bytes("wants_import"), "scan", "imports"),
         (

@@ -58,7 +58,7 @@ async fn a_file_that_is_gone_or_broken_is_replaced_by_the_last_good_one() {
         assert_eq!(slot.state, SlotState::Degraded);
         let reason = slot.problem.unwrap().reason;
         assert!(
-            reason.contains("cannot be read") || reason.contains("no WebAssembly"),
+            reason.contains("cannot be read") || reason.contains("not a WebAssembly file"),
             "{reason}"
         );
         let told = rig.told();
