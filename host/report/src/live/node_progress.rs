@@ -122,7 +122,7 @@ impl NodeProgress {
         let snapshot = match &facts {
             Source::Text(words) => self.without_facts(words.clone()),
             Source::Engine(_, snapshot) => snapshot.clone(),
-            Source::ApiServer(event, uid, status) => self.from_api(now, event, uid, status),
+            Source::ApiServer(event, uid, status) => self.of_status(now, event, uid, status),
         };
         self.facts = facts;
         snapshot
@@ -140,7 +140,7 @@ impl NodeProgress {
         }
     }
 
-    fn from_api(&mut self, now: Time, event: &str, uid: &Uid, status: &NodeStatus) -> NodeSnapshot {
+    fn of_status(&mut self, now: Time, event: &str, uid: &Uid, status: &NodeStatus) -> NodeSnapshot {
         let found = status.lifecycle_events.iter().find(|known| known.name == event);
         let state = found.map_or("", |found| found.state.as_str());
         // What stands there of another drain says nothing of this one.
