@@ -79,7 +79,7 @@ where
             }
         }
         while let Some(command) = state.poll_command() {
-            tracing::info!(?command, "demand");
+            tracing::info!(demand = ?command, "demand");
             if commands.send(command).await.is_err() {
                 return;
             }

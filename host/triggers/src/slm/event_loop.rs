@@ -293,7 +293,7 @@ impl SlmLoop {
         while let Some(output) = self.state.poll_output() {
             match output {
                 SlmOutput::Command(command) => {
-                    tracing::info!(?command, "demand");
+                    tracing::info!(demand = ?command, "demand");
                     self.outbox.push_back(command);
                 }
                 SlmOutput::Warn { reason, message } => self.warn(reason, message),
