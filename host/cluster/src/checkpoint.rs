@@ -11,7 +11,7 @@ use scupper_engine::{Checkpoint, Counts, Duration, HookPhase, Phase, SavedHook, 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::uids;
+use super::packed_uids;
 
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;
@@ -136,7 +136,8 @@ struct WireDone {
 
 /// As the annotation keeps it. What is `done` comes back sorted: it is a set.
 pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
-    let (stays, stays_others) = uids::pack(checkpoint.stays.iter().map(|uid| uid.0.as_str()).collect());
+    let (stays, stays_others) =
+        packed_uids::pack(checkpoint.stays.iter().map(|uid| uid.0.as_str()).collect());
     let wire = Wire {
         v: VERSION,
         node: checkpoint.node.as_ref().map(|uid| uid.0.clone()),
@@ -291,7 +292,7 @@ fn done_to_wire(done: &[(String, HookPhase, Subject)]) -> Vec<WireDone> {
                 Subject::Pod(uid) => pods.push(uid.0.as_str()),
             }
         }
-        (wire.pods, wire.others) = uids::pack(pods);
+        (wire.pods, wire.others) = packed_uids::pack(pods);
         wire
     };
     groups.into_iter().map(group).collect()
@@ -318,7 +319,7 @@ fn uids_from_wire(
     packed: &str,
     others: Vec<String>,
 ) -> Result<impl Iterator<Item = String> + use<>, CheckpointFault> {
-    let packed = uids::unpack(packed);
+    let packed = packed_uids::unpack(packed);
     let packed =
         packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
     Ok(packed.into_iter().chain(others))

@@ -7,12 +7,12 @@ use std::time::Duration;
 use scupper_engine::{Condition, Node, Time};
 
 use super::OFFICIAL_GROUP;
-use super::counted::Counted;
+use super::api_requests::RequestObserver;
 use super::daemonsets::DaemonSets;
+use super::event_cache::EventCache;
 use super::in_flight::InFlight;
 use super::kubeconfig::Connection;
-use super::requests::RequestObserver;
-use super::troubles::Troubles;
+use super::watch_health::WatchHealth;
 use scupper_common::clock::Clock;
 
 /// Long enough for a server under load, short enough that people see what is wrong.
@@ -66,8 +66,8 @@ struct Shared {
     daemon_sets: tokio::sync::Mutex<DaemonSets>,
     conditions: Mutex<BTreeMap<String, Vec<Condition>>>,
     server: Option<(String, u16)>,
-    troubles: Troubles,
-    told: Counted,
+    watch_health: WatchHealth,
+    event_cache: EventCache,
     in_flight: Mutex<InFlight>,
     /// The UID of each budget by namespace and name, as the watch has shown it.
     budgets: Mutex<BTreeMap<(String, String), String>>,
@@ -94,8 +94,8 @@ impl Cluster {
             daemon_sets: tokio::sync::Mutex::default(),
             conditions: Mutex::default(),
             server,
-            troubles: Troubles::default(),
-            told: Counted::default(),
+            watch_health: WatchHealth::default(),
+            event_cache: EventCache::default(),
             in_flight: Mutex::default(),
             budgets: Mutex::default(),
         };
@@ -158,13 +158,13 @@ impl Cluster {
         &self.shared.options
     }
 
-    pub(super) fn troubles(&self) -> &Troubles {
-        &self.shared.troubles
+    pub(super) fn watch_health(&self) -> &WatchHealth {
+        &self.shared.watch_health
     }
 
     /// The Events that were written.
-    pub(super) fn told(&self) -> &Counted {
-        &self.shared.told
+    pub(super) fn event_cache(&self) -> &EventCache {
+        &self.shared.event_cache
     }
 
     /// What is written for others to read.

@@ -8,10 +8,10 @@ use kube::config::{InClusterError, KubeconfigError};
 use thiserror::Error;
 use tower::BoxError;
 
-use super::kubeconfig::{self, Found};
+use super::kubeconfig::{self, FoundConfig};
 use super::proxy::ProxyError;
 use super::transport::{self, Fault};
-use super::{Cluster, ConnectOptions, stack};
+use super::{Cluster, ConnectOptions, http_client};
 use scupper_common::clock::Clock;
 
 /// How we call ourselves in the API server's audit log.
@@ -169,8 +169,8 @@ fn server(url: &http::Uri) -> Option<(String, u16)> {
     Some((url.host()?.to_owned(), url.port_u16().unwrap_or(default)))
 }
 
-fn client(found: Found, options: &ConnectOptions) -> Result<kube::Client, ConnectError> {
-    let Found {
+fn client(found: FoundConfig, options: &ConnectOptions) -> Result<kube::Client, ConnectError> {
+    let FoundConfig {
         mut config,
         proxy,
         origin,
@@ -179,6 +179,6 @@ fn client(found: Found, options: &ConnectOptions) -> Result<kube::Client, Connec
         .headers
         .push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
     let url = config.cluster_url.to_string();
-    let client = stack::client(&config, proxy.as_ref(), options.observer.clone());
+    let client = http_client::client(&config, proxy.as_ref(), options.observer.clone());
     client.map_err(|source| ConnectError::Setup { url, origin, source })
 }

@@ -44,7 +44,7 @@ impl From<PathBuf> for Connection {
 }
 
 /// What the configuration says.
-pub(super) struct Found {
+pub(super) struct FoundConfig {
     pub(super) config: Config,
     pub(super) proxy: Option<Proxy>,
     /// Where it says so, for errors.
@@ -53,7 +53,7 @@ pub(super) struct Found {
 
 /// `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account. What is named must work:
 /// falling back to another cluster would drain the wrong one.
-pub(super) async fn find(connection: &Connection) -> Result<Found, ConnectError> {
+pub(super) async fn find(connection: &Connection) -> Result<FoundConfig, ConnectError> {
     let (mut config, named, origin) = read(connection).await?;
     if let Some(user) = &connection.impersonate {
         config.auth_info.impersonate = Some(user.clone());
@@ -67,7 +67,7 @@ pub(super) async fn find(connection: &Connection) -> Result<Found, ConnectError>
     }
     config.proxy_url = None;
     let proxy = proxy::choose(named.as_deref(), &config.cluster_url, |name| env::var(name).ok())?;
-    Ok(Found {
+    Ok(FoundConfig {
         config,
         proxy,
         origin,

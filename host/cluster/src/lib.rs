@@ -15,55 +15,56 @@
 #![deny(missing_docs)]
 
 mod annotations;
+mod api_requests;
 mod budget;
 mod checkpoint;
-mod claims;
 mod client;
 mod conditions;
 mod connect;
-mod counted;
 mod daemonsets;
 mod decode;
 mod details;
+mod engine_events;
 mod error;
 #[cfg(test)]
 mod error_texts;
+mod event_cache;
+mod events;
 mod evict;
-mod feed;
 mod go_duration;
 mod groups;
+mod http_client;
 mod in_flight;
 mod kubeconfig;
 mod leases;
 mod lifecycle;
+mod lifecycle_claims;
+mod lifecycle_requests;
 mod lifecycle_wire;
 mod listing;
 mod node;
-mod notes;
-mod perform;
+mod packed_uids;
 mod pod;
 mod proxy;
 mod read;
-mod requests;
 mod rights;
 mod secrets;
-mod stack;
+mod tasks;
 mod transitions;
 mod transport;
-mod troubles;
-mod uids;
 mod watch;
+mod watch_health;
 mod wire;
-mod wishes;
 mod write;
 
-pub use claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
+pub use api_requests::{ApiRequest, RequestObserver};
 pub use client::{Cluster, ConnectOptions};
 pub use conditions::NodeCondition;
 pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
 pub use details::{BudgetOrigin, UnreadyPod, Workload};
 pub use error::{ReadError, WriteError};
+pub use events::{KubernetesEvent, Series, Severity};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use kubeconfig::Connection;
 pub use leases::{LEASE_NAMESPACE, Lease};
@@ -71,9 +72,8 @@ pub use lifecycle::{
     FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,
     TransitionChange,
 };
-pub use notes::{KubernetesEvent, Series, Severity};
+pub use lifecycle_claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
+pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};
 pub use proxy::ProxyError;
-pub use requests::{ApiRequest, RequestObserver};
 pub use rights::{Right, evicting_as_node, needed};
 pub use watch::Change;
-pub use wishes::{NewEvent, Note};

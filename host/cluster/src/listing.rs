@@ -29,15 +29,15 @@ pub(super) struct Source {
 }
 
 /// What can be followed.
-pub(super) trait Followed: Object + DeserializeOwned + Clone + Send + 'static {}
+pub(super) trait WatchedObject: Object + DeserializeOwned + Clone + Send + 'static {}
 
-impl<T: Object + DeserializeOwned + Clone + Send + 'static> Followed for T {}
+impl<T: Object + DeserializeOwned + Clone + Send + 'static> WatchedObject for T {}
 
 /// What a watch sends.
 pub(super) type Events<T> = BoxStream<'static, kube::Result<WatchEvent<T>>>;
 
 /// Why a watch does not go on.
-pub(super) enum Break {
+pub(super) enum WatchBreak {
     /// The server does not send lists through watches.
     NoStreamingList(String),
     /// It cannot select by this field.
@@ -51,7 +51,7 @@ pub(super) enum Break {
 }
 
 /// How to go on after a full list.
-pub(super) enum Listing<T> {
+pub(super) enum ListResult<T> {
     /// The same request goes on telling what changes; the list's version.
     Followed(String, Events<T>),
     /// It is complete until this version.
@@ -59,14 +59,14 @@ pub(super) enum Listing<T> {
 }
 
 /// Makes the requests.
-pub(super) struct Asker {
+pub(super) struct WatchRequests {
     client: kube::Client,
     source: Source,
     options: ConnectOptions,
     streaming: bool,
 }
 
-impl Asker {
+impl WatchRequests {
     /// For these objects.
     pub(super) const fn new(client: kube::Client, source: Source, options: ConnectOptions) -> Self {
         Self {
@@ -98,28 +98,28 @@ impl Asker {
     }
 
     /// A full list, and how to go on from it.
-    pub(super) async fn list<T: Followed>(&self) -> Result<(Vec<T>, Listing<T>), Break> {
+    pub(super) async fn list<T: WatchedObject>(&self) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
         if self.streaming {
             return self.streaming_list().await;
         }
         let (objects, version) = list(&self.client, &self.source, &self.options)
             .await
-            .map_err(Break::from_fault)?;
-        Ok((objects, Listing::Until(version)))
+            .map_err(WatchBreak::from_fault)?;
+        Ok((objects, ListResult::Until(version)))
     }
 
-    async fn streaming_list<T: Followed>(&self) -> Result<(Vec<T>, Listing<T>), Break> {
+    async fn streaming_list<T: WatchedObject>(&self) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
         let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         let mut events = match self.request(query).await {
-            Err(Break::Failed(message)) if message.contains("sendInitialEvents") => {
-                return Err(Break::NoStreamingList(message));
+            Err(WatchBreak::Failed(message)) if message.contains("sendInitialEvents") => {
+                return Err(WatchBreak::NoStreamingList(message));
             }
             other => other?,
         };
         let mut objects: Vec<T> = Vec::new();
         loop {
             let Ok(event) = timeout(self.options.request_timeout, events.next()).await else {
-                return Err(Break::NoStreamingList("its list does not end".to_owned()));
+                return Err(WatchBreak::NoStreamingList("its list does not end".to_owned()));
             };
             match event {
                 Some(Ok(WatchEvent::Added(object))) => objects.push(object),
@@ -139,25 +139,25 @@ impl Asker {
                     {
                         return Ok((
                             objects,
-                            Listing::Followed(bookmark.metadata.resource_version, events),
+                            ListResult::Followed(bookmark.metadata.resource_version, events),
                         ));
                     }
                 }
-                Some(Ok(WatchEvent::Error(status))) => return Err(Break::from_status(&status)),
-                Some(Err(error)) => return Err(Break::Failed(words(&error))),
-                None => return Err(Break::Failed("the list broke off".to_owned())),
+                Some(Ok(WatchEvent::Error(status))) => return Err(WatchBreak::from_status(&status)),
+                Some(Err(error)) => return Err(WatchBreak::Failed(words(&error))),
+                None => return Err(WatchBreak::Failed("the list broke off".to_owned())),
             }
         }
     }
 
     /// What changes after a version.
-    pub(super) async fn open<T: Followed>(&self, version: &str) -> Result<Events<T>, Break> {
+    pub(super) async fn open<T: WatchedObject>(&self, version: &str) -> Result<Events<T>, WatchBreak> {
         self.request(&format!("resourceVersion={version}")).await
     }
 
-    async fn request<T: Followed>(&self, query: &str) -> Result<Events<T>, Break> {
+    async fn request<T: WatchedObject>(&self, query: &str) -> Result<Events<T>, WatchBreak> {
         let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&{query}");
-        let request = get(&self.source, &query).map_err(Break::from_fault)?;
+        let request = get(&self.source, &query).map_err(WatchBreak::from_fault)?;
         match timeout(
             self.options.request_timeout,
             self.client.request_events::<T>(request),
@@ -165,10 +165,10 @@ impl Asker {
         .await
         {
             Ok(Ok(events)) => Ok(events.boxed()),
-            Ok(Err(kube::Error::Api(status))) => Err(Break::from_status(&status)),
-            Ok(Err(kube::Error::Service(error))) => Err(Break::Failed(words(error.as_ref()))),
-            Ok(Err(error)) => Err(Break::Failed(words(&error))),
-            Err(_) => Err(Break::Failed(format!(
+            Ok(Err(kube::Error::Api(status))) => Err(WatchBreak::from_status(&status)),
+            Ok(Err(kube::Error::Service(error))) => Err(WatchBreak::Failed(words(error.as_ref()))),
+            Ok(Err(error)) => Err(WatchBreak::Failed(words(&error))),
+            Err(_) => Err(WatchBreak::Failed(format!(
                 "no answer within {} s",
                 self.options.request_timeout.as_secs_f32()
             ))),
@@ -205,7 +205,7 @@ fn get(source: &Source, query: &str) -> Result<Request<Vec<u8>>, Fault> {
     request.map_err(|error| Fault::Malformed(error.to_string()))
 }
 
-impl Break {
+impl WatchBreak {
     pub(super) fn from_status(status: &Status) -> Self {
         match status.code {
             410 => Self::Expired,

@@ -12,9 +12,9 @@ use kube::core::WatchEvent;
 use tokio::time::{sleep, timeout};
 
 use super::Cluster;
-use super::listing::{Asker, Break, Events, Followed, Listing, Source};
+use super::listing::{Events, ListResult, Source, WatchBreak, WatchRequests, WatchedObject};
 use super::transport::words;
-use super::troubles::Trouble;
+use super::watch_health::WatchStatus;
 
 /// Bookmarks come every minute or two: after such a silence we ask anew.
 const SILENCE: Duration = Duration::from_secs(180);
@@ -48,27 +48,27 @@ enum State<T> {
 }
 
 struct Watch<T> {
-    asker: Asker,
+    requests: WatchRequests,
     pauses: u32,
     barred: bool,
-    trouble: Trouble,
+    health: WatchStatus,
     /// That it broke, since it last worked.
-    told: bool,
+    event_cache: bool,
     state: State<T>,
 }
 
 /// Follows the objects. The stream never ends.
 pub(super) fn watch<T>(cluster: &Cluster, source: Source) -> impl Stream<Item = Change<T>> + Send + use<T>
 where
-    T: Followed,
+    T: WatchedObject,
 {
-    let asker = Asker::new(cluster.client().clone(), source, cluster.options().clone());
+    let requests = WatchRequests::new(cluster.client().clone(), source, cluster.options().clone());
     let watch = Watch {
-        asker,
+        requests,
         pauses: 0,
         barred: false,
-        trouble: cluster.troubles().of_one(),
-        told: false,
+        health: cluster.watch_health().of_one(),
+        event_cache: false,
         state: State::Start,
     };
     stream::unfold(watch, |mut watch| async {
@@ -77,20 +77,20 @@ where
     })
 }
 
-impl<T: Followed> Watch<T> {
+impl<T: WatchedObject> Watch<T> {
     async fn next(&mut self) -> Change<T> {
         loop {
             match std::mem::replace(&mut self.state, State::Start) {
-                State::Start => match self.asker.list().await {
+                State::Start => match self.requests.list().await {
                     Ok((objects, listing)) => {
                         self.state = match listing {
-                            Listing::Followed(version, events) => State::Open(version, events),
-                            Listing::Until(version) => State::Resume(version),
+                            ListResult::Followed(version, events) => State::Open(version, events),
+                            ListResult::Until(version) => State::Resume(version),
                         };
                         self.healthy();
                         return Change::Listed(objects);
                     }
-                    Err(Break::Forbidden(message)) if self.asker.optional() => {
+                    Err(WatchBreak::Forbidden(message)) if self.requests.optional() => {
                         self.state = State::Barred;
                         if let Some(change) = self.none(&message) {
                             return change;
@@ -99,7 +99,7 @@ impl<T: Followed> Watch<T> {
                     Err(fault) => self.heal(fault).await,
                 },
                 State::Barred => sleep(BARRED_PAUSE).await,
-                State::Resume(version) => match self.asker.open(&version).await {
+                State::Resume(version) => match self.requests.open(&version).await {
                     Ok(events) => self.state = State::Open(version, events),
                     Err(fault) => self.heal(fault).await,
                 },
@@ -109,7 +109,7 @@ impl<T: Followed> Watch<T> {
                         Ok(None) => {}
                         Err(fault) => self.heal(fault).await,
                     },
-                    Ok(Some(Err(error))) => self.heal(Break::Failed(words(&error))).await,
+                    Ok(Some(Err(error))) => self.heal(WatchBreak::Failed(words(&error))).await,
                     // An end without a word: its time is over, or we were too slow for a burst of changes.
                     Ok(None) => {
                         self.pause().await;
@@ -126,7 +126,7 @@ impl<T: Followed> Watch<T> {
         event: WatchEvent<T>,
         version: String,
         events: Events<T>,
-    ) -> Result<Option<Change<T>>, Break> {
+    ) -> Result<Option<Change<T>>, WatchBreak> {
         let next = |object: &T| match object.meta().resource_version.as_str() {
             "" => version.clone(),
             version => version.to_owned(),
@@ -137,10 +137,10 @@ impl<T: Followed> Watch<T> {
             }
             WatchEvent::Deleted(object) => (next(&object), Some(Change::Deleted(object))),
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
-            WatchEvent::Error(status) => return Err(Break::from_status(&status)),
+            WatchEvent::Error(status) => return Err(WatchBreak::from_status(&status)),
         };
         self.mended();
-        self.told = false;
+        self.event_cache = false;
         self.state = State::Open(version, events);
         Ok(change)
     }
@@ -151,7 +151,7 @@ impl<T: Followed> Watch<T> {
             return None;
         }
         tracing::warn!(
-            path = self.asker.path(),
+            path = self.requests.path(),
             message,
             "no right to read these; going on as if there were none"
         );
@@ -159,29 +159,29 @@ impl<T: Followed> Watch<T> {
     }
 
     /// After a break; the state is `Start` here.
-    async fn heal(&mut self, fault: Break) {
-        let path = self.asker.path().to_owned();
+    async fn heal(&mut self, fault: WatchBreak) {
+        let path = self.requests.path().to_owned();
         match fault {
-            Break::Expired => tracing::debug!(path, "watch is too old, listing anew"),
-            Break::NoSuchField => {
+            WatchBreak::Expired => tracing::debug!(path, "watch is too old, listing anew"),
+            WatchBreak::NoSuchField => {
                 tracing::debug!(path, "the server cannot select by field, selecting here");
-                self.asker.select_here();
+                self.requests.select_here();
             }
-            Break::NoStreamingList(message) => {
+            WatchBreak::NoStreamingList(message) => {
                 tracing::debug!(
                     path,
                     message,
                     "the server does not send lists through watches, listing first"
                 );
-                self.asker.list_first();
+                self.requests.list_first();
             }
-            Break::Forbidden(error) | Break::Failed(error) => {
+            WatchBreak::Forbidden(error) | WatchBreak::Failed(error) => {
                 // Not by the count of pauses: finding out how to list takes some of them.
-                if !std::mem::replace(&mut self.told, true) {
+                if !std::mem::replace(&mut self.event_cache, true) {
                     tracing::warn!(path, error, "watch broke, trying again");
                 } else {
                     tracing::debug!(path, error, tries = self.pauses, "watch is still broken");
-                    self.trouble.is(Some(format!("{path}: {error}")));
+                    self.health.is(Some(format!("{path}: {error}")));
                 }
             }
         }
@@ -189,15 +189,15 @@ impl<T: Followed> Watch<T> {
     }
 
     fn healthy(&mut self) {
-        if std::mem::take(&mut self.told) && self.pauses > 1 {
-            tracing::info!(path = self.asker.path(), "watch works again");
+        if std::mem::take(&mut self.event_cache) && self.pauses > 1 {
+            tracing::info!(path = self.requests.path(), "watch works again");
         }
         self.mended();
     }
 
     fn mended(&mut self) {
         if std::mem::take(&mut self.pauses) > 1 {
-            self.trouble.is(None);
+            self.health.is(None);
         }
     }
 

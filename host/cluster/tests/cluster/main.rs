@@ -11,10 +11,10 @@
 mod claims;
 mod connecting;
 mod daemons;
+mod events;
 mod lifecycle;
 #[path = "../../../scupper/tests/support/limit.rs"]
 mod limit;
-mod notes;
 mod script;
 mod tasks;
 mod watching;

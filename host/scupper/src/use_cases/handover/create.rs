@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
-use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewEvent, Scope};
+use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, Scope};
 use scupper_driver::{DriverError, LocalError, handover, resolve_nodes};
 use scupper_report::FollowEvent;
 
@@ -141,13 +141,17 @@ impl HandOver<'_> {
             Intent::Uncordon => "uncordon",
         };
         let flags = self.options.flags.as_ref().map(handover::write_flags).transpose();
-        let new = NewEvent {
+        let new = NewLifecycleEvent {
             begins: format!("{what}-{node}-"),
             transition: transition.name.clone(),
             node: node.to_owned(),
             flags: flags.map_err(HandOverError::Flags)?,
         };
-        let event = self.cluster.make_event(&new).await.map_err(HandOverError::Ask)?;
+        let event = self
+            .cluster
+            .create_lifecycle_event(&new)
+            .await
+            .map_err(HandOverError::Ask)?;
         let asked = FollowEvent::Requested {
             what,
             event: event.name.clone(),

@@ -11,7 +11,7 @@ use super::event_presence::{EventPresence, Presence};
 use super::result::EventResult;
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
-use scupper_cluster::{LifecycleEvent, LifecycleTransition, Note};
+use scupper_cluster::{LifecycleEvent, LifecycleTransition, ObservedEvent};
 use scupper_driver::POLICY_ACTION;
 use scupper_report::{FollowEvent, NodeStatus, PolicyMessage};
 use scupper_triggers::slm::ClaimStatus;
@@ -309,11 +309,11 @@ impl<'a> Follower<'a> {
     }
 
     /// The driver's Event may come a little later than the end.
-    async fn words(&self, last: Option<&str>) -> (EventResult, Vec<Note>) {
+    async fn words(&self, last: Option<&str>) -> (EventResult, Vec<ObservedEvent>) {
         let bare = EventResult::of_state(last);
         let mut heard = Vec::new();
         for _ in 0..TRIES {
-            match self.hand_over.cluster.notes_about(self.node).await {
+            match self.hand_over.cluster.events_about_node(self.node).await {
                 Ok(notes) => {
                     let reported = bare.clone().with(&self.event.name, &notes);
                     if reported != bare {
@@ -335,9 +335,10 @@ impl<'a> Follower<'a> {
     }
 
     /// Events that policies emitted about the node since the request.
-    fn tell_said(&self, notes: &[Note]) {
+    fn tell_said(&self, notes: &[ObservedEvent]) {
         let since = self.event.created.unwrap_or_default();
-        let ours = |note: &&Note| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);
+        let ours =
+            |note: &&ObservedEvent| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);
         for note in notes.iter().filter(ours) {
             if let Some(words) = PolicyMessage::of_note(&note.reason, note.warning, &note.text) {
                 self.report(&FollowEvent::PolicyMessage { words });

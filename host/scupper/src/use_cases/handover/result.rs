@@ -1,7 +1,7 @@
 //! How a handed-over drain ended: by its LifecycleEvent's status, with the text of the driver's Kubernetes Event about
 //! the node.
 
-use scupper_cluster::Note;
+use scupper_cluster::ObservedEvent;
 use scupper_triggers::slm::OUTCOME_PREFIXES;
 
 /// How it ended.
@@ -58,7 +58,7 @@ impl EventResult {
     }
 
     /// Adds the text of the driver's Events. Only the LifecycleEvent says that a drain succeeded.
-    pub(super) fn with(self, event: &str, notes: &[Note]) -> Self {
+    pub(super) fn with(self, event: &str, notes: &[ObservedEvent]) -> Self {
         // The Event about the drain's end first: the driver may report the same about the LifecycleEvent in other words.
         let own = notes.iter().find_map(|note| Self::of_outcome(event, note));
         let reported = own.or_else(|| notes.iter().find_map(|note| Self::of_event(event, note)));
@@ -71,7 +71,7 @@ impl EventResult {
     }
 
     /// The driver's Event about the end of a drain.
-    fn of_outcome(event: &str, note: &Note) -> Option<Self> {
+    fn of_outcome(event: &str, note: &ObservedEvent) -> Option<Self> {
         let end = end_of(&note.reason)?;
         let rest = note.text.strip_prefix(&format!("{event} after "))?;
         Some(Self {
@@ -82,7 +82,7 @@ impl EventResult {
     }
 
     /// The driver's Event about a LifecycleEvent that failed, maybe before a drain began.
-    fn of_event(event: &str, note: &Note) -> Option<Self> {
+    fn of_event(event: &str, note: &ObservedEvent) -> Option<Self> {
         let why = note
             .text
             .strip_prefix(&format!("LifecycleEvent {event} failed: "))
@@ -115,8 +115,8 @@ fn end_of(reason: &str) -> Option<HandOverEnd> {
 mod tests {
     use super::*;
 
-    fn note(reason: &str, text: &str) -> Note {
-        Note {
+    fn note(reason: &str, text: &str) -> ObservedEvent {
+        ObservedEvent {
             reason: reason.to_owned(),
             text: text.to_owned(),
             action: "Drain".to_owned(),

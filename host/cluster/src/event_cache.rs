@@ -8,7 +8,7 @@ const MOST: usize = 256;
 
 /// What makes two Events the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sameness {
+pub(super) struct EventKey {
     /// The namespace, the name and the UID of what it is about.
     pub(super) about: [String; 3],
     /// What it says in words: how severe it is, why, what was done, and what else sets it apart.
@@ -17,7 +17,7 @@ pub(super) struct Sameness {
 
 /// An Event that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct CachedEvent {
     /// Its name in its namespace.
     pub(super) name: String,
     /// How often it has happened, as it says there.
@@ -26,23 +26,23 @@ pub(super) struct Written {
 
 /// The Events that were written, the latest of them.
 #[derive(Debug, Default)]
-pub(super) struct Counted(Mutex<Latest>);
+pub(super) struct EventCache(Mutex<Latest>);
 
 #[derive(Debug, Default)]
 struct Latest {
     writes: u64,
-    known: BTreeMap<Sameness, (u64, Written)>,
+    known: BTreeMap<EventKey, (u64, CachedEvent)>,
 }
 
-impl Counted {
+impl EventCache {
     /// The same one, if it was written.
-    pub(super) fn find(&self, same: &Sameness) -> Option<Written> {
+    pub(super) fn find(&self, same: &EventKey) -> Option<CachedEvent> {
         let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.known.get(same).map(|(_, written)| written.clone())
     }
 
     /// It stands there as this.
-    pub(super) fn remember(&self, same: Sameness, written: Written) {
+    pub(super) fn remember(&self, same: EventKey, written: CachedEvent) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.writes += 1;
         let number = latest.writes;
@@ -56,7 +56,7 @@ impl Counted {
     }
 
     /// It is not there any more.
-    pub(super) fn forget(&self, same: &Sameness) {
+    pub(super) fn forget(&self, same: &EventKey) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.known.remove(same);
     }
@@ -66,8 +66,8 @@ impl Counted {
 mod tests {
     use super::*;
 
-    fn same(number: usize) -> Sameness {
-        Sameness {
+    fn same(number: usize) -> EventKey {
+        EventKey {
             about: [String::new(), format!("node-{number}"), String::new()],
             words: <[String; 4]>::default(),
         }
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn the_latest_are_known_and_their_number_is_bounded() {
-        let counted = Counted::default();
-        let written = |count| Written {
+        let counted = EventCache::default();
+        let written = |count| CachedEvent {
             name: "x".to_owned(),
             count,
         };

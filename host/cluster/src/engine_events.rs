@@ -86,16 +86,16 @@ impl Cluster {
 
     fn node_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
-        let mut told = None;
+        let mut reported = None;
         let changes = watch::<WireNode>(self, nodes(node));
         changes.map(move |change| match change {
             Change::Listed(nodes) => Event::Node(
                 nodes
                     .into_iter()
                     .next()
-                    .map(|node| cluster.to_node(node, &mut told)),
+                    .map(|node| cluster.to_node(node, &mut reported)),
             ),
-            Change::Applied(node) => Event::Node(Some(cluster.to_node(node, &mut told))),
+            Change::Applied(node) => Event::Node(Some(cluster.to_node(node, &mut reported))),
             Change::Deleted(_) => Event::Node(None),
         })
     }
@@ -108,15 +108,15 @@ impl Cluster {
     }
 
     /// As the engine has it. A checkpoint that cannot be read is told once.
-    pub(super) fn to_node(&self, node: WireNode, told: &mut Option<CheckpointFault>) -> Node {
+    pub(super) fn to_node(&self, node: WireNode, reported: &mut Option<CheckpointFault>) -> Node {
         let (node, fault) = node.into_engine();
         if let Some(fault) = &fault
-            && told.as_ref() != Some(fault)
+            && reported.as_ref() != Some(fault)
         {
             let annotation = super::node::DRAIN_ANNOTATION;
             tracing::warn!(node = node.name, annotation, %fault, "the checkpoint on the node is not ours to read; going on without it");
         }
-        *told = fault;
+        *reported = fault;
         self.remember_conditions(&node);
         node
     }

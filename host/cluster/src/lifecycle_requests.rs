@@ -12,7 +12,7 @@ use super::{Cluster, FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, Read
 
 /// A LifecycleEvent to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewEvent {
+pub struct NewLifecycleEvent {
     /// How its name begins; the server makes the rest.
     pub begins: String,
     /// `spec.transitionName`
@@ -25,7 +25,7 @@ pub struct NewEvent {
 
 /// A Kubernetes Event as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ObservedEvent {
     /// `reason`
     pub reason: String,
     /// `note`
@@ -40,7 +40,7 @@ pub struct Note {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireNote {
+struct WireObservedEvent {
     #[serde(deserialize_with = "nullable")]
     reason: String,
     #[serde(deserialize_with = "nullable")]
@@ -76,7 +76,10 @@ impl Cluster {
     }
 
     /// Makes a LifecycleEvent.
-    pub async fn make_event(&self, new: &NewEvent) -> Result<LifecycleEvent, WriteError> {
+    pub async fn create_lifecycle_event(
+        &self,
+        new: &NewLifecycleEvent,
+    ) -> Result<LifecycleEvent, WriteError> {
         let mut event = json!({
             "apiVersion": format!("{}/{VERSION}", self.lifecycle_group()),
             "kind": "LifecycleEvent",
@@ -96,7 +99,7 @@ impl Cluster {
     }
 
     /// The Kubernetes Events about a node that there are.
-    pub async fn notes_about(&self, node: &str) -> Result<Vec<Note>, ReadError> {
+    pub async fn events_about_node(&self, node: &str) -> Result<Vec<ObservedEvent>, ReadError> {
         let source = Source {
             path: "/apis/events.k8s.io/v1/namespaces/default/events".to_owned(),
             selector: Some(format!(
@@ -105,9 +108,9 @@ impl Cluster {
             )),
             optional: false,
         };
-        let listed = listing::list::<WireNote>(self.client(), &source, self.options()).await;
+        let listed = listing::list::<WireObservedEvent>(self.client(), &source, self.options()).await;
         let (listed, _) = listed.map_err(|fault| fault.read("list events"))?;
-        let note = |wire: WireNote| Note {
+        let note = |wire: WireObservedEvent| ObservedEvent {
             reason: wire.reason,
             text: wire.note,
             action: wire.action,

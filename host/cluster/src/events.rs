@@ -4,7 +4,7 @@
 use scupper_engine::{PodRef, Time};
 use serde_json::{Value, json};
 
-use super::counted::{Sameness, Written};
+use super::event_cache::{CachedEvent, EventKey};
 use super::transport::{cut, escaped};
 use super::wire::{MetaOnly, micros};
 use super::write::Merge;
@@ -71,7 +71,7 @@ impl Severity {
 impl Cluster {
     /// Emits a Kubernetes Event about a node: a new one, or the same once more.
     pub async fn emit(&self, event: &KubernetesEvent) -> Result<(), WriteError> {
-        let about = About {
+        let about = EventSubject {
             namespace: NAMESPACE,
             name: &event.node,
             uid: &event.node,
@@ -80,13 +80,13 @@ impl Cluster {
             words: format!("node {}", event.node),
             related: None,
         };
-        self.tell(event, &about).await
+        self.emit_about(event, &about).await
     }
 
     /// Emits a Kubernetes Event about a pod of the event's node: a new one, or the same once more.
     pub async fn emit_about_pod(&self, event: &KubernetesEvent, pod: &PodRef) -> Result<(), WriteError> {
         let PodRef { namespace, name, uid } = pod;
-        let about = About {
+        let about = EventSubject {
             namespace,
             name,
             uid: &uid.0,
@@ -94,7 +94,7 @@ impl Cluster {
             words: format!("pod {pod}"),
             related: None,
         };
-        self.tell(event, &about).await
+        self.emit_about(event, &about).await
     }
 
     /// Emits a Kubernetes Event about a budget that blocks this pod of the event's node: a new one, or the same once
@@ -108,7 +108,7 @@ impl Cluster {
         let namespace = &pod.namespace;
         // `kubectl describe` finds it by the UID. One that no watch has shown goes by its name.
         let uid = self.budget_uid(namespace, budget).unwrap_or_default();
-        let about = About {
+        let about = EventSubject {
             namespace,
             name: budget,
             uid: &uid,
@@ -119,22 +119,22 @@ impl Cluster {
             words: format!("disruption budget {namespace}/{budget}"),
             related: Some(pod_to_wire(pod)),
         };
-        self.tell(event, &about).await
+        self.emit_about(event, &about).await
     }
 
-    async fn tell(&self, event: &KubernetesEvent, about: &About<'_>) -> Result<(), WriteError> {
-        let same = sameness(event, about);
+    async fn emit_about(&self, event: &KubernetesEvent, about: &EventSubject<'_>) -> Result<(), WriteError> {
+        let same = event_key(event, about);
         let (times, last) = match &event.series {
             Some(series) => (series.times.max(1), series.last),
             None => (1, self.now()),
         };
-        if let Some(Written { name, count }) = self.told().find(&same) {
+        if let Some(CachedEvent { name, count }) = self.event_cache().find(&same) {
             let count = count.saturating_add(times);
             if self.count_up(about, &name, series(count, last)).await? {
-                self.told().remember(same, Written { name, count });
+                self.event_cache().remember(same, CachedEvent { name, count });
                 return Ok(());
             }
-            self.told().forget(&same);
+            self.event_cache().forget(&same);
         }
         let mut wire = to_wire(event, about, last);
         if let Some(wire) = wire.as_object_mut() {
@@ -149,12 +149,18 @@ impl Cluster {
         let created =
             created.map_err(|fault| fault.write(&format!("emit an Event about {}", about.words)))?;
         let name = created.metadata.name;
-        self.told().remember(same, Written { name, count: times });
+        self.event_cache()
+            .remember(same, CachedEvent { name, count: times });
         Ok(())
     }
 
     /// Whether it was still there: Events expire, after an hour in most clusters.
-    async fn count_up(&self, about: &About<'_>, name: &str, series: Value) -> Result<bool, WriteError> {
+    async fn count_up(
+        &self,
+        about: &EventSubject<'_>,
+        name: &str,
+        series: Value,
+    ) -> Result<bool, WriteError> {
         let path = format!("{}/{}", events(about.namespace), escaped(name));
         let patch = json!({ "series": series });
         match self.patch::<MetaOnly>(&path, Merge::Json, &patch).await {
@@ -166,7 +172,7 @@ impl Cluster {
 }
 
 /// What an Event is about.
-struct About<'a> {
+struct EventSubject<'a> {
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
@@ -185,9 +191,9 @@ fn events(namespace: &str) -> String {
     format!("/apis/events.k8s.io/v1/namespaces/{}/events", escaped(namespace))
 }
 
-fn sameness(event: &KubernetesEvent, about: &About<'_>) -> Sameness {
+fn event_key(event: &KubernetesEvent, about: &EventSubject<'_>) -> EventKey {
     let apart = event.series.as_ref().map_or(&event.note, |series| &series.key);
-    Sameness {
+    EventKey {
         about: [about.namespace, about.name, about.uid].map(str::to_owned),
         words: [event.severity.as_str(), &event.reason, &event.action, apart].map(str::to_owned),
     }
@@ -198,7 +204,7 @@ fn series(count: u32, last: Time) -> Value {
     json!({"count": count, "lastObservedTime": micros(last)})
 }
 
-fn to_wire(event: &KubernetesEvent, about: &About<'_>, now: Time) -> Value {
+fn to_wire(event: &KubernetesEvent, about: &EventSubject<'_>, now: Time) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

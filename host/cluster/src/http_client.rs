@@ -14,8 +14,8 @@ use kube::client::{Body, ConfigExt as _};
 use rustls::{ClientConfig, RootCertStore};
 use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn, util::option_layer};
 
+use super::api_requests::{ApiRequest, RequestObserver};
 use super::proxy::{Protocol, Proxy};
-use super::requests::{ApiRequest, RequestObserver};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
