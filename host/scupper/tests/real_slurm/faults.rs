@@ -112,7 +112,7 @@ async fn in_driver_mode_a_drain_that_the_controller_lost_is_made_again() {
     let waits = format!("waits for job {job}: ");
     driver.until("it waits", || driver.told().contains(&waits)).await;
     testbed.crash_and_forget();
-    let lost = "has lost the drain of slurm-worker-0";
+    let lost = "lost the drain of slurm-worker-0; draining it again";
     driver.until(lost, || driver.told().contains(lost)).await;
     until("the node is drained again", async || {
         testbed.node().starts_with("draining scupper: ")
@@ -206,7 +206,7 @@ async fn a_token_without_the_right_ends_the_drain_before_anything_changes() {
     let token = testbed.folder().join("own-token");
     std::fs::write(&token, testbed.token("alice", 600)).unwrap();
     let rig = Rig::load_with(&testbed, &token, &[]).await;
-    let words = "the token's user may not change nodes, only Slurm's operators may: Invalid user id";
+    let words = "the token's user may not change nodes; only Slurm's operators may: Invalid user id";
     rig.fails(HookPhase::BeforeCordon, true, words).await;
     assert!(testbed.node().starts_with("idle"), "{}", testbed.node());
 }
