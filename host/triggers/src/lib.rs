@@ -1,5 +1,6 @@
-//! The doors: each hears in its own way that somebody wants a node drained or given back, and passes it on as a
-//! wish. A door must not know the other edges, nor how a drain goes: changes come in as streams, wishes go out.
+//! Triggers: each detects in its own way that a node should be drained or returned to service, and sends a request to
+//! the driver. A trigger must not know the other edges, nor how a drain works: changes come in as streams, requests go
+//! out.
 #![deny(missing_docs)]
 
 pub mod cordon;

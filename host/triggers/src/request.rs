@@ -1,28 +1,28 @@
-//! What a door and the rest of the driver tell each other. It must not know which door it is.
+//! The types that triggers and the rest of the driver exchange. They must not depend on a particular trigger.
 
 use std::time::Duration;
 
 use scupper_engine::{Filters, Intent, Outcome, Time};
 
-/// Somebody wants something done to this node.
+/// A request to drain or uncordon this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainRequest {
-    /// Tells this wish from every other one: the UID of the LifecycleEvent, for instance.
+    /// Identifies the request, for example by the UID of the LifecycleEvent.
     pub id: String,
-    /// What it is called by people: the LifecycleEvent's name, for instance.
+    /// The name shown to users, for example that of the LifecycleEvent.
     pub name: String,
-    /// Who asked, for reports.
+    /// The trigger's name, for reports.
     pub trigger: String,
     /// Drain or uncordon.
     pub intent: Intent,
-    /// When it must have ended; `None`: whenever it is done.
+    /// The request must have ended by this time; `None` sets no limit.
     pub deadline: Option<Time>,
-    /// What they say of it besides; `None`: as the driver does it.
+    /// Settings that the request overrides; `None` uses the driver's own.
     pub flags: Option<Box<DrainFlags>>,
 }
 
-/// What a wish says of how pods are chosen and evicted, as far as the operator lets it: all of it comes before what the
-/// driver would do.
+/// How a request wants pods to be chosen and evicted, within the operator's limits. These settings take precedence over
+/// the driver's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainFlags {
     /// How pods are chosen.
@@ -31,73 +31,73 @@ pub struct DrainFlags {
     pub grace_seconds: Option<u64>,
     /// `grace_seconds` may not shorten a pod's own grace period.
     pub grace_only_longer: bool,
-    /// How often pods are evicted that come back to the cordoned node; `None`: as the driver does it.
+    /// How often a pod that returns to the cordoned node is evicted again; `None` uses the driver's setting.
     pub returning_pod_evictions: Option<u32>,
-    /// How long one eviction request may take.
+    /// Time limit of one eviction request.
     pub eviction_timeout: Duration,
-    /// How long it may take altogether; `None`: as long as its transition says.
+    /// Time limit of the whole request; `None` uses that of its transition.
     pub timeout: Option<Duration>,
 }
 
-/// What a door asks of the driver. Every demand may come again; it then changes nothing.
+/// A trigger's command to the driver. Commands are idempotent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainCommand {
-    /// Begin, or go on from the checkpoint that has the wish's id.
+    /// Begin, or resume from the checkpoint with the request's id.
     Begin(DrainRequest),
-    /// The deadline is now this one.
+    /// Change the deadline.
     Deadline {
-        /// The wish.
+        /// The request's id.
         id: String,
-        /// When it must have ended.
+        /// The new deadline.
         deadline: Option<Time>,
     },
-    /// It is not wanted any more: stop and put back what is ours.
+    /// The request is withdrawn: stop, and roll back the driver's own changes.
     Cancel {
-        /// The wish.
+        /// The request's id.
         id: String,
-        /// Who says so, for people.
+        /// The reason, for users.
         reason: String,
     },
-    /// It is over without us: stop. Also said of a checkpoint whose wish is over.
+    /// The request ended elsewhere: stop. Also sent for a checkpoint whose request is over.
     Lost {
-        /// The wish.
+        /// The request's id.
         id: String,
-        /// How we know, for people.
+        /// The evidence, for users.
         reason: String,
     },
 }
 
-/// What the driver is at. Shown as a level, so it must stay readable: an end stays until the next wish begins.
+/// The driver's current activity. It is a level, not an event, so an end stays visible until the next request begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DriverState {
-    /// Nothing.
+    /// The driver is idle.
     #[default]
     Idle,
-    /// This wish.
+    /// The driver runs this request.
     Running {
-        /// The wish.
+        /// The request's id.
         id: String,
     },
-    /// Nothing any more; this wish came to an end.
+    /// The driver is idle; this request was the last to end.
     Ended {
-        /// The wish.
+        /// The request's id.
         id: String,
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
     },
 }
 
-/// What a former process of this driver was at, as its checkpoint tells.
+/// The request of a previous process of this driver, read from its checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumePoint {
-    /// The wish.
+    /// The request's id.
     pub id: String,
-    /// What it is called by people.
+    /// The name shown to users.
     pub name: String,
     /// Drain or uncordon.
     pub intent: Intent,
-    /// When it must have ended.
+    /// Its deadline.
     pub deadline: Option<Time>,
-    /// It had come to its end: remembered, but not begun again unless somebody asks.
+    /// The request had ended: it is remembered, but begins again only on a new request.
     pub finished: bool,
 }

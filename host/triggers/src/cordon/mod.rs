@@ -1,8 +1,8 @@
-//! The cordon as a door: on a node whose label asks for it, a cordon that somebody else makes starts a drain, and an
-//! uncordon, whoever does it, reverses it.
+//! The cordon trigger: on a node with the label `scupper.dev/drain-on-cordon`, a cordon made by anyone but this driver
+//! starts a drain, and an uncordon reverses it.
 //!
-//! `watch` decides and does nothing, `run` carries. The module must not know how the API server is reached, nor how a
-//! drain goes.
+//! `state` decides and does no I/O; `run` does the I/O. The module must not know how the API server is reached, nor how
+//! a drain works.
 
 mod run;
 mod state;

@@ -1,4 +1,5 @@
-//! Hears the node and the driver, and passes on what follows. It must not know why.
+//! Feeds changes of the node and of the driver into the state, and sends the resulting commands. It must not decide
+//! anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,40 +13,40 @@ use super::state::{CordonLimits, CordonState, NodeFacts};
 use crate::{DrainCommand, DriverState};
 use scupper_common::clock::Clock;
 
-/// A node that could not be looked at is looked at again after so long.
+/// Delay before a failed read of the node is retried.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// How the door is set up.
+/// Settings of the cordon trigger.
 #[derive(Clone, Debug)]
 pub struct CordonOptions {
     /// The node's name.
     pub node: String,
-    /// How long a drain may take.
+    /// Time limit of a drain.
     pub sla: Option<Duration>,
-    /// How long an uncordon may take.
+    /// Time limit of an uncordon.
     pub uncordon_sla: Duration,
-    /// What time it is.
+    /// The current time.
     pub clock: Clock,
 }
 
-/// Looks at the node once; `None`: there is none, or it could not be looked at.
+/// Reads the node once; `None` if it does not exist or the read failed.
 pub type ReadNode = Arc<dyn Fn() -> BoxFuture<'static, Option<NodeFacts>> + Send + Sync>;
 
-/// What connects the door with the rest of the driver.
+/// Connects the trigger with the rest of the driver.
 pub struct CordonDeps<N> {
-    /// The node, whenever it changes; `None`: there is none.
+    /// The node, on every change; `None` if it does not exist.
     pub nodes: N,
-    /// Looks at it once.
+    /// Reads the node once.
     pub read_node: ReadNode,
-    /// Where wishes go.
+    /// Receives the trigger's commands.
     pub commands: mpsc::Sender<DrainCommand>,
-    /// What the driver is at.
+    /// The driver's current activity.
     pub driver_state: watch::Receiver<DriverState>,
-    /// No other instance of this driver is at work, and this one does not stop.
+    /// True while no other instance of this driver runs and this one is not stopping.
     pub sole_instance: watch::Receiver<bool>,
 }
 
-/// Serves until the rest of the driver is gone.
+/// Serves until the rest of the driver has ended.
 pub async fn run<N>(options: CordonOptions, deps: CordonDeps<N>)
 where
     N: Stream<Item = Option<NodeFacts>> + Send + Unpin,
@@ -67,7 +68,7 @@ where
         let wanted =
             *sole_instance.borrow_and_update() && node.as_ref().is_some_and(|node| state.wants(node));
         if wanted {
-            // The watch may be behind what the driver itself has just written.
+            // The watch may lag behind the driver's own writes.
             match read_node().await {
                 Some(seen) => {
                     state.handle_driver_state(driver_state.borrow_and_update().clone());

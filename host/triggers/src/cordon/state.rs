@@ -1,5 +1,5 @@
-//! When a cordon is a wish to drain, and when an uncordon is one to give the node back. It must not read a clock nor
-//! do anything.
+//! Decides when a cordon requests a drain, and when an uncordon requests that the node returns to service. It must not
+//! read a clock or do I/O.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,74 +8,74 @@ use scupper_engine::{Intent, Outcome, Time};
 
 use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 
-/// The label that makes a cordon a wish: with the value `true`.
+/// The label with which a cordon requests a drain: its value must be `true`.
 pub const LABEL: &str = "scupper.dev/drain-on-cordon";
-/// Who asks, in reports and checkpoints.
+/// The trigger's name in reports and checkpoints.
 pub const TRIGGER: &str = scupper_engine::Trigger::Cordon.name();
 
-/// The node, as far as this door cares.
+/// The facts about the node that this trigger needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
     /// Its UID.
     pub uid: String,
-    /// The label asks for it.
+    /// The node has the label.
     pub labelled: bool,
     /// It is cordoned.
     pub cordoned: bool,
-    /// The cordon is ours.
+    /// The driver itself made the cordon.
     pub own_cordon: bool,
-    /// Its condition says that it is drained.
+    /// The node's condition `Drained` is True.
     pub drained: bool,
-    /// What of a wish of this door stands on it and is not over.
+    /// An unfinished request of this trigger, from the checkpoint on the node.
     pub resume_point: Option<ResumePoint>,
 }
 
 impl NodeFacts {
-    /// Somebody else has cordoned it and wants it drained therefore.
+    /// A cordon from elsewhere, on a node with the label, that has not been drained yet.
     const fn requests_drain(&self) -> bool {
         self.labelled && self.cordoned && !self.own_cordon
     }
 }
 
-/// How long wishes of this door may take.
+/// Time limits of this trigger's requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CordonLimits {
     pub(super) drain: Option<Duration>,
     pub(super) uncordon: Duration,
 }
 
-/// What the driver was asked for by this door and has not ended.
+/// A request that the driver has received and not ended.
 #[derive(Debug)]
 struct ActiveRequest {
     id: String,
     intent: Intent,
-    /// The driver has been seen at it.
+    /// The driver has reported that it runs the request.
     accepted: bool,
-    /// It was taken back.
+    /// The request was withdrawn.
     withdrawn: bool,
 }
 
 impl ActiveRequest {
-    /// It was a drain, and nobody took it back.
+    /// A drain that was not withdrawn.
     fn was_attempted(&self) -> bool {
         self.intent == Intent::Drain && !self.withdrawn
     }
 }
 
-/// The door's memory.
+/// The trigger's state.
 #[derive(Debug)]
 pub(super) struct CordonState {
     name: String,
     limits: CordonLimits,
     driver_state: DriverState,
     active: Option<ActiveRequest>,
-    /// What another process has left was looked for, after it had ended.
+    /// The checkpoint of a previous process was already examined.
     resume_checked: bool,
-    /// This cordon has been dealt with: it is no wish any more.
+    /// This cordon is handled: it requests nothing more.
     cordon_handled: bool,
-    /// A drain of this node has ended well since it was given back.
+    /// A drain of this node has succeeded since its last uncordon.
     drained: bool,
-    /// This uncordon has been dealt with.
+    /// This uncordon is handled.
     uncordon_handled: bool,
     commands: VecDeque<DrainCommand>,
 }
@@ -99,7 +99,7 @@ impl CordonState {
         self.commands.pop_front()
     }
 
-    /// The driver shows what it is at.
+    /// Handles a change of the driver's activity.
     pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
         match &driver_state {
             DriverState::Idle => self.forget_active(|active| active.accepted || active.withdrawn),
@@ -122,7 +122,8 @@ impl CordonState {
         self.driver_state = driver_state;
     }
 
-    /// Whoever asked for it: how a drain ends, and an uncordon, decides what the next cordon or uncordon means.
+    /// Records how a drain or an uncordon ended, whichever trigger requested it: that decides what the next cordon or
+    /// uncordon means.
     fn ended(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Drained => {
@@ -132,14 +133,14 @@ impl CordonState {
             Outcome::Uncordoned { cordon_kept } => {
                 self.drained = false;
                 self.uncordon_handled = true;
-                // Given back, although somebody's cordon stays: that cordon asks for no second drain.
+                // The uncordon kept a cordon made elsewhere: that cordon requests no second drain.
                 self.cordon_handled = *cordon_kept;
             }
             _ => {}
         }
     }
 
-    /// It ended, and its end was not seen.
+    /// Forgets a request that ended without its end being observed.
     fn forget_active(&mut self, gone: impl FnOnce(&ActiveRequest) -> bool) {
         let lost = self.active.take_if(|active| gone(active));
         if lost.is_some_and(|lost| lost.was_attempted()) {
@@ -147,7 +148,7 @@ impl CordonState {
         }
     }
 
-    /// The node is like this. What was begun and is not wanted any more is taken back at once.
+    /// Handles a change of the node. A request that the node no longer asks for is withdrawn at once.
     pub(super) fn handle_node(&mut self, node: &NodeFacts) {
         if node.cordoned {
             self.uncordon_handled = false;
@@ -169,7 +170,7 @@ impl CordonState {
         });
     }
 
-    /// Something is to be begun, if the node is like this.
+    /// True if this node calls for a new request.
     pub(super) fn wants(&self, node: &NodeFacts) -> bool {
         !self.resume_checked || self.wanted_intent(node).is_some()
     }
@@ -189,7 +190,7 @@ impl CordonState {
         }
     }
 
-    /// Begins what is to be begun. The node was looked at just now, since the driver showed what it is at.
+    /// Starts the request that the node calls for. The caller has read the node since the driver last reported.
     pub(super) fn begin(&mut self, node: &NodeFacts, now: Time) {
         let resume_checked = std::mem::replace(&mut self.resume_checked, true);
         if let Some(resume_point) = node.resume_point.clone().filter(|_| !resume_checked) {
@@ -213,7 +214,7 @@ impl CordonState {
         });
     }
 
-    /// What another process was at goes on if the node still asks for it.
+    /// Resumes the request of a previous process if the node still asks for it.
     fn restart(&mut self, resume_point: ResumePoint, node: &NodeFacts) {
         let ResumePoint {
             id,

@@ -1,4 +1,4 @@
-//! Asks the kubelet of this machine whether it knows SLM, as a driver would, and goes away again.
+//! Finds out whether the kubelet of this machine supports SLM: registers as a driver would, and unregisters.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::registration::Registration;
 use super::sockets;
 use super::{SlmError, SlmOptions};
 
-/// Whom the kubelet hears of. No transition names it, so it is never called.
+/// The name to register under. No transition names it, so the kubelet never calls it.
 const ASKER: &str = "doctor.scupper.dev";
 
-/// The kubelet's word, or [`Registration::Silent`] if none came within `limit`.
+/// Returns the kubelet's answer, or [`Registration::Silent`] if none arrives within `limit`.
 ///
 /// # Errors
-/// The kubelet's directories are not there, or not for us to write in.
+/// The kubelet's directories are missing or not writable.
 pub async fn ask_kubelet(
     kubelet_root: &Path,
     node: &str,

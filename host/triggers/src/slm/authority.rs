@@ -1,10 +1,9 @@
-//! Connections from a kubelet or any other gRPC client, with the one thing in them corrected that our HTTP/2 library
-//! refuses.
+//! Connections from a kubelet or any other gRPC client, with the `:authority` header corrected for our HTTP/2 library.
 //!
-//! Who dials a socket by its path makes that path the `:authority` of every request: a kubelet and all of gRPC's C core
-//! (Python, C++, Ruby) percent-encoded, Java's as it is. Our library takes neither, nor an empty one, and resets the
-//! stream. So all headers on their way in are read and rewritten, with `localhost` as `:authority`; all else passes
-//! as it is. It must not know what the requests are about.
+//! A client that dials a socket by its path sends that path as the `:authority` of every request: the kubelet and all
+//! of gRPC's C core (Python, C++, Ruby) percent-encode it, Java does not. Our library accepts neither form, nor an
+//! empty one, and resets the stream. So this module rewrites all incoming headers with `localhost` as `:authority`, and
+//! passes everything else unchanged. It must not know what the requests mean.
 
 mod frames;
 mod headers;
@@ -21,7 +20,7 @@ use tonic::transport::server::Connected;
 
 use frames::Frames;
 
-/// How much is read at a time.
+/// Number of bytes per read.
 const ROOM: usize = 8 * 1024;
 
 /// A connection from a kubelet, or another client.
@@ -51,7 +50,7 @@ impl AsyncRead for KubeletStream {
             let mut read = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
             if read.filled().is_empty() {
-                // The end; half a frame is of no use to anybody.
+                // End of the stream; half a frame is useless.
                 return Poll::Ready(Ok(()));
             }
             self.frames.take(read.filled());

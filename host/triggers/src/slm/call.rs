@@ -1,5 +1,5 @@
-//! What a call is answered: a table from the call, the event it is about and how far we are, to an answer and what
-//! follows from it. It must not know sockets, streams or time.
+//! Decides the answer to a call of the kubelet: a table from the call, its event and the progress on it to an answer
+//! and an effect. It must not know sockets, streams or time.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use scupper_engine::{Intent, Outcome};
 
 use super::lifecycle::{ClaimStatus, LifecycleEvent};
 
-/// A reason of the node condition that graceful node shutdown has taken for itself.
+/// A condition reason that graceful node shutdown reserves for itself.
 const SHUTDOWN_REASON: &str = "shutdown-drain-started";
 
-/// Which of the two calls.
+/// The method that the kubelet calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     /// StartLifecycleTransition
     Start,
     /// EndLifecycleTransition
     End {
-        /// The kubelet says that the deadline has passed.
+        /// The kubelet reports that the deadline has passed.
         expired: bool,
     },
 }
@@ -33,68 +33,68 @@ pub(super) struct Call {
     pub(super) end: String,
 }
 
-/// What the kubelet is told.
+/// The answer to the kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// The node condition's reason is to be this.
+    /// Sets the node condition's reason.
     ConditionReason(String),
-    /// Call again; the condition stays as it is.
+    /// The kubelet calls again; the condition stays as it is.
     Empty,
-    /// The event has failed for good.
+    /// The event fails permanently.
     Error(String),
 }
 
-/// Who we are.
+/// The driver's identity.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) driver: String,
     pub(super) node: String,
-    /// What the transitions that we know ask for, by name.
+    /// The intents of the known transitions, by name.
     pub(super) intents: BTreeMap<String, Intent>,
 }
 
-/// How far we are with the event of a call.
+/// The driver's progress on the event of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventProgress<'a> {
     /// Not begun.
     NotBegun,
-    /// Not begun, because something else is not over yet.
+    /// Not begun, because the driver has not finished another request.
     DriverBusy,
-    /// Another instance of the driver is, or will be, at work: it stops, or we do.
+    /// Another instance of the driver runs or is about to: it stops, or this one does.
     HandingOver,
     /// Begun.
     Running,
-    /// It came to its end.
+    /// Ended.
     Ended(&'a Outcome),
 }
 
-/// What the driver is to do besides answering.
+/// The effect of a call on the driver, in addition to the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallEffect {
-    /// Begin.
+    /// Begin a request.
     Begin(Intent),
-    /// The deadline has passed: come to an end.
+    /// The deadline has passed: end the request.
     Expire,
 }
 
-/// How a call is dealt with.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallDecision {
-    /// Answered, and maybe something done.
+    /// An answer, and possibly an effect.
     Answer(Reply, Option<CallEffect>),
-    /// Our watch has not shown the event yet: answer in a moment.
+    /// The watch has not shown the event yet: answer later.
     EventUnknown,
 }
 
 impl Identity {
-    /// The event is for this driver.
+    /// True if the event is for this driver.
     pub(super) fn owns(&self, event: &LifecycleEvent) -> bool {
         event.node == self.node
             && self.intents.contains_key(&event.transition)
             && event.driver.as_ref().is_none_or(|driver| *driver == self.driver)
     }
 
-    /// What is wrong with a call, whatever its event may be.
+    /// Returns the error in a call that is invalid for any event.
     fn refuse(&self, call: &Call) -> Result<Intent, String> {
         if call.node != self.node {
             return Err(format!(
@@ -127,7 +127,7 @@ impl Identity {
     }
 }
 
-/// Decides about a call whose event our watch shows as `event`.
+/// Decides on a call whose event the watch shows as `event`.
 pub(super) fn decide(
     identity: &Identity,
     call: &Call,
@@ -142,7 +142,7 @@ pub(super) fn decide(
         return CallDecision::EventUnknown;
     };
     if event.transition != call.transition {
-        // Transition names never change: this is an older event of the same name.
+        // Transition names never change, so this is an older event of the same name.
         return CallDecision::EventUnknown;
     }
     if let Some(decision) = reject(identity, event) {
@@ -151,7 +151,7 @@ pub(super) fn decide(
     decide_claimed(call, intent, event, progress)
 }
 
-/// The event is not one that can be worked at.
+/// Rejects an event that cannot be handled.
 fn reject(identity: &Identity, event: &LifecycleEvent) -> Option<CallDecision> {
     let error = |text: String| Some(CallDecision::Answer(Reply::Error(text), None));
     if event.node != identity.node {
@@ -171,7 +171,7 @@ fn reject(identity: &Identity, event: &LifecycleEvent) -> Option<CallDecision> {
     }
     match &event.claim {
         ClaimStatus::Claimed => None,
-        // Our watch is behind the kubelet, or says a word we do not know: the next call tells.
+        // The watch lags behind the kubelet, or shows an unknown status: the next call decides.
         ClaimStatus::Pending | ClaimStatus::Other(_) | ClaimStatus::Succeeded => {
             Some(CallDecision::Answer(Reply::Empty, None))
         }
@@ -181,7 +181,7 @@ fn reject(identity: &Identity, event: &LifecycleEvent) -> Option<CallDecision> {
     }
 }
 
-/// The event is claimed and ours.
+/// Decides on an event that is claimed for this driver.
 fn decide_claimed(
     call: &Call,
     intent: Intent,
@@ -191,7 +191,7 @@ fn decide_claimed(
     let answer = |reply| CallDecision::Answer(reply, None);
     match progress {
         EventProgress::Ended(outcome) => answer(end_reply(call, event, outcome)),
-        // Taken back. While our own part is rolled back the event stays, so that a restart finds it.
+        // The event is being deleted. It stays during the rollback, so that a restarted driver finds it.
         EventProgress::Running | EventProgress::HandingOver if event.deleting => answer(Reply::Empty),
         _ if event.deleting => answer(Reply::Error(format!("event {} was deleted", event.name))),
         EventProgress::DriverBusy | EventProgress::HandingOver => answer(Reply::Empty),
@@ -207,7 +207,7 @@ fn decide_claimed(
     }
 }
 
-/// Nothing has been begun for it.
+/// Decides on an event for which no request has begun.
 fn begin(call: &Call, intent: Intent, method: Method) -> CallDecision {
     match method {
         Method::Start => CallDecision::Answer(
@@ -219,14 +219,14 @@ fn begin(call: &Call, intent: Intent, method: Method) -> CallDecision {
     }
 }
 
-/// Its deadline is the one that passed, and not an earlier one that somebody asked for.
+/// True if the deadline that passed is the event's own, not an earlier one from its flags.
 fn is_event_deadline(event: &LifecycleEvent) -> bool {
     let own = event.flags().and_then(|flags| flags.timeout);
     event.sla.is_some() && own.is_none() && !event.deleting
 }
 
-/// How the words of an answer begin that is the end of a drain, and that end's name: whoever follows an event from afar
-/// may see these words before, or instead of, the drain's own.
+/// The prefixes of answers that report the end of a drain, each with the name of that outcome. An observer that follows
+/// an event from afar may see them before, or instead of, the drain's own report.
 pub const OUTCOME_PREFIXES: [(&str, &str); 4] = [
     (DEADLINE, "DeadlineExceeded"),
     (POLICY, "PolicyFailed"),
@@ -238,11 +238,11 @@ const POLICY: &str = "policy ";
 const CANCELLED: &str = "cancelled: ";
 const LOST: &str = "lost: ";
 
-/// We came to an end. Only success is one for the kubelet.
+/// The answer after the request ended. The kubelet accepts only success as success.
 fn end_reply(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
     match outcome {
         Outcome::Drained | Outcome::Uncordoned { .. } => Reply::ConditionReason(call.end.clone()),
-        // The kubelet writes `SlaExpired` itself; an error would make it `Failed`.
+        // The kubelet sets `SlaExpired` itself; an error would make it `Failed`.
         Outcome::DeadlineExceeded { .. } if is_event_deadline(event) => Reply::Empty,
         // It says what it waited for, or only that the deadline passed.
         Outcome::DeadlineExceeded { remaining, held_up } if remaining.is_empty() || held_up.is_some() => {

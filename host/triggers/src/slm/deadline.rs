@@ -1,14 +1,14 @@
-//! When work must have ended so that there is time left to say so. It must not know whose deadline it is.
+//! Computes a deadline early enough to report the end before the event expires. It must not know whose deadline it is.
 
 use std::time::Duration;
 
 use scupper_engine::Time;
 
-/// The most that is kept back: what the engine gives hooks to put back what they changed.
+/// Maximum margin: the time that the engine gives hooks to roll back their changes.
 const LONGEST_MARGIN: Duration = Duration::from_secs(15);
 
-/// Our own deadline for an event that ends at `sla`, was first seen claimed at `claimed`, and was given `length`
-/// (as far as we know) when it was claimed. It is never before the claim.
+/// The driver's own deadline for an event that expires at `sla`, was first seen claimed at `claimed`, and had `length`
+/// (if known) when it was claimed. It is never before the claim.
 pub(super) fn own_deadline(sla: Time, length: Option<Duration>, claimed: Time) -> Time {
     let seen: Duration = sla.since(claimed).into();
     let margin = LONGEST_MARGIN.min(length.unwrap_or(seen) / 5);
@@ -17,7 +17,7 @@ pub(super) fn own_deadline(sla: Time, length: Option<Duration>, claimed: Time) -
     own.max(claimed.min(sla))
 }
 
-/// The length that leaves a drain as much time of its own as this.
+/// The event length that leaves a drain `own` of working time.
 pub(super) fn with_margin(own: Duration) -> Duration {
     own.saturating_add(LONGEST_MARGIN.min(own / 4))
 }
@@ -40,11 +40,11 @@ mod tests {
         assert_eq!(own(60, Some(60)), 48);
         assert_eq!(own(10, Some(10)), 8);
         assert_eq!(own(0, Some(0)), 0);
-        // Unknown length: what is left when the claim is first seen.
+        // The length is unknown: the time that remains when the claim is first seen counts.
         assert_eq!(own(50, None), 40);
         // Seen late, a minute before its end: the margin is that of the whole length.
         assert_eq!(own(60, Some(300)), 45);
-        // Never before the claim as we saw it.
+        // Never before the first sight of the claim.
         assert_eq!(own(4, Some(300)), 0);
     }
 

@@ -1,4 +1,4 @@
-//! One pair of sockets and what is served on them. It must not know why there are several.
+//! One pair of sockets and the services on it. It must not know why there are several.
 
 use std::io;
 use std::time::Duration;
@@ -20,24 +20,24 @@ use super::service::{Alias, PendingCall, Plugin};
 use super::sockets::{BoundSocket, SocketFile, bind};
 use super::{SlmError, SlmOptions};
 
-/// How long calls under way may take when a server closes; they take no time.
+/// Time limit for calls under way when a server closes; calls are fast.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where the words of the kubelet go.
+/// Channels for the kubelet's calls and reports.
 #[derive(Clone, Debug)]
 pub(super) struct EndpointChannels {
     pub(super) calls: mpsc::Sender<PendingCall>,
     pub(super) reports: mpsc::UnboundedSender<RegistrationReport>,
 }
 
-/// One pair of sockets, served.
+/// One pair of sockets with its services.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) number: u64,
     pub(super) opened: Instant,
-    /// The kubelet has said something about it.
+    /// The kubelet has reported a registration status for it.
     pub(super) heard: bool,
-    /// The kubelet calls it.
+    /// The kubelet has registered it.
     pub(super) registered: bool,
     registration: SocketFile,
     service: SocketFile,
@@ -46,7 +46,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Makes the service socket first, then the registration socket, so that whoever is told of it finds it served.
+    /// Opens the service socket before the registration socket, so that the kubelet finds the service running.
     pub(super) fn open(
         options: &SlmOptions,
         number: u64,
@@ -107,22 +107,22 @@ impl Endpoint {
         })
     }
 
-    /// Both sockets are where we put them.
+    /// True if both socket files are still ours.
     pub(super) fn is_intact(&self) -> bool {
         self.registration.is_intact() && self.service.is_intact()
     }
 
-    /// Its files.
+    /// The two socket files.
     pub(super) fn files(&self) -> [&SocketFile; 2] {
         [&self.registration, &self.service]
     }
 
-    /// Makes the kubelet forget it; the service goes on answering.
+    /// Removes the registration socket so that the kubelet unregisters it; the service continues.
     pub(super) fn deregister(&self) {
         self.registration.remove();
     }
 
-    /// Ends it, after the calls that are under way.
+    /// Closes it after the calls under way.
     pub(super) async fn close(self) {
         self.registration.remove();
         self.service.remove();
@@ -135,8 +135,8 @@ impl Endpoint {
     }
 }
 
-/// The connections to a socket. Only root may call, and whoever we are ourselves: socket files have modes, but
-/// a mount may not keep them.
+/// The connections to a socket. Only root and the driver's own user may connect: socket files have modes, but a mount
+/// may not preserve them.
 fn accept(bound: BoundSocket) -> (SocketFile, impl Stream<Item = io::Result<KubeletStream>> + use<>) {
     let own = geteuid().as_raw();
     let incoming = UnixListenerStream::new(bound.listener).filter(move |stream| {

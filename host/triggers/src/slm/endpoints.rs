@@ -1,5 +1,5 @@
-//! The pairs of sockets of this process: one that the kubelet uses, and those that it is to forget. It must not
-//! know what is called on them.
+//! The socket pairs of this process: the current one, and those that the kubelet should unregister. It must not know
+//! which calls arrive on them.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use super::service::PendingCall;
 use super::sockets::{self, SocketFile};
 use super::{SlmError, SlmOptions};
 
-/// A kubelet looks for new sockets every second.
+/// Time after which a kubelet without a report counts as silent. It looks for new sockets every second.
 const SILENT_AFTER: Duration = Duration::from_secs(30);
-/// A claim under way may still wait for a connection that the kubelet was told to forget.
+/// Time for which a retired pair still answers: a claim under way may wait for its connection.
 const LINGER: Duration = Duration::from_secs(60);
 
-/// The pairs of sockets of this process.
+/// The socket pairs of this process.
 pub(super) struct Endpoints {
     options: SlmOptions,
     channels: EndpointChannels,
-    /// The newest, which the kubelet is to use.
+    /// The newest pair, for the kubelet to use.
     current: Endpoint,
-    /// Kept until the newest is registered.
+    /// Pairs that stay until the newest is registered.
     former: Vec<Endpoint>,
-    /// Deregistered, and still answering until then.
+    /// Unregistered pairs, which still answer until the given time.
     retired: Vec<(Instant, Endpoint)>,
     next: u64,
-    /// Since when the kubelet's directories have been gone.
+    /// The time since which the kubelet's directories are missing.
     missing: Option<Instant>,
-    /// Another instance of the driver was alive when we began.
+    /// Another instance of the driver was running when this one started.
     predecessor: bool,
-    /// What the kubelet has said last.
+    /// The kubelet's last report.
     registration: Registration,
 }
 
@@ -66,12 +66,12 @@ impl Endpoints {
         })
     }
 
-    /// How it stands between the kubelet and us.
+    /// The state of the registration with the kubelet.
     pub(super) fn registration(&self) -> &Registration {
         &self.registration
     }
 
-    /// The kubelet has said something. True when it has taken the newest pair, maybe once more.
+    /// Handles a report of the kubelet. Returns true if the kubelet registered the newest pair, even repeatedly.
     pub(super) fn handle_report(&mut self, report: RegistrationReport) -> bool {
         let registered = report.registration == Registration::Registered;
         for former in &mut self.former {
@@ -91,7 +91,7 @@ impl Endpoints {
         registered
     }
 
-    /// Opens a new pair; the old one goes when the kubelet has taken the new one.
+    /// Opens a new pair; the old one is retired once the kubelet has registered the new one.
     pub(super) fn renew(&mut self, why: &'static str) -> Result<(), SlmError> {
         tracing::info!(why, "making new sockets");
         let new = Endpoint::open(&self.options, self.next, &self.channels)?;
@@ -100,12 +100,12 @@ impl Endpoints {
         Ok(())
     }
 
-    /// The newest pair has been taken, so that its connection is awake.
+    /// True if the newest pair is registered, so that its connection is awake.
     pub(super) fn is_settled(&self) -> bool {
         self.current.registered && self.former.is_empty()
     }
 
-    /// Looks after the pairs. `busy`: a call may come at any moment, so that nothing is taken away.
+    /// Maintains the pairs. `busy`: a call may arrive at any moment, so nothing is removed.
     pub(super) async fn maintain(&mut self, now: Instant, busy: bool) -> Result<(), SlmError> {
         if self.current.is_intact() {
             self.missing = None;
@@ -130,7 +130,7 @@ impl Endpoints {
         Ok(())
     }
 
-    /// A socket of ours is gone: made again under a new name, because the kubelet's patience belongs to the name.
+    /// Replaces a removed socket under a new name, because the kubelet backs off per name.
     fn replace_removed(&mut self, now: Instant) -> Result<(), SlmError> {
         if self.registration == Registration::Registered {
             self.registration = Registration::Waiting;
@@ -147,23 +147,23 @@ impl Endpoints {
         self.renew("a socket of ours was removed")
     }
 
-    /// Another instance of the driver was alive when we began.
+    /// True if another instance of the driver was running when this one started.
     pub(super) fn has_predecessor(&self) -> bool {
         self.predecessor
     }
 
-    /// Another instance of the driver is alive.
+    /// True if another instance of the driver is running.
     pub(super) async fn has_other_instance(&self) -> bool {
         let own: Vec<&SocketFile> = self.all().flat_map(Endpoint::files).collect();
         !sockets::live_instances(&self.options, &own).await.is_empty()
     }
 
-    /// Makes the kubelet forget us; calls are still answered.
+    /// Makes the kubelet unregister the driver; calls are still answered.
     pub(super) fn deregister(&self) {
         self.all().for_each(Endpoint::deregister);
     }
 
-    /// Ends all of them.
+    /// Closes all pairs.
     pub(super) async fn close(self) {
         let retired = self.retired.into_iter().map(|(_, endpoint)| endpoint);
         for endpoint in self.former.into_iter().chain(retired).chain([self.current]) {

@@ -1,44 +1,44 @@
-//! Why the door cannot work.
+//! The errors that stop the SLM trigger.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::OptionsError;
 
-/// Why the door had to close.
+/// An error that stops the SLM trigger.
 #[derive(Debug, thiserror::Error)]
 pub enum SlmError {
-    /// An option is wrong.
+    /// An option is invalid.
     #[error("invalid options of the SLM driver")]
     Options(#[from] OptionsError),
-    /// The kubelet's directory is not there.
+    /// The kubelet's directory does not exist.
     #[error("{path} is not there: is a kubelet running, and is its root directory given as --kubelet-root?")]
     NoDirectory {
         /// The directory.
         path: PathBuf,
     },
-    /// We may not write there.
+    /// The directory is not writable.
     #[error("cannot write in {path}: the driver needs it mounted writable, and runs as root")]
     NotWritable {
         /// The directory.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A socket could not be made.
+    /// A socket could not be created.
     #[error("cannot listen on {path}")]
     Listen {
         /// The socket.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The rest of the driver has gone away.
+    /// A channel to the rest of the driver has closed.
     #[error("the {what} ended while the driver runs")]
     Wire {
-        /// Which connection.
+        /// The channel.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Every error of the SLM trigger as a person reads it.
+//! Tests the text of every error of the SLM trigger.
 
 use std::io;
 use std::time::Duration;

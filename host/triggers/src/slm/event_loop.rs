@@ -1,4 +1,5 @@
-//! The one task that hears everything, asks the door's memory, and passes on what follows. It must not know why.
+//! The single task that receives all inputs, passes them to the state, and sends the results. It must not decide
+//! anything.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -25,14 +26,14 @@ use super::{FindResumePoint, LifecycleChange, SlmError, SlmOptions};
 use crate::{DrainCommand, DriverState, ResumePoint};
 use scupper_common::clock::Clock;
 
-/// How long a call waits for its event to come into view.
+/// Time limit for a call's event to appear in the watch.
 const EVENT_VISIBLE_WITHIN: Duration = Duration::from_secs(1);
-/// How often the sockets and the connection are looked after.
+/// Interval of the maintenance of sockets and connection.
 const TICK: Duration = Duration::from_secs(1);
-/// How long another instance that was there before us may stay before we begin beside it.
+/// Time limit for a predecessor to end before this instance begins beside it.
 const PREDECESSOR_GONE_WITHIN: Duration = Duration::from_secs(60);
 
-/// Whom the worker hears.
+/// The inputs of the loop.
 pub(super) struct LoopInputs<E> {
     pub(super) events: E,
     pub(super) calls: mpsc::Receiver<PendingCall>,
@@ -41,7 +42,7 @@ pub(super) struct LoopInputs<E> {
     pub(super) stop: CancellationToken,
 }
 
-/// Whom the worker tells.
+/// The outputs of the loop.
 pub(super) struct LoopOutputs {
     pub(super) commands: mpsc::Sender<DrainCommand>,
     pub(super) warnings: mpsc::Sender<(&'static str, String)>,
@@ -53,31 +54,31 @@ pub(super) struct LoopOutputs {
     pub(super) find_resume_point: FindResumePoint,
 }
 
-/// What the door waits for before it begins anything.
+/// A condition to wait for before any request begins.
 enum StartupWait {
-    /// Another instance to end, and until when.
+    /// The end of another instance, with the time limit.
     Predecessor(Instant),
-    /// What others have left to be looked at.
+    /// The read of another process's resume point.
     ResumePoint(BoxFuture<'static, Option<ResumePoint>>),
     Nothing,
 }
 
-/// Everything the one task holds.
+/// The loop with all its state.
 pub(super) struct SlmLoop {
     clock: Clock,
     monotonic_deadlines: MonotonicDeadlines,
     state: SlmState,
     endpoints: Endpoints,
     rotation: Rotation,
-    /// Calls whose event has not come into view, and until when they wait.
+    /// Calls whose event the watch has not shown, each with its time limit.
     waiting_calls: VecDeque<(Instant, Call, oneshot::Sender<Reply>)>,
-    /// Demands that the driver has not taken yet.
+    /// Commands that the driver has not received yet.
     outbox: VecDeque<DrainCommand>,
     outputs: LoopOutputs,
     stopping: Shutdown,
     startup_wait: StartupWait,
     claimant: Claimant,
-    /// It is our part to claim events.
+    /// This driver, not the kubelet, claims events.
     claims_events: bool,
 }
 
@@ -111,7 +112,7 @@ impl SlmLoop {
         }
     }
 
-    /// Works until it was asked to stop and may, or cannot go on.
+    /// Runs until the requested stop is complete, or until the loop cannot continue.
     pub(super) async fn work(
         mut self,
         inputs: LoopInputs<impl Stream<Item = LifecycleChange> + Unpin>,
@@ -171,7 +172,7 @@ impl SlmLoop {
         }
     }
 
-    /// Something without which we cannot work is gone, unless the whole driver is stopping.
+    /// An input has closed: an error, unless the whole driver is stopping.
     async fn input_closed(self, what: &'static str) -> Result<(), SlmError> {
         let ended = if self.stopping.is_asked() {
             Ok(())
@@ -181,14 +182,15 @@ impl SlmLoop {
         self.leave(ended).await
     }
 
-    /// Whatever the reason, no socket is left behind: the kubelet would claim events for nobody.
+    /// Closes all sockets, whatever the reason for the end: otherwise the kubelet would claim events for an absent
+    /// driver.
     async fn leave(self, ended: Result<(), SlmError>) -> Result<(), SlmError> {
         self.endpoints.close().await;
         ended
     }
 
     fn handle_change(&mut self, change: LifecycleChange) {
-        // The claimer translates deadlines itself: it reads events from the API server as well.
+        // The claim task translates deadlines itself: it also reads events from the API server.
         self.notify_claim_task(ClaimInput::EventChanged(change.clone()));
         let change = self.monotonic_deadlines.change(change);
         self.state.handle_change(change, self.clock.now());
@@ -199,7 +201,7 @@ impl SlmLoop {
 
     fn answer(&mut self, until: Instant, call: Call, reply: oneshot::Sender<Reply>) {
         if reply.is_closed() {
-            // The kubelet has stopped waiting, and the event has failed: nothing may be begun.
+            // The kubelet has given up on the call, and the event has failed: nothing may begin.
             return;
         }
         match self.state.handle_call(&call, self.clock.now()) {
@@ -233,12 +235,12 @@ impl SlmLoop {
         self.stopping.ask(Instant::now());
     }
 
-    /// Once a second.
+    /// Runs once a second.
     async fn maintain(&mut self, now: Instant) -> Result<ShutdownStep, SlmError> {
         let busy = self.state.is_busy();
         if self.stopping.is_asked() {
             let successor = self.stopping.wants_successor() && self.endpoints.has_other_instance().await;
-            // Where nobody but we claim, nobody calls while we are away.
+            // If only this driver claims events, no calls arrive while it is away.
             let step = self.stopping.step(
                 now,
                 busy && !self.claimant.is_driver(self.endpoints.registration()),
@@ -268,7 +270,8 @@ impl SlmLoop {
         Ok(ShutdownStep::Stay)
     }
 
-    /// A rolling update starts us before it stops our predecessor: two must not work at one drain.
+    /// Waits for a predecessor: a rolling update starts this process before it stops the old one, and the two must not
+    /// run the same drain.
     async fn await_predecessor(&mut self, now: Instant) {
         let StartupWait::Predecessor(until) = self.startup_wait else {
             return;
@@ -288,7 +291,7 @@ impl SlmLoop {
         self.notify_claim_task(ClaimInput::DriverStateChanged);
     }
 
-    /// Hands on what the last thing brought about.
+    /// Sends all pending outputs of the state.
     fn send_outputs(&mut self) {
         while let Some(output) = self.state.poll_output() {
             match output {
@@ -297,7 +300,7 @@ impl SlmLoop {
                     self.outbox.push_back(command);
                 }
                 SlmOutput::Warn { reason, message } => self.warn(reason, message),
-                // The kubelet does not say why an event failed; where we claim, the claimer does.
+                // The kubelet does not report why an event failed; the claim task does.
                 SlmOutput::Refused { .. } if self.claims_events => {}
                 SlmOutput::Refused { event, why } => {
                     self.warn("EventFailed", format!("LifecycleEvent {event} failed: {why}"));
@@ -324,7 +327,7 @@ impl SlmLoop {
         }
     }
 
-    /// Whether it is our part to claim. Never two of us: a predecessor ends first.
+    /// Updates whether this driver claims events. Two instances never do at once: the predecessor ends first.
     fn update_claiming(&mut self) {
         let sole_instance = matches!(self.startup_wait, StartupWait::Nothing) && !self.stopping.is_asked();
         self.outputs
@@ -339,7 +342,7 @@ impl SlmLoop {
             "whether this driver claims LifecycleEvents in the place of the kubelet"
         );
         if claims_events {
-            // What a registration is for transitions otherwise.
+            // Stands in for the registration that transitions otherwise wait for.
             self.outputs
                 .publisher_input
                 .send_modify(|publisher_input| publisher_input.registrations += 1);
@@ -364,7 +367,7 @@ fn send(call: &Call, reply: oneshot::Sender<Reply>, answer: Reply) {
 }
 
 impl StartupWait {
-    /// What others have left, as soon as it is known.
+    /// Returns another process's resume point once it is known.
     async fn resume_point(&mut self) -> Option<ResumePoint> {
         match self {
             Self::ResumePoint(look) => look.await,

@@ -1,4 +1,5 @@
-//! LifecycleEvent and LifecycleTransition, as far as the door cares. It must not know their wire format.
+//! LifecycleEvent and LifecycleTransition, reduced to the fields that the trigger needs. It must not know their wire
+//! format.
 
 use std::time::Duration;
 
@@ -27,36 +28,36 @@ pub struct LifecycleEvent {
     pub driver: Option<String>,
     /// `status.sla`.
     pub sla: Option<Time>,
-    /// What it says of the drain besides, or what is wrong with that.
+    /// The drain settings on the event, or the problem with them.
     pub flags: Option<Box<Result<DrainFlags, String>>>,
 }
 
 impl LifecycleEvent {
-    /// What it says of the drain besides, if that makes sense.
+    /// The drain settings on the event, if they are valid.
     pub(super) fn flags(&self) -> Option<&DrainFlags> {
         self.flags.as_deref()?.as_ref().ok()
     }
 }
 
-/// Where an event stands.
+/// The status of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimStatus {
-    /// Nobody has taken it up.
+    /// Not claimed yet.
     Pending,
-    /// The kubelet drives it.
+    /// Claimed; the kubelet drives it.
     Claimed,
-    /// Over: it did not work.
+    /// Ended: failed.
     Failed,
-    /// Over: its deadline passed.
+    /// Ended: its deadline passed.
     SlaExpired,
-    /// Over: done.
+    /// Ended: succeeded.
     Succeeded,
-    /// A word that we do not know.
+    /// An unknown status.
     Other(String),
 }
 
 impl ClaimStatus {
-    /// Reads `status.claimStatus`, whatever its case; the empty text means pending.
+    /// Parses `status.claimStatus`, ignoring case; the empty text means pending.
     pub fn parse(text: &str) -> Self {
         match text.to_ascii_lowercase().as_str() {
             "" | "pending" => Self::Pending,
@@ -68,12 +69,12 @@ impl ClaimStatus {
         }
     }
 
-    /// The event is over.
+    /// True if the event has ended.
     pub const fn is_terminal(&self) -> bool {
         matches!(self, Self::Failed | Self::SlaExpired | Self::Succeeded)
     }
 
-    /// As it is written in `status.claimStatus`.
+    /// The text for `status.claimStatus`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Pending => "Pending",
@@ -86,14 +87,14 @@ impl ClaimStatus {
     }
 }
 
-/// What the watch of events with `spec.bindingNode` of this node tells.
+/// A change from the watch of events whose `spec.bindingNode` is this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LifecycleChange {
-    /// All there are, as one consistent list: the watch's beginning, or after it broke.
+    /// All events as one consistent list: when the watch starts and after it broke.
     Listed(Vec<LifecycleEvent>),
-    /// One is new or has changed.
+    /// An event that is new or has changed.
     Applied(LifecycleEvent),
-    /// One is gone.
+    /// An event was deleted.
     Gone {
         /// Its UID.
         uid: String,
@@ -111,31 +112,31 @@ pub struct Transition {
     pub start: String,
     /// `spec.end`.
     pub end: String,
-    /// Which nodes it is for.
+    /// The nodes to which it applies.
     pub nodes: NodeSelection,
     /// `spec.sla`.
     pub sla: Option<Duration>,
 }
 
-/// Which nodes a transition is for.
+/// The nodes to which a transition applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeSelection {
     /// `spec.allNodes`.
     AllNodes,
     /// `spec.nodeName`.
     Node(String),
-    /// `spec.nodeSelector`, which is never ours.
+    /// `spec.nodeSelector`, which this driver never sets.
     Selector,
 }
 
-/// What the watch of transitions with `spec.driver` of ours tells.
+/// A change from the watch of transitions whose `spec.driver` is this driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionChange {
-    /// All there are, as one consistent list.
+    /// All transitions as one consistent list.
     Listed(Vec<Transition>),
-    /// One is new or has changed.
+    /// A transition that is new or has changed.
     Applied(Transition),
-    /// One is gone, or names another driver now.
+    /// A transition was deleted, or now names another driver.
     Gone {
         /// Its name.
         name: String,

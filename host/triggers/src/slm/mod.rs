@@ -1,15 +1,15 @@
 //! Specialized Lifecycle Management: the driver as a kubelet plugin.
 //!
 //! ```text
-//!  kubelet ──► sockets: registration, service ──► call ─┐                  ┌─► Demand   (to the driver)
-//!  API     ──► streams: events, transitions ────────────┼─► door (decides) ┼─► answer   (to the kubelet)
-//!  driver  ──► Standing ────────────────────────────────┘                  └─► Board    (transitions, warnings)
+//!  kubelet ──► sockets: registration, service ──► call ─┐                      ┌─► DrainCommand  (to the driver)
+//!  API     ──► streams: events, transitions ────────────┼─► SlmState (decides) ┼─► Reply         (to the kubelet)
+//!  driver  ──► DriverState ─────────────────────────────┘                      └─► TransitionApi (transitions, warnings)
 //! ```
 //!
-//! `monotonic_deadlines`, `claim`, `deadline`, `state`, `rotate`, `stop` and `transitions` decide and do nothing; `sockets`, `endpoint(s)`,
-//! `service`, `registration` and `transition_publisher` do and decide nothing; `worker` hears all of them, `run` joins them.
-//! `self_claim` is the kubelet's part, for kubelets that do not know SLM. The module must not know how the API server
-//! is reached, nor how a drain goes.
+//! `monotonic_deadlines`, `call`, `deadline`, `state`, `rotation`, `shutdown` and `transition_sync` decide and do no
+//! I/O; `sockets`, `endpoint(s)`, `service`, `registration` and `transition_publisher` do I/O and decide nothing;
+//! `event_loop` receives all inputs, and `run` connects the parts. `self_claim` does the kubelet's part for kubelets
+//! without SLM. The module must not know how the API server is reached, nor how a drain works.
 
 mod ask_kubelet;
 mod authority;

@@ -1,4 +1,4 @@
-//! HTTP/2 frames on their way in: those with headers are held until their block is whole, and rewritten.
+//! Incoming HTTP/2 frames: those with headers are held until their block is complete, and rewritten.
 
 use std::collections::VecDeque;
 
@@ -6,44 +6,45 @@ use tokio::io::ReadBuf;
 
 use super::headers::{REFUSED, Rewriter};
 
-/// What a client says first.
+/// Length of the client's connection preface.
 const PREFACE: usize = 24;
 /// Length (3), type (1), flags (1), stream (4).
 const HEAD: usize = 9;
 /// The types of frames that carry headers.
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
-/// Flags: the block of headers ends with this frame; the frame is padded; it tells a priority.
+/// Flags: the block of headers ends with this frame; the frame is padded; it carries a priority.
 const WHOLE: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
-/// How many bytes tell a priority.
+/// Length of a priority, in bytes.
 const PRIORITY_LENGTH: usize = 5;
-/// How long a frame may be: we announce no other length, so the standard's counts.
+/// Maximum length of a frame: the standard's default, because we announce no other.
 const LONGEST: usize = 16 * 1024;
-/// How long a block of headers may be, written as short as it can be. Our HTTP/2 library refuses a quarter of it.
+/// Maximum length of a block of headers in its shortest encoding. Our HTTP/2 library refuses a quarter of it.
 const LONGEST_BLOCK: usize = 64 * 1024;
 
-/// Frames in the order they come.
+/// The frames of one connection, in order.
 #[derive(Debug)]
 pub(super) struct Frames {
     state: State,
-    /// The block that is not whole yet.
+    /// The incomplete block.
     open: Option<Block>,
     rewriter: Rewriter,
-    /// Ready to be read.
+    /// Bytes ready to be read.
     ready: VecDeque<u8>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// So many bytes pass as they are.
+    /// This many bytes pass unchanged.
     Pass(usize),
-    /// The head of a frame, as far as it has come.
+    /// The bytes of a frame's head received so far.
     Head(Vec<u8>),
-    /// A frame with headers, as far as it has come.
+    /// A frame with headers, with the bytes received so far.
     Part(Head, Vec<u8>),
-    /// The client broke the protocol: our HTTP/2 library sees it and ends the connection. All else passes.
+    /// The client broke the protocol. Everything passes from here on; our HTTP/2 library detects it and ends the
+    /// connection.
     Over,
 }
 
@@ -57,7 +58,7 @@ struct Head {
 
 #[derive(Debug)]
 struct Block {
-    /// Of its first frame, without padding.
+    /// The head of the block's first frame, without padding.
     head: Head,
     priority: Vec<u8>,
     bytes: Vec<u8>,
@@ -75,7 +76,7 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Puts what is ready into `room`. False: nothing was.
+    /// Copies ready bytes into `room`. Returns false if there were none.
     pub(super) fn give(&mut self, room: &mut ReadBuf<'_>) -> bool {
         let before = room.filled().len();
         while room.remaining() > 0 {
@@ -87,11 +88,11 @@ impl Frames {
             room.put_slice(bytes);
             self.ready.drain(..taken);
         }
-        // A reader without room is not to wait for more.
+        // A reader without room must not wait for more.
         room.filled().len() > before || room.remaining() == 0
     }
 
-    /// Takes in what has come.
+    /// Processes received bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match &mut self.state {
@@ -112,7 +113,7 @@ impl Frames {
         }
     }
 
-    /// From one part of a frame to the next. A frame with headers may have no payload.
+    /// Moves from one part of a frame to the next. A frame with headers may have no payload.
     fn advance(&mut self) {
         if matches!(self.state, State::Pass(0)) {
             self.state = State::Head(Vec::with_capacity(HEAD));
@@ -131,10 +132,10 @@ impl Frames {
         }
     }
 
-    /// A head has come.
+    /// Handles a complete head.
     fn begin(&mut self, head: Head) {
         let fits = match &self.open {
-            // Nothing may come between the frames of a block.
+            // No frame may interrupt a block.
             Some(open) => head.kind == CONTINUATION && head.stream == open.head.stream,
             None => head.kind != CONTINUATION,
         };
@@ -152,7 +153,7 @@ impl Frames {
         }
     }
 
-    /// A frame with headers has come.
+    /// Handles a complete frame with headers.
     fn end(&mut self, head: Head, payload: &[u8]) {
         let block = match self.open.take() {
             Some(mut open) => {
@@ -176,7 +177,7 @@ impl Frames {
         }
     }
 
-    /// Leaves a frame that breaks the protocol to our HTTP/2 library, with what was held before it.
+    /// Passes a frame that breaks the protocol to our HTTP/2 library, after the bytes held before it.
     fn give_up(&mut self, head: Head, payload: &[u8]) {
         if let Some(open) = self.open.take() {
             let begun = Head {
@@ -191,7 +192,7 @@ impl Frames {
         self.state = State::Over;
     }
 
-    /// Makes our HTTP/2 library refuse a block that cannot be read.
+    /// Makes our HTTP/2 library refuse an unreadable block.
     fn refuse(&mut self, block: Block) {
         let bytes = REFUSED.to_vec();
         Block { bytes, ..block }.write(&mut self.ready);
@@ -200,7 +201,7 @@ impl Frames {
 }
 
 impl Head {
-    /// None: it is not whole.
+    /// Parses a head. Returns `None` if it is incomplete.
     fn read(bytes: &[u8]) -> Option<Self> {
         let &[a, b, c, kind, flags, ref stream @ ..] = <&[u8; HEAD]>::try_from(bytes).ok()?;
         Some(Self {
@@ -222,7 +223,8 @@ impl Head {
 }
 
 impl Block {
-    /// What the first frame of a block has of it. None: more padding than frame, or no room for the priority.
+    /// Begins a block with its part in the first frame. Returns `None` if the padding exceeds the frame or the priority
+    /// does not fit.
     fn begin(head: Head, mut payload: &[u8]) -> Option<Self> {
         if head.flags & PADDED != 0 {
             let (padding, rest) = payload.split_first()?;
@@ -243,7 +245,7 @@ impl Block {
         })
     }
 
-    /// As a frame, and as many more as it takes.
+    /// Writes the block as a frame, and as many continuations as needed.
     fn write(self, into: &mut VecDeque<u8>) {
         let (first, mut rest) = split(&self.bytes, LONGEST - self.priority.len());
         let mut head = Head {
@@ -269,7 +271,7 @@ impl Block {
     }
 }
 
-/// Fills up to `length`, and gives what is left over.
+/// Fills `into` up to `length` and returns the remaining bytes.
 fn fill<'a>(into: &mut Vec<u8>, length: usize, bytes: &'a [u8]) -> &'a [u8] {
     let (now, rest) = split(bytes, length - into.len());
     into.extend(now);

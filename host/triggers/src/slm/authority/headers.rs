@@ -1,25 +1,25 @@
-//! Blocks of HPACK headers, read and rewritten with another `:authority`.
+//! Reads blocks of HPACK headers and rewrites them with another `:authority`.
 //!
-//! What is written refers to nothing that was sent before, so the receiver's table stays empty and cannot differ from
-//! the sender's, whichever way the sender writes its fields and however long they are.
+//! The output never refers to earlier fields, so the receiver's table stays empty and cannot differ from the sender's,
+//! however the sender encodes its fields and however long they are.
 
 use super::table::{Entry, Field, Name, Table};
 use super::text::{put_number, put_text, take_number, take_text};
 
-/// What `:authority` becomes.
+/// The replacement for every `:authority`.
 const LOCALHOST: &[u8] = b"localhost";
-/// The first bits of a field by its number, of one that is spelled out and remembered, of a change of the table's size,
-/// of a field that is never to be remembered, and of one that just is not.
+/// The first bits of an indexed field, a literal field that is remembered, a change of the table's size, a literal
+/// field that is never remembered, and a literal field that is not remembered.
 const NUMBERED: u8 = 0x80;
 const REMEMBERED: u8 = 0x40;
 const SIZE: u8 = 0x20;
 const NEVER: u8 = 0x10;
 const NOT: u8 = 0;
-/// Beyond this nothing more is written: our HTTP/2 library takes 16 KiB and refuses such a request for its size. A few
-/// bytes can stand for a lot.
+/// Maximum size of the output: our HTTP/2 library accepts 16 KiB and refuses a larger request. A few bytes can stand
+/// for many.
 const MOST: usize = 32 * 1024;
 
-/// A block that breaks the rules. Nothing that follows it can be read.
+/// A block that breaks the rules. Everything after it is unreadable.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -33,7 +33,7 @@ pub(super) struct Rewriter {
 }
 
 impl Rewriter {
-    /// The same block, with `localhost` for each `:authority`.
+    /// Rewrites the block with `localhost` for each `:authority`.
     pub(super) fn rewrite(&mut self, mut block: &[u8]) -> Result<Vec<u8>, Malformed> {
         let mut written = Vec::with_capacity(block.len());
         let mut sizes_may_change = true;
@@ -79,11 +79,11 @@ impl Rewriter {
     }
 }
 
-/// A field as it is passed on.
+/// A field of the output.
 enum Written {
-    /// One of the fixed table.
+    /// A field of the static table.
     Numbered(usize),
-    /// Behind `NEVER` or `NOT`.
+    /// A literal field, after `NEVER` or `NOT`.
     SpelledOut(u8, Field),
 }
 
@@ -111,7 +111,7 @@ impl Written {
 mod tests {
     use super::*;
 
-    /// A field that needs no table.
+    /// A literal field that needs no table.
     fn field(name: &str, value: &str) -> Vec<u8> {
         let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
         [vec![0], text(name), text(value)].concat()

@@ -1,11 +1,12 @@
-//! HPACK's tables: fields that both sides know, and those that were sent lately. It must not know how they are written.
+//! HPACK's tables: the static one, and the dynamic one of recently sent fields. It must not know how fields are
+//! encoded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The most that a sender may have remembered: we announce no other size, so the standard's counts.
+/// Maximum size of the sender's table: the standard's default, because we announce no other.
 pub(super) const LARGEST: usize = 4096;
-/// What each field counts for, besides its name and value.
+/// Overhead of each field, in addition to its name and value.
 const EACH: usize = 32;
 /// `:authority`, by its number and spelled out.
 const AUTHORITY: usize = 1;
@@ -52,7 +53,7 @@ impl Name {
     }
 }
 
-/// A field as it was sent.
+/// A field as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: Name,
@@ -65,7 +66,7 @@ impl Field {
     }
 }
 
-/// What a number in a block of headers stands for.
+/// The table entry behind an index in a block of headers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry<'a> {
     /// It is in the fixed table.
@@ -73,7 +74,7 @@ pub(super) enum Entry<'a> {
     Recent(&'a Field),
 }
 
-/// The fields that were sent lately, the last one first, as the sender has them.
+/// The recently sent fields, newest first, as the sender has them.
 #[derive(Debug)]
 pub(super) struct Table {
     fields: VecDeque<Field>,
@@ -92,7 +93,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// None: there is nothing of this number.
+    /// Returns the entry at this index, or `None` if there is none.
     pub(super) fn get(&self, number: usize) -> Option<Entry<'_>> {
         match number.checked_sub(KNOWN.len() + 1) {
             Some(recent) => self.fields.get(recent).map(Entry::Recent),
@@ -106,14 +107,14 @@ impl Table {
         self.forget();
     }
 
-    /// The sender makes its table this large. None: it may not.
+    /// Applies the table size that the sender announces. Returns `None` if it exceeds the maximum.
     pub(super) fn resize(&mut self, limit: usize) -> Option<()> {
         self.limit = (limit <= LARGEST).then_some(limit)?;
         self.forget();
         Some(())
     }
 
-    /// Drops the oldest until the rest fits. A field that is larger than the table leaves it empty, itself included.
+    /// Drops the oldest fields until the rest fits. A field larger than the table empties it and is dropped itself.
     fn forget(&mut self) {
         while self.size > self.limit {
             let Some(oldest) = self.fields.pop_back() else {

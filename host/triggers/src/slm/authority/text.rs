@@ -1,18 +1,18 @@
-//! The numbers and texts of HPACK (RFC 7541, section 5). It must not know what they are parts of.
+//! The integers and strings of HPACK (RFC 7541, section 5). It must not know what they are parts of.
 
 use std::sync::LazyLock;
 
-/// How many bytes a number may take, as in our HTTP/2 library; every value that makes sense fits.
+/// Maximum length of an integer in bytes, as in our HTTP/2 library; every sensible value fits.
 const LONGEST: usize = 5;
-/// The bit of a text's length that says that Huffman's code follows.
+/// The bit of a string's length that marks Huffman code.
 const CODED: u8 = 0x80;
-/// The symbol behind the 256 bytes: the end of a text. It is never sent whole.
+/// The symbol after the 256 bytes: the end of a string. It is never sent whole.
 const END: u16 = 256;
-/// How many bits a text may be filled up with.
+/// Maximum number of padding bits of a string.
 const MOST_FILLED: u32 = 7;
 
-/// How many bits the code of each byte has, and that of the end. The code itself follows from these: codes of one
-/// length are consecutive numbers, in the order of their bytes, and shorter ones come first (RFC 7541, appendix B).
+/// The length of each byte's code in bits, and that of the end. The codes follow from the lengths: codes of one length
+/// are consecutive numbers, in the order of their bytes, and shorter ones come first (RFC 7541, appendix B).
 #[rustfmt::skip]
 const BITS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
@@ -30,7 +30,7 @@ const BITS: [u8; 257] = [
 #[derive(Debug, Default)]
 struct Codes {
     first: u32,
-    /// What they stand for, from the first on.
+    /// The symbols of these codes, in order.
     symbols: Vec<u16>,
 }
 
@@ -51,7 +51,8 @@ static CODES: LazyLock<Vec<Codes>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Takes a number off the front, whose first byte has so many bits for it. None: it ends too soon or is too long.
+/// Takes an integer off the front; its first byte has this many bits for it. Returns `None` if it is truncated or too
+/// long.
 pub(super) fn take_number(bytes: &mut &[u8], bits: u32) -> Option<usize> {
     let most = (1_usize << bits) - 1;
     let mut value = usize::from(take_byte(bytes)?) & most;
@@ -68,7 +69,7 @@ pub(super) fn take_number(bytes: &mut &[u8], bits: u32) -> Option<usize> {
     None
 }
 
-/// Takes a text off the front. None: it ends too soon, or its code is none.
+/// Takes a string off the front. Returns `None` if it is truncated or its code is invalid.
 pub(super) fn take_text(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     let is_coded = bytes.first()? & CODED != 0;
     let length = take_number(bytes, 7)?;
@@ -81,7 +82,7 @@ pub(super) fn take_text(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Appends a number; `kind` are the bits before it.
+/// Appends an integer; `kind` is the bits before it.
 pub(super) fn put_number(into: &mut Vec<u8>, kind: u8, bits: u32, value: usize) {
     let most = (1_usize << bits) - 1;
     let low = |value: usize| u8::try_from(value & 0xff).unwrap_or_default();
@@ -98,13 +99,13 @@ pub(super) fn put_number(into: &mut Vec<u8>, kind: u8, bits: u32, value: usize) 
     into.push(low(rest));
 }
 
-/// Appends a text as it is.
+/// Appends a string without Huffman code.
 pub(super) fn put_text(into: &mut Vec<u8>, text: &[u8]) {
     put_number(into, 0, 7, text.len());
     into.extend(text);
 }
 
-/// A text in Huffman's code. None: a code that is none, the end in the middle, or too much to fill the last byte.
+/// Decodes Huffman code. Returns `None` for an invalid code, an end symbol in the middle, or too much padding.
 fn decode(coded: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(coded.len() * 8 / 5);
     let (mut code, mut bits) = (0_u32, 0_u32);
@@ -123,7 +124,7 @@ fn decode(coded: &[u8]) -> Option<Vec<u8>> {
             (code, bits) = (0, 0);
         }
     }
-    // What fills the last byte is the beginning of the end's code: ones.
+    // The padding is the beginning of the end symbol's code: ones.
     (bits <= MOST_FILLED && code + 1 == 1 << bits).then_some(text)
 }
 
