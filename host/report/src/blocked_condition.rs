@@ -1,5 +1,5 @@
-//! What a drain waits for, as the message of `DrainInProgress`: `kubectl describe node` must not call a drain under way
-//! that a budget blocks. A drain that nothing blocks for long writes no message more.
+//! The message of `DrainInProgress`: what blocks the drain, so that `kubectl describe node` never presents a drain that
+//! a budget blocks as one that makes progress. A drain that nothing blocks for long writes no further message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,37 +8,37 @@ use scupper_engine::{Duration, HookPhase, Intent, Node, Notice, Phase, PodRef, R
 use super::conditions::{ConditionChange, STARTED, conditions_of_started, pair};
 use super::messages::{count, one_line};
 
-/// What blocks it for less is over before anybody reads of it.
+/// Obstacles that last less than this are over before the operator can read about them.
 const AFTER: Duration = Duration::from_secs(30);
 
-/// The message changes no more often than this.
+/// Minimum time between two changes of the message.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Causes that the message names; the others are counted.
+/// Number of causes that the message names; it counts the others.
 const NAMED: usize = 5;
 
-/// Keeps the message of one drain true.
+/// Keeps the message of one drain up to date.
 #[derive(Debug, Default)]
 pub struct BlockedCondition {
     /// Hooks that have not finished.
     hooks: BTreeSet<(String, HookPhase)>,
-    /// Since when something has blocked it without a break.
+    /// When the drain became blocked; something has blocked it ever since.
     since: Option<Time>,
-    /// When the message was written last.
+    /// When the message was last written.
     written: Option<Time>,
-    /// What the node says, while it says that the drain is in progress.
+    /// The message on the node, as long as the node says that the drain is in progress.
     on_node: Option<String>,
 }
 
 impl BlockedCondition {
-    /// The node as it is now.
+    /// Records the current node.
     pub fn heard(&mut self, node: &Node) {
         let mut conditions = node.conditions.iter();
         let found = conditions.find(|it| it.kind == "DrainInProgress" && it.status == "True");
         self.on_node = found.map(|it| it.message.clone());
     }
 
-    /// Something happened.
+    /// Updates the state from a notice.
     pub fn notice(&mut self, notice: &Notice) {
         match notice {
             Notice::HookWaiting { policy, phase, .. } => {
@@ -51,7 +51,7 @@ impl BlockedCondition {
         }
     }
 
-    /// The pair of conditions that is due, with what every pod waits for.
+    /// Returns the pair of conditions that is due, given the reason why each pod waits.
     pub fn due(
         &mut self,
         now: Time,
@@ -84,7 +84,7 @@ impl BlockedCondition {
     }
 }
 
-/// What it waits for, and how many pods each of it blocks.
+/// The causes that block the drain, each with the number of pods that it blocks.
 fn causes(hooks: &BTreeSet<(String, HookPhase)>, waiting: &[(PodRef, Reason)]) -> Vec<String> {
     let hooks = hooks.iter();
     let hooks = hooks.map(|(policy, phase)| format!("the {phase} hook of {policy}"));
@@ -109,7 +109,7 @@ fn listed(causes: &[String]) -> String {
     }
 }
 
-/// In a few words that stay the same while it lasts; `None`: every drain goes through this.
+/// A short text for a cause, stable as long as the cause lasts; `None` for a reason that every drain goes through.
 fn cause(pod: &PodRef, reason: &Reason) -> Option<String> {
     let namespace = &pod.namespace;
     Some(match reason {
@@ -169,7 +169,7 @@ mod tests {
 
     const UNDER_WAY: &str = "drain drain-worker-1 is under way";
 
-    /// Every second of these, with a node that shows what was written; what was written when.
+    /// Runs the condition once a second, with a node that shows the last message; returns each message with its second.
     fn story(seconds: u64, waiting: impl Fn(u64) -> Vec<(PodRef, Reason)>) -> Vec<(u64, String)> {
         let mut condition = BlockedCondition::default();
         condition.heard(&node(UNDER_WAY));
@@ -202,7 +202,7 @@ mod tests {
     fn what_blocks_it_is_named_and_taken_back() {
         let told = story(400, |second| match second {
             10..100 => vec![budget("cart-1", 1), budget("cart-2", 2)],
-            // The server's words move, and another number of pods is reported a minute later at the earliest.
+            // The text of the server changes, but a new number of pods is reported one minute later at the earliest.
             100..200 => vec![budget("cart-1", second as u32)],
             _ => Vec::new(),
         });
@@ -251,7 +251,7 @@ mod tests {
             phase,
             subject,
         });
-        // Another process may have written what the node says: it is corrected as well.
+        // Another process may have changed the message on the node; it is corrected as well.
         condition.heard(&node(
             "drain drain-worker-1 is waiting for: budget shop/gone (1 pod)",
         ));

@@ -1,12 +1,12 @@
-//! What conditions of ours say when nobody is there to take them back: a node that takes pods again is not drained any
-//! more, whoever gave it back, and a drain that nobody carries out is not in progress.
+//! Resets our conditions when no process drains the node any more: a node that accepts pods again is no longer
+//! `Drained`, whichever way it was uncordoned, and an abandoned drain is not in progress.
 
 use scupper_engine::{Condition, Node};
 
 use super::conditions::{COMPLETED, ConditionChange, STARTED, pair};
 
-/// The pair of conditions that takes our `Drained=True` back from a node that is not cordoned any more; somebody else's
-/// is not ours to take back.
+/// The pair of conditions that resets our `Drained=True` on a node that is no longer cordoned. Conditions of other
+/// writers stay.
 pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<ConditionChange>> {
     let is_ours = |it: &Condition| it.kind == "Drained" && it.status == "True" && it.reason == COMPLETED;
     let is_stale = !node.unschedulable && node.conditions.iter().any(is_ours);
@@ -20,7 +20,7 @@ pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<ConditionChange>> {
     })
 }
 
-/// The pair of conditions that takes our `DrainInProgress=True` back, whose drain nobody carries out any more.
+/// The pair of conditions that resets our `DrainInProgress=True` after its drain was abandoned.
 pub fn conditions_of_abandoned(node: &Node, message: &str) -> Option<Vec<ConditionChange>> {
     let is_ours =
         |it: &Condition| it.kind == "DrainInProgress" && it.status == "True" && it.reason == STARTED;

@@ -1,18 +1,18 @@
-//! The node conditions of KEP-5683, and the few Events a drain is worth.
+//! The node conditions of KEP-5683, and the few Events of a drain.
 //!
 //! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
-//! met, so the message says what they were.
+//! met, so the message states these criteria.
 
 use scupper_engine::{Intent, Node, Notice, Outcome, Request};
 
 use super::messages::{count, one_line, stayed_text};
 
-/// The reason of `Drained=True`, by which the engine knows it again.
+/// The reason of `Drained=True`, by which the engine recognizes its own condition.
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
 /// The reason of `DrainInProgress=True`.
 pub(super) const STARTED: &str = "DrainStarted";
 
-/// One condition as it should be.
+/// The desired state of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionChange {
     /// `type`
@@ -21,28 +21,28 @@ pub struct ConditionChange {
     pub status: &'static str,
     /// CamelCase, one word
     pub reason: String,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
 /// An Event about the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// `Warning` rather than `Normal`.
+    /// `Warning` instead of `Normal`.
     pub warning: bool,
     /// CamelCase, one word
     pub reason: String,
-    /// For people.
+    /// Text for people.
     pub note: String,
 }
 
-/// The pair of conditions of a drain that is under way.
+/// The pair of conditions of a drain in progress.
 pub fn conditions_of_started(request: &Request) -> Vec<ConditionChange> {
     let message = format!("drain {} is under way", request.name);
     pair("True", "False", STARTED, &message)
 }
 
-/// The pair of conditions that a notice calls for, if it does.
+/// The pair of conditions that a notice requires, if any.
 pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
     match notice {
         Notice::Cordoned { .. } => Some(conditions_of_started(request)),
@@ -68,12 +68,12 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             let message = format!("maintenance is over: {}", request.name);
             Some(pair("False", "False", "MaintenanceComplete", &message))
         }
-        // Refused before anything was changed: there is nothing to take back.
+        // The drain was refused before it changed anything, so there is nothing to reset.
         Notice::Finished {
             outcome: Outcome::Blocked { .. },
             ..
         } => None,
-        // Whatever the node was before, an uncordon that fails leaves it so: drained, as a rule.
+        // A failed uncordon leaves the conditions as they were, usually `Drained=True`.
         Notice::Finished { .. } if request.intent == Intent::Uncordon => None,
         Notice::Finished { outcome, .. } => {
             let message = format!("drain {}: {}", request.name, one_line(&outcome.to_string()));
@@ -88,7 +88,7 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
     }
 }
 
-/// The Event that a notice is worth, if it is.
+/// The Event that a notice requires, if any.
 pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
     let event = |warning: bool, reason: &str, note: String| {
         Some(NodeEvent {

@@ -1,4 +1,4 @@
-//! A drain as lines for people: what happens, what is waiting, for whom, and since when.
+//! Prints a drain as lines for people: what happens, what the drain waits for, and since when.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use super::PolicyMessage;
 use super::drain_status::PlanSummary;
 use super::messages::{count, may_come_back, needs_no_report, one_line, returning, stayed_text};
 
-/// A hook that waits without anything new is mentioned again after so long.
+/// Interval after which a hook that waits without new progress is mentioned again.
 const REMIND: Duration = Duration::from_secs(15);
 
-/// The story of one drain so far.
+/// The output state of one drain.
 #[derive(Debug)]
 pub struct DrainLines {
     began: Time,
     intent: Intent,
-    /// There was a plan, so that something can be said of pods.
+    /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
-    /// How the plan read when it was last told.
+    /// The plan as it was last printed.
     reported_plan: Vec<String>,
     pods: BTreeMap<Uid, PodRef>,
-    /// Those that may come back in spite of the cordon, by name.
+    /// Names of the pods that may come back in spite of the cordon.
     returning: BTreeMap<Uid, String>,
-    /// Since when each pod has been asked to leave, and what held it up.
+    /// When each pod was first asked to leave.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
     hooks: BTreeMap<(String, HookPhase, Subject), ReportedWait>,
-    /// What was told of planners that failed.
+    /// The printed failures of planners.
     planners: BTreeMap<String, ReportedWait>,
 }
 
-/// What was told of something that waits.
+/// The last printed line about something that waits.
 #[derive(Debug)]
 struct ReportedWait {
     first: Time,
@@ -43,7 +43,7 @@ struct ReportedWait {
 }
 
 impl DrainLines {
-    /// A drain that begins, and the line that says so.
+    /// Starts the output of a drain; returns it with its first line.
     pub fn begin(now: Time, request: &Request) -> (Self, String) {
         let progress = Self {
             began: now,
@@ -76,7 +76,7 @@ impl DrainLines {
         (progress, line)
     }
 
-    /// Names the pods that notices will only give the UID of.
+    /// Records the names of pods, because later notices contain only the UID.
     pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
         for pod in pods {
             self.pods.insert(pod.id.uid.clone(), pod.id.clone());
@@ -84,17 +84,17 @@ impl DrainLines {
         }
     }
 
-    /// The line that a node is worth that is not ready.
+    /// The line about a node that is not ready.
     pub fn not_ready(&self, now: Time, words: &str) -> String {
         self.line(now, "node", &format!("{words}: its pods may not terminate"))
     }
 
-    /// What a policy has said of the node.
+    /// The line about a policy's message on the node.
     pub fn said(&self, now: Time, words: &PolicyMessage) -> String {
         self.line(now, "policy", &words.line())
     }
 
-    /// The lines that a notice is worth.
+    /// The lines for a notice.
     pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
         let (topic, text) = match notice {
             Notice::Phase(_) => return Vec::new(),
@@ -194,7 +194,8 @@ impl DrainLines {
         format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
     }
 
-    /// A plan that reads as the one before is no news: a pod may have come that stays like others, or gone.
+    /// Prints nothing if the plan reads the same as the last one: only a pod that stays like others, or one that is
+    /// gone, has changed.
     fn plan(&mut self, now: Time, plan: &Plan) -> Vec<String> {
         let returning = may_come_back(plan, &self.returning);
         let plan = PlanSummary::of(plan);
@@ -309,7 +310,7 @@ impl DrainLines {
                 one_line(&outcome.to_string())
             ),
         )];
-        // Nothing was counted of pods that were not seen, and nobody is to read that none is there.
+        // Without a plan no pods were counted, and a count of 0 would be wrong.
         let counted = self.planned || summary.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {
             let text = format!(
@@ -354,7 +355,7 @@ impl DrainLines {
     }
 }
 
-/// Pods that came during the drain and are still on the node.
+/// The line about pods that came during the drain and are still on the node.
 fn stayed_line(summary: &Summary) -> Option<String> {
     (!summary.stayed.is_empty()).then(|| format!("attention: {}", stayed_text(summary)))
 }

@@ -1,4 +1,4 @@
-//! Where the story of a drain is told: standard output, in the format that was asked for.
+//! Writes the output of a drain to standard output, in the requested format.
 
 use std::io::{self, Write};
 
@@ -7,28 +7,28 @@ use serde_json::json;
 
 use super::{DrainLines, PolicyMessage, not_ready, notice_to_json};
 
-/// How notices are written.
+/// The format of notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Lines for people.
     #[default]
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Writes the story of one drain.
+/// Writes the output of one drain.
 pub struct DrainOutput {
     format: Format,
     request: Request,
     progress: DrainLines,
-    /// The node was not ready when it was last seen.
+    /// The node was not ready in its last known state.
     reported_not_ready: bool,
     out: Box<dyn Write + Send>,
 }
 
 impl DrainOutput {
-    /// Begins the story on `out`.
+    /// Starts the output on `out`.
     pub fn begin(format: Format, now: Time, request: &Request, mut out: Box<dyn Write + Send>) -> Self {
         let (progress, line) = DrainLines::begin(now, request);
         if format == Format::Human {
@@ -43,12 +43,12 @@ impl DrainOutput {
         }
     }
 
-    /// Names the pods that notices will only give the UID of.
+    /// Records the names of pods, because later notices contain only the UID.
     pub fn know<'a>(&mut self, pods: impl IntoIterator<Item = &'a Pod>) {
         self.progress.know(pods);
     }
 
-    /// Learns of the node, and tells of one that is not ready once: its pods may never end.
+    /// Records the node, and reports once that it is not ready: its pods may never terminate.
     pub fn node(&mut self, now: Time, node: &Node) {
         let words = not_ready(node, now);
         let changed = words.filter(|_| !self.reported_not_ready);
@@ -67,7 +67,7 @@ impl DrainOutput {
         write_lines(&mut self.out, &[line]);
     }
 
-    /// Tells what a policy has said of the node in a Kubernetes Event.
+    /// Writes a policy's message from a Kubernetes Event of the node.
     pub fn said(&mut self, now: Time, words: &PolicyMessage) {
         let line = match self.format {
             Format::Human => self.progress.said(now, words),
@@ -84,7 +84,7 @@ impl DrainOutput {
         write_lines(&mut self.out, &[line]);
     }
 
-    /// Tells one notice.
+    /// Writes one notice.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         let lines = match self.format {
             Format::Human => self.progress.lines(now, notice),
@@ -94,7 +94,7 @@ impl DrainOutput {
     }
 }
 
-/// A reader that has gone away must not stop a drain.
+/// Ignores errors: a closed pipe must not stop a drain.
 fn write_lines(out: &mut dyn Write, lines: &[String]) {
     let written: io::Result<()> = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
     if let Err(error) = written.and_then(|()| out.flush()) {

@@ -1,5 +1,5 @@
-//! What comes back, counted: told at once when it first happens and when it first comes back, and after that now and
-//! then, however often it comes. Whoever looks sees how often it was and when it was last.
+//! Limits repeated Events: publishes the first occurrence and the first repetition at once, later repetitions only at
+//! intervals. Each published Event contains the number of occurrences and the time of the last one.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use scupper_engine::{Duration, Time};
 
 use super::conditions::NodeEvent;
 
-/// What comes back again and again is told so often.
+/// Minimum time between two publications of a repeated Event.
 const EVERY: Duration = Duration::from_secs(300);
 
-/// How often something has happened since it was last told.
+/// The occurrences since the last publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// Once at least.
+    /// Number of occurrences, at least 1.
     pub times: u32,
-    /// When it last happened.
+    /// Time of the last occurrence.
     pub last: Time,
 }
 
-/// Counts what happens, by what makes it the same.
+/// Counts occurrences by a key that identifies repetitions.
 #[derive(Debug)]
 pub struct EventThrottle<K>(BTreeMap<K, ThrottledEvent>);
 
 #[derive(Debug)]
 struct ThrottledEvent {
     event: NodeEvent,
-    /// Since it was last told.
+    /// Occurrences since the last publication.
     times: u32,
     last: Time,
-    /// How often it was told, and when it was last.
+    /// Number of publications; below, the time of the last one.
     published: u32,
     published_at: Time,
 }
@@ -41,7 +41,7 @@ impl<K> Default for EventThrottle<K> {
 }
 
 impl<K: Ord + Clone> EventThrottle<K> {
-    /// It has happened, once more or for the first time.
+    /// Records an occurrence.
     pub fn record(&mut self, now: Time, key: K, event: NodeEvent) {
         let throttled = self.0.entry(key).or_insert_with(|| ThrottledEvent {
             event: event.clone(),
@@ -55,7 +55,7 @@ impl<K: Ord + Clone> EventThrottle<K> {
         throttled.last = now;
     }
 
-    /// What is to be told now.
+    /// The Events that are due now.
     pub fn due(&mut self, now: Time) -> Vec<(K, NodeEvent, Repeated)> {
         let due = self.0.iter_mut().filter_map(|(key, throttled)| {
             let repeated = throttled.due(now)?;
@@ -64,7 +64,7 @@ impl<K: Ord + Clone> EventThrottle<K> {
         due.collect()
     }
 
-    /// It has happened before.
+    /// Whether this has happened before.
     pub(super) fn contains(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
@@ -127,7 +127,7 @@ mod tests {
                 (910, "a", 30)
             ]
         );
-        // After a while it is told at once again.
+        // After a long pause it is published at once again.
         throttle.record(at(5000), "a", event("n"));
         let published = throttle.due(at(5001));
         let (_, _, repeated) = published.first().unwrap();

@@ -1,11 +1,11 @@
-//! What the API server says to an eviction, for people and for machines.
+//! Formats the API server's answers to evictions, for people and for machines.
 
 use scupper_engine::{EvictAnswer, PodRef};
 use serde_json::{Value, json};
 
 use super::messages::one_line;
 
-/// In a sentence.
+/// The answer as one sentence.
 pub fn answer_text(answer: &EvictAnswer) -> String {
     one_line(&match answer {
         EvictAnswer::Accepted => "allowed".to_owned(),
@@ -22,7 +22,7 @@ pub fn answer_text(answer: &EvictAnswer) -> String {
     })
 }
 
-/// In one word, as reasons are named.
+/// The answer as one word, in the style of reasons.
 const fn name(answer: &EvictAnswer) -> &'static str {
     match answer {
         EvictAnswer::Accepted => "Accepted",
@@ -39,7 +39,7 @@ const fn name(answer: &EvictAnswer) -> &'static str {
     }
 }
 
-/// One object a pod.
+/// One object per pod.
 pub fn answers_to_json(answers: &[(PodRef, EvictAnswer)]) -> Value {
     let answers = answers.iter().map(|(pod, answer)| {
         json!({ "pod": pod.to_string(), "answer": name(answer), "message": answer_text(answer) })

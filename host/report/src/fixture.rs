@@ -1,4 +1,4 @@
-//! A drain, its node and its pods, for the tests of this edge and of those who compose it.
+//! A drain, its node and its pods, for the tests of this crate and of the crates that use it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use scupper_engine::{Checkpoint, Intent, Node, Phase, Pod, PodPhase, PodRef, Req
 
 use super::status::{LeaseHolder, NodeStatus, StatusDetails};
 
-/// What the node keeps of a drain without hooks or a deadline.
+/// A checkpoint of a drain without hooks and without a deadline.
 pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
     Checkpoint {
         node: None,
@@ -59,7 +59,7 @@ pub fn request() -> Request {
     }
 }
 
-/// The name of a pod.
+/// A pod of this name.
 pub fn pod(name: &str) -> PodRef {
     PodRef {
         namespace: "shop".into(),
@@ -68,7 +68,7 @@ pub fn pod(name: &str) -> PodRef {
     }
 }
 
-/// It is running there, and has its name as its label.
+/// A running pod whose label is its name.
 pub fn running(name: &str) -> Pod {
     Pod {
         id: pod(name),
@@ -92,7 +92,7 @@ pub fn running(name: &str) -> Pod {
     }
 }
 
-/// The node alone, without a driver, pods or wishes.
+/// The node alone, without a driver, pods or LifecycleEvents.
 pub fn status(mark: Checkpoint) -> NodeStatus {
     NodeStatus {
         node: node(mark),

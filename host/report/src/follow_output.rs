@@ -1,4 +1,4 @@
-//! A drain that somebody else carries out, as lines for people and for machines.
+//! Prints a drain that another process carries out, as lines for people and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +9,37 @@ use super::drain_status::{PlanSummary, PodGroup, WaveStatus};
 use super::messages::{count, one_line};
 use super::{Format, PolicyMessage};
 
-/// What is seen of it.
+/// An observation of the followed drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowEvent {
-    /// It has been asked for.
+    /// The drain was requested.
     Requested {
         /// `drain` or `uncordon`.
         what: &'static str,
         /// The LifecycleEvent.
         event: String,
-        /// The driver that is asked.
+        /// The driver that receives the request.
         driver: String,
     },
-    /// How far the LifecycleEvent has come.
+    /// The state of the LifecycleEvent has changed.
     State {
-        /// In the API's word.
+        /// The state, as the API names it.
         state: String,
         /// Its deadline.
         deadline: Option<Time>,
     },
-    /// Something else is done at the node first.
+    /// Another operation on the node runs first.
     Queued {
-        /// What: `LifecycleEvent drain-worker-1-x7d2p`.
+        /// The other operation: `LifecycleEvent drain-worker-1-x7d2p`.
         behind: String,
     },
-    /// Whoever claimed it keeps to the transition's limit, which ends it before the time that was given is over.
+    /// The claimant enforces the transition's limit, which ends the drain before the requested timeout.
     Bounded {
         /// The transition.
         transition: String,
-        /// Its limit.
+        /// The limit of the transition.
         sla: Duration,
-        /// What was given; `None`: as long as it takes.
+        /// The requested timeout; `None`: unlimited.
         timeout: Option<Duration>,
     },
     /// The node is not ready.
@@ -49,55 +49,55 @@ pub enum FollowEvent {
     },
     /// A condition of the node has changed.
     Condition {
-        /// `type=status`
+        /// `type=status`.
         condition: String,
-        /// What it says.
+        /// Its message.
         message: String,
     },
-    /// What will be done.
+    /// The driver published its plan.
     Planned {
         /// The plan.
         plan: PlanSummary,
-        /// The names of the pods that it names, those that are known.
+        /// The known names of the pods in the plan.
         names: BTreeMap<Uid, PodRef>,
     },
     /// A wave has begun.
     Wave {
-        /// Which.
+        /// The wave.
         wave: WaveStatus,
-        /// How many of its pods are still to leave, where that is known.
+        /// How many of its pods are still to be evicted, if known.
         pods: Option<usize>,
     },
-    /// Somebody has lifted the cordon in the middle.
+    /// The cordon was lifted during the drain.
     Uncordoned,
-    /// A policy has said something of the node, in an Event.
+    /// A policy emitted an Event about the node.
     PolicyMessage {
-        /// What.
+        /// The message.
         words: PolicyMessage,
     },
-    /// A hook of a policy holds it.
+    /// A hook of a policy delays the drain.
     Hook {
         /// The policy.
         policy: String,
-        /// Where, and of what.
+        /// The phase and the subject.
         phase: String,
-        /// Where it stands, as far as that is known.
+        /// Its progress, if known.
         progress: String,
-        /// Whom it waits for.
+        /// What it waits for.
         waiting_for: Vec<String>,
     },
-    /// A hook that held it is through.
+    /// A hook that delayed the drain has finished.
     HookDone {
         /// The policy.
         policy: String,
-        /// Where, and of what.
+        /// The phase and the subject.
         phase: String,
     },
-    /// A pod is held.
+    /// A pod has to wait.
     PodWaits {
         /// The pod.
         pod: PodRef,
-        /// Of the closed list.
+        /// A name of the closed list.
         reason: &'static str,
         /// For people.
         message: String,
@@ -106,26 +106,26 @@ pub enum FollowEvent {
     PodGone {
         /// The pod.
         pod: PodRef,
-        /// Pods that are still on the node, those that stay included.
+        /// Number of pods that remain on the node, including kept ones.
         here: usize,
     },
-    /// It is taken back.
+    /// The request was withdrawn.
     Withdrawn {
         /// Why.
         why: String,
     },
-    /// It goes on, and nobody here looks any more.
+    /// The drain continues, but this command stops following it.
     Detached,
-    /// It is over.
+    /// The drain has ended.
     Ended {
-        /// In one word.
+        /// The outcome, in one word.
         outcome: String,
-        /// The rest.
+        /// Details.
         message: String,
     },
 }
 
-/// The story of one node.
+/// The output of one node.
 #[derive(Clone, Debug)]
 pub struct FollowOutput {
     node: String,
@@ -133,12 +133,12 @@ pub struct FollowOutput {
 }
 
 impl FollowOutput {
-    /// A story that begins now.
+    /// Starts the output at this time.
     pub const fn begin(node: String, now: Time) -> Self {
         Self { node, began: now }
     }
 
-    /// The lines of it that this is worth.
+    /// The lines for one observation.
     pub fn lines(&self, format: Format, now: Time, seen: &FollowEvent) -> Vec<String> {
         match format {
             Format::Human => {
@@ -244,7 +244,7 @@ impl FollowOutput {
     }
 }
 
-/// What stands below the first line.
+/// The lines below the first one.
 fn details(seen: &FollowEvent) -> Vec<String> {
     match seen {
         FollowEvent::Planned { plan, names } => {

@@ -1,6 +1,7 @@
-//! What probes are told: whether the loops of the driver turn, and what it still waits for before it can take a wish.
+//! Answers liveness and readiness probes: whether the driver's loops run, and what the driver still waits for before it
+//! can accept a request.
 //!
-//! Both come from those who know. It must not know who they are.
+//! The components report both. This module must not know the components.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A loop that has not turned for so long does not turn any more. Whoever has a pulse turns far more often.
+/// A loop without a heartbeat for this long counts as stuck. Running loops beat far more often.
 const STILL: Duration = Duration::from_secs(30);
 
-/// What probes are told. Clones tell the same.
+/// The state behind the probes. Clones share it.
 #[derive(Clone, Default)]
 pub struct Health {
     parts: Arc<Mutex<Parts>>,
@@ -24,7 +25,7 @@ struct Parts {
     needs: BTreeMap<&'static str, Check>,
 }
 
-/// Whether something is there, or, in words for people, what is missing of it.
+/// A readiness check. The error describes what is missing, for people.
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 #[derive(Debug)]
@@ -33,17 +34,17 @@ struct Loop {
     turned: Instant,
 }
 
-/// One loop's. Dropped with the loop, which is not missed then.
+/// The heartbeat of one loop. A loop that drops it is no longer checked.
 pub struct Heartbeat {
     number: u64,
     health: Health,
 }
 
 impl Health {
-    /// Whoever has a pulse should beat at least so often.
+    /// Maximum time between two beats.
     pub const BEAT: Duration = Duration::from_secs(5);
 
-    /// A loop that turns from now on.
+    /// Registers a loop that runs from now on.
     pub fn pulse(&self, name: &'static str) -> Heartbeat {
         let mut parts = self.parts();
         parts.next += 1;
@@ -57,16 +58,16 @@ impl Health {
         }
     }
 
-    /// What is needed to be ready; asked at each probe, in place of what was said of it before. What is missing of it
-    /// is in words for people.
+    /// Adds a requirement for readiness, or replaces the one of the same name. Each probe runs the check. Its error
+    /// describes what is missing, for people.
     pub fn needs(&self, what: &'static str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         self.parts().needs.insert(what, Arc::new(check));
     }
 
-    /// Whether every loop turns; which do not, a line each.
+    /// Checks that every loop runs.
     ///
     /// # Errors
-    /// The loops that stand still.
+    /// Returns the stuck loops, one line each.
     pub fn alive(&self) -> Result<(), String> {
         let now = Instant::now();
         let still = |it: &&Loop| now.duration_since(it.turned) >= STILL;
@@ -78,10 +79,10 @@ impl Health {
         none_or(lines.collect())
     }
 
-    /// Whether everything that is needed is there; what is not, a line each.
+    /// Checks that every requirement is met.
     ///
     /// # Errors
-    /// What is missing.
+    /// Returns the missing requirements, one line each.
     pub fn ready(&self) -> Result<(), String> {
         let needs = self.parts().needs.clone();
         let lines = needs
@@ -96,7 +97,7 @@ impl Health {
 }
 
 impl Heartbeat {
-    /// The loop has turned.
+    /// Records that the loop has run.
     pub fn beat(&self) {
         if let Some(it) = self.health.parts().loops.get_mut(&self.number) {
             it.turned = Instant::now();
@@ -135,7 +136,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(20)).await;
         let still = "the loop of the drive has not turned for 40s".to_owned();
         assert_eq!(health.alive(), Err(still));
-        // A drain that is over is not missed.
+        // A finished drain is no longer checked.
         drop(drive);
         assert_eq!(health.alive(), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! A notice as one JSON object a line, for machines.
+//! Formats a notice as one JSON object per line, for machines.
 
 use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Reason, Request, Subject, Summary, Time};
 use serde_json::{Map, Value, json};
@@ -74,7 +74,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
     Value::Object(object)
 }
 
-/// A plan that was made without carrying it out, or how the drain would have ended at once.
+/// A plan that was not carried out, or the outcome if the drain would have ended immediately.
 pub fn planned_to_json(node: &str, pods: &[Pod], result: &Result<Plan, Outcome>) -> Value {
     let names: Map<_, _> = pods
         .iter()

@@ -1,8 +1,8 @@
-//! Telling people: the engine's notices as lines for a terminal, as JSON, as node conditions and as Events; and what is
-//! counted, as metrics; how it stands, for probes; where a collector is named, as traces.
+//! Reports to people: the engine's notices as terminal lines, JSON, node conditions and Events; counters as metrics;
+//! the driver's health for probes; and traces, if a collector is configured.
 //!
-//! It consumes notices and can block nobody. It must not know the API server: what is to be written there it only
-//! computes.
+//! This crate consumes notices and never blocks their sender. It must not know the API server: it only computes what is
+//! to be written there.
 #![deny(missing_docs)]
 
 mod blocked_condition;

@@ -1,4 +1,4 @@
-//! What is kept of a drain's notices until somebody wants to see it.
+//! Collects the status of a drain from its notices until the status is published.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use scupper_engine::{HookPhase, Notice, PodRef, Reason, Subject, Time, Uid};
 
 use super::{DrainStatus, HookStatus, PlanSummary, PodStatus, WaveStatus};
 
-/// Remembers what notices say of one drain.
+/// The status of one drain, as its notices describe it.
 #[derive(Debug, Default)]
 pub struct StatusBuilder {
     wave: Option<WaveStatus>,
     waves: BTreeMap<Uid, String>,
-    /// The name of what each pod waits for, and since when.
+    /// The name of the reason why each pod waits, and since when.
     waits: BTreeMap<Uid, (String, Time)>,
     hooks: BTreeMap<(String, HookPhase, Subject), HookStatus>,
     ended: Option<String>,
-    /// `None`: nobody wants it.
+    /// `None`: the plan is not requested.
     plan: Option<Option<PlanSummary>>,
 }
 
 impl StatusBuilder {
-    /// With the plan, because somebody follows it.
+    /// Includes the plan, for a client that follows the drain.
     #[must_use]
     pub fn with_plan(mut self) -> Self {
         self.plan = Some(None);
         self
     }
 
-    /// Takes over since when pods wait, from what an earlier process of the same drain published.
+    /// Takes over how long pods have been waiting, from the status that an earlier process of the same drain published.
     pub fn resume(&mut self, published: &DrainStatus) {
         for pod in &published.pods {
             let name = pod.reason.name();
@@ -40,7 +40,7 @@ impl StatusBuilder {
         }
     }
 
-    /// Something happened.
+    /// Updates the status from a notice.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         match notice {
             Notice::Planned(plan) => {
@@ -72,7 +72,7 @@ impl StatusBuilder {
                     policy: policy.clone(),
                     phase: *phase,
                     subject: subject.clone(),
-                    // Another process began it, whose clock may be ahead.
+                    // Another process, whose clock may be ahead, started this hook.
                     since: (*since).min(now),
                     progress: progress.clone(),
                     waiting_for: waiting_for.clone(),
@@ -103,7 +103,7 @@ impl StatusBuilder {
         }
     }
 
-    /// All that is known now, with every pod and why it is there.
+    /// Builds the status at this moment, with every pod and its reason.
     pub fn build(&self, now: Time, drain: &str, pods: Vec<(PodRef, Reason)>) -> DrainStatus {
         let leaving = pods.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
         let pods = leaving.map(|(pod, reason)| PodStatus {
@@ -123,7 +123,8 @@ impl StatusBuilder {
             more: 0,
         }
     }
-    /// The engine reports a reason when it changes, so a pod whose last report differs has only just changed.
+    /// The engine reports a reason when it changes. A pod whose last reported reason differs has therefore just
+    /// changed.
     fn since(&self, pod: &Uid, reason: &Reason) -> Option<Time> {
         let (name, since) = self.waits.get(pod)?;
         (name == reason.name()).then_some(*since)

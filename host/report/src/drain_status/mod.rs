@@ -1,7 +1,7 @@
-//! What the process that drains a node knows of its drain and nobody else can see: why each pod is still there, the
-//! wave, what hooks wait for. It is kept in one annotation of the node, so it stays small.
+//! The part of a drain's state that only the draining process knows: why each pod is still there, the wave, what hooks
+//! wait for. One annotation of the node holds it, so it stays small.
 //!
-//! Here it is put together and taken apart. It must not know when it is written, nor how.
+//! This module builds, encodes and decodes the status. It must not know when or how the status is written.
 
 mod builder;
 mod plan;
@@ -15,27 +15,27 @@ pub use plan::PlanSummary;
 pub(super) use plan::PodGroup;
 pub use wire::{decode as status_from_text, encode as status_to_text};
 
-/// The annotation of the node that keeps it.
+/// The annotation of the node that holds the status.
 pub const STATUS_ANNOTATION: &str = "scupper.dev/drain-status";
 
-/// What the process that drains knew at a moment.
+/// The status of a drain at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrainStatus {
     /// The id of the drain.
     pub drain: String,
-    /// The moment.
+    /// The moment of this status.
     pub at: Time,
-    /// How it ended, in words, when it ended without being done.
+    /// How the drain ended, as text, if it ended without success.
     pub ended: Option<String>,
-    /// The plan, where somebody follows the drain.
+    /// The plan, if a client follows the drain.
     pub plan: Option<PlanSummary>,
-    /// The wave that is leaving.
+    /// The wave that is being evicted.
     pub wave: Option<WaveStatus>,
-    /// Hooks that are not through.
+    /// Hooks that have not finished.
     pub hooks: Vec<HookStatus>,
-    /// Pods that are still to leave, and those that came and stay.
+    /// Pods still to be evicted, and pods that arrived during the drain and stay.
     pub pods: Vec<PodStatus>,
-    /// Pods that did not fit in.
+    /// Number of pods that did not fit.
     pub more: u32,
 }
 
@@ -44,13 +44,13 @@ pub struct DrainStatus {
 pub struct WaveStatus {
     /// Its name.
     pub name: String,
-    /// Its place, from 1.
+    /// Its position, from 1.
     pub number: u32,
     /// How many waves there are.
     pub of: u32,
 }
 
-/// A hook that is not through.
+/// A hook that has not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookStatus {
     /// Its policy.
@@ -59,16 +59,16 @@ pub struct HookStatus {
     pub phase: HookPhase,
     /// What it was called for.
     pub subject: Subject,
-    /// When it first said that it is not through.
+    /// When it first answered that it is pending.
     pub since: Time,
-    /// Where it stands.
+    /// Its progress.
     pub progress: String,
-    /// Whom it waits for.
+    /// What it waits for.
     pub waiting_for: Vec<WaitingOn>,
 }
 
 impl HookStatus {
-    /// When it began: a process that took the drain over has met it later than the node says.
+    /// When the hook began. After a handover the checkpoint has the earlier time, which this process cannot know.
     pub(super) fn began(&self, saved: &[SavedHook]) -> Time {
         let same = |it: &&SavedHook| {
             (&it.policy, it.phase, &it.subject) == (&self.policy, self.phase, &self.subject)
@@ -77,7 +77,7 @@ impl HookStatus {
     }
 }
 
-/// A pod that is still to leave.
+/// A pod that is still to be evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodStatus {
     /// The pod.
@@ -86,12 +86,12 @@ pub struct PodStatus {
     pub wave: String,
     /// Why it is still there.
     pub reason: Reason,
-    /// Since when it has been there for this reason, as far as that is known.
+    /// Since when this reason has applied, if known.
     pub since: Option<Time>,
 }
 
 impl DrainStatus {
-    /// Whether it says the same as another one, said at another moment.
+    /// Whether the content is the same, regardless of the moment.
     pub fn has_same_content(&self, other: &Self) -> bool {
         let moved = Self {
             at: other.at,
@@ -100,12 +100,12 @@ impl DrainStatus {
         moved == *other
     }
 
-    /// Whether it tells the same story as another one: the plan, the wave, and what hooks wait for.
+    /// Whether the plan, the wave and the hooks are the same.
     pub fn has_same_story(&self, other: &Self) -> bool {
         (&self.plan, &self.wave, &self.hooks) == (&other.plan, &other.wave, &other.hooks)
     }
 
-    /// Whether it says anything that cannot be seen from outside: pods that only take their time can.
+    /// Whether it contains anything that is not visible from outside. Pods that merely take their time are visible.
     pub fn is_worth_publishing(&self) -> bool {
         let needs_no_report = |pod: &PodStatus| {
             matches!(

@@ -1,4 +1,5 @@
-//! A plan in a few words: how many leave and stay, in which waves, why those stay. For people who follow a drain.
+//! A summary of a plan for people who follow a drain: how many pods are evicted and kept, in which waves, and why pods
+//! are kept.
 
 use std::collections::BTreeMap;
 
@@ -6,37 +7,37 @@ use scupper_engine::{Plan, Uid, Verdict};
 
 use crate::messages::{count, one_line};
 
-/// Pods of a group that are named.
+/// Number of pods that are named per group.
 const SHOWN: usize = 6;
 
-/// A plan in a few words.
+/// A summary of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanSummary {
-    /// Pods that leave.
+    /// Number of pods to be evicted.
     pub leaving: u32,
-    /// Pods that stay.
+    /// Number of pods that are kept.
     pub staying: u32,
-    /// In the order of leaving.
+    /// The waves, in order.
     pub waves: Vec<PodGroup>,
-    /// Those that stay, by reason.
+    /// The pods that are kept, by reason.
     pub stays: Vec<PodGroup>,
 }
 
-/// Pods of which the same is said.
+/// Pods with the same wave or the same reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodGroup {
-    /// The wave's name, or why they stay.
+    /// The wave's name, or the reason why the pods are kept.
     pub what: String,
-    /// Who decided that.
+    /// The policy that decided this.
     pub policy: String,
-    /// The first of them.
+    /// The first pods of the group.
     pub pods: Vec<Uid>,
-    /// How many there are besides.
+    /// Number of further pods.
     pub more: u32,
 }
 
 impl PlanSummary {
-    /// Of this plan.
+    /// Summarizes a plan.
     pub fn of(plan: &Plan) -> Self {
         let leaving = plan.leaving().count();
         let waves = plan.waves.iter();
@@ -57,7 +58,7 @@ impl PlanSummary {
         }
     }
 
-    /// In one line, for people.
+    /// The summary in one line, for people.
     pub fn head(&self) -> String {
         let (leaving, waves) = (
             count(self.leaving as usize, "pod"),
@@ -66,7 +67,7 @@ impl PlanSummary {
         format!("{leaving} to evict in {waves}, {} to keep", self.staying)
     }
 
-    /// What stands below it: a line for each wave and for each reason to stay.
+    /// The lines below the summary: one for each wave and one for each reason to keep pods.
     pub fn groups(&self, name: impl Fn(&Uid) -> String) -> Vec<String> {
         let pods = |group: &PodGroup| {
             let names: Vec<_> = group.pods.iter().map(&name).collect();

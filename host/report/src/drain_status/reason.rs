@@ -1,11 +1,11 @@
-//! A reason as the annotation keeps it, and back.
+//! Converts a reason to the form in the annotation, and back.
 
 use scupper_engine::{HookPhase, Reason, Time};
 use serde::{Deserialize, Serialize};
 
 use super::wire::short;
 
-/// A reason by its name, with the facts it has.
+/// A reason by its name, with its facts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct WireReason {
@@ -16,7 +16,7 @@ pub(super) struct WireReason {
     who: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     hook: String,
-    /// Words of the server, or finalizers.
+    /// Text of the server, or finalizers.
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
     wire
 }
 
-/// `None`: a reason that this build does not know.
+/// Returns `None` for a reason that this build does not know.
 pub(super) fn from_wire(wire: WireReason) -> Option<Reason> {
     let WireReason {
         name,

@@ -1,4 +1,4 @@
-//! The annotation's text: compact JSON, never larger than its bound whatever goes in.
+//! Encodes the status as compact JSON that never exceeds its size limit, whatever the input.
 
 use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 use super::reason::{self, WireReason};
 use super::{DrainStatus, HookStatus, PlanSummary, PodGroup, PodStatus, WaveStatus};
 
-/// The version that this build writes and reads.
+/// The format version that this build writes and reads.
 const VERSION: u32 = 1;
 
-/// Longest text of somebody else's, in bytes.
+/// Maximum length of a text from outside, in bytes.
 const TEXT: usize = 200;
-/// Hooks, and things that one of them waits for.
+/// Maximum number of hooks, and of objects that one hook waits for.
 const HOOKS: usize = 8;
 const WAITS: usize = 8;
-/// Waves of a plan, and reasons why pods stay.
+/// Maximum number of waves in a plan, and of reasons why pods are kept.
 const GROUPS: usize = 12;
-/// Bytes of all pods together. The annotations of a node have 256 KiB, and others want most of it.
+/// Maximum size of all pods together, in bytes. The annotations of a node share 256 KiB, and other writers need most of
+/// it.
 const PODS: usize = 24 * 1024;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ struct WirePlan {
     stays: Vec<WireGroup>,
 }
 
-/// What, by whom, which pods, and how many more.
+/// Wave or reason, policy, pods, and the number of further pods.
 type WireGroup = (String, String, Vec<String>, u32);
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ struct WirePod {
     reason: WireReason,
 }
 
-/// As the annotation keeps it. What does not fit is counted.
+/// Encodes the status for the annotation. Items that do not fit are counted.
 pub fn encode(view: &DrainStatus) -> String {
     let mut left = PODS;
     let mut pods = Vec::new();
@@ -104,11 +105,11 @@ pub fn encode(view: &DrainStatus) -> String {
             .more
             .saturating_add(u32::try_from(unsaid).unwrap_or(u32::MAX)),
     };
-    // Strings and numbers can always be written.
+    // Serializing strings and numbers never fails.
     serde_json::to_string(&wire).unwrap_or_default()
 }
 
-/// From what the annotation keeps; `None`: it is of another build, or broken.
+/// Decodes the annotation; `None` if its version is unknown or its content is broken.
 pub fn decode(text: &str) -> Option<DrainStatus> {
     let wire: Wire = serde_json::from_str(text).ok()?;
     if wire.v != VERSION {
@@ -210,7 +211,7 @@ fn hook_from_wire(wire: WireHook) -> Option<HookStatus> {
     })
 }
 
-/// Somebody else's text, cut.
+/// Shortens a text from outside.
 pub(super) fn short(text: &str) -> String {
     text.get(..text.floor_char_boundary(TEXT))
         .unwrap_or_default()
