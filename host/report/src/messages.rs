@@ -1,4 +1,4 @@
-//! Small pieces of English that several reporters need, and what is worth none.
+//! Short texts that several reporters share, and the reasons that need no report.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use scupper_engine::{Plan, Pod, Reason, Summary, Uid};
 
 use scupper_common::text::spaced_line;
 
-/// Pods that came and stay and that are named where little room is.
+/// Number of pods that arrived and stay that are named in a short text.
 const NAMED: usize = 3;
 
 /// `1 pod`, `2 pods`.
@@ -18,7 +18,7 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     }
 }
 
-/// Pods that leave and may come back although the node is cordoned; `None`: there are none.
+/// The pods that will be evicted and may come back although the node is cordoned; `None` if there are none.
 pub fn may_come_back(plan: &Plan, pods: &BTreeMap<Uid, String>) -> Option<String> {
     let leaving = plan.leaving().filter_map(|decision| pods.get(&decision.pod));
     let names: Vec<&str> = leaving.map(String::as_str).collect();
@@ -40,14 +40,14 @@ pub fn may_come_back(plan: &Plan, pods: &BTreeMap<Uid, String>) -> Option<String
     ))
 }
 
-/// The pods that a controller may put back on the cordoned node, by name.
+/// The names of the pods that a controller may recreate on the cordoned node.
 pub fn returning<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> impl Iterator<Item = (Uid, String)> {
     let returns = |pod: &&Pod| pod.controller.is_some() && pod.cordon_toleration.is_some();
     let pods = pods.into_iter().filter(returns);
     pods.map(|pod| (pod.id.uid.clone(), one_line(&pod.id.to_string())))
 }
 
-/// Pods that came to the cordoned node during a drain and stay there, and why.
+/// The pods that came to the cordoned node during a drain and stay there, and why.
 pub(crate) fn stayed_text(summary: &Summary) -> String {
     let named = summary.stayed.iter().take(NAMED);
     let named: Vec<_> = named.map(|(pod, reason)| format!("{pod}: {reason}")).collect();
@@ -67,13 +67,12 @@ pub(crate) fn stayed_text(summary: &Summary) -> String {
     )
 }
 
-/// Whatever others wrote, on one line and with nothing in it that cannot be seen, so that it cannot pass for our own
-/// lines.
+/// Puts a text from outside on one line without invisible characters, so that it cannot imitate our own lines.
 pub(crate) fn one_line(text: &str) -> String {
     spaced_line(text)
 }
 
-/// What every pod goes through: other lines tell of it.
+/// Every pod goes through these reasons; other lines report them.
 pub(crate) const fn needs_no_report(reason: &Reason) -> bool {
     matches!(
         reason,

@@ -1,4 +1,4 @@
-//! Which disruption budgets cover the pods that a plan evicts, and whether they allow it now.
+//! Lists the disruption budgets that cover the pods that a plan evicts, and whether they allow the eviction now.
 
 use scupper_engine::{Budget, Plan, Pod, PodPhase, Verdict};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ struct Covered<'a> {
     pods: Vec<&'a Pod>,
 }
 
-/// As lines for people; `None` as budgets: they could not be read.
+/// Formats the budgets as lines for people; `None` as budgets: they could not be read.
 pub fn plan_budget_lines(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) -> Vec<String> {
     let Some(budgets) = budgets else {
         return vec!["Disruption budgets could not be read.".to_owned()];
@@ -49,7 +49,8 @@ pub fn plan_budget_lines(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) 
     lines
 }
 
-/// The API server weighs one budget for a pod, and no more.
+/// The line about a pod with several budgets: the API server refuses its eviction, because it supports one budget per
+/// pod.
 fn ambiguous_line(pod: &Pod, covered: &[Covered<'_>]) -> Option<String> {
     let of_pod = covered.iter().filter(|it| it.budget.selects(pod));
     let names: Vec<_> = of_pod.map(|it| one_line(&it.budget.name)).collect();
@@ -63,7 +64,7 @@ fn ambiguous_line(pod: &Pod, covered: &[Covered<'_>]) -> Option<String> {
     })
 }
 
-/// As one object for each budget; `null`: they could not be read.
+/// One object for each budget; `null`: the budgets could not be read.
 pub fn plan_budgets_to_json(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) -> Value {
     let Some(budgets) = budgets else {
         return Value::Null;
@@ -80,7 +81,7 @@ pub fn plan_budgets_to_json(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]
     Value::Array(all.collect())
 }
 
-/// Pods whose eviction a budget may refuse. A deletion asks no budget, and neither does a pod that does not run.
+/// The pods whose eviction a budget may refuse. Budgets apply neither to deletions nor to pods that do not run.
 fn evicted<'a>(plan: &Plan, pods: &'a [Pod]) -> Vec<&'a Pod> {
     let is_evicted = |pod: &&Pod| {
         let decision = plan.decision(&pod.id.uid);

@@ -1,5 +1,5 @@
-//! What is worth an Event of what holds a drain up: each pod and reason after a while, and each budget that blocks pods;
-//! counted when it comes back, and no more than a person would read.
+//! Decides which obstacles of a drain become Events: each pod and reason after a delay, and each budget that blocks
+//! pods. Repetitions are counted, and the number of Events stays readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,37 +9,37 @@ use super::conditions::NodeEvent;
 use super::event_throttle::{EventThrottle, Repeated};
 use super::messages::one_line;
 
-/// Whatever holds a pod up for less is over before anybody has read of it.
+/// Obstacles that last less than this are over before the operator can read about them.
 const AFTER: Duration = Duration::from_secs(30);
 
-/// What holds it up for so long counts once more: Events expire, after an hour in most clusters.
+/// An obstacle that lasts this long counts again, because Events expire, after an hour in most clusters.
 const REPEAT_AFTER: Duration = Duration::from_secs(1800);
 
-/// Events of one drain about pods, and as many about budgets. `scupper status` shows the others.
+/// Maximum number of Events about pods per drain, and of Events about budgets. `scupper status` shows the rest.
 const MAX_EVENTS: usize = 50;
 
-/// Pods that an Event about their budget names.
+/// Maximum number of pods named in an Event about their budget.
 const MAX_NAMED_PODS: usize = 5;
 
-/// A pod, and the name of what holds it up.
+/// A pod, and the name of its reason.
 type PodAndReason = (PodRef, &'static str);
 
 /// The namespace and the name of a budget.
 type BudgetKey = (String, String);
 
-/// An Event that is due about a budget: the budget's name, a pod that it blocks, and what is to be said.
+/// A due Event about a budget: the budget's name, a pod that it blocks, the Event, and the number of occurrences.
 pub type BudgetEvent = (String, PodRef, NodeEvent, Repeated);
 
-/// Remembers what was reported of one drain.
+/// The Events of one drain that were already published.
 #[derive(Debug, Default)]
 pub struct PodEvents {
     pods: BlockedKeys<PodAndReason>,
     budgets: BlockedKeys<BudgetKey>,
-    /// A pod that each budget has blocked last.
+    /// The pod that each budget blocked last.
     examples: BTreeMap<BudgetKey, PodRef>,
 }
 
-/// What blocks a drain, and what was reported of it.
+/// The current obstacles of a drain, and the published Events about them.
 #[derive(Debug)]
 struct BlockedKeys<K> {
     held: BTreeMap<K, BlockedSince>,
@@ -55,7 +55,7 @@ impl<K> Default for BlockedKeys<K> {
     }
 }
 
-/// What holds a pod up without a break.
+/// An obstacle that has lasted without a break.
 #[derive(Debug)]
 struct BlockedSince {
     since: Time,
@@ -63,7 +63,7 @@ struct BlockedSince {
 }
 
 impl PodEvents {
-    /// The Events that are due, each about a pod.
+    /// The due Events about pods.
     pub fn due(
         &mut self,
         now: Time,
@@ -77,7 +77,7 @@ impl PodEvents {
             .collect()
     }
 
-    /// The Events that are due, each about a budget, whichever of its pods it blocks.
+    /// The due Events about budgets, whichever pods these block.
     pub fn due_of_budgets(
         &mut self,
         now: Time,
@@ -110,7 +110,7 @@ impl PodEvents {
 }
 
 impl<K: Ord + Clone> BlockedKeys<K> {
-    /// What is due of these, which is all that holds the drain up now.
+    /// Returns the due Events. `stuck` contains all current obstacles.
     fn due(&mut self, now: Time, stuck: Vec<(K, NodeEvent)>) -> Vec<(K, NodeEvent, Repeated)> {
         let keys: BTreeSet<_> = stuck.iter().map(|(key, _)| key).collect();
         self.held.retain(|key, _| keys.contains(key));
@@ -169,7 +169,7 @@ fn budget_event(request: &Request, pods: &[&PodRef]) -> NodeEvent {
     }
 }
 
-/// Somebody may have to do something about it.
+/// Whether the operator may have to act on a reason.
 const fn is_worth_an_event(reason: &Reason) -> bool {
     matches!(
         reason,
@@ -204,12 +204,12 @@ mod tests {
         let mut stuck = PodEvents::default();
         let mut published = Vec::new();
         for second in 0..300_u32 {
-            // The number in the server's words moves, which is no news.
+            // The number in the text of the server changes, which is not news.
             let mut pods = vec![
                 (pod("cart-1"), held(second % 2)),
                 (pod("web"), Reason::ParallelLimit),
             ];
-            // This one is never held up for long at once.
+            // This obstacle never lasts long without a break.
             if second % 20 < 15 {
                 pods.push((pod("cart-2"), held(1)));
             }
@@ -228,7 +228,7 @@ mod tests {
                 .note
                 .starts_with("drain-worker-1 waits for this pod: disruption budget cart")
         );
-        // Another reason is news.
+        // A different reason is news.
         let finalizers = Reason::TerminatingPastGrace {
             since: Time::default(),
             finalizers: "a".into(),
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(stuck.due(at(330), &request(), &pods).len(), 1);
     }
 
-    /// When something is told in some hours, and how often it has happened since.
+    /// Returns when Events are published within some hours, each with the number of occurrences since the last one.
     fn published(seconds: u64, is_held: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
         let mut stuck = PodEvents::default();
         let mut published = Vec::new();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_comes_back_is_counted_and_told_sparingly() {
-        // It is held up for 40 seconds of each minute, for ten minutes, and once more an hour later.
+        // The pod is blocked for 40 seconds of each minute, for ten minutes, and once more an hour later.
         let is_held = |second: u64| second % 60 < 40 && second < 600 || (4000..4031).contains(&second);
         assert_eq!(
             published(5000, is_held),
@@ -272,7 +272,7 @@ mod tests {
         let mut stuck = PodEvents::default();
         let mut published = Vec::new();
         for second in 0..100 {
-            // One after the other goes, which changes nothing for those that stay.
+            // The pods disappear one by one, which changes nothing for the remaining ones.
             let names = ["cart-1", "cart-2", "cart-3"];
             let pods = names.into_iter().skip(usize::from(second > 20));
             let pods: Vec<_> = pods.map(|name| (pod(name), held(1))).collect();

@@ -1,15 +1,15 @@
-//! What a policy says of a node in a Kubernetes Event, for people and for programs.
+//! A message of a policy about a node, sent as a Kubernetes Event; for people and for programs.
 
 use serde_json::{Value, json};
 
 use super::messages::one_line;
 
-/// What a policy said.
+/// A message of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyMessage {
     /// The policy.
     pub policy: String,
-    /// Somebody should look.
+    /// The message needs attention.
     pub warning: bool,
     /// One CamelCase word.
     pub reason: String,
@@ -17,13 +17,13 @@ pub struct PolicyMessage {
     pub note: String,
 }
 
-/// The Event's note, which names the policy.
+/// The note of the Event, with the policy's name.
 pub fn policy_event_note(policy: &str, note: &str) -> String {
     format!("policy {policy}: {note}")
 }
 
 impl PolicyMessage {
-    /// From such an Event.
+    /// Parses the note of such an Event.
     pub fn of_note(reason: &str, warning: bool, note: &str) -> Option<Self> {
         let (policy, note) = note.strip_prefix("policy ")?.split_once(": ")?;
         Some(Self {
@@ -34,13 +34,13 @@ impl PolicyMessage {
         })
     }
 
-    /// In one line.
+    /// The message in one line.
     pub fn line(&self) -> String {
         let warning = if self.warning { "warning: " } else { "" };
         one_line(&format!("{}: {warning}{}", self.policy, self.note))
     }
 
-    /// As fields for programs.
+    /// The message as JSON fields.
     pub fn to_json(&self) -> Value {
         json!({
             "kind": "policyEvent", "policy": self.policy, "warning": self.warning, "reason": self.reason,

@@ -1,4 +1,4 @@
-//! Lines of several drains in one stream: each says whose it is.
+//! Combines the lines of several drains in one stream; a prefix identifies the drain.
 
 use std::io::{self, Write};
 

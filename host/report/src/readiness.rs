@@ -1,10 +1,10 @@
-//! Whether a node is ready, in words: the kubelet of one that is not may neither end pods nor say that they have ended.
+//! Describes an unready node: its kubelet may be unable to terminate pods or to report that they have terminated.
 
 use scupper_engine::{Node, Time};
 
 use super::messages::one_line;
 
-/// `NotReady for 5m00s (KubeletNotReady: …)`; nothing for a node that is ready, or of which that is not known.
+/// Returns `NotReady for 5m00s (KubeletNotReady: …)`; `None` if the node is ready or its state is unknown.
 pub fn not_ready(node: &Node, now: Time) -> Option<String> {
     let ready = node
         .conditions

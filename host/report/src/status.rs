@@ -1,5 +1,5 @@
-//! Where a node stands, for people and for machines: by what the process that drains it has written on it, and, where it
-//! has written nothing or not for long, by what the API server shows. Which of the two it is, is said.
+//! The state of a node, for people and for machines: from the status that the draining process publishes on the node,
+//! or, if that is missing or outdated, from the API server. The output names the source.
 
 mod advice;
 mod budgets;
@@ -24,25 +24,26 @@ pub(super) use lines::{phase_text, reason_text, subject, subject_text};
 pub use lookups::{BudgetDetails, StatusDetails, UnreadyPodDetails, WorkloadDetails};
 pub use table::status_table;
 
-/// A process that drains tells at least once a minute; one that has missed two is taken for dead.
+/// Maximum age of a published status. A draining process publishes at least once a minute; after two missed updates it
+/// counts as dead.
 const FRESH: Duration = Duration::from_secs(150);
 
-/// Everything that the API server shows of a node.
+/// The state of a node on the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
     /// The node.
     pub node: Node,
-    /// What the process that drains it wrote of that.
+    /// The status that the draining process published.
     pub driver: Option<DrainStatus>,
     /// Its pods.
     pub pods: Vec<Pod>,
-    /// All budgets that may be read.
+    /// All budgets that the caller may read.
     pub budgets: Vec<Budget>,
-    /// Wishes for the node that are there.
+    /// The LifecycleEvents of the node.
     pub lifecycle_events: Vec<LifecycleEventStatus>,
-    /// Who holds its lease, while a drain has not ended.
+    /// The holder of its Lease, if a drain has not ended.
     pub lease_holder: LeaseHolder,
-    /// What was looked up about pods that something blocks.
+    /// Additional facts about blocked pods.
     pub details: StatusDetails,
 }
 
@@ -51,32 +52,32 @@ pub struct NodeStatus {
 pub struct LifecycleEventStatus {
     /// Its name.
     pub name: String,
-    /// Which transition it asks for.
+    /// The transition that it requests.
     pub transition: String,
-    /// How far it has come, in the API's word.
+    /// Its state, as the API names it.
     pub state: String,
     /// Its deadline.
     pub deadline: Option<Time>,
-    /// It is being deleted.
+    /// Whether it is being deleted.
     pub deleting: bool,
 }
 
-/// Why a pod is still there.
+/// A pod on the node, and why it is still there.
 #[derive(Debug)]
 pub(super) struct RemainingPod<'a> {
     pub(super) pod: &'a Pod,
     pub(super) reason: Option<Reason>,
-    /// The process that drains says so.
+    /// The reason comes from the draining process.
     from_driver: bool,
     wave: &'a str,
-    /// Since when it has had this reason, where the process that drains says so.
+    /// Since when the reason has applied, according to the draining process.
     since: Option<Time>,
-    /// For how long; once the drain is over, for how long it had had it by then.
+    /// How long the reason has applied; after the drain, how long it had applied at the end.
     waited: Option<Duration>,
 }
 
 impl RemainingPod<'_> {
-    /// What manages the pod, where something blocks it: what was looked up, else its controller.
+    /// The workload of a blocked pod: the one that was looked up, otherwise the pod's controller.
     fn workload(&self, status: &NodeStatus) -> Option<WorkloadDetails> {
         let blocked = self.reason.as_ref().filter(|reason| !needs_no_report(reason));
         let controller = blocked.and(self.pod.controller.as_ref())?;
@@ -90,7 +91,7 @@ impl RemainingPod<'_> {
 }
 
 impl NodeStatus {
-    /// The same without what changes while nothing happens.
+    /// A copy without the fields that change even if nothing happens.
     #[must_use]
     pub fn without_heartbeats(&self) -> Self {
         let mut known = self.clone();
@@ -101,7 +102,7 @@ impl NodeStatus {
         known
     }
 
-    /// What the process that drains knows, or knew at the end. One that is gone knows nothing.
+    /// The status of the draining process, or its last one if the drain has ended. `None` if that process is gone.
     pub(super) fn current_driver_status(&self, now: Time) -> Option<&DrainStatus> {
         let is_over = self.is_over();
         let is_alive = |view: &DrainStatus| !self.lease_holder.is_abandoned() && now.since(view.at) < FRESH;
@@ -109,7 +110,7 @@ impl NodeStatus {
         self.driver.as_ref().filter(is_fresh)
     }
 
-    /// Where its drain stands. That the first wave has begun is not written into the checkpoint.
+    /// The phase of the drain. The checkpoint does not record the start of the first wave.
     pub(super) fn phase(&self, mark: &Checkpoint, now: Time) -> Phase {
         let is_in_wave = self
             .current_driver_status(now)
@@ -120,14 +121,14 @@ impl NodeStatus {
         }
     }
 
-    /// The drain that the node tells of has ended.
+    /// Whether the drain of this node has ended.
     fn is_over(&self) -> bool {
         let mark = self.node.checkpoint.as_ref();
         mark.is_none_or(|mark| mark.phase == Phase::Finished)
     }
 
-    /// The policies that still have something to undo, although the node takes pods again: it was uncordoned by others,
-    /// and no process has called them since.
+    /// The policies that still have changes to undo although the node accepts pods again: another process uncordoned
+    /// it, and no process has called them since.
     pub(super) fn to_undo(&self) -> Vec<&str> {
         let mark = self.node.checkpoint.as_ref();
         let mark = mark.filter(|mark| mark.phase == Phase::Finished && !self.node.unschedulable);
@@ -135,10 +136,10 @@ impl NodeStatus {
         policies.map(String::as_str).collect()
     }
 
-    /// Every pod, and why it is still there.
+    /// Every pod on the node, and why it is still there.
     pub(super) fn remaining_pods(&self, now: Time) -> Vec<RemainingPod<'_>> {
         let view = self.current_driver_status(now);
-        // What was so at the end does not grow any longer.
+        // Waiting times stop growing when the drain ends.
         let by = view.map_or(now, |view| if view.ended.is_some() { view.at } else { now });
         let told: BTreeMap<&Uid, &PodStatus> = view
             .into_iter()
@@ -163,7 +164,7 @@ impl NodeStatus {
         all
     }
 
-    /// The controllers of pods that something blocks, and the budgets that block pods: what is worth looking up.
+    /// The controllers of blocked pods, and the budgets that block pods: the objects that are worth looking up.
     pub fn blocked(&self, now: Time) -> (Vec<(&PodRef, &Controller)>, Vec<&Budget>) {
         let held = self.remaining_pods(now);
         let blocked = held
@@ -178,7 +179,7 @@ impl NodeStatus {
         (controllers.collect(), budgets.filter(blocks).collect())
     }
 
-    /// Every pod on the node that is to leave, and why it is there, in words.
+    /// Every pod that is still to be evicted, with the name and the text of its reason.
     pub fn remaining(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
         let leaving = self.remaining_pods(now).into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
@@ -187,7 +188,7 @@ impl NodeStatus {
         leaving.collect()
     }
 
-    /// Pods that are held by more than their turn and their own end, why in a word, and the facts.
+    /// Pods held by more than their turn and their own termination, with the name and the text of the reason.
     pub fn stuck(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
         let stuck = self.remaining_pods(now).into_iter().filter_map(|held| {
             let reason = held.reason?;
@@ -196,7 +197,7 @@ impl NodeStatus {
         stuck.collect()
     }
 
-    /// The API server does not say which budgets there are too many of.
+    /// Adds the budgets' names to a reason, because the API server does not name them.
     fn with_names(&self, pod: &Pod, reason: Reason) -> Reason {
         match reason {
             Reason::MoreThanOneBudget { message } => Reason::MoreThanOneBudget {
@@ -206,7 +207,8 @@ impl NodeStatus {
         }
     }
 
-    /// Its own end shows by itself, and sooner than anybody can write it.
+    /// The reason of a pod, and whether the draining process gave it. Termination is visible on the pod itself, before
+    /// any process can publish it.
     fn reason(&self, pod: &Pod, told: Option<&Reason>, now: Time) -> (Option<Reason>, bool) {
         let seen = || reasons::reason(pod, &self.node, &self.budgets, now);
         if pod.deletion.is_some() {
@@ -216,7 +218,7 @@ impl NodeStatus {
             return (Some(self.with_names(pod, reason.clone())), true);
         }
         match self.current_driver_status(now) {
-            // It names every pod that is to leave, so the others stay.
+            // The status names every pod that is to be evicted, so other pods are kept.
             Some(view) if view.more == 0 && pod.created < view.at && !self.is_over() => {
                 (Some(Reason::Kept), true)
             }

@@ -68,7 +68,7 @@ pub struct HookStatus {
 }
 
 impl HookStatus {
-    /// When the hook began. After a handover the checkpoint has the earlier time, which this process cannot know.
+    /// When the hook began. After a handover the checkpoint has the earlier, correct time.
     pub(super) fn began(&self, saved: &[SavedHook]) -> Time {
         let same = |it: &&SavedHook| {
             (&it.policy, it.phase, &it.subject) == (&self.policy, self.phase, &self.subject)

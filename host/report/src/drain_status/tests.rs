@@ -1,4 +1,4 @@
-//! What is kept comes back, and is never too large.
+//! Encoding and decoding preserve a status, and its size stays limited.
 
 use scupper_engine::{Notice, PodRef};
 
@@ -21,7 +21,7 @@ fn group(what: &str) -> PodGroup {
     }
 }
 
-/// One of each; a reason more in the engine is one more line here, as the match in `reason` does not compile without.
+/// One of each reason. A new reason of the engine needs a line here: the match in `reason` does not compile without it.
 fn reasons() -> Vec<Reason> {
     let message = || "in the server's words".to_owned();
     let at = Time::from_millis(1_700_000_000_123);

@@ -1,4 +1,4 @@
-//! What one node waits for as a few lines: hooks and pods that are held first, pods whose turn has not come counted.
+//! The blockers of one node as a few lines: hooks and held pods first; pods whose turn has not come are only counted.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use crate::drain_status::HookStatus;
 use crate::messages::{count, needs_no_report, one_line};
 use crate::status::reason_text;
 
-/// Fewer columns than this are left to no name.
+/// Minimum width of a name, in columns.
 const NAME: usize = 8;
-/// In fewer columns than this no fact can be told.
+/// Minimum width of the facts, in columns.
 const FACTS: usize = 10;
 
-/// What a node waits for.
+/// The blockers of one node.
 pub(super) struct Blockers<'a> {
-    /// Worth a line each, in the order of how much they matter.
+    /// Blockers with a line of their own, the most important first.
     worth: Vec<BlockerLine>,
-    /// Pods whose turn has not come, each by its reason.
+    /// The reasons of pods whose turn has not come.
     others: Vec<&'a str>,
 }
 
-/// What it is, in a word of the closed list, and the facts.
+/// The name of the blocker, a reason of the closed list, and the facts.
 struct BlockerLine {
     who: String,
     word: &'static str,
@@ -45,7 +45,7 @@ impl<'a> Blockers<'a> {
         }
     }
 
-    /// As many as it would fill.
+    /// The number of rows that all lines would fill.
     pub(super) fn rows(&self) -> usize {
         self.worth.len() + usize::from(!self.others.is_empty())
     }
@@ -57,7 +57,7 @@ impl<'a> Blockers<'a> {
         }
         match (rows, self.worth.first()) {
             (0, _) => Vec::new(),
-            // Rather the one that matters most than how many there are.
+            // With only one row, the most important blocker is worth more than the count.
             (1, Some(first)) => {
                 let more = format!(" and {} more", self.worth.len() + self.others.len() - 1);
                 let columns = columns.saturating_sub(width(&more));
@@ -77,7 +77,7 @@ impl<'a> Blockers<'a> {
         shown.map(move |line| line.text(below))
     }
 
-    /// What is not shown, by its words.
+    /// A summary of the blockers that are not shown, by reason.
     fn sum(&self, shown: usize) -> String {
         let mut words: BTreeMap<&str, usize> = BTreeMap::new();
         let hidden = self.worth.iter().skip(shown).map(|line| line.word);
@@ -103,10 +103,10 @@ impl<'a> Blockers<'a> {
     }
 }
 
-/// From here on it is only a pod's turn that has not come.
+/// From this rank on, a pod merely waits for its turn.
 const TURN: u8 = 4;
 
-/// What somebody may have to do something about comes first.
+/// Ranks blockers; those that may need action come first.
 const fn rank(wait: &WaitsFor) -> u8 {
     match wait {
         WaitsFor::Hook(..) => 0,
@@ -145,7 +145,7 @@ impl BlockerLine {
     }
 }
 
-/// How lines stand below one another.
+/// The column widths of the lines.
 #[derive(Clone, Copy)]
 struct Columns {
     who: usize,
@@ -154,7 +154,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// The words are there even where the names must be cut.
+    /// Computes the widths; reasons stay visible even if names must be cut.
     fn of<'a>(lines: impl Iterator<Item = &'a BlockerLine> + Clone, columns: usize) -> Self {
         let who = lines.clone().map(|line| width(&line.who)).max().unwrap_or(0);
         let word = lines.map(|line| line.word.len()).max().unwrap_or(0);

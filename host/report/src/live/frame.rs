@@ -1,5 +1,5 @@
-//! Where the nodes stand as a few lines that fit: a line for each node, and below it what it waits for most. Facts, a
-//! size and a time go in, and nothing else.
+//! Formats the state of the nodes so that it fits the terminal: a line for each node, and below it its main blockers.
+//! The input is facts, a size and a time, nothing else.
 
 use scupper_engine::{Duration, Time};
 
@@ -9,8 +9,8 @@ use super::node_progress::NodeSnapshot;
 use super::text::{bar, cut, padded, share, width};
 use crate::messages::one_line;
 
-/// The lines, at most two thirds of the rows: what scrolls by above needs room, too. `over`: so many nodes, of
-/// how many.
+/// Returns at most two thirds of the rows, because scrolling output also needs room. `over`: the number of finished
+/// nodes and the total.
 pub(super) fn lines(nodes: &[NodeSnapshot], over: (usize, usize), room: Size, now: Time) -> Vec<String> {
     if nodes.is_empty() {
         return Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn lines(nodes: &[NodeSnapshot], over: (usize, usize), room: Size, no
     fitted.collect()
 }
 
-/// The line of a node with as much in it as fits.
+/// The line of a node, with as many facts as fit.
 fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
     let name = padded(&one_line(&node.node), name);
     let phase_text = one_line(&node.phase_text);

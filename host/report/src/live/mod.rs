@@ -1,8 +1,7 @@
-//! What is under way, as a display that is redrawn in place in a terminal: the facts of each node, the lines that they
-//! are worth in the room there is, and the drawing.
+//! The live display, redrawn in place in a terminal: the facts of each node, the lines that fit, and the drawing.
 //!
-//! The lines are made of facts, a size and a time, and of nothing else; only `screen` and `terminal` know where they go. None of it knows
-//! who drains.
+//! The lines depend only on facts, a size and a time; only `screen` and `terminal` know the output. No module here
+//! knows which process drains.
 
 mod blockers;
 mod frame;

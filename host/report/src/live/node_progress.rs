@@ -1,5 +1,5 @@
-//! What is known of one node while something is under way there, whoever does it: from the engine's own mouth, or from
-//! what the API server shows of a drain that somebody else carries out.
+//! The progress of one node during an operation, whichever process runs it: from the engine's notices, or from the API
+//! server's state if another process drains.
 
 use std::collections::BTreeSet;
 
@@ -8,53 +8,53 @@ use scupper_engine::{Drain, Duration, HookPhase, Notice, Phase, PodRef, Reason, 
 use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus};
 use crate::status::{NodeStatus, phase_text, subject, subject_text};
 
-/// How often the engine is asked why each pod is still there.
+/// Interval between two queries to the engine for the reasons of all pods.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where a node stands.
+/// The state of a node at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeSnapshot {
     pub(super) node: String,
-    /// In a few words.
+    /// The phase, as text.
     pub(super) phase_text: String,
     pub(super) began: Time,
     pub(super) deadline: Option<Time>,
-    /// Pods that are gone, of those that are to leave. `None`: it is not known yet.
+    /// Number of pods that are gone, and the number to be evicted in all. `None`: not known yet.
     pub(super) pods: Option<(usize, usize)>,
     pub(super) wave: Option<WaveStatus>,
     pub(super) waits_for: Vec<WaitsFor>,
 }
 
-/// Something that it waits for.
+/// A blocker of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WaitsFor {
-    /// A hook, and of what it is one.
+    /// A hook, and the text of its subject.
     Hook(HookStatus, String),
     /// A pod.
     Pod(PodRef, Reason),
 }
 
-/// What is known of one node so far.
+/// The progress of one node so far.
 #[derive(Debug)]
 pub(super) struct NodeProgress {
     node: String,
     began: Time,
     status_builder: StatusBuilder,
     planned: bool,
-    /// Pods that are to leave, those that are gone included.
+    /// Pods to be evicted, including those that are gone.
     leaving: BTreeSet<Uid>,
-    /// Pods that had gone before they were seen.
+    /// Number of pods that were gone before the first observation.
     unseen: usize,
     facts: Source,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// In a few words.
+    /// A text only.
     Text(String),
-    /// By the engine, then.
+    /// The state from the engine, and when it was read.
     Engine(Time, NodeSnapshot),
-    /// On the API server, for this LifecycleEvent.
+    /// The state from the API server, for this LifecycleEvent.
     ApiServer(String, Uid, Box<NodeStatus>),
 }
 
@@ -71,13 +71,13 @@ impl NodeProgress {
         }
     }
 
-    /// The engine tells something.
+    /// Records a notice of the engine.
     pub(super) fn notice(&mut self, now: Time, notice: &Notice) {
         self.status_builder.notice(now, notice);
         self.planned |= matches!(notice, Notice::Planned(_));
     }
 
-    /// The engine's loop has turned.
+    /// Records that the engine's loop has run.
     pub(super) fn turned(&mut self, now: Time, drain: &Drain) {
         if let Source::Engine(looked, _) = &self.facts
             && now.since(*looked) < LOOK_EVERY
@@ -111,12 +111,12 @@ impl NodeProgress {
         self.facts = Source::Engine(now, snapshot);
     }
 
-    /// The API server shows something new.
+    /// Records new state from the API server.
     pub(super) fn seen(&mut self, event: &str, uid: &Uid, status: NodeStatus) {
         self.facts = Source::ApiServer(event.to_owned(), uid.clone(), Box::new(status));
     }
 
-    /// Where it stands now.
+    /// The current state.
     pub(super) fn snapshot(&mut self, now: Time) -> NodeSnapshot {
         let facts = std::mem::replace(&mut self.facts, Source::Text(String::new()));
         let snapshot = match &facts {
@@ -143,7 +143,7 @@ impl NodeProgress {
     fn of_status(&mut self, now: Time, event: &str, uid: &Uid, status: &NodeStatus) -> NodeSnapshot {
         let found = status.lifecycle_events.iter().find(|known| known.name == event);
         let state = found.map_or("", |found| found.state.as_str());
-        // What stands there of another drain says nothing of this one.
+        // A checkpoint of another drain does not apply to this one.
         let Some(mark) = status.node.checkpoint.as_ref().filter(|mark| mark.id == uid.0) else {
             let asked = matches!(state, "" | "Pending");
             return NodeSnapshot {
@@ -177,8 +177,9 @@ impl NodeProgress {
         }
     }
 
-    /// Gone, and of how many. Of each pod that is here: whether it is to leave, where that is known. `planned`: how many
-    /// are to, when that is told for the first time.
+    /// Returns the number of pods that are gone, and the number to be evicted in all. `here`: the pods on the node,
+    /// each with whether it is to be evicted, if known. `planned`: the planned number of evictions, on its first
+    /// report.
     fn count(&mut self, here: Vec<(Uid, Option<bool>)>, planned: Option<u32>) -> Option<(usize, usize)> {
         for (uid, is_leaving) in &here {
             match is_leaving {
@@ -201,7 +202,7 @@ impl NodeProgress {
     }
 }
 
-/// Whether a pod is to leave, as far as the process that drains has told.
+/// Whether a pod is to be evicted, according to the draining process.
 fn is_leaving(view: Option<&DrainStatus>, uid: &Uid, reason: Option<&Reason>) -> Option<bool> {
     let view = view.filter(|view| view.plan.is_some())?;
     if let Some(told) = view.pods.iter().find(|pod| pod.uid == *uid) {
@@ -209,12 +210,12 @@ fn is_leaving(view: Option<&DrainStatus>, uid: &Uid, reason: Option<&Reason>) ->
     }
     match reason {
         Some(reason) if reason.stays() => Some(false),
-        // Those that do not fit into what it tells are to leave, for all that is known.
+        // The status omits some pods to be evicted, so any other pod may be one of them.
         _ => (view.more > 0).then_some(true),
     }
 }
 
-/// As the process that drains tells of them, or as the node shows them.
+/// The hooks from the status of the draining process, or from the node.
 fn hooks(status: &NodeStatus, view: Option<&DrainStatus>) -> Vec<WaitsFor> {
     let mark = status.node.checkpoint.as_ref();
     let kept = mark.map_or(&[][..], |mark| &mark.hooks);

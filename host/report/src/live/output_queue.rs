@@ -1,5 +1,5 @@
-//! Output that its writer never waits for: lines go into a bounded queue, and a thread of its own writes them. Lines that
-//! find the queue full are dropped and counted, and the log says so once there is room again.
+//! A bounded output queue that never blocks the caller; a separate thread writes the lines. If the queue is full, lines
+//! are dropped and counted, and the log reports the number as soon as there is room.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use rustix::fs::{FileType, fstat};
 
-/// So much may wait for its reader, of each stream: some ten thousand lines.
+/// Maximum size of the queue of one stream: about ten thousand lines.
 const MOST_BYTES: usize = 1 << 20;
-/// How often it is looked whether all is written. Only a process that is about to end waits for that.
+/// Poll interval while waiting for the queue to drain. Only a process that is about to end waits.
 const LOOK: Duration = Duration::from_millis(5);
 
 type WriteOut = dyn Fn(&[u8]) -> io::Result<()> + Send + Sync;
 
-/// One stream. Clones write into the same.
+/// One output stream. Clones write to the same one.
 #[derive(Clone)]
 pub(super) struct OutputQueue {
     shared: Arc<Shared>,
-    /// A file never blocks, and what is written to it at once survives `kill -9`. The same where there is no thread.
+    /// Writes directly, without a queue. A file never blocks, and lines that are written at once survive `kill -9`.
+    /// Also used if no thread can be started.
     is_direct: bool,
 }
 
@@ -35,14 +36,14 @@ struct Shared {
 #[derive(Default)]
 struct QueuedLines {
     lines: VecDeque<Vec<u8>>,
-    /// Of `lines`, and of what is being written.
+    /// Size of `lines` and of the lines that are being written.
     bytes: usize,
-    /// Since the log last reported any.
+    /// Number of lines dropped since the last log entry about it.
     dropped: u64,
 }
 
 impl OutputQueue {
-    /// Begins to write to `file` by `write`, which may block.
+    /// Starts writing to `file` with `write`, which may block.
     pub(super) fn start(
         name: &'static str,
         file: impl AsFd,
@@ -64,7 +65,7 @@ impl OutputQueue {
         Self { shared, is_direct }
     }
 
-    /// Whole lines. A reader that has gone away, as `head` does, does not count as an error.
+    /// Queues whole lines. A closed pipe, for example of `head`, is not an error.
     pub(super) fn push(&self, lines: &[u8]) {
         if self.is_direct {
             (self.shared.write)(lines).unwrap_or_default();
@@ -82,7 +83,7 @@ impl OutputQueue {
         self.shared.filled.notify_one();
     }
 
-    /// Waits until all of it is written.
+    /// Waits until everything is written.
     pub(super) async fn written(&self) {
         while self.shared.waiting().bytes > 0 {
             tokio::time::sleep(LOOK).await;
@@ -91,7 +92,7 @@ impl OutputQueue {
 }
 
 impl Shared {
-    /// Until the process ends.
+    /// Writes queued lines until the process ends.
     fn run(&self) {
         loop {
             let lines = self.next();
@@ -140,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// A stream whose reader lets one write through for each word it gives.
+    /// A stream whose reader lets one write through per message.
     fn gated() -> (OutputQueue, mpsc::Sender<()>, Arc<Mutex<Vec<u8>>>) {
         let (open, gate) = mpsc::channel();
         let (gate, kept) = (Mutex::new(gate), Arc::new(Mutex::new(Vec::new())));

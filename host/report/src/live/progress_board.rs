@@ -1,4 +1,4 @@
-//! Where every node of one command stands, told by whoever deals with it and read by whoever shows it.
+//! The progress of every node of one command, shared between the tasks that update it and the display.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,42 +21,42 @@ struct Nodes {
 }
 
 impl ProgressBoard {
-    /// So many nodes are to be dealt with.
+    /// Sets the number of nodes to process.
     pub fn expect(&self, nodes: usize) {
         self.nodes().all = nodes;
     }
 
-    /// A node's turn has come. `words`: how it stands, until more is known.
+    /// Starts a node. `words`: its state, until more is known.
     pub fn begin(&self, node: &str, now: Time, words: &str) {
         let progress = NodeProgress::begin(node, now, words.to_owned());
         self.nodes().in_progress.insert(node.to_owned(), progress);
     }
 
-    /// The engine tells something of a node.
+    /// Records a notice of the engine about a node.
     pub fn notice(&self, node: &str, now: Time, notice: &Notice) {
         self.with(node, |progress| progress.notice(now, notice));
     }
 
-    /// The engine's loop has turned.
+    /// Records that the engine's loop has run.
     pub fn turned(&self, now: Time, drain: &Drain) {
         self.with(&drain.request().node, |progress| progress.turned(now, drain));
     }
 
-    /// The API server shows something new of a node that somebody else drains for this LifecycleEvent.
+    /// Records new state from the API server for a node that another process drains for this LifecycleEvent.
     pub fn seen(&self, event: &str, uid: &Uid, status: &NodeStatus) {
         self.with(&status.node.name, |progress| {
             progress.seen(event, uid, status.clone())
         });
     }
 
-    /// Nothing is done at a node any more.
+    /// Removes a node whose operation has ended.
     pub fn over(&self, node: &str) {
         let mut nodes = self.nodes();
         nodes.finished += 1;
         nodes.in_progress.remove(node);
     }
 
-    /// The lines that this is worth.
+    /// The lines to display.
     pub fn frame(&self, room: Size, now: Time) -> Vec<String> {
         let mut nodes = self.nodes();
         let (finished, all) = (nodes.finished, nodes.all);

@@ -1,5 +1,5 @@
-//! All that this process prints and logs. Whoever does so never waits for whoever reads it: a pipe that nobody reads and a
-//! terminal that is held by Ctrl-S stop no drain.
+//! All output and logs of this process. Writers never wait for the reader: neither an unread pipe nor a terminal paused
+//! by Ctrl-S stops a drain.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// That of this process.
+    /// The screen of this process.
     pub fn of_process() -> Self {
         let terminal = Arc::new(Terminal::of_process());
         let (to_out, to_log) = (Arc::clone(&terminal), Arc::clone(&terminal));
@@ -31,13 +31,13 @@ impl Screen {
         }
     }
 
-    /// Whether anything can be drawn in place.
+    /// Whether lines can be redrawn in place.
     pub fn is_terminal(&self) -> bool {
         self.terminal.is_terminal()
     }
 
-    /// Draws these lines anew whenever they change, until what is returned is dropped. Where nothing can be drawn in
-    /// place nothing is.
+    /// Redraws these lines in place whenever they change, until the returned display is dropped. Does nothing if the
+    /// output is not a terminal.
     pub fn show(
         &self,
         clock: Clock,
@@ -46,12 +46,12 @@ impl Screen {
         self.terminal.show(clock, frame)
     }
 
-    /// A line that scrolls by.
+    /// Prints a line that scrolls.
     pub fn print(&self, text: &str) {
         self.out.push(format!("{text}\n").as_bytes());
     }
 
-    /// Where lines can be written to that scroll by.
+    /// A writer for lines that scroll.
     pub fn lines(&self) -> impl Write + Send + use<> {
         Lines {
             out: self.out.clone(),
@@ -59,24 +59,24 @@ impl Screen {
         }
     }
 
-    /// Where the log can be written to.
+    /// A writer for the log.
     pub fn log(&self) -> impl Write + Send + use<> {
         Log(self.log.clone())
     }
 
-    /// Waits until all of it is written, however long its reader takes.
+    /// Waits until everything is written, however slow the reader is.
     pub async fn written(&self) {
         self.out.written().await;
         self.log.written().await;
     }
 
-    /// The process was stopped and goes on: others have written below what stood there, which stays as it is.
+    /// Forgets the drawn lines after a stop (Ctrl-Z): other programs have written below them, so they stay as they are.
     pub fn forget(&self) {
         self.terminal.forget();
     }
 }
 
-/// Gathers whole lines.
+/// Collects whole lines.
 struct Lines {
     out: OutputQueue,
     line: Vec<u8>,
@@ -98,7 +98,7 @@ impl Write for Lines {
     }
 }
 
-/// The log's lines come each in one piece.
+/// A writer for the log. Each log line arrives in one piece.
 struct Log(OutputQueue);
 
 impl Write for Log {

@@ -1,8 +1,8 @@
-//! The terminal: lines that scroll by, and below them a few that are drawn anew in place. All that is printed while
-//! something stands there goes through here, so that nothing tears it. Writing to it may block: see `screen`.
+//! The terminal: lines that scroll, and below them a few lines that are redrawn in place. All output goes through here
+//! as long as lines are drawn, so that nothing tears them. Writing may block: see `screen`.
 //!
-//! Nothing is hidden and no mode is set, so a process that is killed leaves the terminal as it was, with the last frame
-//! in it. It must not know what the lines say.
+//! No mode is set and no cursor is hidden, so a killed process leaves the terminal as it was, with the last frame in
+//! it. This module must not know what the lines mean.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -16,41 +16,41 @@ use super::Size;
 use scupper_common::clock::Clock;
 use scupper_common::text::without_unseen;
 
-/// How often it is looked whether the lines are still true.
+/// Interval between two checks whether the lines have changed.
 const TICK: Duration = Duration::from_millis(250);
 
-/// A tick that comes so much later is that of a process that was stopped.
+/// A tick that is late by this much shows that the process was stopped.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Where standard output goes, and standard error with it.
+/// Standard output, and standard error if it is the same terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     term: Term,
-    /// Something can be drawn in place.
+    /// Lines can be redrawn in place.
     is_terminal: bool,
-    /// The log goes there as well.
+    /// The log goes to a terminal as well.
     has_log: bool,
     shown: Mutex<DrawnLines>,
 }
 
 #[derive(Debug, Default)]
 struct DrawnLines {
-    /// Something is to stand there.
+    /// A display is active.
     is_live: bool,
-    /// What stands there.
+    /// The lines drawn now.
     lines: Vec<String>,
 }
 
-/// A display. It goes away with this.
+/// An active display. Dropping it erases the lines.
 #[derive(Debug)]
 pub struct LiveDisplay {
     screen: Arc<Terminal>,
-    /// The thread that draws ends with it.
+    /// Dropping this ends the drawing thread.
     ticks: Option<Sender<()>>,
 }
 
 impl Terminal {
-    /// That of this process.
+    /// The terminal of this process.
     pub(super) fn of_process() -> Self {
         Self {
             term: Term::buffered_stdout(),
@@ -60,13 +60,13 @@ impl Terminal {
         }
     }
 
-    /// Whether anything can be drawn in place.
+    /// Whether lines can be redrawn in place.
     pub(super) const fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Draws these lines anew whenever they change, until what is returned is dropped. Where nothing can be drawn in
-    /// place nothing is.
+    /// Redraws these lines in place whenever they change, until the returned display is dropped. Does nothing if the
+    /// output is not a terminal.
     pub(super) fn show(
         self: &Arc<Self>,
         clock: Clock,
@@ -82,11 +82,12 @@ impl Terminal {
         self.shown().is_live = true;
         let (sender, ticks) = mpsc::channel();
         let screen = Arc::clone(self);
-        // Not a task: a terminal that is held by Ctrl-S makes it wait.
+        // A thread and not a task, because a terminal paused by Ctrl-S blocks it.
         let drawing = move || {
             let mut looked = Instant::now();
             loop {
-                // Stopped meanwhile, perhaps: then it is about to be said, and what stands there is not ours any more.
+                // The process may just have been stopped. In that case the drawn lines are about to be forgotten and
+                // must not be overwritten.
                 if looked.elapsed() < LATE {
                     screen.draw(frame(screen.size(), clock.now()));
                 }
@@ -107,10 +108,10 @@ impl Terminal {
         live
     }
 
-    /// Whole lines that scroll by.
+    /// Writes whole lines that scroll.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         if !self.is_terminal {
-            // Nothing stands there, and a log that cannot be written must not hold this up.
+            // Nothing is drawn, and a blocked log must not block this write.
             let mut out = io::stdout().lock();
             out.write_all(bytes)?;
             return out.flush();
@@ -127,9 +128,9 @@ impl Terminal {
         self.redraw(0, &shown.lines)
     }
 
-    /// Whole lines of the log.
+    /// Writes whole lines of the log.
     pub(super) fn write_log(&self, bytes: &[u8]) -> io::Result<()> {
-        // Errors that others wrote stand in it, and colours of our own.
+        // The log contains error texts from outside, and our own colours.
         let seen = std::str::from_utf8(bytes).map(without_unseen);
         let bytes = seen.as_ref().map_or(bytes, |seen| seen.as_bytes());
         if !self.is_terminal || !self.has_log {
@@ -146,12 +147,12 @@ impl Terminal {
         self.redraw(0, &shown.lines)
     }
 
-    /// The process was stopped and goes on: others have written below what stood there, which stays as it is.
+    /// Forgets the drawn lines after a stop (Ctrl-Z): other programs have written below them, so they stay as they are.
     pub(super) fn forget(&self) {
         self.shown().lines.clear();
     }
 
-    /// The last row is the cursor's, and a full line may wrap.
+    /// Keeps the last row for the cursor, and the last column free because a full line may wrap.
     fn size(&self) -> Size {
         let (rows, columns) = self.term.size();
         Size {
@@ -170,14 +171,15 @@ impl Terminal {
         self.redraw(before.len(), &shown.lines).unwrap_or_default();
     }
 
-    /// In the background the terminal is somebody else's, and what stood there has scrolled away.
+    /// Forgets the drawn lines if the process runs in the background: another program uses the terminal, and the lines
+    /// have scrolled away.
     fn look(&self, shown: &mut DrawnLines) {
         if !shown.lines.is_empty() && !is_ours() {
             shown.lines.clear();
         }
     }
 
-    /// Each line over the one that was there: nothing flickers.
+    /// Overwrites each line in place, which avoids flicker.
     fn redraw(&self, before: usize, lines: &[String]) -> io::Result<()> {
         self.term.move_cursor_up(before)?;
         for line in lines {
@@ -216,7 +218,7 @@ impl Drop for LiveDisplay {
     }
 }
 
-/// We are in the foreground of the terminal, or it knows no such thing.
+/// Whether this process is in the foreground of the terminal; also true if the output has no foreground group.
 fn is_ours() -> bool {
     rustix::termios::tcgetpgrp(io::stdout()).map_or(true, |group| group == rustix::process::getpgrp())
 }

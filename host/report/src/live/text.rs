@@ -1,44 +1,44 @@
-//! Lines that fit: cut, folded, and the rows of a screen shared out. A line that a terminal would wrap by itself could
-//! not be taken back.
+//! Fits lines to the terminal: cuts and folds them, and divides the rows. A line that the terminal wraps by itself
+//! cannot be erased.
 
 use std::borrow::Cow;
 
 use console::{measure_text_width, truncate_str};
 
-/// What stands in the place of what was cut off. Every terminal can show it.
+/// Replaces the part that was cut off. Every terminal can show it.
 const CUT: &str = "...";
-/// Narrower than this nothing can be read, and nothing is folded.
+/// Below this width lines are not folded, because nothing would be readable.
 const NARROW: usize = 24;
-/// Cells of a bar.
+/// Number of cells of a progress bar.
 const CELLS: usize = 20;
 
-/// The room there is.
+/// The available space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Lines.
+    /// Number of lines.
     pub rows: usize,
-    /// Columns of each.
+    /// Number of columns.
     pub columns: usize,
 }
 
-/// Columns that it takes.
+/// The number of columns of a text.
 pub(super) fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
-/// At most so many columns of it.
+/// Cuts a text to this many columns.
 pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     let tail = if columns > CUT.len() { CUT } else { "" };
     truncate_str(text, columns, tail)
 }
 
-/// Filled up with spaces to so many columns.
+/// Pads a text with spaces to this many columns.
 pub(super) fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// The whole text in as many lines as it takes, each below the first indented a little more.
+/// Folds a text into as many lines as needed; all but the first are indented a little more.
 pub(crate) fn fold(line: &str, columns: usize) -> Vec<String> {
     if width(line) <= columns {
         return vec![line.to_owned()];
@@ -57,7 +57,7 @@ pub(crate) fn fold(line: &str, columns: usize) -> Vec<String> {
             last.clone_from(&indent);
         }
         last.push_str(word);
-        // One word may be wider than the screen.
+        // A single word may be wider than the screen.
         while width(last.trim_end()) > columns {
             let (head, rest) = split(&last, columns);
             lines.push(head);
@@ -70,7 +70,7 @@ pub(crate) fn fold(line: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// As much as fits into so many columns, and the rest.
+/// Splits a text into the part that fits into this many columns, and the rest.
 fn split(text: &str, columns: usize) -> (String, String) {
     let head = truncate_str(text, columns, "").into_owned();
     let rest = text.get(head.len()..).unwrap_or_default().to_owned();
@@ -83,7 +83,7 @@ pub(super) fn bar(done: usize, of: usize) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
-/// Rows for each of those that want so many: nobody gets more than they want, nor more than another who goes without.
+/// Divides rows fairly: each item gets at most what it wants, and no item gets more than another one that lacks rows.
 pub(crate) fn share(rows: usize, wanted: &[usize]) -> Vec<usize> {
     let mut given = vec![0; wanted.len()];
     let mut left = rows.min(wanted.iter().sum());

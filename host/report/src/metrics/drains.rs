@@ -1,4 +1,4 @@
-//! What becomes of drains, and what the one that is under way waits for, as numbers.
+//! Metrics of drains: their outcomes, and what the running one waits for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use scupper_engine::{HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request
 use super::labels;
 use super::registry::Metrics;
 
-/// How a drain can end. All are shown from the beginning, so that the first of its kind is an increase.
+/// The outcomes of a drain. All are exported from the start, so that the first drain of each kind shows as an increase.
 const DRAINED: [&str; 7] = [
     "Drained",
     "Blocked",
@@ -21,7 +21,7 @@ const DRAINED: [&str; 7] = [
 const DRAIN: &str = "drain";
 const UNCORDON: &str = "uncordon";
 
-/// Counts one drain. Dropped, nothing is under way any more.
+/// Counts one drain. Dropping it clears the metrics of the running drain.
 pub struct DrainMeter {
     metrics: Metrics,
     intent: &'static str,
@@ -30,7 +30,7 @@ pub struct DrainMeter {
 }
 
 impl DrainMeter {
-    /// A drain that began at a moment, maybe in another process.
+    /// Starts counting a drain that began at this time, possibly in another process.
     pub fn begin(metrics: &Metrics, request: &Request, started: Time) -> Self {
         metrics.in_progress.set(1);
         metrics.started.set(seconds(started));
@@ -46,7 +46,7 @@ impl DrainMeter {
         }
     }
 
-    /// Something happened.
+    /// Updates the metrics from a notice.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         match notice {
             Notice::Phase(phase) => {
@@ -77,7 +77,7 @@ impl DrainMeter {
         }
     }
 
-    /// When it must have ended, and every pod that is there and why.
+    /// Sets the deadline, and the pods on the node by reason.
     pub fn stands(&self, deadline: Option<Time>, pods: &[(PodRef, Reason)]) {
         self.metrics.deadline.set(deadline.map_or(0.0, seconds));
         let mut counts: BTreeMap<&'static str, i64> = BTreeMap::new();
@@ -156,7 +156,7 @@ impl Drop for DrainMeter {
 }
 
 impl Metrics {
-    /// Every way for a drain to end, none of which has happened.
+    /// Exports every outcome with a count of 0.
     pub(super) fn show_outcomes(&self) {
         let ends = DRAINED.map(|outcome| (DRAIN, outcome));
         for (intent, outcome) in ends.into_iter().chain([(UNCORDON, "Uncordoned")]) {
@@ -166,7 +166,7 @@ impl Metrics {
         }
     }
 
-    /// A request to the API server was answered; `None`: it was not. `verb` and `resource`: words of closed lists.
+    /// Counts a request to the API server; `None`: no response. `verb` and `resource` are from closed lists.
     pub fn api_requested(&self, verb: &'static str, resource: &'static str, code: Option<u16>) {
         let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
         let request = labels::ApiRequest { verb, resource, code };

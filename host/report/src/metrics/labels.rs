@@ -1,4 +1,4 @@
-//! The label sets. Each label has few values: the configured policies, the functions of `wit/`, words of closed lists.
+//! The label sets. Each label has few values: configured policies, functions of `wit/`, or names of closed lists.
 
 use prometheus_client::encoding::EncodeLabelSet;
 
@@ -23,7 +23,7 @@ pub(super) struct Call {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Request {
     pub(super) policy: String,
-    /// `2xx` and the like, or `none`.
+    /// `2xx` and so on, or `none`.
     pub(super) status: &'static str,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Event {
 pub(super) struct Reload {
     pub(super) policy: String,
     pub(super) result: &'static str,
-    /// The step that failed; empty where none did.
+    /// The failed step; empty if none failed.
     pub(super) reason: &'static str,
 }
 

@@ -1,7 +1,7 @@
-//! What the driver counts, as OpenMetrics text over HTTP.
+//! The driver's counters, as OpenMetrics text over HTTP.
 //!
-//! It is told plain values and keeps them under names and labels from closed lists: what a guest or a server says never
-//! becomes a label. It must not know who tells it.
+//! Callers pass plain values; names and labels come from closed lists, so text from a guest or a server never becomes a
+//! label. This module must not know its callers.
 
 mod drains;
 mod labels;

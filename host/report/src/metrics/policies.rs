@@ -1,4 +1,4 @@
-//! What policies do and which of them are active, as numbers.
+//! Metrics of policies: their calls, and which versions are active.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,19 +13,19 @@ pub struct PolicyCall<'a> {
     pub policy: &'a str,
     /// The exported function.
     pub function: &'static str,
-    /// How it ended: a word of a closed list.
+    /// The result, a name of a closed list.
     pub result: &'static str,
-    /// Time on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
     /// CPU time.
     pub cpu: Duration,
     /// Bytes of memory.
     pub memory: u64,
-    /// Lines that were logged.
+    /// Number of logged lines.
     pub log_lines: u64,
-    /// Lines that were not.
+    /// Number of dropped lines.
     pub log_lines_dropped: u64,
-    /// Bytes of responses.
+    /// Size of the HTTP responses, in bytes.
     pub response_bytes: u64,
 }
 
@@ -34,22 +34,22 @@ pub struct PolicyCall<'a> {
 pub struct PolicyVersion<'a> {
     /// The operator's name for it.
     pub policy: &'a str,
-    /// SHA-256 of its file, in hex; empty where it could not be read.
+    /// SHA-256 of its file, in hex; empty if the file could not be read.
     pub digest: &'a str,
-    /// Its own version; empty where it was not asked yet.
+    /// The version that the policy reports; empty if it has not reported one yet.
     pub version: &'a str,
-    /// How many versions were tried before it, in this process.
+    /// Number of versions tried before this one in this process.
     pub generation: u64,
 }
 
 const ACTIVE: &str = "active";
 const REJECTED: &str = "rejected";
 
-/// Bytes of a policy's own version in a label.
+/// Maximum length in bytes of a policy's own version in a label.
 const VERSION_BYTES: usize = 64;
 
 impl Metrics {
-    /// A function of a policy was called and is over.
+    /// Counts a finished call of a policy's function.
     pub fn policy_called(&self, call: &PolicyCall<'_>) {
         let policy = labels::Policy {
             policy: call.policy.to_owned(),
@@ -83,7 +83,7 @@ impl Metrics {
             .inc_by(call.response_bytes);
     }
 
-    /// A policy made an HTTP request; `None`: there was no response.
+    /// Counts an HTTP request of a policy; `None`: no response.
     pub fn policy_requested(&self, policy: &str, status: Option<u16>) {
         let status = match status {
             Some(100..=199) => "1xx",
@@ -100,13 +100,13 @@ impl Metrics {
             .inc();
     }
 
-    /// A policy wanted an Event emitted. `result`: a word of a closed list.
+    /// Counts an Event that a policy emitted or tried to emit. `result`: a name of a closed list.
     pub fn policy_emitted(&self, policy: &str, result: &'static str) {
         let policy = policy.to_owned();
         self.events.get_or_create(&labels::Event { policy, result }).inc();
     }
 
-    /// A version of a policy is the active one from now on.
+    /// Records that a version of a policy became active.
     pub fn policy_activated(&self, version: &PolicyVersion<'_>) {
         self.reloaded(version.policy, "activated", "");
         self.hide(version.policy, REJECTED);
@@ -116,35 +116,36 @@ impl Metrics {
         });
     }
 
-    /// A version of a policy is not used. `step`: the one that failed, a word of a closed list.
+    /// Records that a version of a policy was rejected. `step`: the failed step, a name of a closed list.
     pub fn policy_rejected(&self, version: &PolicyVersion<'_>, step: &'static str) {
         self.reloaded(version.policy, "rejected", step);
         self.show(version, REJECTED);
     }
 
-    /// The active version of a policy is given up; whoever takes its place is told by `policy_back`. `reason`: a word of
-    /// a closed list.
+    /// Records that the active version of a policy was rolled back; `policy_back` then records its replacement.
+    /// `reason`: a name of a closed list.
     pub fn policy_rolled_back(&self, version: &PolicyVersion<'_>, reason: &'static str) {
         self.reloaded(version.policy, "rolled-back", reason);
         self.show(version, REJECTED);
     }
 
-    /// A former version of a policy is the active one again.
+    /// Records that an earlier version of a policy is active again.
     pub fn policy_back(&self, version: &PolicyVersion<'_>) {
         self.show(version, ACTIVE);
     }
 
-    /// A policy runs, but not in the version that the operator wants.
+    /// Records that a policy runs, but not in the configured version.
     pub fn policy_degraded(&self, policy: &str) {
         self.reloaded(policy, "degraded", "");
     }
 
-    /// A hook begins again, as the revision that goes on with it does not read its state.
+    /// Records that a hook starts again, because the revision that continues it cannot read its state.
     pub fn policy_hook_begun_again(&self, policy: &str) {
         self.reloaded(policy, "hook-begun-again", "");
     }
 
-    /// A policy is no longer configured: it has no version any more. Its counters stay, as counters never go back.
+    /// Removes a policy that is no longer configured: it has no version. Its counters stay, because counters never
+    /// decrease.
     pub fn policy_removed(&self, policy: &str) {
         self.hide(policy, ACTIVE);
         self.hide(policy, REJECTED);
@@ -163,7 +164,7 @@ impl Metrics {
             .inc();
     }
 
-    /// One series for each policy and state, whatever number of versions there are.
+    /// Exports one series for each policy and state, however many versions there are.
     fn show(&self, version: &PolicyVersion<'_>, state: &'static str) {
         let mut own = version.version.to_owned();
         own.truncate(own.floor_char_boundary(VERSION_BYTES));
@@ -175,7 +176,7 @@ impl Metrics {
             generation: version.generation,
         };
         self.hide(version.policy, state);
-        // A file that cannot be read has no digest, and a configuration is no policy.
+        // An unreadable file has no digest, and a configuration alone is not a policy.
         if version.digest.is_empty() {
             return;
         }

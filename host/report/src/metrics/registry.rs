@@ -1,4 +1,4 @@
-//! Every metric by name, with its unit and one sentence.
+//! Defines every metric with its name, its unit and a one-sentence description.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -13,13 +13,14 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::labels;
 
-/// Seconds of a call: from a plan for a small node to a step that waited for its servers as long as it may.
+/// Buckets for the duration of a call, in seconds: from a plan for a small node to a step that uses its whole time
+/// limit waiting for servers.
 const CALL_SECONDS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0];
 
-/// Seconds of CPU time: policies compute for a millisecond.
+/// Buckets for CPU time, in seconds. A typical policy computes for a millisecond.
 const CPU_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 2.5, 5.0];
 
-/// Seconds of a drain: from an empty node to a working day of waiting for jobs.
+/// Buckets for the duration of a drain, in seconds: from an empty node to a working day of waiting for jobs.
 const DRAIN_SECONDS: [f64; 12] = [
     1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 28_800.0,
 ];
@@ -28,7 +29,7 @@ type Seconds = Gauge<f64, AtomicU64>;
 type SecondsCounter = Counter<f64, AtomicU64>;
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// Everything the driver counts. Clones count into the same.
+/// All metrics of the driver. Clones share the counters.
 #[derive(Clone)]
 pub struct Metrics {
     pub(super) calls: Family<labels::Call, Counter>,
@@ -57,13 +58,13 @@ pub struct Metrics {
     pub(super) hook_since: Family<labels::Hook, Seconds>,
     pub(super) api_requests: Family<labels::ApiRequest, Counter>,
     pub(crate) trace_spans_dropped: Counter,
-    /// The one series of `info` for each policy and state, so that the next one replaces it.
+    /// The one series of `info` per policy and state, so that the next version replaces it.
     pub(super) shown: Arc<Mutex<HashMap<(String, &'static str), labels::Info>>>,
     registry: Arc<Registry>,
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Creates all metrics, with every count at 0.
     pub fn new() -> Self {
         let mut metrics = Self {
             calls: Family::default(),
@@ -196,12 +197,12 @@ impl Metrics {
         all.register_with_unit("policy_peak_memory", help, Unit::Bytes, self.peak_memory.clone());
     }
 
-    /// All of it as OpenMetrics text.
+    /// Encodes all metrics as OpenMetrics text.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
-            // Writing to a string cannot fail; half a text would look like a whole one.
+            // Writing to a string cannot fail; partial text would look complete.
             Err(_never) => String::new(),
         }
     }

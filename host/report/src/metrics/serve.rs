@@ -1,4 +1,5 @@
-//! `/metrics`, `/healthz` and `/readyz` over HTTP, for whoever scrapes and probes. Few at a time, and each has to be quick: it must never hold the drain up.
+//! Serves `/metrics`, `/healthz` and `/readyz` over HTTP. Connections are few and short, so that they never delay the
+//! drain.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,35 +21,35 @@ use tokio::time::timeout;
 use super::registry::Metrics;
 use crate::Health;
 
-/// What the text is, to those who read it.
+/// The content type of the metrics.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Connections at once; more wait.
+/// Maximum number of connections; further clients wait.
 const CONNECTIONS: usize = 8;
 
-/// How long one request may take to arrive, and how long a connection may last.
+/// Time limits for the headers of a request and for a connection.
 const HEADERS: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(60);
 
-/// How long to wait when the system has no more sockets for us.
+/// Pause after the system has run out of sockets.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// Why metrics cannot be served.
+/// An error that prevents serving the metrics.
 #[derive(Debug, Error)]
 pub enum MetricsError {
-    /// The address cannot be listened at.
+    /// The server cannot listen on the address.
     #[error("listen for metrics at {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Serves metrics until it is dropped.
+/// A running metrics server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct MetricsServer {
     address: SocketAddr,
@@ -56,7 +57,7 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Listens at an address; port 0 is any free one.
+    /// Starts listening on an address; port 0 selects a free port.
     pub async fn start(address: SocketAddr, metrics: Metrics, health: Health) -> Result<Self, MetricsError> {
         let failed = |source| MetricsError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -66,7 +67,7 @@ impl MetricsServer {
         Ok(Self { address, task })
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -78,7 +79,7 @@ impl Drop for MetricsServer {
     }
 }
 
-/// What there is to tell.
+/// The content of the responses.
 #[derive(Clone)]
 struct Endpoints {
     metrics: Metrics,
@@ -87,7 +88,7 @@ struct Endpoints {
 
 async fn accept(listener: TcpListener, endpoints: Endpoints) {
     let seats = Arc::new(Semaphore::new(CONNECTIONS));
-    // Dropped with this task, and every connection with it.
+    // Dropped with this task, which closes every connection.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         // The semaphore is never closed.

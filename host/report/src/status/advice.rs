@@ -1,9 +1,9 @@
-//! The next command to type for somebody who is woken at night by a drain that does not end. It looks first; what
-//! changes something comes with the condition under which it is right.
+//! Suggests the next command for an operator who is woken at night by a stuck drain. Read-only commands come first; a
+//! command that changes something comes with the condition under which it is right.
 
 use scupper_engine::{Checkpoint, Phase, PodRef, Reason, Trigger};
 
-/// For a pod; `None`: it will be gone by itself, or something else says it.
+/// Advice for a pod; `None` if the pod will be gone by itself, or if another line has the advice.
 pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String> {
     let PodRef { namespace, name, .. } = pod;
     Some(match reason {
@@ -63,12 +63,12 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
     })
 }
 
-/// For a hook that does not come to an end.
+/// Advice for a hook that does not finish.
 pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
     const LOOK: &str = "resolve what it waits for";
     let give_up = match (drain.phase, Trigger::of(&drain.trigger)) {
         (Phase::RollingBack, _) => return format!("{LOOK}; the drain is already being undone"),
-        // Nothing leaves any more, and there is nothing to take back.
+        // Evictions are over, and there is nothing to roll back.
         (Phase::Uncordoning, _) => return LOOK.to_owned(),
         (_, Trigger::Command) => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
         (_, Trigger::Cordon) => {
@@ -79,7 +79,7 @@ pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
     format!("{LOOK}; to cancel the drain: {give_up}")
 }
 
-/// For a node that was uncordoned without its policies.
+/// Advice for a node that was uncordoned without its policies.
 pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
     let config = match Trigger::of(&drain.trigger) {
         Trigger::Command => " --config scupper.yaml",
@@ -88,7 +88,7 @@ pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
     format!("scupper uncordon {node}{config}    # runs their uncordon hooks")
 }
 
-/// For a drain that nobody is at any more.
+/// Advice for an abandoned drain.
 pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
     match (Trigger::of(&drain.trigger), drain.phase) {
         (Trigger::Command, Phase::Uncordoning) => {

@@ -1,5 +1,5 @@
-//! Pods behind one disruption budget as one group: what it allows, whose it is, which of its pods are not ready, and
-//! which eviction it has granted that never came to an end.
+//! Groups the pods behind one disruption budget: what the budget allows, its owner, its unready pods, and granted
+//! evictions that never completed.
 
 use scupper_engine::{Budget, Duration, Reason, Time};
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ use super::lookups::{BudgetDetails, UnreadyPodDetails};
 use super::{NodeStatus, RemainingPod, advice};
 use crate::messages::{count, one_line};
 
-/// The API server counts a granted eviction for so long when the pod is never deleted.
+/// Time for which the API server counts a granted eviction if the pod is never deleted.
 const COUNTED: Duration = Duration::from_secs(120);
 
-/// What was granted later than this may be on its way.
+/// An eviction granted less than this long ago may still be in progress.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
-/// Pods that one budget blocks, or one pod that none blocks.
+/// Pods blocked by the same budget, or one pod that no budget blocks.
 pub(super) struct BudgetGroup<'a> {
-    /// What blocks all of them.
+    /// The budget that blocks all of them.
     pub(super) budget: Option<BlockingBudget<'a>>,
     pub(super) pods: Vec<&'a RemainingPod<'a>>,
 }
@@ -27,7 +27,7 @@ pub(super) struct BlockingBudget<'a> {
     details: Option<&'a BudgetDetails>,
 }
 
-/// All pods in their order, those of one budget together where its first one is.
+/// Groups all pods in order; the pods of a budget stand together at the position of the first one.
 pub(super) fn groups<'a>(status: &'a NodeStatus, held: &'a [RemainingPod<'a>]) -> Vec<BudgetGroup<'a>> {
     let mut groups: Vec<BudgetGroup<'a>> = Vec::new();
     for pod in held {
@@ -56,7 +56,7 @@ fn key(budget: &Budget) -> (String, String) {
     (budget.namespace.clone(), budget.name.clone())
 }
 
-/// The one budget that blocks a pod, if it may be read.
+/// The one budget that blocks a pod, if the caller may read it.
 pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &RemainingPod<'_>) -> Option<&'a Budget> {
     let budgets = status.budgets.iter();
     let mut selecting = budgets.filter(|budget| budget.selects(held.pod));
@@ -70,7 +70,7 @@ pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &RemainingPod<'_>) -> O
 }
 
 impl BudgetGroup<'_> {
-    /// The lines about all of its pods together, the next command to type last.
+    /// The lines about all pods of the group; the suggested command comes last.
     pub(super) fn head_lines(&self, status: &NodeStatus, now: Time) -> Vec<String> {
         let Some(blocking) = &self.budget else {
             return Vec::new();
@@ -98,7 +98,7 @@ impl BudgetGroup<'_> {
         lines
     }
 
-    /// As one object; `None`: no budget blocks these.
+    /// The group as one object; `None` if no budget blocks these pods.
     pub(super) fn to_json(&self, status: &NodeStatus, now: Time) -> Option<Value> {
         let blocking = self.budget.as_ref()?;
         let budget = blocking.budget;
@@ -163,7 +163,7 @@ impl<'a> BlockingBudget<'a> {
         )
     }
 
-    /// Pods whose eviction was granted and that are there all the same.
+    /// Pods that still exist although their eviction was granted.
     fn cut_off(&self, status: &NodeStatus, now: Time) -> impl Iterator<Item = (&'a str, Time)> {
         let granted = self.details.into_iter().flat_map(|it| &it.granted);
         let is_ending = |name: &str| {
@@ -181,7 +181,7 @@ impl<'a> BlockingBudget<'a> {
     }
 }
 
-/// What a budget allows now, and why it is not more.
+/// The number of evictions that a budget allows now, and why not more.
 fn allowance_text(budget: &Budget) -> String {
     let allowed = usize::try_from(budget.disruptions_allowed).unwrap_or(0);
     let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);

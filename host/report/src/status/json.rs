@@ -1,4 +1,4 @@
-//! Where a node stands, as one object for machines.
+//! Formats the state of a node as one JSON object.
 
 use scupper_engine::{Checkpoint, Condition, Phase, Reason, SavedHook, Time};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::lines::{conditions, cordon, reason_text};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, HookStatus};
 
-/// As one object.
+/// The state of a node as one object.
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     let node = &status.node;
     let held = status.remaining_pods(now);
@@ -37,7 +37,7 @@ fn drain(mark: &Checkpoint, view: Option<&DrainStatus>) -> Value {
     })
 }
 
-/// A drain that has ended runs none: those that it had not finished are kept.
+/// Whether the drain runs hooks. A drain that has ended does not; its checkpoint keeps the unfinished ones.
 fn is_running(mark: &Checkpoint) -> bool {
     mark.phase != Phase::Finished
 }

@@ -1,36 +1,36 @@
-//! Whether somebody is at a drain that has not ended, by the lease of its node.
+//! Determines from the node's Lease whether a process carries out a drain that has not ended.
 
 use scupper_engine::{Duration, Time};
 use serde_json::{Value, json};
 
 use crate::messages::one_line;
 
-/// Who holds the lease of a node, as it looks from here.
+/// The holder of a node's Lease, as seen from this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LeaseHolder {
-    /// It could not be read, or there is no drain that it would be held for.
+    /// The Lease could not be read, or there is no drain that needs one.
     #[default]
     Unknown,
-    /// There is none. A drain may go on without, where none can be had.
+    /// No Lease exists. A drain may run without one if it cannot create one.
     Free,
-    /// Somebody does, and says so.
+    /// A process holds the Lease and renews it.
     Held {
-        /// Who, for people.
+        /// The holder, for people.
         by: String,
     },
-    /// Its holder is gone.
+    /// The holder is gone.
     Abandoned {
-        /// Who, for people.
+        /// The holder, for people.
         by: String,
-        /// Its last sign; `None`: its process is known to have ended.
+        /// The last renewal; `None`: the process is known to have ended.
         silent_since: Option<Time>,
     },
 }
 
 impl LeaseHolder {
-    /// By a lease that `by` holds for `length` from its last sign on.
+    /// Evaluates a Lease that `by` holds for `length` after each renewal.
     pub fn of(by: String, renewed: Option<Time>, length: Duration, is_dead: bool, now: Time) -> Self {
-        // The times of a lease are another machine's: twice its length is enough for clocks that run apart.
+        // The times in a Lease come from another machine's clock; twice the length tolerates clock skew.
         let allowed = Duration::from_secs(length.as_secs().saturating_mul(2));
         match renewed {
             _ if is_dead => Self::Abandoned {
@@ -49,7 +49,7 @@ impl LeaseHolder {
         matches!(self, Self::Abandoned { .. })
     }
 
-    /// What is to be said of whoever is gone, or may be.
+    /// The text about a holder that is gone, or may be.
     pub(super) fn words(&self, now: Time) -> Option<String> {
         match self {
             Self::Unknown | Self::Held { .. } => None,

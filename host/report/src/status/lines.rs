@@ -1,4 +1,4 @@
-//! Where a node stands, as lines for people.
+//! Formats the state of a node as lines for people.
 
 use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
 
@@ -8,13 +8,13 @@ use crate::drain_status::HookStatus;
 use crate::messages::{count, one_line};
 use crate::not_ready;
 
-/// What SLM writes.
+/// The condition that SLM writes.
 const TRANSITION: &str = "LifecycleTransition";
 
-/// Conditions that say something of a drain.
+/// Conditions that concern a drain.
 const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "MaintenanceInProgress"];
 
-/// As lines for people.
+/// The lines for people.
 pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let mut lines = head_lines(status, now);
     let held = status.remaining_pods(now);
@@ -28,7 +28,7 @@ pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     lines
 }
 
-/// All that comes before the pods.
+/// The lines before the pods.
 pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let node = &status.node;
     let not_ready = not_ready(node, now).map(|words| format!(", {words}"));
@@ -57,7 +57,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     lines
 }
 
-/// The node was uncordoned without Scupper.
+/// The lines about a node that was uncordoned without Scupper.
 fn undo_lines(status: &NodeStatus) -> Vec<String> {
     let policies = status.to_undo();
     let Some(mark) = status.node.checkpoint.as_ref().filter(|_| !policies.is_empty()) else {
@@ -76,14 +76,14 @@ fn undo_lines(status: &NodeStatus) -> Vec<String> {
     ]
 }
 
-/// So that what holds them stands below one another.
+/// The width of the longest pod name, so that the reasons are aligned.
 pub(super) fn name_width(held: &[RemainingPod<'_>]) -> usize {
     let lengths = held.iter().map(|held| held.pod.id.to_string().len());
     lengths.max().unwrap_or(0)
 }
 
-/// The event's own deadline. It leaves time to undo what the drain has changed, so it is later than the drain's: one of
-/// the two is enough to read.
+/// The text of the event's own deadline. It leaves time to roll back, so it is later than the drain's deadline; showing
+/// one of the two is enough.
 fn event_deadline(status: &NodeStatus, event: &LifecycleEventStatus, now: Time) -> String {
     let mark = status.node.checkpoint.as_ref();
     let mark = mark.filter(|mark| mark.name == event.name && mark.phase != Phase::Finished);
@@ -101,7 +101,7 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
     let since = condition.since.map(|since| format!(" for {}", now.since(since)));
     let said = [&condition.message, &condition.reason];
     let said = said.into_iter().find(|text| !text.is_empty());
-    // The kubelet keeps this one for ever: without an event it says what an event was last.
+    // The kubelet keeps this condition for ever; without an event it describes the last one.
     let is_last =
         condition.kind == TRANSITION && !condition.reason.is_empty() && status.lifecycle_events.is_empty();
     let last = if is_last {
@@ -121,7 +121,7 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
     )
 }
 
-/// What is not known of the pods.
+/// The lines about missing facts of the pods.
 pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let unread = status.details.unread.iter();
     let mut lines: Vec<_> = unread
@@ -133,7 +133,7 @@ pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     lines
 }
 
-/// A pod, what holds it, and what to do, unless its budget's group says that.
+/// The lines about a pod: its reason and advice, unless the budget's group contains that.
 pub(super) fn pod_lines(
     held: &RemainingPod<'_>,
     width: usize,
@@ -156,7 +156,7 @@ pub(super) fn pod_lines(
 
 fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
     let mut text = reason_text(reason, now);
-    // These two say for how long by themselves.
+    // These two reasons contain their own duration.
     let is_ending = matches!(
         reason,
         Reason::Terminating { .. } | Reason::TerminatingPastGrace { .. }
@@ -219,7 +219,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     lines
 }
 
-/// Who says what follows, and since when.
+/// The line about the source of the status, and its age.
 fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     let view = match (&status.driver, status.current_driver_status(now)) {
         (_, Some(view)) => view,
@@ -258,7 +258,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
 fn hook_lines(status: &NodeStatus, hook: &HookStatus, now: Time) -> Vec<String> {
     let mark = status.node.checkpoint.as_ref();
     let since = mark.map_or(hook.since, |mark| hook.began(&mark.hooks));
-    // A drain that has ended runs no hook: this is where it stood then.
+    // A drain that has ended runs no hook; the line shows the hook's last progress.
     let ended = status.driver.as_ref().filter(|_| status.is_over());
     let ended = ended.map(|view| view.at);
     let (of, progress) = (subject(status, &hook.subject), one_line(&hook.progress));
@@ -290,7 +290,7 @@ fn hook_lines(status: &NodeStatus, hook: &HookStatus, now: Time) -> Vec<String> 
     lines
 }
 
-/// Of what a hook of this node is one.
+/// The subject of a hook on this node, as text.
 pub(crate) fn subject(status: &NodeStatus, subject: &Subject) -> String {
     subject_text(subject, |uid| {
         let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
@@ -298,7 +298,7 @@ pub(crate) fn subject(status: &NodeStatus, subject: &Subject) -> String {
     })
 }
 
-/// Of what a hook is one. `name`: of a pod, where it is known.
+/// The subject of a hook, as text. `name`: the name of a pod, if known.
 pub(crate) fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
     match subject {
         Subject::Node => String::new(),
@@ -310,7 +310,7 @@ pub(crate) fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<Stri
     }
 }
 
-/// A phase for people.
+/// The phase as text for people.
 pub(crate) const fn phase_text(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",
@@ -325,7 +325,7 @@ pub(crate) const fn phase_text(phase: Phase) -> &'static str {
     }
 }
 
-/// Whose cordon it is, in a word.
+/// The owner of the cordon, in one word.
 pub(super) fn cordon(node: &Node) -> &'static str {
     let ours = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
     match (node.unschedulable, ours) {
@@ -343,13 +343,13 @@ fn cordon_text(node: &Node) -> &'static str {
     }
 }
 
-/// Those that say something of a drain.
+/// The conditions that concern a drain.
 pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
     let is_ours = |condition: &&Condition| CONDITIONS.contains(&condition.kind.as_str());
     node.conditions.iter().filter(is_ours)
 }
 
-/// A reason with the facts that change while one waits.
+/// The text of a reason, with the facts that change over time.
 pub(crate) fn reason_text(reason: &Reason, now: Time) -> String {
     match reason {
         Reason::Terminating { until } => format!("{reason}, {} of its grace period left", until.since(now)),

@@ -1,60 +1,60 @@
-//! What is looked up about pods that are not evicted, beyond what a drain watches.
+//! Additional facts about pods that are not evicted, beyond those that a drain watches.
 
 use std::collections::BTreeMap;
 
 use scupper_engine::{Time, Uid};
 use serde_json::{Value, json};
 
-/// Facts about the pods of one node that something blocks.
+/// Facts about the blocked pods of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusDetails {
-    /// What manages pods, by the UID of their controller.
+    /// The workloads of pods, by the UID of the pod's controller.
     pub workloads: BTreeMap<Uid, WorkloadDetails>,
-    /// Budgets, by namespace and name.
+    /// Facts about budgets, by namespace and name.
     pub budgets: BTreeMap<(String, String), BudgetDetails>,
-    /// What could not be read, and why.
+    /// Objects that could not be read, and why.
     pub unread: Vec<String>,
 }
 
-/// What manages the pods of a workload.
+/// The workload that manages a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadDetails {
     /// Its kind, such as `Deployment`.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// How many of its pods are ready, and how many it wants; `None`: not known.
+    /// The number of ready pods, and the desired number; `None`: unknown.
     pub ready: Option<(u32, u32)>,
 }
 
-/// What a budget says beyond its figures.
+/// Facts about a budget beyond its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BudgetDetails {
-    /// What made it.
+    /// The object that created it.
     pub owner: Option<String>,
-    /// Since when it has allowed no eviction.
+    /// When it last became unable to allow evictions.
     pub since: Option<Time>,
-    /// Pods whose eviction it has granted and that it has not seen go, and when that was.
+    /// Pods whose eviction it has granted and that have not disappeared, with the time of the eviction.
     pub granted: BTreeMap<String, Time>,
-    /// Its pods that are not ready.
+    /// Its unready pods.
     pub unready: Vec<UnreadyPodDetails>,
 }
 
-/// A pod that is not ready.
+/// An unready pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadyPodDetails {
     /// Its name.
     pub name: String,
-    /// Its node; empty: none yet.
+    /// Its node; empty if it has none yet.
     pub node: String,
-    /// Since when.
+    /// Since when it has been unready.
     pub since: Option<Time>,
-    /// Why, in the words of the API server and the kubelet.
+    /// The cause, as the API server and the kubelet state it.
     pub why: String,
 }
 
 impl WorkloadDetails {
-    /// For people: `Deployment cart, 2 of 3 ready`.
+    /// A text for people: `Deployment cart, 2 of 3 ready`.
     pub(super) fn words(&self) -> String {
         let Self { kind, name, ready } = self;
         match ready {

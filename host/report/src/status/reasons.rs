@@ -1,8 +1,8 @@
-//! Why a pod is still there, as far as it shows from outside.
+//! Determines why a pod is still there, from the API server's state alone.
 
 use scupper_engine::{Budget, Checkpoint, Guard, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
 
-/// `None`: nothing that the API server shows holds it.
+/// The reason of a pod; `None` if nothing on the API server explains it.
 pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
     if let Some(deletion) = pod.deletion {
         return Some(Reason::ending(pod, deletion, now));
@@ -27,7 +27,7 @@ fn is_draining(phase: Phase) -> bool {
     phase == Phase::Planning || phase.follows_plan()
 }
 
-/// A hook that must be through before this pod leaves. One of a wave may be another pod's.
+/// A hook that must finish before the eviction of this pod. A hook of a wave may concern other pods.
 fn hook<'a>(mark: &'a Checkpoint, pod: &Pod) -> Option<&'a SavedHook> {
     mark.hooks.iter().find(|hook| match &hook.subject {
         Subject::Node => true,
@@ -36,7 +36,7 @@ fn hook<'a>(mark: &'a Checkpoint, pod: &Pod) -> Option<&'a SavedHook> {
     })
 }
 
-/// What the API server would say to its eviction.
+/// The answer that the API server would give to the pod's eviction.
 fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
     let budget = match Guard::of(pod, budgets) {
         Guard::None => return None,
@@ -59,7 +59,7 @@ fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
     })
 }
 
-/// The names of the budgets that select a pod, if there is more than one.
+/// The names of the budgets that select a pod, if there are several.
 pub(super) fn names_of_budgets(pod: &Pod, budgets: &[Budget]) -> Option<String> {
     let selecting = budgets.iter().filter(|budget| budget.selects(pod));
     let mut names: Vec<&str> = selecting.map(|budget| budget.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! Where nodes stand, in the room that a terminal has: nothing is wrapped by the terminal, and where there is too much of
-//! it what is stuck is shown and the rest is counted.
+//! Fits the state of nodes to the terminal: the terminal never wraps a line, and if there is too much, the stuck pods
+//! are shown and the rest is counted.
 
 use scupper_engine::Time;
 
@@ -9,7 +9,7 @@ use super::{NodeStatus, needs_no_report};
 use crate::Size;
 use crate::live::{fold, share};
 
-/// All nodes, as many lines of each as there is room for.
+/// Formats all nodes, with as many lines of each as fit.
 pub fn status_table<'a>(
     nodes: impl IntoIterator<Item = &'a NodeStatus>,
     room: Size,
@@ -24,7 +24,7 @@ pub fn status_table<'a>(
     if all <= room.rows {
         return parts.iter().flat_map(NodeRows::whole).cloned().collect();
     }
-    // Each node has a line at least, or is counted.
+    // Each node gets at least one line, or is counted.
     let fit = if parts.len() > room.rows {
         room.rows.saturating_sub(1)
     } else {
@@ -48,18 +48,18 @@ pub fn status_table<'a>(
     lines
 }
 
-/// One node.
+/// The rows of one node.
 struct NodeRows {
     head: Vec<String>,
     pods: Vec<PodRows>,
     tail: Vec<String>,
 }
 
-/// A pod, or the lines about all pods of a group.
+/// The rows of one pod, or those about all pods of a group.
 struct PodRows {
     lines: Vec<String>,
     is_pod: bool,
-    /// It is held by more than its turn and its own end.
+    /// The pod is held by more than its turn and its own termination.
     is_stuck: bool,
 }
 
@@ -105,7 +105,7 @@ impl NodeRows {
         self.whole().count()
     }
 
-    /// The head, and as many pods as fit: those that are stuck first.
+    /// The head, and as many pods as fit, stuck ones first.
     fn within(&self, rows: usize, columns: usize) -> Vec<String> {
         if rows >= self.rows() {
             return self.whole().cloned().collect();
@@ -115,7 +115,7 @@ impl NodeRows {
         let others = self.pods.iter().filter(|pod| !pod.is_stuck);
         let mut shown = 0;
         for pod in stuck.chain(others) {
-            // One row is for how many there are more.
+            // One row is needed for the number of further pods.
             if lines.len() + pod.lines.len() + 1 > rows {
                 break;
             }

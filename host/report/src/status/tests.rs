@@ -1,4 +1,4 @@
-//! Reasons, lines and JSON of a node that is stuck in every way that shows.
+//! Reasons, lines and JSON of a node with every visible kind of blocked pod.
 
 mod lookups;
 mod table;
@@ -92,10 +92,10 @@ fn what_holds_a_pod_is_told_as_far_as_it_shows() {
         ("twice", "MoreThanOneBudget"),
     ];
     assert_eq!(named(&status), held);
-    // Somebody has lifted the cordon: that comes before budgets.
+    // A lifted cordon takes precedence over budgets.
     status.node.unschedulable = false;
     assert_eq!(named(&status)[1], ("cart", "NodeUncordoned"));
-    // Without a drain nothing holds a pod but its own end.
+    // Without a drain a pod waits only for its own termination.
     status.node.checkpoint = None;
     assert_eq!(named(&status)[1], ("cart", "-"));
     assert_eq!(named(&status)[4], ("stuck", "TerminatingPastGrace"));
@@ -169,7 +169,7 @@ fn people_read_what_to_do() {
     assert_eq!(json["drain"]["phase"], "evicting");
 }
 
-/// As the driver wrote it 4 s ago, of a drain in its second wave.
+/// A status of a drain in its second wave, published 4 s ago.
 fn view() -> DrainStatus {
     let pod = |name: &str, reason| PodStatus {
         uid: Uid(name.into()),
@@ -226,7 +226,7 @@ fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
 fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     let mut status = stuck();
     status.driver = Some(view());
-    // A pod that ends does so for everybody to see; one that the driver does not name stays.
+    // Termination is visible without the driver; a pod that the driver does not name is kept.
     let held = [
         ("calm", "WaveNotStarted"),
         ("cart", "ParallelLimit"),
@@ -248,7 +248,7 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     assert_eq!(json["pods"][0]["source"], "driver");
     assert_eq!(json["pods"][3]["source"], "api-server");
     assert_eq!(json["drain"]["hooks"][0]["waitingFor"][0]["what"], "slurm/gpu-0");
-    // A driver that has been silent for long may be gone: what it said is not believed any more.
+    // A driver that has been silent for long may be gone: its status no longer counts.
     let later = NOW + FRESH;
     assert!(
         status_lines(&status, later)[2]
@@ -260,7 +260,7 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
     );
 }
 
-/// What the driver told 4 s ago is not told as if it were still there.
+/// A status from 4 s ago is not presented as the current state.
 #[test]
 fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
     let mut status = stuck();
@@ -282,7 +282,7 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
         (&json["lease"]["state"], &json["driver"]["fresh"]),
         (&"left".into(), &false.into())
     );
-    // Whoever holds it may say nothing, and without a lease nobody is called dead.
+    // A holder of the Lease may be silent, and without a Lease no process counts as dead.
     for lease_holder in [
         LeaseHolder::Unknown,
         LeaseHolder::Held { by: "me".into() },

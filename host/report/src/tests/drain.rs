@@ -66,7 +66,7 @@ fn uncordon() -> Request {
     }
 }
 
-/// The whole story, and each ending as the end of a drain of its own.
+/// The output of the whole drain, and of each ending as the end of a drain of its own.
 fn told(format: Format) -> String {
     let kept = Kept::default();
     let begin =
@@ -80,7 +80,7 @@ fn told(format: Format) -> String {
     for notice in story() {
         sink.notice(NOW, &notice);
         if let Notice::PodWaits { .. } = notice {
-            // Once more, a while later.
+            // The same notice again, a while later.
             sink.notice(NOW + Duration::from_millis(3400), &notice);
         }
     }
@@ -207,7 +207,7 @@ fn event_words(event: &NodeEvent) -> String {
     format!("  {kind} {}: {}\n", event.reason, event.note)
 }
 
-/// What each notice writes onto the node; most write nothing.
+/// The conditions and Events of each notice; most notices write nothing.
 #[test]
 fn conditions_and_events_of_notices() {
     let mut text = format!(
@@ -260,7 +260,7 @@ fn with(kind: &str, status: &str, reason: &str, message: &str) -> Node {
     }
 }
 
-/// What pods wait for, as conditions and as Events, each reason by itself and all of them together.
+/// The conditions and Events for each reason why pods wait, one by one and all together.
 #[test]
 fn conditions_and_events_of_what_holds_a_drain_up() {
     let later = NOW + Duration::from_secs(31);

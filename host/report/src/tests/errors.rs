@@ -1,4 +1,4 @@
-//! Every error of this room as a person reads it.
+//! The text of every error of this crate.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A drain of the driver as whoever handed it over sees it.
+//! The output of a drain that the command delegated to the driver.
 
 use scupper_engine::Duration;
 

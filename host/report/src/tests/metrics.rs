@@ -1,4 +1,4 @@
-//! The whole of `/metrics`, and what the probes say.
+//! The complete output of `/metrics` and of the probes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Every text of this room as a person reads it, in few large snapshots. A notice, reason, outcome or phase that no
-//! snapshot shows does not compile, or fails here. To accept new texts: `INSTA_UPDATE=always cargo test …`, then read
-//! the difference in `snapshots/`.
+//! Every text of this crate, in a few large snapshots. A notice, reason, outcome or phase that no snapshot contains
+//! fails to compile, or fails here. To accept new texts, run `INSTA_UPDATE=always cargo test …`, then review the
+//! difference in `snapshots/`.
 
 mod drain;
 mod errors;
@@ -10,13 +10,13 @@ mod plan;
 mod samples;
 mod status;
 
-/// An enum whose variants must all be among the samples.
+/// An enum whose variants must all be in the samples.
 trait Variants {
     const ALL: &'static [&'static str];
     fn variant(&self) -> &'static str;
 }
 
-/// A variant that is not listed does not compile; one that is listed must be among the samples.
+/// A variant that is not listed fails to compile; a listed one must be in the samples.
 macro_rules! variants {
     ($of:ty: $($variant:ident)+) => {
         impl Variants for $of {
@@ -40,7 +40,7 @@ fn complete<T: Variants>(samples: &[T]) {
     }
 }
 
-/// Compares with the accepted text of this name.
+/// Compares a text with the accepted snapshot of this name.
 #[track_caller]
 fn accepted(name: &str, text: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -48,7 +48,7 @@ fn accepted(name: &str, text: &str) {
     });
 }
 
-/// Values as a reader of programs' output sees them.
+/// Formats values as pretty-printed JSON.
 fn pretty(values: &[serde_json::Value]) -> String {
     let texts = values
         .iter()

@@ -1,4 +1,4 @@
-//! What a plan says of budgets, what the API server answers, and a plan as JSON.
+//! The lines about budgets in a plan, the API server's answers, and a plan as JSON.
 
 use scupper_engine::{Duration, EvictAnswer, Plan, Pod};
 use serde_json::json;
@@ -76,7 +76,7 @@ fn a_plan_as_json() {
     let mut all = vec![json(Ok(plan())), json(Ok(Plan::default()))];
     for outcome in outcomes() {
         let mut ended = json(Err(outcome));
-        // They are the same each time.
+        // The pods are the same each time.
         ended["pods"] = json!({});
         all.push(ended);
     }

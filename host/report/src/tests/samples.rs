@@ -1,4 +1,4 @@
-//! One of every phase, reason, outcome and notice, and a drain that goes through all notices.
+//! Samples of every phase, reason, outcome and notice, and a drain that goes through all notices.
 
 use scupper_engine::{
     Blocker, Budget, Controller, Decision, Duration, HeldUp, HookPhase, Notice, Outcome, Phase, Plan, Pod,
@@ -18,7 +18,7 @@ variants!(Notice: Phase Planned Cordoned PlannerWaiting HookWaiting HookDone Wav
     PodLeaving PodGone Newcomer UncordonedByOthers Uncordoned Retrying Finished);
 variants!(Verdict: Evict Delete AwaitCompletion Keep Refuse);
 
-/// The moment at which everything is shown.
+/// The moment of all samples.
 pub(super) const NOW: Time = Time::from_millis(1_000_000);
 
 pub(super) fn ago(seconds: u64) -> Time {
@@ -42,7 +42,7 @@ pub(super) fn phases() -> Vec<Phase> {
     all
 }
 
-/// One of each, and those that read otherwise without one of their parts.
+/// One of each reason, and variants whose text differs without one of their parts.
 pub(super) fn reasons() -> Vec<Reason> {
     let text = |text: &str| text.to_owned();
     let mut all = vec![
@@ -90,7 +90,7 @@ pub(super) fn reasons() -> Vec<Reason> {
     all
 }
 
-/// Those with the API server's words.
+/// Reasons with the API server's text.
 fn refusals() -> Vec<Reason> {
     let text = |text: &str| text.to_owned();
     let exhausted = |budget: &str| Reason::BudgetExhausted {
@@ -122,7 +122,7 @@ fn refusals() -> Vec<Reason> {
     ]
 }
 
-/// One of each, and those that read otherwise with other parts.
+/// One of each outcome, and variants whose text differs with other parts.
 pub(super) fn outcomes() -> Vec<Outcome> {
     let text = |text: &str| text.to_owned();
     let blocker = |name: &str, reason: &str, policy: &str| Blocker {
@@ -183,7 +183,7 @@ fn deadlines() -> Vec<Outcome> {
     ]
 }
 
-/// Nothing was counted; everything that can be was.
+/// Summaries with no counts and with all counts.
 pub(super) fn summaries() -> [Summary; 2] {
     let nothing = Summary {
         started: ago(72),
@@ -213,7 +213,7 @@ pub(super) fn summaries() -> [Summary; 2] {
     [nothing, everything]
 }
 
-/// The pods of the drain, those that wait for each reason among them.
+/// The pods of the drain, including one for each reason.
 pub(super) fn pods() -> Vec<Pod> {
     let returning = Pod {
         controller: Some(Controller {
@@ -235,7 +235,7 @@ fn waiting_name(number: usize) -> String {
     format!("wait-{number:02}")
 }
 
-/// Each pod that waits, and why.
+/// Each waiting pod, and its reason.
 pub(super) fn waiting() -> Vec<(PodRef, Reason)> {
     let reasons = reasons().into_iter().enumerate();
     reasons
@@ -332,7 +332,7 @@ fn hook(phase: HookPhase, subject: Subject) -> [Notice; 2] {
     ]
 }
 
-/// A drain that goes through every phase, hook and notice but its end.
+/// A drain that goes through every phase, hook and notice except its end.
 pub(super) fn story() -> Vec<Notice> {
     let mut story: Vec<Notice> = Vec::new();
     story.extend(phases().into_iter().map(Notice::Phase));
@@ -394,7 +394,7 @@ fn leaving() -> Vec<Notice> {
     ]
 }
 
-/// Every way to end, each with nothing counted and with everything.
+/// Every outcome, with no counts and with all counts.
 pub(super) fn endings() -> Vec<Notice> {
     let outcomes = outcomes().into_iter();
     let both = |outcome: Outcome| {

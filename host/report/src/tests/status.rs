@@ -1,4 +1,4 @@
-//! `status` as text, in the room of a terminal, and as JSON.
+//! `status` as text, as text that fits a terminal, and as JSON.
 
 use scupper_engine::{
     Budget, Checkpoint, Condition, Controller, Deletion, Duration, HookPhase, Node, Phase, Pod, SavedHook,
@@ -66,7 +66,7 @@ fn ending(name: &str, at: Time, finalizers: &[&str]) -> Pod {
     }
 }
 
-/// What the API server shows by itself.
+/// The state that the API server shows without a published status.
 fn from_outside(mark: Checkpoint, lease_holder: LeaseHolder) -> NodeStatus {
     NodeStatus {
         pods: vec![
@@ -101,7 +101,7 @@ fn hook(subject: Subject, progress: &str) -> HookStatus {
     }
 }
 
-/// What the driver has written: every reason, hooks of each subject, a wave.
+/// A published status: every reason, hooks of each subject, a wave.
 fn view() -> DrainStatus {
     let pods = waiting().into_iter().map(|(pod, reason)| PodStatus {
         uid: pod.uid,
@@ -172,7 +172,7 @@ fn events() -> Vec<LifecycleEventStatus> {
     ]
 }
 
-/// What was looked up about the pods that a budget blocks.
+/// Additional facts about pods that a budget blocks.
 fn details() -> StatusDetails {
     let unready = ["worker-2", ""].map(|node| UnreadyPodDetails {
         name: "cart-3".to_owned(),
@@ -198,7 +198,7 @@ fn details() -> StatusDetails {
     }
 }
 
-/// What the driver says, with everything that was looked up.
+/// A published status with all additional facts.
 fn from_driver() -> NodeStatus {
     let controller = |uid: &str| Controller {
         api_version: "apps/v1".to_owned(),
@@ -231,7 +231,7 @@ fn from_driver() -> NodeStatus {
     }
 }
 
-/// A drain that failed, and a node that others have uncordoned afterwards.
+/// A drain that failed, and a node that another process uncordoned after its drain.
 fn ended() -> [NodeStatus; 2] {
     let ended = Checkpoint {
         to_undo: ["openstack".to_owned(), "slurm".to_owned()].into(),
@@ -254,7 +254,7 @@ fn ended() -> [NodeStatus; 2] {
     [told, given_back]
 }
 
-/// Without a drain: cordoned by others, and not cordoned.
+/// Nodes without a drain: cordoned by another process, and not cordoned.
 fn idle() -> [NodeStatus; 2] {
     [true, false].map(|unschedulable| {
         let mut idle = bare(begun("command", Phase::Finished));
@@ -298,7 +298,7 @@ fn every_status() -> Vec<NodeStatus> {
     all
 }
 
-/// The head of an abandoned drain for each trigger and phase: the words of the phase and of the next step.
+/// The head of an abandoned drain for each trigger and phase: the texts of the phase and of the advice.
 fn every_head() -> String {
     let mut text = String::new();
     for trigger in TRIGGERS {

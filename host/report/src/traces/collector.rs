@@ -1,4 +1,4 @@
-//! One batch of spans to the collector: over gRPC, or as a body over HTTP. It decides nothing about trying again.
+//! Sends one batch of spans to the collector, over gRPC or as an HTTP body. Retries are not decided here.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -28,33 +28,33 @@ use super::otlp::{ExportRequest, ExportResponse};
 use super::settings::{Protocol, TraceSettings};
 use super::span::words;
 
-/// An answer is a number and a sentence.
+/// Maximum size of an answer, which contains a number and a sentence.
 const ANSWER: usize = 64 * 1024;
 
-/// The one method of a collector that we call.
+/// The only method of the collector that Scupper calls.
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// Why spans cannot be sent anywhere.
+/// An error that prevents sending spans at all.
 #[derive(Debug, Error)]
 pub enum TracesError {
-    /// The file of certificates does not do.
+    /// The file of certificates is unusable.
     #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: {} is no list of certificates in PEM", path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: pem::Error,
     },
-    /// There is nobody in it to believe.
+    /// The file contains no usable certificate.
     #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: {} holds no certificate that works; name a file of them in PEM", .0.display())]
     NoCertificate(PathBuf),
-    /// The machine's cryptography does not fit.
+    /// The platform's cryptography is unsuitable.
     #[error("set up TLS for the collector")]
     Tls(#[source] rustls::Error),
 }
 
-/// Why a batch did not arrive.
+/// An error that prevented the delivery of a batch.
 #[derive(Debug, Error)]
 pub(crate) enum SendError {
     #[error("no answer within {} s", .0.as_secs_f32())]
@@ -68,7 +68,7 @@ pub(crate) enum SendError {
 }
 
 impl SendError {
-    /// The same batch may arrive another time.
+    /// Whether a retry of the same batch may succeed.
     pub(super) const fn is_passing(&self) -> bool {
         !matches!(self, Self::Refused(_, false))
     }
@@ -77,7 +77,7 @@ impl SendError {
 type Body = tonic::body::Body;
 type HttpClient = Client<HttpsConnector<HttpConnector>, Body>;
 
-/// Where spans are sent.
+/// The connection to the collector.
 pub(super) struct Collector {
     wire: Wire,
     headers: HeaderMap,
@@ -90,7 +90,7 @@ enum Wire {
 }
 
 impl Collector {
-    /// Nothing is connected before there is something to send.
+    /// Prepares the connection; it is opened with the first batch.
     pub(super) fn new(settings: &TraceSettings) -> Result<Self, TracesError> {
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls(settings)?)
@@ -116,7 +116,7 @@ impl Collector {
         })
     }
 
-    /// Sends one batch. Returns how many of its spans the collector did not want.
+    /// Sends one batch. Returns the number of spans that the collector rejected.
     pub(super) async fn send(&mut self, batch: ExportRequest) -> Result<u64, SendError> {
         let headers = self.headers.clone();
         let sent = async {
@@ -149,7 +149,7 @@ async fn over_grpc(
 }
 
 fn refused_by_grpc(status: &Status) -> SendError {
-    // What the connection says, and not the collector.
+    // An error of the connection, and not of the collector.
     if let Some(source) = status.source() {
         return unreachable(source);
     }
@@ -188,7 +188,7 @@ async fn over_http(
     let body = Limited::new(answer.into_body(), ANSWER).collect().await;
     let body = body.map_err(|error| unreachable(error.as_ref()))?.to_bytes();
     if status.is_success() {
-        // What cannot be read says nothing against the spans.
+        // An unreadable answer does not mean that the spans were rejected.
         return Ok(ExportResponse::decode(body).unwrap_or_default());
     }
     let passing = matches!(
@@ -201,7 +201,7 @@ async fn over_http(
     Err(SendError::Refused(status.to_string(), passing))
 }
 
-/// An https collector is believed by the system's certificates, or by those that the operator named.
+/// The TLS settings for an https collector: trusts the system's certificates, or those that the operator configured.
 fn tls(settings: &TraceSettings) -> Result<ClientConfig, TracesError> {
     let mut roots = RootCertStore::empty();
     if settings.endpoint.scheme_str() == Some("https") {
@@ -225,7 +225,7 @@ fn named(path: PathBuf) -> Result<Vec<CertificateDer<'static>>, TracesError> {
     listed.map_err(|source| TracesError::Certificates { path, source })
 }
 
-/// What the connection says. A certificate that is not believed is for the operator to settle.
+/// The error of a failed connection. The operator has to fix an untrusted certificate.
 fn unreachable(error: &(dyn Error + 'static)) -> SendError {
     let words = causes(error);
     if words.contains("invalid peer certificate") {
@@ -235,7 +235,7 @@ fn unreachable(error: &(dyn Error + 'static)) -> SendError {
     }
 }
 
-/// An error with its causes. Some libraries repeat their cause in their own text.
+/// The text of an error with its causes. Some libraries repeat the cause in their own text.
 fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

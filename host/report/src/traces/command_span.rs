@@ -1,10 +1,10 @@
-//! One command and its answer as a span: an eviction, a step of a hook, a question to a planner, a write of the node.
+//! Makes a span of one command and its answer: an eviction, a step of a hook, a call of a planner, a write to the node.
 
 use scupper_engine::{Answer, EvictAnswer, PlanAnswer, PodRef, StepOutcome, Task, Time};
 
 use super::span::{OpenSpan, SpanId, SpanResult};
 
-/// A command that has not been answered; `None`: one that tells people nothing.
+/// Opens the span of a command; `None` if the command means nothing to people.
 pub(super) fn asked(task: &Task, parent: SpanId, now: Time) -> Option<OpenSpan> {
     let span = |name: String| OpenSpan::begin(SpanId::random(), Some(parent), name, now);
     match task {
@@ -15,20 +15,20 @@ pub(super) fn asked(task: &Task, parent: SpanId, now: Time) -> Option<OpenSpan> 
                 .with("scupper.hook.phase", &step.phase.to_string()),
         ),
         Task::Evict { pod, .. } | Task::Delete { pod, .. } => Some(of_pod(span(task.name().to_owned()), pod)),
-        // It goes along with every step of a hook.
+        // A save accompanies every step of a hook.
         Task::Save { .. } => None,
         _ => Some(span(task.name().to_owned())),
     }
 }
 
-/// Says of a span which pod it is about.
+/// Adds to a span the pod that it concerns.
 pub(super) fn of_pod(span: OpenSpan, pod: &PodRef) -> OpenSpan {
     span.with("k8s.namespace.name", &pod.namespace)
         .with("k8s.pod.name", &pod.name)
         .with("k8s.pod.uid", &pod.uid.0)
 }
 
-/// The answer, in a word, and whether it is a good one.
+/// The answer in one word, and the result of the span.
 pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
     let (word, went) = match answer {
         Answer::Plan(answer) => planned(answer),
@@ -56,7 +56,7 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
 fn planned(answer: &PlanAnswer) -> (&'static str, SpanResult) {
     match answer {
         PlanAnswer::Plan(_) => ("plan", SpanResult::Ok),
-        // The planner does what it is there for.
+        // Refusing is the planner's purpose, not an error.
         PlanAnswer::Refused { .. } => ("refused", SpanResult::Unset),
         PlanAnswer::Failed { message, .. } => ("failed", wrong(message)),
     }
@@ -74,7 +74,7 @@ fn evicted(answer: &EvictAnswer) -> (&'static str, SpanResult) {
     match answer {
         EvictAnswer::Accepted => ("accepted", SpanResult::Ok),
         EvictAnswer::NotFound => ("not-found", SpanResult::Ok),
-        // A budget that is kept is no fault of anybody.
+        // A budget that refuses an eviction is not an error.
         EvictAnswer::UidMismatch { .. } => ("uid-mismatch", SpanResult::Unset),
         EvictAnswer::BudgetExhausted { .. } => ("budget-exhausted", SpanResult::Unset),
         EvictAnswer::BudgetNotObserved { .. } => ("budget-not-observed", SpanResult::Unset),

@@ -1,8 +1,8 @@
-//! One drain as a trace: the drain itself, its phases, waves and hooks, each pod from when it had to leave to when it was
-//! gone, what it waited for, and every question that was asked on the way.
+//! Traces one drain: the drain itself, its phases, waves and hooks, each pod from its first eviction attempt until it
+//! is gone, its waiting times, and every command on the way.
 //!
-//! A drain can outlive its process. What may be cut in two by that (the drain, a hook, a pod) has a number that the next
-//! process finds again, and is told by whoever sees its end; what came before hangs on it all the same.
+//! A drain can outlive its process. Spans that a restart may cut in two (the drain, a hook, a pod) have an id that the
+//! next process derives again; the process that sees the end exports them. Earlier child spans keep the right parent.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +17,29 @@ use super::pod_span::{HookKey, WorkSpan};
 use super::span::{OpenSpan, SpanId, SpanResult};
 use scupper_common::clock::Clock;
 
-/// What lasted shorter is no wait: from one moment to the next a pod has some reasons that nobody looks for.
+/// Shorter waits are not traced: reasons that last only a moment interest no reader.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
-/// Tells one drain as a trace. Dropped before the drain has ended, it leaves the rest to whoever goes on with it.
+/// Exports one drain as a trace. If it is dropped before the drain has ended, the process that continues the drain
+/// exports the rest.
 pub struct DrainTrace {
     traces: Traces,
     trace: u128,
     clock: Clock,
-    /// `None`: it has ended.
+    /// `None`: the drain has ended.
     drain: Option<OpenSpan>,
     phase: Option<OpenSpan>,
     wave: Option<OpenSpan>,
     hooks: BTreeMap<HookKey, WorkSpan>,
     pods: BTreeMap<Uid, WorkSpan>,
     questions: BTreeMap<CommandId, OpenSpan>,
-    /// When hooks began that a former process was at.
+    /// The start times of hooks that an earlier process began.
     hook_starts: BTreeMap<HookKey, Time>,
 }
 
 impl DrainTrace {
-    /// A drain that began at a moment, maybe in another process, which then left this behind.
+    /// Starts the trace of a drain that began at this time, possibly in another process, which wrote the checkpoint
+    /// `left`.
     pub fn begin(
         traces: &Traces,
         trace: u128,
@@ -77,7 +79,7 @@ impl DrainTrace {
         }
     }
 
-    /// Something is to be done.
+    /// Records a command.
     pub fn asked(&mut self, now: Time, command: &Command) {
         let Some(root) = self.id() else {
             return;
@@ -98,7 +100,7 @@ impl DrainTrace {
         }
     }
 
-    /// Something was heard.
+    /// Records an event of the engine.
     pub fn heard(&mut self, now: Time, event: &Event) {
         if let Event::Answer(id, answer) = event {
             self.answered(now, *id, answer);
@@ -112,10 +114,10 @@ impl DrainTrace {
         }
     }
 
-    /// Something happened.
+    /// Records a notice.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         match notice {
-            // How it finished is told with it.
+            // The outcome comes with the notice about the end.
             Notice::Phase(Phase::Finished) => self.end_phase(now),
             Notice::Phase(phase) => {
                 self.end_phase(now);
@@ -150,12 +152,12 @@ impl DrainTrace {
                 let ended = self.hooks.remove(&hook);
                 self.leave(ended, now, SpanResult::Ok, "scupper.hook.steps");
             }
-            // The plan may keep it, and then nobody says anything of it any more.
+            // The plan may keep this pod, and then no further notice mentions it.
             Notice::PodWaits {
                 pod,
                 reason: Reason::NotPlanned | Reason::PlannerFailed { .. },
             } if !self.pods.contains_key(&pod.uid) => {}
-            // It does not belong to the drain.
+            // The pod is not part of the drain.
             Notice::PodWaits { pod, reason } if reason.stays() && !self.pods.contains_key(&pod.uid) => {}
             Notice::PodWaits { pod, reason } => {
                 let before = self.pod(now, pod).waits(now, reason);
@@ -170,7 +172,7 @@ impl DrainTrace {
         }
     }
 
-    /// What is said of the drain itself.
+    /// Adds a notice about the drain itself to its span.
     fn tell(&mut self, now: Time, notice: &Notice) {
         let Some(drain) = &mut self.drain else {
             return;
@@ -217,7 +219,7 @@ impl DrainTrace {
         }
     }
 
-    /// The hook that is under way, from now on if it is new.
+    /// The span of a running hook; opens it if it is new.
     fn hook(&mut self, now: Time, hook: HookKey) -> &mut WorkSpan {
         let (trace, drain) = (self.trace, self.id());
         let started = self.hook_starts.get(&hook).copied().unwrap_or(now);
@@ -225,7 +227,7 @@ impl DrainTrace {
         self.hooks.entry(hook).or_insert_with_key(begin)
     }
 
-    /// A pod that is to leave, from now on if it is new.
+    /// The span of a pod to be evicted; opens it if it is new.
     fn pod(&mut self, now: Time, pod: &PodRef) -> &mut WorkSpan {
         let (trace, drain) = (self.trace, self.id());
         let begin = || WorkSpan::of_pod(trace, drain, pod, now);
@@ -275,7 +277,7 @@ impl DrainTrace {
 
 impl Drop for DrainTrace {
     fn drop(&mut self) {
-        // Only this process knows of these two.
+        // No other process can end these two spans.
         for span in [&mut self.phase, &mut self.wave].into_iter().flatten() {
             span.say("scupper.interrupted", true);
         }

@@ -1,5 +1,5 @@
-//! The way of spans from a drain to the collector: a queue that never blocks, batches, a few tries, and then they are
-//! dropped. What is dropped is counted; that it is, and that it is over, is said once.
+//! Transports spans from a drain to the collector: a queue that never blocks, batches, and a few attempts, after which
+//! spans are dropped and counted. The start and the end of such a problem are logged once each.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,19 +17,19 @@ use super::settings::TraceSettings;
 use super::span::attribute;
 use crate::Metrics;
 
-/// Spans that may wait. With some hundred bytes each they are a megabyte at most.
+/// Maximum number of queued spans. At some hundred bytes each they take at most a megabyte.
 const WAITING: usize = 2048;
-/// Spans in one request.
+/// Maximum number of spans per request.
 const BATCH: usize = 512;
-/// How long a span waits for others. What a killed driver has not sent is lost.
+/// Maximum time for which a span waits for others. Spans that a killed driver has not sent are lost.
 const GATHER: Duration = Duration::from_secs(1);
-/// How often a batch is sent, and how long after the first time that did not work; doubled each time.
+/// Number of attempts to send a batch; below, the delay before the second one, which then doubles.
 const TRIES: u32 = 5;
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long the last spans may take once the driver ends.
+/// Time limit for the last spans when the driver ends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Takes the spans of every drain. Made only where there is a collector.
+/// Accepts the spans of all drains. It exists only if a collector is configured.
 #[derive(Clone, Debug)]
 pub struct Traces {
     queue: mpsc::Sender<OtlpSpan>,
@@ -38,17 +38,17 @@ pub struct Traces {
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
-/// Spans: all of them, and what became of those that wait no longer.
+/// Counts all spans, and those that were sent or dropped.
 #[derive(Debug, Default)]
 struct Counts {
     taken: AtomicU64,
     sent: AtomicU64,
-    /// It is a metric, too.
+    /// Also exported as a metric.
     dropped: Counter,
 }
 
 impl Traces {
-    /// Begins to take spans, in the runtime of whoever calls it.
+    /// Starts to accept spans, in the caller's runtime.
     pub fn start(settings: &TraceSettings, metrics: &Metrics) -> Result<Self, TracesError> {
         let counts = Arc::new(Counts {
             dropped: metrics.trace_spans_dropped.clone(),
@@ -79,7 +79,7 @@ impl Traces {
         })
     }
 
-    /// Whoever asks is the collector.
+    /// For tests: the caller receives the spans in place of a collector.
     #[cfg(test)]
     pub(super) fn told(waiting: usize) -> (Self, mpsc::Receiver<OtlpSpan>) {
         let (queue, taken) = mpsc::channel(waiting);
@@ -92,7 +92,7 @@ impl Traces {
         (traces, taken)
     }
 
-    /// Takes a span, or drops it where too many wait already.
+    /// Queues a span, or drops it if the queue is full.
     pub(super) fn take(&self, span: OtlpSpan) {
         self.counts.taken.fetch_add(1, Ordering::Relaxed);
         if self.queue.try_send(span).is_err() {
@@ -100,7 +100,7 @@ impl Traces {
         }
     }
 
-    /// The driver ends: what waits is sent, if that is quick.
+    /// Sends the queued spans before the driver ends, within a short time limit.
     pub async fn close(&self) {
         self.closing.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -122,7 +122,7 @@ impl Counts {
     }
 }
 
-/// Who sends.
+/// The task that sends spans.
 struct Exporter {
     collector: Collector,
     endpoint: String,
@@ -130,9 +130,9 @@ struct Exporter {
     resource: OtlpResource,
     counts: Arc<Counts>,
     closing: CancellationToken,
-    /// The collector does not take what is sent, and that was said.
+    /// The collector does not accept spans, and the log says so.
     trouble: bool,
-    /// How many dropped spans were told of.
+    /// Number of dropped spans that the log has reported.
     told: u64,
 }
 
@@ -143,7 +143,7 @@ impl Exporter {
         loop {
             tokio::select! {
                 biased;
-                // What it holds already still comes.
+                // Spans already in the queue are still received.
                 () = closing.cancelled(), if !waiting.is_closed() => waiting.close(),
                 taken = waiting.recv_many(&mut batch, BATCH) => {
                     if taken == 0 {
@@ -160,7 +160,7 @@ impl Exporter {
         }
     }
 
-    /// Sends a batch until it has arrived or has been tried often enough.
+    /// Sends a batch until it arrives or the attempts are used up.
     async fn deliver(&mut self, spans: Vec<OtlpSpan>) {
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
         let batch = self.request(spans);
@@ -209,7 +209,7 @@ impl Exporter {
         }
     }
 
-    /// Spans that were dropped and that nobody was told of.
+    /// Number of dropped spans that the log has not reported yet.
     fn news(&mut self) -> u64 {
         let dropped = self.counts.dropped.get();
         dropped - std::mem::replace(&mut self.told, dropped)
@@ -232,7 +232,7 @@ impl Exporter {
     }
 }
 
-/// Waits for more, but not long.
+/// Waits a short time for more spans.
 async fn gather(
     waiting: &mut mpsc::Receiver<OtlpSpan>,
     batch: &mut Vec<OtlpSpan>,

@@ -1,8 +1,8 @@
-//! Drains as traces of OpenTelemetry: what a drain did, with its times, sent to a collector over OTLP where the operator
-//! names one.
+//! Drains as OpenTelemetry traces: the operations of a drain with their times, sent over OTLP to a configured
+//! collector.
 //!
-//! A collector can hold up nobody: spans go into a bounded queue, and what does not fit is dropped and counted. It must
-//! not know what a step is for: it hears what everybody hears.
+//! A collector never blocks a drain: spans go into a bounded queue, and spans that do not fit are dropped and counted.
+//! This module must not know the purpose of a step: it receives the same notices as every other reporter.
 
 mod collector;
 mod command_span;

@@ -1,4 +1,4 @@
-//! OTLP's messages, as far as a drain needs them, by their numbers.
+//! The OTLP messages that a drain needs, with their field numbers.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -139,7 +139,7 @@ pub(super) enum Value {
 mod tests {
     use super::*;
 
-    /// Written by the crate opentelemetry-proto 0.33.
+    /// Encoded with the crate opentelemetry-proto 0.33.
     const THEIRS: &str = "0ab7010a1b0a190a0c736572766963652e6e616d6512090a07736375707065721297010a0c0a0773637570706572\
         1201311286010a100102030405060708090a0b0c0d0e0f1012080102030405060708220802030405060708092a056576696374\
         30013900ca9a3b000000004100943577000000004a080a016112030a01624a070a0163120218074a070a0164120210015a1c09\

@@ -1,18 +1,18 @@
-//! Something of a drain that lasts and that another process may see the end of: a hook, or a pod that is to leave.
+//! The span of a part of a drain that another process may see end: a hook, or a pod to be evicted.
 
 use scupper_engine::{HookPhase, PodRef, Reason, Subject, Time};
 
 use super::command_span;
 use super::span::{OpenSpan, SpanId};
 
-/// How many questions and waits of one hook or pod are told one by one. A pod that is held for a day is asked for
-/// thousands of times.
+/// Maximum number of commands and of waits with a span of their own, per hook or pod. Scupper tries to evict a pod that
+/// is held for a day thousands of times.
 const MAX_CHILD_SPANS: u32 = 32;
 
-/// A hook, by its policy and what it was called for.
+/// A hook, by its policy, phase and subject.
 pub(super) type HookKey = (String, HookPhase, Subject);
 
-/// What lasts, and what it waits for just now.
+/// The span of a hook or a pod, and its current wait.
 pub(super) struct WorkSpan {
     pub(super) span: OpenSpan,
     wait: Option<OpenSpan>,
@@ -21,7 +21,7 @@ pub(super) struct WorkSpan {
 }
 
 impl WorkSpan {
-    /// A hook of a drain.
+    /// Opens the span of a hook.
     pub(super) fn of_hook(trace: u128, drain: Option<SpanId>, hook: &HookKey, started: Time) -> Self {
         let (policy, phase, subject) = hook;
         let phase = phase.to_string();
@@ -42,7 +42,7 @@ impl WorkSpan {
         Self::of(span)
     }
 
-    /// A pod of a drain.
+    /// Opens the span of a pod.
     pub(super) fn of_pod(trace: u128, drain: Option<SpanId>, pod: &PodRef, started: Time) -> Self {
         let id = SpanId::of(trace, &["pod", &pod.uid.0]);
         Self::of(command_span::of_pod(
@@ -60,7 +60,7 @@ impl WorkSpan {
         }
     }
 
-    /// One more question; `None`: no more of them are told.
+    /// Counts one more command; returns the parent of its span, or `None` beyond the limit.
     pub(super) const fn ask(&mut self) -> Option<SpanId> {
         self.asked += 1;
         if self.asked > MAX_CHILD_SPANS {
@@ -69,10 +69,10 @@ impl WorkSpan {
         Some(self.span.id)
     }
 
-    /// Waits for something from now on. Returns what it waited for until now.
+    /// Starts a wait. Returns the span of the previous wait.
     pub(super) fn waits(&mut self, now: Time, reason: &Reason) -> Option<OpenSpan> {
         let before = self.wait.take();
-        // While it is asked for, the question is there to be seen.
+        // During an eviction request the span of the command shows the wait.
         if *reason != Reason::EvictionRequested && self.waited < MAX_CHILD_SPANS {
             self.waited += 1;
             let (id, of) = (SpanId::random(), Some(self.span.id));
@@ -82,7 +82,7 @@ impl WorkSpan {
         before
     }
 
-    /// It is over: itself with how often was asked, and what it waited for last.
+    /// Ends the span: returns it with the number of commands, and the span of the last wait.
     pub(super) fn leave(mut self, asked: &str) -> (OpenSpan, Option<OpenSpan>) {
         self.span.say(asked, self.asked);
         (self.span, self.wait)

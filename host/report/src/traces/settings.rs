@@ -1,5 +1,5 @@
-//! Where traces are sent, as OpenTelemetry's environment variables say it for every program. Nothing of a value that may
-//! be a secret is ever told.
+//! Reads where traces are sent from the OpenTelemetry environment variables, which all programs share. Values that may
+//! be secret are never printed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,38 +10,38 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
-/// How long one batch may take unless somebody says otherwise.
+/// Default time limit for one batch.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where a collector takes traces over HTTP.
+/// The path of a collector for traces over HTTP.
 const TRACES_PATH: &str = "/v1/traces";
 
 const SERVICE: &str = "service.name";
 
-/// Where traces are sent, and what is said of whoever sends them.
+/// The destination of traces, and the description of the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
     pub(super) endpoint: Uri,
     pub(super) protocol: Protocol,
     pub(super) headers: HeaderMap,
     pub(super) timeout: Duration,
-    /// Whom an https collector is believed by; `None`: the system's certificates.
+    /// The CA certificates to trust for an https collector; `None`: those of the system.
     pub(super) certificates: Option<PathBuf>,
-    /// What is said of this program.
+    /// The resource attributes of this program.
     pub(super) resource: Vec<(String, String)>,
 }
 
-/// The two ways of OTLP that we speak.
+/// The supported OTLP protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Grpc,
     Http,
 }
 
-/// What is wrong with where traces are sent.
+/// An error in the trace settings.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TraceSettingsError {
-    /// Not a URL of a collector. It may hold a password and is not repeated.
+    /// Not a URL of a collector. The value may contain a password and is not repeated.
     #[error("{name}: {wrong}; it must be a URL such as http://127.0.0.1:4318")]
     Endpoint {
         /// The flag or the variable.
@@ -49,14 +49,14 @@ pub enum TraceSettingsError {
         /// What is wrong with it.
         wrong: &'static str,
     },
-    /// Another value than those that there are.
+    /// An unsupported value.
     #[error("{name}: {value:?} is not offered; {fix}")]
     NotOffered {
         /// The variable.
         name: String,
         /// Its value.
         value: String,
-        /// What to say instead.
+        /// What to set instead.
         fix: &'static str,
     },
     /// Not a list of pairs. The values may be secret and are not repeated.
@@ -66,12 +66,12 @@ pub enum TraceSettingsError {
     List {
         /// The variable.
         name: String,
-        /// Which one, from 1.
+        /// The position of the pair, from 1.
         number: usize,
         /// What is wrong with it.
         wrong: &'static str,
     },
-    /// Not a time.
+    /// Not a duration.
     #[error("{name}: {value:?} is no time; it must be a number of milliseconds from 1 on")]
     Timeout {
         /// The variable.
@@ -81,7 +81,7 @@ pub enum TraceSettingsError {
     },
 }
 
-/// What a flag and the environment say; `None`: traces are sent nowhere. All that is wrong is told at once.
+/// Reads the settings from the flag and the environment; `None`: traces are not sent. Reports all errors at once.
 pub fn trace_settings(
     flag: Option<&str>,
     var: impl Fn(&str) -> Option<String>,
@@ -98,7 +98,7 @@ pub fn trace_settings(
     }
     let protocol = said.protocol().map_err(&mut seen);
     let Some(endpoint) = said.endpoint(flag, protocol == Ok(Protocol::Grpc)) else {
-        // Nobody wants traces, so nothing of it matters.
+        // Traces are disabled, so errors in the other variables do not matter.
         return Ok(None);
     };
     let endpoint = endpoint.map_err(&mut seen);
@@ -123,19 +123,19 @@ pub fn trace_settings(
 
 type Seen<'a> = &'a mut dyn FnMut(TraceSettingsError);
 
-/// OpenTelemetry's variables.
+/// The OpenTelemetry variables.
 struct Environment<V> {
     var: V,
 }
 
 impl<V: Fn(&str) -> Option<String>> Environment<V> {
-    /// A variable that is empty says nothing.
+    /// Reads a variable; an empty one counts as unset.
     fn read(&self, name: &str) -> Option<String> {
         let value = (self.var)(name)?;
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// What is said of traces, or else of everything that is exported: the variable and its value.
+    /// The variable for traces, or else the general one for all signals: its name and its value.
     fn of_traces(&self, what: &str) -> Option<(String, String)> {
         let names = [
             format!("OTEL_EXPORTER_OTLP_TRACES_{what}"),
@@ -180,7 +180,8 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
         }
     }
 
-    /// The variable of traces is taken as it is; whatever else names the collector, under which traces have their path.
+    /// The endpoint. The variable for traces is used as it is; for HTTP, the path for traces is appended to the flag
+    /// and the general variable.
     fn endpoint(&self, flag: Option<&str>, grpc: bool) -> Option<Result<Uri, TraceSettingsError>> {
         let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
         let (name, value) = match flag.map(str::trim).filter(|flag| !flag.is_empty()) {
@@ -239,7 +240,8 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
         Ok(resource)
     }
 
-    /// What others offer and we do not: taken for said, it would be missed.
+    /// Rejects features of OpenTelemetry that Scupper does not support: the operator would rely on a setting that is
+    /// silently ignored.
     fn check_rest(&self, seen: Seen<'_>) {
         for (what, fix) in [
             ("COMPRESSION", "leave it out, or set it to none"),
@@ -256,7 +258,7 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
     }
 }
 
-/// A URL with what stands behind it.
+/// Parses a URL and appends a path.
 fn endpoint(text: &str, path: &str) -> Result<Uri, &'static str> {
     let uri: Uri = text.parse().map_err(|_bad| "is not a valid URL")?;
     let mut parts = uri.into_parts();
@@ -283,7 +285,7 @@ fn endpoint(text: &str, path: &str) -> Result<Uri, &'static str> {
     Uri::from_parts(parts).map_err(|_bad| "is not a valid URL")
 }
 
-/// `key=value,key=value`, percent-encoded.
+/// Parses `key=value,key=value`, percent-encoded.
 fn pairs(name: &str, list: &str) -> Result<Vec<(String, String)>, TraceSettingsError> {
     let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     let pairs = entries.zip(1..).map(|(entry, number)| {
@@ -304,7 +306,7 @@ fn pairs(name: &str, list: &str) -> Result<Vec<(String, String)>, TraceSettingsE
 }
 
 impl TraceSettings {
-    /// The usual mistake, where it looks like one.
+    /// A hint at the usual mistake, if the settings look like one.
     pub(super) fn hint(&self) -> &'static str {
         match (self.protocol, self.endpoint.port_u16()) {
             (Protocol::Http, Some(4317)) => {
@@ -319,7 +321,7 @@ impl TraceSettings {
 }
 
 impl fmt::Display for TraceSettings {
-    /// Where they are sent, for people.
+    /// Prints the destination, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match self.protocol {
             Protocol::Grpc => "grpc",

@@ -1,4 +1,4 @@
-//! A span from its beginning to its end, in the words of OTLP.
+//! A span from its start to its end, in terms of OTLP.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -7,30 +7,30 @@ use scupper_engine::Time;
 use super::otlp::{AnyValue, KeyValue, OtlpEvent, OtlpSpan, OtlpStatus, SpanKind, StatusCode, Value};
 use crate::messages::one_line;
 
-/// Somebody else's words are cut to that.
+/// Maximum length of a text from outside.
 const WORDS: usize = 500;
 
-/// What may be said of one span while it lasts; more is counted.
+/// Maximum number of events in one span; further events are counted.
 const EVENTS: usize = 64;
 
 const NANOS_A_MILLI: u64 = 1_000_000;
 
-/// Tells a span from every other one of its trace.
+/// Identifies a span within its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanId(u64);
 
 impl SpanId {
-    /// Another process that goes on with the trace finds the same one from the same parts.
+    /// Derives an id. Another process that continues the trace derives the same id from the same parts.
     pub(super) fn of(trace: u128, parts: &[&str]) -> Self {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         let hashed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let hash = trace.to_be_bytes().into_iter().fold(OFFSET, hashed);
-        // A byte that no text has stands between two parts.
+        // The separator is a byte that occurs in no text.
         let parts = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
         Self(parts.fold(hash, hashed).max(1))
     }
 
-    /// Nobody asks for it again.
+    /// A random id, for a span that no other process needs to find.
     pub(super) fn random() -> Self {
         Self(RandomState::new().hash_one(0_u8).max(1))
     }
@@ -52,13 +52,13 @@ pub(super) struct OpenSpan {
     dropped_events: u32,
 }
 
-/// How what a span stands for went.
+/// The result of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SpanResult {
-    /// Nothing is to be said of it.
+    /// Neither success nor an error.
     Unset,
     Ok,
-    /// With why.
+    /// An error, with its cause.
     Error(String),
 }
 
@@ -79,7 +79,7 @@ impl OpenSpan {
         self.started
     }
 
-    /// Says something of it.
+    /// Adds an attribute.
     pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.say(key, value);
         self
@@ -89,7 +89,7 @@ impl OpenSpan {
         self.attributes.push(attribute(key, value.into()));
     }
 
-    /// Something happened meanwhile.
+    /// Adds an event.
     pub(super) fn tell(&mut self, now: Time, name: &str, said: Vec<(&str, Value)>) {
         if self.events.len() >= EVENTS {
             self.dropped_events += 1;
@@ -102,7 +102,7 @@ impl OpenSpan {
         });
     }
 
-    /// It is over.
+    /// Ends the span.
     pub(super) fn end(self, trace: u128, now: Time, went: SpanResult) -> OtlpSpan {
         let status = match went {
             SpanResult::Unset => None,
@@ -116,7 +116,7 @@ impl OpenSpan {
             name: self.name,
             kind: SpanKind::Internal.into(),
             start_time_unix_nano: nanos(self.started),
-            // A clock that was set back must not make it end before it began.
+            // The clock may have been set back; the end must not precede the start.
             end_time_unix_nano: nanos(now.max(self.started)),
             attributes: self.attributes,
             events: self.events,
@@ -160,7 +160,7 @@ pub(super) fn attribute(key: &str, value: Value) -> KeyValue {
     }
 }
 
-/// On one line, and not longer than somebody reads.
+/// A text on one line, cut to a readable length.
 pub(super) fn words(text: &str) -> String {
     let mut words = one_line(text);
     if let Some((end, _)) = words.char_indices().nth(WORDS) {

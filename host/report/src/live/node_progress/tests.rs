@@ -1,4 +1,4 @@
-//! A drain that somebody else carries out, as the API server shows it.
+//! The progress of a drain that another process carries out, as seen on the API server.
 
 use scupper_engine::SavedHook;
 
@@ -9,7 +9,7 @@ use crate::status::LifecycleEventStatus;
 
 const NOW: Time = Time::from_millis(1_000_000);
 
-/// `leaving`: of those that are here, as the process that drains tells them.
+/// `leaving`: the pods to be evicted, according to the draining process.
 fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
     let view = |leaving: &[&str]| DrainStatus {
         drain: "id".into(),
@@ -66,14 +66,14 @@ fn pods_are_counted_once_it_is_known_which_are_to_leave() {
             Some(&["a", "b", "c"][..]),
             Some((0, 3)),
         ),
-        // Pods go sooner than that is told.
+        // Pods disappear before the published status is updated.
         (&["b", "c", "stays"], Some(&["a", "b", "c"]), Some((1, 3))),
         (&["c", "stays"], Some(&["c"]), Some((2, 3))),
-        // One that came later.
+        // A pod that arrived later.
         (&["c", "new", "stays"], Some(&["c", "new"]), Some((2, 4))),
-        // One that is to stay after all.
+        // A pod that the plan now keeps.
         (&["c", "new", "stays"], Some(&["new"]), Some((2, 3))),
-        // At the end its word is taken away.
+        // At the end the published status is removed.
         (&["c", "stays"], None, Some((3, 3))),
     ] {
         let snapshot = stands(&mut progress, "id", status(here, leaving));
@@ -81,7 +81,7 @@ fn pods_are_counted_once_it_is_known_which_are_to_leave() {
     }
 }
 
-/// Whoever begins to follow late counts them all the same.
+/// A client that starts to follow late counts the same numbers.
 #[test]
 fn pods_that_had_gone_before_anybody_looked_are_counted() {
     let mut progress = progress();

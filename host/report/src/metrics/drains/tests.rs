@@ -1,11 +1,11 @@
-//! What is printed of drains: while they go on, and after their end.
+//! The metrics of drains while they run and after their end.
 
 use scupper_engine::{Duration, Phase, Uid};
 
 use super::*;
 use crate::fixture::{pod, request};
 
-/// A hook of a pod that began at the first minute.
+/// A hook for a pod, pending since the first minute.
 fn waiting(policy: &str, pod: &str) -> Notice {
     Notice::HookWaiting {
         policy: policy.into(),
@@ -70,7 +70,7 @@ fn a_drain_under_way_shows_its_phase_its_pods_by_reason_and_what_hooks_wait_sinc
         shown(&metrics, "scupper_drain_deadline_timestamp_seconds"),
         [" 90.5"]
     );
-    // Two pods of one hook are one series, since the first of them, until the last is through.
+    // Two pods of one hook share one series, which starts with the first pod and ends with the last.
     let since = "scupper_hook_waiting_since_timestamp_seconds";
     meter.notice(MINUTE, &waiting("slurm", "a"));
     meter.notice(Time::from_millis(75_000), &waiting("slurm", "b"));
@@ -81,7 +81,7 @@ fn a_drain_under_way_shows_its_phase_its_pods_by_reason_and_what_hooks_wait_sinc
     );
     meter.notice(Time::from_millis(80_000), &done("slurm", "b"));
     assert_eq!(shown(&metrics, since), Vec::<String>::new());
-    // What is not there any more is not shown any more.
+    // Reasons that no longer apply disappear.
     meter.stands(None, &[(pod("c"), Reason::ParallelLimit)]);
     assert_eq!(
         shown(&metrics, "scupper_drain_pods_remaining"),

@@ -1,11 +1,11 @@
-//! The text follows the rules of OpenMetrics and of our names, and does not grow with what policies do.
+//! The text follows OpenMetrics and our naming rules, and does not grow with the activity of policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
 
-/// A text, taken apart: each family with its type and its samples.
+/// Parses a text into families, each with its type and its samples.
 fn parse(text: &str) -> BTreeMap<String, (String, Vec<String>)> {
     let mut families: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     let mut helps = BTreeSet::new();

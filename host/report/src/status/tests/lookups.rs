@@ -1,8 +1,8 @@
-//! What was looked up, what has ended, and how long it lasts.
+//! Additional facts, drains that have ended, and durations.
 
 use super::*;
 
-/// The event ends later than the drain, which needs time to undo what it has changed: one deadline is enough.
+/// The event ends later than the drain, which needs time to roll back: one deadline is enough.
 #[test]
 fn one_deadline_is_told_and_the_other_relative_to_it() {
     let mut status = stuck();
@@ -23,7 +23,7 @@ fn one_deadline_is_told_and_the_other_relative_to_it() {
         "  event      drain-worker-1: Claimed, transition drain.slm.k8s.io",
     ];
     assert_eq!(events(&status), expected);
-    // The deadline of another event is its own.
+    // The deadline of an unrelated event is shown.
     status.lifecycle_events.truncate(1);
     status.lifecycle_events[0].name = "another".into();
     assert!(
@@ -59,7 +59,7 @@ fn a_drain_that_has_ended_runs_no_hook() {
     assert_eq!(json["drain"]["hooks"][0]["running"], false);
 }
 
-/// Kubelets never clear it.
+/// The kubelet never clears this condition.
 #[test]
 fn a_transition_without_an_event_is_said_to_be_left() {
     let mut status = stuck();
@@ -109,7 +109,7 @@ fn budgets_that_are_too_many_are_named_whoever_says_so() {
     let words = "two disruption budgets select it: one and two, for 1m00s";
     let lines = status_lines(&status, NOW);
     assert!(lines.iter().any(|line| line.ends_with(words)), "{lines:#?}");
-    // Without the right to read them the server's words stay.
+    // Without permission to read the budgets the text of the server is shown.
     status.budgets.clear();
     let lines = status_lines(&status, NOW);
     let words = "select it: This pod has more than one PodDisruptionBudget, for 1m00s";
@@ -194,7 +194,7 @@ fn pods_of_one_budget_are_one_group_with_what_was_looked_up() {
     );
     let json = status_to_json(&status, NOW);
     assert_eq!(json["budgets"][0]["cutOff"][0]["countedUntil"], 1_060_000);
-    // An eviction of a pod that is ending has come to its end.
+    // The eviction of a terminating pod is complete.
     status.pods[0] = Pod {
         labels: status.pods[0].labels.clone(),
         ..ending("cart", 1_020_000, &[])

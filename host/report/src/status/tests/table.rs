@@ -1,4 +1,4 @@
-//! The same in the room that a terminal has.
+//! The same lines, fitted to a terminal.
 
 use super::*;
 use crate::{Size, status_table};
@@ -12,7 +12,7 @@ fn where_there_is_room_nothing_differs_from_the_lines() {
     let status = stuck();
     let lines = status_lines(&status, NOW);
     assert_eq!(table(std::slice::from_ref(&status), 400, lines.len()), lines);
-    // Folded they are more, and nothing of them is lost.
+    // Folding adds lines, and loses no text.
     let folded = table(&[status], 60, 100);
     let bare = |lines: &[String]| lines.concat().replace(' ', "");
     assert_eq!(bare(&folded), bare(&lines));

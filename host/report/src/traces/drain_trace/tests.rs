@@ -1,4 +1,4 @@
-//! A drain told notice by notice, and the spans that come of it.
+//! Feeds the notices of a drain to its trace, and checks the resulting spans.
 
 use scupper_engine::{
     Answer, EvictAnswer, HookPhase, HookStep, Reason, SavedHook, StepOutcome, Subject, Task,
@@ -94,7 +94,7 @@ fn a_pod_is_a_span_over_its_evictions_and_waits() {
     };
     trace.notice(at(9), &gone);
     let spans = taken(&mut queue);
-    // What lasted no time is no wait.
+    // A wait of zero length is not traced.
     assert_eq!(names(&spans), ["evict", "evict", "wait BudgetExhausted", "pod"]);
     let [first, second, wait, stay] = &spans[..] else {
         panic!("{spans:?}")
@@ -207,7 +207,7 @@ fn how_it_ended_is_its_status() {
     assert_eq!(status.code(), StatusCode::Error);
     assert!(status.message.contains("web-1"), "{status:?}");
     assert_eq!(said(&spans[1], "scupper.pod.remains"), Some(&true.into()));
-    // Nothing comes behind the end, and dropping it tells no more.
+    // No span follows the end, and dropping the trace adds none.
     drop(trace);
     assert!(taken(&mut queue).is_empty());
 }

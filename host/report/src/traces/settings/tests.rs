@@ -1,4 +1,4 @@
-//! The variables of OpenTelemetry, said well and badly.
+//! Valid and invalid OpenTelemetry variables.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn of(flag: Option<&str>, env: &[(&str, &str)]) -> Result<Option<TraceSettings>,
     trace_settings(flag, var)
 }
 
-/// What is wrong, in words.
+/// The errors, as text.
 fn wrong(env: &[(&str, &str)]) -> Vec<String> {
     of(None, env)
         .unwrap_err()
