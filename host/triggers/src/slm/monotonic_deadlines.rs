@@ -1,6 +1,6 @@
-//! Deadlines of LifecycleEvents, from wall times that stand on the API server to moments of the driver's clock. Each is
-//! translated once, when it is first seen: whoever sets the wall clock afterwards does not move it. It must not know what a
-//! deadline means.
+//! Translates deadlines of LifecycleEvents from the API server's wall-clock times to moments of the driver's clock.
+//! Each is translated once, when it is first seen, so a later change of the wall clock does not move it. It must not
+//! know what a deadline means.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use scupper_common::clock::Clock;
 #[derive(Debug)]
 pub(super) struct MonotonicDeadlines {
     clock: Clock,
-    /// By the event's UID: what it says, and which moment that is.
+    /// The wall-clock deadline and its moment, by the event's UID.
     known: BTreeMap<String, (Time, Time)>,
 }
 
@@ -26,7 +26,7 @@ impl MonotonicDeadlines {
         }
     }
 
-    /// What the watch of events tells, with moments instead of wall times.
+    /// Translates a change from the watch of events: moments instead of wall-clock times.
     pub(super) fn change(&mut self, change: LifecycleChange) -> LifecycleChange {
         match change {
             LifecycleChange::Applied(event) => LifecycleChange::Applied(self.event(event)),
@@ -42,7 +42,7 @@ impl MonotonicDeadlines {
         }
     }
 
-    /// What came of an action, likewise.
+    /// Translates the result of an action likewise.
     pub(super) fn done(&mut self, done: ActionResult) -> ActionResult {
         match done {
             ActionResult::Read(Ok(mut snapshot)) => {
@@ -54,7 +54,7 @@ impl MonotonicDeadlines {
         }
     }
 
-    /// An action with a wall time instead of a moment: rounded up to the whole second that the API server keeps.
+    /// Translates an action back to wall-clock times, rounded up to the whole second that the API server keeps.
     pub(super) fn action(&self, action: ClaimAction) -> ClaimAction {
         match action {
             ClaimAction::Write(seen, EventUpdate::Claim { driver, sla }) => {

@@ -1,4 +1,4 @@
-//! How the door is set up, checked once before anything is touched.
+//! The options of the SLM trigger, checked once before anything is touched.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,17 +10,18 @@ use scupper_engine::{Intent, Settings, Time};
 use super::Claimant;
 use scupper_common::clock::Clock;
 
-/// The longest driver name: it stands in two socket paths.
+/// Maximum length of a driver name: it appears in two socket paths.
 const MAX_DRIVER_NAME: usize = 40;
-/// The kubelet's channel falls asleep after 30 minutes without a call and is not woken before a claim.
+/// Maximum rotation interval: the kubelet's channel goes idle after 30 minutes without a call, and nothing wakes it
+/// before a claim.
 const LONGEST_ROTATION: Duration = Duration::from_secs(28 * 60);
 
-/// How the door is set up.
+/// The options of the SLM trigger.
 #[derive(Clone, Debug)]
 pub struct SlmOptions {
     /// `spec.driver` of our transitions, and the plugin's name.
     pub driver_name: String,
-    /// The node we run on.
+    /// The name of this node.
     pub node_name: String,
     /// The kubelet's root directory.
     pub kubelet_root: PathBuf,
@@ -28,40 +29,42 @@ pub struct SlmOptions {
     pub sla: Option<Duration>,
     /// `spec.sla` of the uncordon transition.
     pub uncordon_sla: Duration,
-    /// Which nodes our transitions are for.
+    /// The nodes to which our transitions apply.
     pub scope: Scope,
-    /// What time it is.
+    /// The current time.
     pub clock: Clock,
-    /// Unique for each start of the process: it becomes part of the socket names. Letters, digits and dots.
+    /// An identifier unique to each start of the process, which becomes part of the socket names. Letters, digits and
+    /// dots.
     pub instance: String,
-    /// A connection that has not been used for so long is replaced while nothing is going on.
+    /// A connection unused for this long is replaced while the driver is idle.
     pub rotate_after: Duration,
-    /// How long to go on answering after the process was asked to stop, unless a successor is there.
+    /// Time for which the driver still answers after a stop request, unless a successor is running.
     pub stop_grace: Duration,
-    /// Names of other transitions that ask us for something.
+    /// Names of other transitions that this driver handles, with their intents.
     pub map: BTreeMap<String, Intent>,
-    /// Who claims events: the kubelet, or we.
+    /// Which side claims events: the kubelet or this driver.
     pub claimant: Claimant,
-    /// How long finished events that we claimed are kept; the contract keeps none.
+    /// Time for which finished events that this driver claimed are kept; the contract keeps none.
     pub keep_finished: Duration,
-    /// How long the API server may refuse (401, 403) what we write of an event that we have claimed before it fails.
+    /// Time for which the API server may refuse (401, 403) writes for an event that this driver claimed, before the
+    /// event fails.
     pub forbidden_timeout: Duration,
 }
 
-/// Which nodes our transitions are for.
+/// The nodes to which our transitions apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// One pair of transitions, shared by all nodes.
     #[default]
     AllNodes,
-    /// A pair of this node's own.
+    /// A pair for this node alone.
     Node,
 }
 
-/// What is wrong with the options.
+/// An invalid option.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// It becomes part of object names and of file names.
+    /// The driver name becomes part of object names and of file names.
     #[error(
         "driver name `{name}` is not a DNS subdomain of at most {MAX_DRIVER_NAME} characters: use lower-case letters, digits, `-` and `.`"
     )]
@@ -69,16 +72,16 @@ pub enum OptionsError {
         /// The name.
         name: String,
     },
-    /// No node name.
+    /// The node name is empty.
     #[error("node name is empty: set --node-name or NODE_NAME")]
     NodeName,
-    /// It becomes part of file names.
+    /// The instance becomes part of file names.
     #[error("instance `{instance}` must be letters, digits and dots, at least one")]
     Instance {
         /// The instance.
         instance: String,
     },
-    /// A socket's path does not fit.
+    /// A socket's path is too long.
     #[error(
         "socket path {path} has more than {MAX_SOCKET_PATH} bytes: choose a shorter --driver-name or --kubelet-root"
     )]
@@ -86,13 +89,13 @@ pub enum OptionsError {
         /// The path.
         path: PathBuf,
     },
-    /// The kubelet would have let the connection fall asleep.
+    /// The kubelet's connection would go idle.
     #[error("connections must be renewed at least every {} minutes, not every {}", LONGEST_ROTATION.as_secs() / 60, .0.as_secs() / 60)]
     Rotation(Duration),
 }
 
 impl SlmOptions {
-    /// The driver's defaults for this node.
+    /// Returns the driver's defaults for this node.
     pub fn new(driver_name: &str, node_name: &str, instance: String) -> Self {
         Self {
             driver_name: driver_name.to_owned(),
@@ -112,10 +115,10 @@ impl SlmOptions {
         }
     }
 
-    /// Says what is wrong, if anything is.
+    /// Checks the options.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid option.
     pub fn check(&self) -> Result<(), OptionsError> {
         if !is_dns_subdomain(&self.driver_name) || self.driver_name.len() > MAX_DRIVER_NAME {
             return Err(OptionsError::DriverName {
@@ -147,34 +150,34 @@ impl SlmOptions {
         Ok(())
     }
 
-    /// Where the kubelet looks for registration sockets.
+    /// The directory in which the kubelet looks for registration sockets.
     pub fn registry_dir(&self) -> PathBuf {
         self.kubelet_root.join(REGISTRY_DIR)
     }
 
-    /// Where drivers have their own directories.
+    /// The directory that contains each driver's own directory.
     pub fn plugins_dir(&self) -> PathBuf {
         self.kubelet_root.join(PLUGINS_DIR)
     }
 
-    /// Our own directory for service sockets.
+    /// The driver's own directory, for service sockets.
     pub fn driver_dir(&self) -> PathBuf {
         self.plugins_dir().join(&self.driver_name)
     }
 
-    /// An instance's registration socket.
+    /// The registration socket of an instance.
     pub fn registration_socket(&self, instance: &str) -> PathBuf {
         self.registry_dir()
             .join(format!("{}-{instance}-reg.sock", self.driver_name))
     }
 
-    /// An instance's service socket.
+    /// The service socket of an instance.
     pub fn service_socket(&self, instance: &str) -> PathBuf {
         self.driver_dir().join(format!("{instance}.sock"))
     }
 }
 
-/// An instance name for a process that starts now.
+/// Returns an instance name for a process that starts now.
 pub fn unique_instance(now: Time) -> String {
     format!("{:x}.{:x}", now.as_millis(), std::process::id())
 }

@@ -1,4 +1,5 @@
-//! What the kubelet asks before it takes us, and what its word on that means. It must not know what is done with it.
+//! Answers the kubelet's questions before a registration, and interprets its verdict. It must not know what follows
+//! from the verdict.
 
 use scupper_contract::registration::registration_server::Registration as Service;
 use scupper_contract::registration::{
@@ -10,33 +11,33 @@ use tonic::{Request, Response, Status};
 
 use super::{Claimant, SlmOptions};
 
-/// The part of the kubelet's words that tells that it has no handler for this type of plugin.
+/// The part of the kubelet's message that shows that it has no handler for this type of plugin.
 const NO_HANDLER: &str = "no handler registered for plugin type";
 
-/// How it stands between the kubelet and us.
+/// The state of the registration with the kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Registration {
-    /// The kubelet has not said anything yet.
+    /// The kubelet has not answered yet.
     #[default]
     Waiting,
-    /// The kubelet calls us.
+    /// The kubelet has registered the driver.
     Registered,
-    /// The kubelet does not know SLM.
+    /// The kubelet does not support SLM.
     Unsupported {
-        /// The kubelet's words.
+        /// The kubelet's message.
         message: String,
     },
-    /// The kubelet does not take us.
+    /// The kubelet refuses the driver.
     Refused {
-        /// The kubelet's words.
+        /// The kubelet's message.
         message: String,
     },
-    /// The kubelet has not said anything for so long that there may be none, or one with another root.
+    /// The kubelet has been silent for so long that there may be none, or one with another root directory.
     Silent,
 }
 
 impl Registration {
-    /// What the kubelet's word means.
+    /// Interprets the kubelet's verdict.
     pub(super) fn from_status(status: RegistrationStatus) -> Self {
         if status.plugin_registered {
             Self::Registered
@@ -51,7 +52,7 @@ impl Registration {
         }
     }
 
-    /// What people should know, and do.
+    /// Logs the state, and what the operator should do.
     pub(super) fn log(&self, options: &SlmOptions) {
         let driver = &options.driver_name;
         match self {
@@ -86,7 +87,7 @@ impl Registration {
     }
 }
 
-/// The kubelet's word, and to which of our sockets it was given.
+/// The kubelet's verdict, and the socket on which it arrived.
 #[derive(Debug)]
 pub(super) struct RegistrationReport {
     pub(super) endpoint: u64,
@@ -99,7 +100,7 @@ pub(super) struct RegistrationService {
     pub(super) driver: String,
     /// The path of the service socket.
     pub(super) service: String,
-    /// Which of our sockets this is.
+    /// The number of this socket pair.
     pub(super) endpoint: u64,
     pub(super) reports: mpsc::UnboundedSender<RegistrationReport>,
 }
@@ -115,7 +116,7 @@ impl Service for RegistrationService {
         }))
     }
 
-    /// Answered at once and never with an error, which would undo the registration.
+    /// Answers at once and never with an error, which would undo the registration.
     async fn notify_registration_status(
         &self,
         status: Request<RegistrationStatus>,

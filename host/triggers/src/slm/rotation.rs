@@ -1,28 +1,28 @@
-//! When a connection is to be renewed. The kubelet's channel to us falls asleep after 30 minutes without a call, is
-//! not woken before the next claim, and the event then fails. It must not know what a connection is.
+//! Decides when to renew the connection. The kubelet's channel to the driver goes idle after 30 minutes without a call
+//! and is not woken before the next claim; the event then fails. It must not know what a connection is.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Events that nobody has claimed yet hold a renewal back for so long and no longer: they may wait for ever.
+/// Maximum time for which unclaimed events delay a renewal: they may stay unclaimed for ever.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
-/// When a renewal that failed is tried again.
+/// Delay before a failed renewal is retried.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// What is going on.
+/// The current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Nothing.
+    /// No event.
     Quiet,
-    /// An event waits to be claimed.
+    /// An event waits for its claim.
     Pending,
-    /// An event is claimed, or work is under way.
+    /// An event is claimed, or a request runs.
     Busy,
 }
 
-/// When the connection was last known to be awake.
+/// Tracks when the connection was last known to be awake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rotation {
     after: Duration,
@@ -34,17 +34,17 @@ impl Rotation {
         Self { after, used: now }
     }
 
-    /// A call came, or the connection is new.
+    /// Records a call, or a new connection.
     pub(super) fn used(&mut self, now: Instant) {
         self.used = now;
     }
 
-    /// It could not be renewed: to be tried again after a while.
+    /// Records a failed renewal, to be retried later.
     pub(super) fn postpone(&mut self, now: Instant) {
         self.used = (now + RETRY).checked_sub(self.after).unwrap_or(now);
     }
 
-    /// The connection is to be renewed now.
+    /// True if the connection should be renewed now.
     pub(super) fn is_due(&self, now: Instant, activity: Activity) -> bool {
         let unused = now.duration_since(self.used);
         match activity {

@@ -1,4 +1,4 @@
-//! The door from its opening to its end: everything made, joined and ended. It must not know what is said.
+//! Creates, connects and ends all parts of the trigger. It must not interpret their messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,44 +19,45 @@ use super::transition_sync::{self, TransitionSync};
 use super::{ClaimApi, LifecycleChange, SlmError, SlmOptions, TransitionApi, TransitionChange};
 use crate::{DrainCommand, DriverState, ResumePoint};
 
-/// Calls that may wait; the kubelet makes one at a time.
+/// Capacity for waiting calls; the kubelet makes one at a time.
 const CALLS: usize = 16;
-/// Warnings that may wait.
+/// Capacity for waiting warnings.
 const WARNINGS: usize = 16;
-/// How long the last warnings may take to be written.
+/// Time limit for writing the last warnings.
 const WARNED_WITHIN: Duration = Duration::from_secs(2);
-/// Below this most drains end `SlaExpired`.
+/// With less time than this, most drains end as `SlaExpired`.
 const SHORTEST_SENSIBLE_SLA: Duration = Duration::from_secs(60);
 
-/// Looks what another process of this driver was at, once that has ended; waits for whoever must be asked.
+/// Finds the unfinished request of another process of this driver, once that process has ended; waits for the API
+/// server if necessary.
 pub type FindResumePoint = Arc<dyn Fn() -> BoxFuture<'static, Option<ResumePoint>> + Send + Sync>;
 
-/// What connects the door with the rest of the driver.
+/// Connects the trigger with the rest of the driver.
 pub struct SlmDeps<E, T> {
     /// The LifecycleEvents of this node.
     pub events: E,
     /// The LifecycleTransitions of this driver.
     pub transitions: T,
-    /// Where wishes go.
+    /// Receives the trigger's commands.
     pub commands: mpsc::Sender<DrainCommand>,
-    /// What the driver is at.
+    /// The driver's current activity.
     pub driver_state: watch::Receiver<DriverState>,
-    /// How it stands between the kubelet and us.
+    /// Publishes the state of the registration with the kubelet.
     pub registration: watch::Sender<Registration>,
-    /// No other instance of this driver is at work, and this one does not stop: for the other doors.
+    /// Publishes whether no other instance of this driver runs and this one is not stopping, for the other triggers.
     pub sole_instance: watch::Sender<bool>,
-    /// Called whenever the door's loop turns, which is once a second at least.
+    /// Called in each turn of the trigger's loop, at least once a second.
     pub heartbeat: Arc<dyn Fn() + Send + Sync>,
-    /// Looks what another process has left.
+    /// Finds the unfinished request of another process.
     pub find_resume_point: FindResumePoint,
-    /// How events are claimed where the kubelet does not do it.
+    /// Claims events where the kubelet does not.
     pub claims: Arc<dyn ClaimApi>,
 }
 
-/// Serves the kubelet until `stop`, and then until a successor is there or the grace is over.
+/// Serves the kubelet until `stop`, and then until a successor is running or the grace period ends.
 ///
 /// # Errors
-/// The first thing without which the door cannot work.
+/// The first failure that stops the trigger.
 pub async fn run<E, T>(
     options: SlmOptions,
     transition_api: Arc<dyn TransitionApi>,

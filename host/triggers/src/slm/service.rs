@@ -1,4 +1,4 @@
-//! The SLM service on one socket: passes each call on and hands back its answer. It must not know what it means.
+//! The SLM service on one socket: passes each call on and returns its answer. It must not interpret either.
 
 use std::task::{Context, Poll};
 

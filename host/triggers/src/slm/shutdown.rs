@@ -1,27 +1,29 @@
-//! How the door closes: asked to stop is not taken back. It goes on answering until a successor is there or the
-//! grace is nearly over, is then forgotten by the kubelet, and goes. It must not know how any of this is done.
+//! Decides how the trigger closes after a stop request, which is final. It answers calls until a successor is running
+//! or the grace period is nearly over, then unregisters from the kubelet, and exits. It must not know how any of this
+//! is done.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A successor that listens is found by the kubelet within a second, and registered at once.
+/// Time for a successor to be registered: the kubelet finds a listening one within a second.
 const UNTIL_REGISTERED: Duration = Duration::from_secs(3);
-/// The kubelet notices within a second that a socket was removed; calls until then are still answered.
+/// Time for the kubelet to unregister the driver: it notices a removed socket within a second, and calls until then are
+/// still answered.
 const UNTIL_FORGOTTEN: Duration = Duration::from_millis(1500);
 
-/// What is to be done now.
+/// The next step of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownStep {
-    /// Nothing.
+    /// Nothing to do.
     Stay,
-    /// The registration sockets are to be removed.
+    /// Remove the registration sockets.
     Deregister,
-    /// Everything is to be closed.
+    /// Close everything.
     Exit,
 }
 
-/// Where the closing stands.
+/// The state of the shutdown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shutdown {
     grace: Duration,
@@ -40,7 +42,7 @@ impl Shutdown {
         }
     }
 
-    /// The process was asked to stop.
+    /// Records the stop request.
     pub(super) fn ask(&mut self, now: Instant) {
         self.asked.get_or_insert(now);
     }
@@ -49,12 +51,12 @@ impl Shutdown {
         self.asked.is_some()
     }
 
-    /// It matters whether a successor is there.
+    /// True if the presence of a successor matters.
     pub(super) fn wants_successor(&self) -> bool {
         self.deregistered.is_none()
     }
 
-    /// What is to be done now. `busy`: an event of ours is under way, so that calls will come.
+    /// Decides the next step. `busy`: an event of ours is under way, so calls will come.
     pub(super) fn step(&mut self, now: Instant, busy: bool, successor: bool) -> ShutdownStep {
         let Some(asked) = self.asked else {
             return ShutdownStep::Stay;

@@ -1,5 +1,5 @@
-//! Socket files in the kubelet's directories: made whole or not at all, and only our own dead ones removed. It must
-//! not know what is spoken over them.
+//! Socket files in the kubelet's directories: created atomically, and only our own dead ones are removed. It must not
+//! know the protocols on them.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -12,23 +12,23 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{SlmError, SlmOptions};
 
-/// How long the kubelet may take to make its directories.
+/// Time limit for the kubelet to create its directories.
 pub(super) const DIRECTORIES_WITHIN: Duration = Duration::from_secs(30);
-/// How often they are looked for.
+/// Interval at which the directories are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Connecting to a Unix socket takes no time, unless its listener hangs.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
-/// As the kubelet makes its own.
+/// The mode that the kubelet uses for its own directories.
 const DIRECTORY_MODE: u32 = 0o750;
 
-/// A socket that is listened on, and which file it is: the path may be somebody else's one day.
+/// A listening socket and the identity of its file: another process may reuse the path.
 #[derive(Debug)]
 pub(super) struct BoundSocket {
     pub(super) listener: UnixListener,
     pub(super) file: SocketFile,
 }
 
-/// A socket file that we made.
+/// A socket file created by this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SocketFile {
     pub(super) path: PathBuf,
@@ -36,12 +36,12 @@ pub(super) struct SocketFile {
 }
 
 impl SocketFile {
-    /// It is still there, and still ours.
+    /// True if the file exists and is still ours.
     pub(super) fn is_intact(&self) -> bool {
         identity(&self.path).is_ok_and(|id| id == self.id)
     }
 
-    /// Removes it, unless the path has become somebody else's.
+    /// Removes the file, unless another process now owns the path.
     pub(super) fn remove(&self) {
         if self.is_intact() {
             discard(&self.path);
@@ -49,7 +49,7 @@ impl SocketFile {
     }
 }
 
-/// Waits for the kubelet's directories, then makes our own in them.
+/// Waits for the kubelet's directories, then creates the driver's own in them.
 pub(super) async fn prepare_directories(options: &SlmOptions) -> Result<(), SlmError> {
     let until = Instant::now() + DIRECTORIES_WITHIN;
     let mut told = false;
@@ -65,14 +65,14 @@ pub(super) async fn prepare_directories(options: &SlmOptions) -> Result<(), SlmE
     make_driver_directory(options)
 }
 
-/// One of the kubelet's directories that is not there. They are the kubelet's to make.
+/// Returns one of the kubelet's directories that is missing. Only the kubelet creates them.
 pub(super) fn missing_directory(options: &SlmOptions) -> Option<PathBuf> {
     [options.registry_dir(), options.plugins_dir()]
         .into_iter()
         .find(|path| !path.is_dir())
 }
 
-/// Makes our own directory, if it is not there.
+/// Creates the driver's own directory if it is missing.
 pub(super) fn make_driver_directory(options: &SlmOptions) -> Result<(), SlmError> {
     let path = options.driver_dir();
     match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
@@ -82,7 +82,7 @@ pub(super) fn make_driver_directory(options: &SlmOptions) -> Result<(), SlmError
     }
 }
 
-/// Binds under a hidden name, listens, and moves the file into its place: nobody sees it half ready.
+/// Binds under a hidden name, listens, and renames the file: it is never visible half ready.
 pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<BoundSocket, SlmError> {
     let hidden = dir.join(hidden);
     let make = || {
@@ -104,17 +104,17 @@ pub(super) fn bind(dir: &Path, hidden: &str, path: PathBuf) -> Result<BoundSocke
     }
 }
 
-/// What else is in the directories under our driver's name.
+/// The other socket files of this driver's name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SocketSweep {
-    /// Registration sockets that somebody listens on.
+    /// Registration sockets with a listener.
     pub(super) alive: Vec<PathBuf>,
-    /// Files that nobody listened on; they are removed.
+    /// Files without a listener, which were removed.
     pub(super) removed: Vec<PathBuf>,
 }
 
-/// Tries every socket of our driver's name but `own`; removes those that nobody listens on. A dead registration
-/// socket makes the kubelet claim events for a driver that is not there.
+/// Tries every socket of this driver's name except `own`, and removes those without a listener. A dead registration
+/// socket makes the kubelet claim events for an absent driver.
 pub(super) async fn sweep(options: &SlmOptions, own: &[&SocketFile]) -> SocketSweep {
     let mut found = SocketSweep::default();
     let registrations = sockets_in(&options.registry_dir(), |name| is_registration(options, name));
@@ -137,7 +137,7 @@ pub(super) async fn sweep(options: &SlmOptions, own: &[&SocketFile]) -> SocketSw
     found
 }
 
-/// Registration sockets of our driver's name, but not `own`, that somebody listens on.
+/// Returns the registration sockets of this driver's name, except `own`, that have a listener.
 pub(super) async fn live_instances(options: &SlmOptions, own: &[&SocketFile]) -> Vec<PathBuf> {
     let mut alive = Vec::new();
     for path in sockets_in(&options.registry_dir(), |name| is_registration(options, name)) {
@@ -148,7 +148,7 @@ pub(super) async fn live_instances(options: &SlmOptions, own: &[&SocketFile]) ->
     alive
 }
 
-/// `<driver>-<instance>-reg.sock`. An instance has no dash, so that driver `a` leaves the sockets of `a-b` alone.
+/// True for `<driver>-<instance>-reg.sock`. An instance has no dash, so driver `a` ignores the sockets of `a-b`.
 fn is_registration(options: &SlmOptions, name: &str) -> bool {
     name.strip_prefix(options.driver_name.as_str())
         .and_then(|rest| rest.strip_prefix('-'))
@@ -170,7 +170,7 @@ fn sockets_in(dir: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     paths
 }
 
-/// Only a refusal shows that nobody listens; whatever else goes wrong, the file is left alone.
+/// True unless the connection is refused: any other error leaves the file alone.
 async fn is_alive(path: &Path) -> bool {
     match timeout(CONNECT_WITHIN, UnixStream::connect(path)).await {
         Ok(Err(error)) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),

@@ -1,5 +1,6 @@
-//! The door's memory: the events of this node, what was asked of the driver, and how it ended. Hears changes and
-//! calls, gives answers, demands and warnings; does nothing itself. It must not know sockets, nor read a clock.
+//! The trigger's state: the events of this node, the requests sent to the driver, and their outcomes. It receives
+//! changes and calls, and returns answers, commands and warnings; it does no I/O. It must not know sockets, nor read a
+//! clock.
 
 mod resuming;
 mod stale_end;
@@ -14,10 +15,10 @@ use super::deadline::{own_deadline, with_margin};
 use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
 use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 
-/// Who asks, in reports.
+/// The trigger's name in reports.
 const TRIGGER: &str = scupper_engine::Trigger::LifecycleEvent.name();
 
-/// Something to be passed on.
+/// An output to pass on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SlmOutput {
     Command(DrainCommand),
@@ -25,49 +26,49 @@ pub(super) enum SlmOutput {
         reason: &'static str,
         message: String,
     },
-    /// The event fails for what it says, before anything is begun.
+    /// The event fails because of its content, before anything begins.
     Refused {
         event: String,
         why: String,
     },
 }
 
-/// The door's memory.
+/// The trigger's state.
 pub(super) struct SlmState {
     identity: Identity,
     /// `spec.sla` of our own transitions, by name.
     slas: BTreeMap<String, Duration>,
     events: BTreeMap<String, TrackedEvent>,
-    /// The watch has shown everything once.
+    /// The watch has delivered its first full list.
     listed: bool,
     active: Option<ActiveRequest>,
     driver_state: DriverState,
     resume_point: Option<ResumePoint>,
-    /// Another instance of this driver may still be at work, so that nothing is begun yet.
+    /// Another instance of this driver may still be running, so nothing begins yet.
     paused: bool,
-    /// There is, or was a moment ago, another instance that the kubelet calls.
+    /// Another instance that the kubelet calls is running, or was a moment ago.
     has_predecessor: bool,
     stopping: bool,
     outputs: VecDeque<SlmOutput>,
 }
 
-/// An event that we know.
+/// A known event.
 struct TrackedEvent {
     event: LifecycleEvent,
-    /// When we first saw it claimed.
+    /// When this process first saw it claimed.
     claimed: Option<Time>,
-    /// We were called for it, or a former process of ours was.
+    /// The kubelet has called this process, or a previous one, for it.
     called: bool,
     outcome: Option<Outcome>,
 }
 
-/// What the driver was asked for and has not ended.
+/// A request that the driver has received and not ended.
 struct ActiveRequest {
     id: String,
     deadline: Option<Time>,
-    /// The driver has been seen at it.
+    /// The driver has reported that it runs the request.
     accepted: bool,
-    /// The event is over or taken back, and the driver was told so.
+    /// The event ended or was withdrawn, and the driver was notified.
     withdrawn: bool,
 }
 
@@ -88,22 +89,23 @@ impl SlmState {
         }
     }
 
-    /// The next thing to pass on.
+    /// Returns the next output.
     pub(super) fn poll_output(&mut self) -> Option<SlmOutput> {
         self.outputs.pop_front()
     }
 
-    /// Nothing is begun any more.
+    /// Begins no further requests.
     pub(super) fn stop(&mut self) {
         self.stopping = true;
     }
 
-    /// An event of ours is claimed, or the driver is at work: connections and transitions are left as they are.
+    /// True if an event of ours is claimed or the driver runs a request: connections and transitions then stay as they
+    /// are.
     pub(super) fn is_busy(&self) -> bool {
         self.any(&ClaimStatus::Claimed) || self.active.is_some()
     }
 
-    /// An event of ours waits for the kubelet to take it up.
+    /// True if an event of ours waits for the kubelet's claim.
     pub(super) fn has_pending_event(&self) -> bool {
         self.any(&ClaimStatus::Pending)
     }
@@ -114,7 +116,7 @@ impl SlmState {
             .any(|known| known.event.claim == *claim && self.identity.owns(&known.event))
     }
 
-    /// The kubelet calls.
+    /// Handles a call of the kubelet.
     pub(super) fn handle_call(&mut self, call: &Call, now: Time) -> CallDecision {
         let uid = self.uid_of(&call.event);
         let known = uid.as_ref().and_then(|uid| self.events.get(uid));
@@ -137,7 +139,7 @@ impl SlmState {
         decision
     }
 
-    /// The watch of events tells something.
+    /// Handles a change from the watch of events.
     pub(super) fn handle_change(&mut self, change: LifecycleChange, now: Time) {
         match change {
             LifecycleChange::Applied(event) => self.apply(event, now),
@@ -157,7 +159,7 @@ impl SlmState {
         self.drop_missing_resume_point();
     }
 
-    /// The driver shows what it is at.
+    /// Handles a change of the driver's activity.
     pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
         match &driver_state {
             DriverState::Idle => {
@@ -182,7 +184,7 @@ impl SlmState {
         self.driver_state = driver_state;
     }
 
-    /// The newest event of that name: an older one may not have been seen to go.
+    /// Returns the newest event of that name: the deletion of an older one may have been missed.
     fn uid_of(&self, name: &str) -> Option<String> {
         let named = || self.events.values().filter(|known| known.event.name == name);
         let claimed = named().find(|known| known.event.claim == ClaimStatus::Claimed);
@@ -228,7 +230,7 @@ impl SlmState {
         let known = TrackedEvent {
             event,
             claimed,
-            // As long as there is another one, the kubelet calls that.
+            // While another instance exists, the kubelet calls that one.
             called: called || remembered || self.has_predecessor,
             outcome,
         };
@@ -238,7 +240,7 @@ impl SlmState {
         self.update_active(&uid);
     }
 
-    /// An event has changed: what does that mean for the work?
+    /// Applies a changed event to the active request.
     fn update_active(&mut self, uid: &str) {
         let Some(known) = self.events.get(uid) else {
             return;
@@ -340,7 +342,7 @@ impl SlmState {
     }
 }
 
-/// The problem with the event's flags that the verdict tells.
+/// Returns the problem with the event's flags that the decision reports.
 fn flags_problem(event: &LifecycleEvent, decision: &CallDecision) -> Option<String> {
     let Some(Err(problem)) = event.flags.as_deref() else {
         return None;

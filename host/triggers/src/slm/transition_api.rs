@@ -1,4 +1,5 @@
-//! What the door asks of the API server. Another edge does it; the door only waits for the end of it.
+//! The API server operations that the trigger needs. Another edge implements them; the trigger only awaits their
+//! completion.
 
 use std::error::Error;
 
@@ -6,27 +7,27 @@ use futures::future::BoxFuture;
 
 use super::Transition;
 
-/// Writes the API objects that people see.
+/// Writes the API objects that users see.
 pub trait TransitionApi: Send + Sync {
-    /// Makes the LifecycleTransition be there and read like this. The door withdraws one whose node selection
-    /// differs first, because that cannot be changed.
+    /// Creates or updates the LifecycleTransition. The trigger first withdraws one whose node selection differs,
+    /// because that field is immutable.
     fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), TransitionApiError>>;
 
-    /// Removes the LifecycleTransition of this name. One that is not there is no error.
+    /// Deletes the LifecycleTransition of this name. A missing one is no error.
     fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), TransitionApiError>>;
 
-    /// Tells people: a Kubernetes Event of type Warning on the node.
+    /// Emits a Kubernetes Event of type Warning on the node.
     fn warn<'a>(&'a self, reason: &'a str, message: &'a str)
     -> BoxFuture<'a, Result<(), TransitionApiError>>;
 }
 
-/// The API server did not do it.
+/// An operation that failed on the API server.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}")]
 pub struct TransitionApiError {
-    /// What was being done, and to what.
+    /// The operation and its object.
     pub step: String,
-    /// Why it failed.
+    /// The cause.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
 }

@@ -1,4 +1,4 @@
-//! Keeps our transitions published, one write at a time, away from the task that answers the kubelet.
+//! Keeps the driver's transitions published, one write at a time, outside the task that answers the kubelet.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::TransitionApi;
 use super::lifecycle::TransitionChange;
 use super::transition_sync::{TransitionAction, TransitionSync};
 
-/// What the door tells the keeper.
+/// The trigger's input to the publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PublisherInput {
-    /// How often the kubelet has taken us.
+    /// How often the kubelet has registered the driver.
     pub(super) registrations: u64,
     /// An event of ours is under way.
     pub(super) busy: bool,
 }
 
-/// Runs until the door lets go of the situation, or the watch of transitions ends.
+/// Runs until the trigger drops its input, or the watch of transitions ends.
 pub(super) async fn publish_transitions(
     mut transitions: TransitionSync,
     transition_api: Arc<dyn TransitionApi>,
@@ -27,7 +27,7 @@ pub(super) async fn publish_transitions(
     mut publisher_input: watch::Receiver<PublisherInput>,
 ) {
     let mut registrations = 0;
-    // The refusal of an API server is reported once.
+    // Each refusal of the API server is reported once.
     let mut refused = String::new();
     loop {
         let PublisherInput {
@@ -91,7 +91,7 @@ async fn act(
     }
 }
 
-/// Passes warnings on, in order.
+/// Emits warnings, in order.
 pub(super) async fn emit_warnings(
     transition_api: Arc<dyn TransitionApi>,
     mut warnings: mpsc::Receiver<(&'static str, String)>,

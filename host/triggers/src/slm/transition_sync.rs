@@ -1,5 +1,5 @@
-//! Which LifecycleTransitions are ours and what is to be done to have them published. It must not know how that is
-//! done; a moment is whatever its caller says.
+//! Decides which LifecycleTransitions are ours and what to do to keep them published. It must not know how that is
+//! done; the caller supplies the time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use super::call::Identity;
 use super::lifecycle::{NodeSelection, Transition, TransitionChange};
 use super::options::{Scope, SlmOptions};
 
-/// A transition that vanishes is put back after so long, or when the kubelet registers us anew: a kubelet that
-/// starts deletes them, and should find the driver registered before it finds the transition.
+/// Delay before a deleted transition is restored, unless the kubelet registers the driver again: a starting kubelet
+/// deletes transitions, and should find the driver registered before it finds them.
 const AFTER_VANISHING: Duration = Duration::from_secs(5);
-/// The watch may need so long to show what was written.
+/// Time that the watch may need to show a write.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
-/// Two drivers that want the same object to differ must not fight over it every few seconds.
+/// Two drivers that want different versions of one object must not overwrite each other every few seconds.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
-/// An API server that did not do it is asked again at least this often.
+/// Maximum delay before a failed write is retried.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TransitionAction {
     Publish(Transition),
     Withdraw(String),
 }
 
-/// What is published, and what should be.
+/// The published transitions, and the wanted ones.
 #[derive(Debug)]
 pub(super) struct TransitionSync {
     wanted: Vec<Transition>,
-    /// Names of this node's own transitions that are not wanted in this scope.
+    /// Names of this node's own transitions that this scope does not want.
     leftovers: Vec<String>,
     seen: BTreeMap<String, Transition>,
-    /// The watch has shown everything once.
+    /// The watch has delivered its first full list.
     listed: bool,
-    /// The kubelet has taken us at least once.
+    /// The kubelet has registered the driver at least once.
     registered: bool,
     backoffs: BTreeMap<String, PublishBackoff>,
 }
@@ -47,11 +47,11 @@ pub(super) struct TransitionSync {
 struct PublishBackoff {
     until: Instant,
     pause: Duration,
-    /// It vanished; a new registration ends the wait.
+    /// The transition was deleted; a new registration ends the wait.
     vanished: bool,
 }
 
-/// The transitions of a driver, in both scopes, and what they are for.
+/// The transitions of a driver in this scope, with their intents.
 fn names(options: &SlmOptions, scope: Scope) -> [(String, Intent); 2] {
     let driver = &options.driver_name;
     let suffix = match scope {
@@ -64,7 +64,8 @@ fn names(options: &SlmOptions, scope: Scope) -> [(String, Intent); 2] {
     ]
 }
 
-/// Who we are: our own names in either scope, so that an event outlives a change of scope, and the mapped ones.
+/// The driver's identity: its own names in either scope, so that an event survives a change of scope, and the mapped
+/// ones.
 pub(super) fn identity(options: &SlmOptions) -> Identity {
     let own = [Scope::AllNodes, Scope::Node]
         .into_iter()
@@ -77,7 +78,7 @@ pub(super) fn identity(options: &SlmOptions) -> Identity {
     }
 }
 
-/// How long our own transitions give, by name.
+/// The time limits of our own transitions, by name.
 pub(super) fn slas(options: &SlmOptions) -> BTreeMap<String, Duration> {
     let own = [Scope::AllNodes, Scope::Node]
         .into_iter()
@@ -115,7 +116,7 @@ impl TransitionSync {
     pub(super) fn new(options: &SlmOptions) -> Self {
         let leftovers = match options.scope {
             Scope::AllNodes => names(options, Scope::Node).map(|(name, _)| name).to_vec(),
-            // Shared ones may be another node's only ones.
+            // Shared transitions may be in use by other nodes.
             Scope::Node => Vec::new(),
         };
         let wanted = names(options, options.scope)
@@ -131,7 +132,7 @@ impl TransitionSync {
         }
     }
 
-    /// The watch tells something.
+    /// Handles a change from the watch of transitions.
     pub(super) fn handle_change(&mut self, change: TransitionChange, now: Instant) {
         match change {
             TransitionChange::Listed(all) => {
@@ -168,13 +169,13 @@ impl TransitionSync {
         }
     }
 
-    /// The kubelet has taken us, maybe once more.
+    /// Handles a registration by the kubelet, possibly repeated.
     pub(super) fn handle_registered(&mut self) {
         self.registered = true;
         self.backoffs.retain(|_, backoff| !backoff.vanished);
     }
 
-    /// What is to be done now. `busy`: an event of ours is under way, so that no node selection is changed.
+    /// Returns the action that is due. `busy`: an event of ours is under way, so no node selection changes.
     pub(super) fn due(&self, now: Instant, busy: bool) -> Option<TransitionAction> {
         if !self.listed || !self.registered {
             return None;
@@ -198,7 +199,7 @@ impl TransitionSync {
             .map(|name| TransitionAction::Withdraw(name.clone()))
     }
 
-    /// When to ask again although nothing has changed.
+    /// Returns when to ask again although nothing has changed.
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
         self.backoffs
             .values()
@@ -207,7 +208,7 @@ impl TransitionSync {
             .min()
     }
 
-    /// It was done. A withdrawn one of ours is published anew at once.
+    /// Handles a successful action. A transition of ours that was withdrawn is published anew at once.
     pub(super) fn handle_done(&mut self, action: &TransitionAction, now: Instant) {
         match action {
             TransitionAction::Publish(transition) => self.back_off(&transition.name, now, LONGEST_PAUSE),
@@ -220,7 +221,7 @@ impl TransitionSync {
         }
     }
 
-    /// It was not done.
+    /// Handles a failed action.
     pub(super) fn handle_failed(&mut self, action: &TransitionAction, now: Instant) {
         match action {
             TransitionAction::Publish(Transition { name, .. }) | TransitionAction::Withdraw(name) => {
@@ -229,7 +230,7 @@ impl TransitionSync {
         }
     }
 
-    /// Leaves the name alone, each time for longer, unless the last time is long ago.
+    /// Leaves the name alone, longer each time unless the last time was long ago.
     fn back_off(&mut self, name: &str, now: Instant, longest: Duration) {
         let pause = match self.backoffs.get(name) {
             Some(backoff) if now < backoff.until + LONGEST_PAUSE => (backoff.pause * 2).min(longest),

@@ -1,4 +1,4 @@
-//! What claiming asks of the API server. Another edge does it.
+//! The API server operations that self-claim needs. Another edge implements them.
 
 use futures::future::BoxFuture;
 use scupper_contract::FINALIZER;
@@ -6,112 +6,112 @@ use scupper_engine::Time;
 
 use crate::slm::{ClaimStatus, LifecycleEvent, Transition};
 
-/// Reads and writes what a kubelet would.
+/// Reads and writes the same objects as a kubelet.
 pub trait ClaimApi: Send + Sync {
-    /// An event, its transition and the node's condition, as the API server has them now.
+    /// Reads an event, its transition and the node's condition from the API server.
     fn read<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<EventSnapshot, ClaimError>>;
 
-    /// Changes an event that has not changed since it was looked at, and says what it has become.
+    /// Updates an event that has not changed since it was read, and returns the result.
     fn write<'a>(
         &'a self,
         seen: &'a VersionedEvent,
         change: &'a EventUpdate,
     ) -> BoxFuture<'a, Result<VersionedEvent, ClaimError>>;
 
-    /// Deletes an event. One that is gone is no error.
+    /// Deletes an event. An event that is already gone is no error.
     fn delete<'a>(&'a self, seen: &'a VersionedEvent) -> BoxFuture<'a, Result<(), ClaimError>>;
 
-    /// Writes the condition of the node.
+    /// Writes the node's condition.
     fn set_condition<'a>(
         &'a self,
         condition: &'a TransitionCondition,
     ) -> BoxFuture<'a, Result<(), ClaimError>>;
 }
 
-/// An event in one version of it.
+/// One version of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionedEvent {
-    /// What it says.
+    /// The event's content.
     pub event: LifecycleEvent,
-    /// What tells this version from others.
+    /// The resource version.
     pub version: String,
-    /// Every finalizer it has.
+    /// All its finalizers.
     pub finalizers: Vec<String>,
 }
 
 impl VersionedEvent {
-    /// It has the finalizer of whoever claims events.
+    /// True if the event has the claimant's finalizer.
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|name| name == FINALIZER)
     }
 
-    /// With that finalizer.
+    /// Adds that finalizer.
     pub(super) fn add_finalizer(&self) -> EventUpdate {
         let more = [FINALIZER.to_owned()];
         EventUpdate::Finalizers(self.finalizers.iter().cloned().chain(more).collect())
     }
 
-    /// Without it.
+    /// Removes that finalizer.
     pub(super) fn remove_finalizer(&self) -> EventUpdate {
         let others = self.finalizers.iter().filter(|name| *name != FINALIZER);
         EventUpdate::Finalizers(others.cloned().collect())
     }
 }
 
-/// What was seen in one look.
+/// A consistent read of an event and what belongs to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSnapshot {
-    /// The event; `None`: it is gone.
+    /// The event; `None` if it is gone.
     pub event: Option<VersionedEvent>,
-    /// The transition that it names; `None`: there is none.
+    /// The transition that it names; `None` if there is none.
     pub transition: Option<Transition>,
-    /// The condition of the node.
+    /// The node's condition.
     pub condition: TransitionCondition,
 }
 
 /// The node condition `LifecycleTransition`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransitionCondition {
-    /// Its reason: where the transition stands.
+    /// The reason: the state of the transition.
     pub reason: String,
-    /// Its message: which transition that is.
+    /// The message: the name of the transition.
     pub message: String,
 }
 
-/// What to change in an event.
+/// An update of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventUpdate {
-    /// It has these finalizers.
+    /// Sets the finalizers.
     Finalizers(Vec<String>),
-    /// It is claimed.
+    /// Claims the event.
     Claim {
-        /// By this driver.
+        /// The claiming driver.
         driver: String,
-        /// To end by then.
+        /// The deadline.
         sla: Option<Time>,
     },
-    /// It is over.
+    /// Ends the event.
     Finish {
-        /// How it ended.
+        /// The final status.
         status: ClaimStatus,
-        /// The driver that failed it.
+        /// The driver on which it failed.
         driver: Option<String>,
     },
 }
 
-/// The API server did not do it.
+/// An operation that failed on the API server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// The object has changed since it was looked at.
+    /// The object has changed since it was read.
     #[error("{0}")]
     Conflict(String),
-    /// 401, 403. It answers so for a moment also after a restart, or while keys rotate.
+    /// 401 or 403. Also happens briefly after a restart, or while keys rotate.
     #[error("{0}")]
     Forbidden(String),
-    /// It will not do it, however often it is asked.
+    /// The API server refuses it permanently.
     #[error("{0}")]
     Refused(String),
-    /// It may do it another time.
+    /// The API server may accept it later.
     #[error("{0}")]
     Unavailable(String),
 }

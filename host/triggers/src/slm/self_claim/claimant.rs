@@ -1,27 +1,29 @@
-//! Who claims the events of this node: the kubelet or this driver, never both. It must not know what a claim is.
+//! Decides which side claims the events of this node: the kubelet or this driver, never both. It must not know what a
+//! claim is.
 
 use crate::slm::Registration;
 
-/// Who claims the events of this node.
+/// The side that claims the events of this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Claimant {
-    /// The kubelet if it knows SLM, else this driver. The kubelet says so itself when it finds the driver's socket.
+    /// The kubelet if it supports SLM, else this driver. The kubelet reports its support when it finds the driver's
+    /// socket.
     #[default]
     Auto,
-    /// The kubelet, whatever it says.
+    /// The kubelet, whatever it reports.
     Kubelet,
-    /// This driver, without waiting for the kubelet's word. A kubelet that registers the driver claims all the same.
+    /// This driver, without waiting for the kubelet's report. A kubelet that registers the driver claims all the same.
     Driver,
 }
 
 impl Claimant {
-    /// Whether it is settled who claims the events of this node: the kubelet, which calls us, or this driver.
+    /// True if it is settled which side claims the events of this node.
     pub const fn is_settled(self, registration: &Registration) -> bool {
         matches!(registration, Registration::Registered) || self.is_driver(registration)
     }
 
-    /// Whether it is this driver's part, by what the kubelet has said last. A kubelet that registered us claims events
-    /// by itself; one that refuses us for another reason than not knowing SLM does so, too.
+    /// True if this driver claims, according to the kubelet's last report. A kubelet that registered the driver claims
+    /// events itself; so does one that refuses the driver for any reason other than lacking SLM.
     pub(in crate::slm) const fn is_driver(self, registration: &Registration) -> bool {
         match (self, registration) {
             (Self::Kubelet, _) | (_, Registration::Registered | Registration::Refused { .. }) => false,

@@ -1,5 +1,5 @@
-//! Which event of this node is worked at, and when: one at a time, claimed ones first, then the oldest. It must not
-//! read a clock nor do anything: it says what is to be done, and hears what came of it.
+//! Chooses the event of this node to process, and when: one at a time, claimed ones first, then the oldest. It must not
+//! read a clock or do I/O: it returns actions and receives their results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,68 +10,68 @@ use super::rules::{ClaimAction, ClaimRules};
 use crate::slm::call::Reply;
 use crate::slm::{ClaimStatus, LifecycleChange, LifecycleEvent};
 
-/// An event is looked at again after so long although nothing has changed: a kubelet does so, too.
+/// Interval at which an unchanged event is read again, as a kubelet does.
 const RECHECK_AFTER: Duration = Duration::from_secs(10);
-/// Events of others are looked at rarely: a transition may be given to us.
+/// The same interval for events of other drivers, longer: their transition may be reassigned to this driver.
 const RECHECK_OTHERS_AFTER: Duration = Duration::from_secs(60);
-/// After the first failure; doubled after each further one.
+/// The pause after the first failure; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
-/// Another driver's event whose deadline passed so long ago does not hold up ours any more.
+/// Another driver's event no longer delays ours once its deadline passed this long ago.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
-/// The most finished events of a node that are kept, however long they may be.
+/// Maximum number of finished events kept per node, whatever the retention time.
 const MAX_RETAINED: usize = 10;
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::slm) enum ActionResult {
-    /// This was seen.
+    /// The event was read.
     Read(Result<EventSnapshot, ClaimError>),
-    /// The event is like this now.
+    /// The event was updated.
     Written(Result<VersionedEvent, ClaimError>),
-    /// The event is deleted.
+    /// The event was deleted.
     Deleted(Result<(), ClaimError>),
-    /// The condition is written.
+    /// The condition was written.
     Set(Result<(), ClaimError>),
-    /// The door has answered; `None`: it has closed.
+    /// The trigger has answered; `None` if it has closed.
     Answered(Option<Reply>),
 }
 
-/// What people should know.
+/// A notice for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::slm) enum ClaimNotice {
-    /// An event has become this.
+    /// An event has a new status.
     Became { event: String, claim: ClaimStatus },
-    /// An event failed, and why.
+    /// An event failed.
     Failed { event: String, why: String },
-    /// An event is left as it is for now, and why.
+    /// An event is postponed.
     Postponed { event: String, why: String },
 }
 
-/// Which event is worked at, and when.
+/// Chooses the event to process, and when.
 #[derive(Debug)]
 pub(in crate::slm) struct ClaimMachine {
     rules: ClaimRules,
-    /// How long the API server may refuse to write the condition before the event fails.
+    /// Time for which the API server may refuse to write the condition before the event fails.
     forbidden_timeout: Duration,
-    /// It is our part to claim.
+    /// This driver claims events.
     claims_events: bool,
-    /// The watch has shown everything once.
+    /// The watch has delivered its first full list.
     listed: bool,
     events: BTreeMap<String, LifecycleEvent>,
     backoffs: BTreeMap<String, Backoff>,
     current: Option<CurrentEvent>,
-    /// How long a finished event is kept.
+    /// Time for which a finished event is kept.
     retention: Duration,
-    /// When this process first saw each event finished.
+    /// When this process first saw each event as finished.
     finished: BTreeMap<String, Time>,
-    /// Whose event, by UID, the node's condition tells about, as far as this process knows.
+    /// The UID of the event that the node's condition reports, as far as this process knows.
     condition_of: Option<String>,
     notices: VecDeque<ClaimNotice>,
 }
 
-/// An event that is worked at: exactly one action of it is under way.
+/// The event in process: exactly one action on it is under way.
 #[derive(Debug)]
 struct CurrentEvent {
     uid: String,
@@ -79,7 +79,7 @@ struct CurrentEvent {
     action: ClaimAction,
     /// The action was handed out.
     in_flight: bool,
-    /// Something has changed since it was looked at.
+    /// Something has changed since the last read.
     woken: bool,
 }
 
@@ -87,11 +87,11 @@ struct CurrentEvent {
 #[derive(Clone, Debug)]
 struct Backoff {
     until: Time,
-    /// How long the next failure makes it backoff.
+    /// The pause after the next failure.
     pause: Duration,
-    /// Ends early when something changes.
+    /// A change ends the pause early.
     ends_on_change: bool,
-    /// Since when the API server has refused (401, 403) nothing but the last write.
+    /// The time since which the API server has refused (401, 403) the last write.
     forbidden_since: Option<Time>,
     why: String,
 }
@@ -116,13 +116,13 @@ impl ClaimMachine {
         }
     }
 
-    /// The same, but that a finished event is kept for so long before it is deleted, and the newest ten at most. A new
-    /// process starts counting again.
+    /// Keeps a finished event for `retention` before deleting it, and at most the newest ten. A new process starts
+    /// counting again.
     pub(in crate::slm) fn with_retention(self, retention: Duration) -> Self {
         Self { retention, ..self }
     }
 
-    /// The same with another time for which the API server may refuse to write the condition.
+    /// Sets the time for which the API server may refuse to write the condition.
     pub(in crate::slm) fn with_forbidden_timeout(self, forbidden_timeout: Duration) -> Self {
         Self {
             forbidden_timeout,
@@ -130,7 +130,7 @@ impl ClaimMachine {
         }
     }
 
-    /// It is our part to claim, or not any more: then what is under way is not followed up.
+    /// Sets whether this driver claims events. If it stops claiming, actions under way are not followed up.
     pub(in crate::slm) fn handle_claiming(&mut self, claims_events: bool) {
         self.claims_events = claims_events;
         self.current = None;
@@ -138,7 +138,7 @@ impl ClaimMachine {
         self.condition_of = None;
     }
 
-    /// The watch of events tells something.
+    /// Handles a change from the watch of events.
     pub(in crate::slm) fn handle_change(&mut self, change: LifecycleChange) {
         match change {
             LifecycleChange::Applied(event) => {
@@ -160,7 +160,7 @@ impl ClaimMachine {
         }
     }
 
-    /// The driver is at something else than before: its next answer may be another one.
+    /// Handles a change of the driver's activity: its next answer may differ.
     pub(in crate::slm) fn wake_all(&mut self) {
         let uids: Vec<_> = self.events.keys().cloned().collect();
         for uid in uids {
@@ -184,7 +184,7 @@ impl ClaimMachine {
         self.backoffs.remove(uid);
     }
 
-    /// What is to be done now; what came of it is told by [`Self::handle_done`] before the next one is asked for.
+    /// Returns the next action; its result must go to [`Self::handle_done`] before the next call.
     pub(in crate::slm) fn poll_action(&mut self, now: Time) -> Option<ClaimAction> {
         if !self.claims_events || !self.listed {
             return None;
@@ -205,7 +205,7 @@ impl ClaimMachine {
         Some(current.action.clone())
     }
 
-    /// When to ask for an action although nothing has changed.
+    /// Returns when to ask for an action although nothing has changed.
     pub(in crate::slm) fn poll_timeout(&self, now: Time) -> Option<Time> {
         if !self.claims_events || !self.listed || self.current.is_some() {
             return None;
@@ -236,8 +236,8 @@ impl ClaimMachine {
         candidates.into_iter().find(|event| self.due(event) <= now)
     }
 
-    /// What may be worked at, the first one first. A claimed event holds up everything else on the node, because
-    /// there is only one condition to tell of it.
+    /// Returns the events to process, in order. A claimed event delays everything else on the node, because there is
+    /// only one condition to report it.
     fn candidates(&self, now: Time) -> Vec<&LifecycleEvent> {
         let age = |event: &&LifecycleEvent| (event.created, event.name.clone(), event.uid.clone());
         if let Some(ours) = self.claimed().filter(|event| self.is_own(event)).min_by_key(age) {
@@ -264,7 +264,7 @@ impl ClaimMachine {
         }
     }
 
-    /// Until when a finished event stays: the newest of ours for a time, all others not at all.
+    /// Returns the time until which a finished event is kept: the newest of ours for a while, all others not at all.
     fn retained_until(&self, event: &LifecycleEvent) -> Option<Time> {
         let is_retained = |event: &LifecycleEvent| {
             event.claim.is_terminal()
@@ -285,7 +285,7 @@ impl ClaimMachine {
         (newer.count() < MAX_RETAINED).then(|| since + self.retention)
     }
 
-    /// When the event is to be looked at. A deadline is not slept over.
+    /// Returns when to read the event next; never later than its deadline.
     fn due(&self, event: &LifecycleEvent) -> Time {
         let due = self.backoff_until(event);
         self.retained_until(event).map_or(due, |kept| kept.max(due))

@@ -5,9 +5,9 @@
 //!                                                                             └─► door       (Start and End)
 //! ```
 //!
-//! `who` tells whether it is our turn at all, `decide` what is to be done with one event that was just looked at,
-//! `machine` which event that is and when; `worker` does it. Start and End go to the same door that a kubelet calls,
-//! so that they mean the same. The module must not know how the API server is reached, nor how a drain goes.
+//! `claimant` decides whether this driver claims at all, `rules` the next action on an event that was just read,
+//! `machine` which event and when; `task` carries it out. Start and End go to the same handler as a kubelet's calls, so
+//! that they mean the same. The module must not know how the API server is reached, nor how a drain works.
 
 mod api;
 mod claimant;

@@ -1,5 +1,5 @@
-//! What is to be done with an event that was just looked at: a table, by the kubelet's rules. It must not know streams
-//! or clocks, nor what was done before.
+//! Decides the next action on an event that was just read: a table, by the kubelet's rules. It must not know streams,
+//! clocks or earlier actions.
 
 use std::time::Duration;
 
@@ -10,42 +10,42 @@ use crate::slm::call::{Call, Method, Reply};
 use crate::slm::deadline::with_margin;
 use crate::slm::{ClaimStatus, LifecycleEvent, Transition};
 
-/// What is lost where a moment is cut to whole seconds.
+/// The loss from cutting a moment to whole seconds.
 const ROUNDING: Duration = Duration::from_millis(999);
 
-/// One thing to be done.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::slm) enum ClaimAction {
-    /// Look at the event of this name.
+    /// Read the event of this name.
     Read(String),
-    /// Change the event as it was seen.
+    /// Update the event in the version that was read.
     Write(VersionedEvent, EventUpdate),
     /// Delete the event.
     Delete(VersionedEvent),
     /// Write the node's condition.
     SetCondition(TransitionCondition),
-    /// Call the door.
+    /// Call the trigger.
     Call(Call),
 }
 
-/// What follows from what was seen.
+/// The decision on what was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "made and taken apart at once, never stored"
 )]
 pub(super) enum NextStep {
-    /// Do this, then decide again.
+    /// Carry out this action, then decide again.
     Do(ClaimAction),
-    /// Nothing until something changes; why, for people.
+    /// Wait until something changes, for this reason.
     Wait(String),
-    /// It is none of our business.
+    /// The event is for another driver.
     NotOurs,
-    /// It is gone.
+    /// The event is gone.
     Gone,
 }
 
-/// Who decides.
+/// The inputs of the decisions.
 #[derive(Clone, Debug)]
 pub(super) struct ClaimRules {
     pub(super) driver: String,
@@ -53,7 +53,8 @@ pub(super) struct ClaimRules {
 }
 
 impl ClaimRules {
-    /// What is to be done. `foreign_condition`: the condition may still be that of another event, which has ended meanwhile.
+    /// Decides the next action. `foreign_condition`: the condition may still be that of another event, which has ended
+    /// meanwhile.
     pub(super) fn next(&self, snapshot: &EventSnapshot, foreign_condition: bool, now: Time) -> NextStep {
         let Some(seen) = &snapshot.event else {
             return NextStep::Gone;
@@ -84,11 +85,11 @@ impl ClaimRules {
             return write(seen, seen.add_finalizer());
         }
         if is_of(transition, &snapshot.condition.reason) {
-            // What an earlier event left there must not end this one before it began.
+            // The condition of an earlier event must not end this one before it began.
             return reset(transition);
         }
         let driver = self.driver.clone();
-        // The terminal may say how long the drain may take; where it does not, the transition limits it.
+        // The drain settings on the event may limit the drain's time; otherwise the transition limits it.
         let sla = match event.flags().and_then(|flags| flags.timeout) {
             Some(wanted) => Some(now + (with_margin(wanted) + ROUNDING).into()),
             None => transition.sla.map(|sla| now + sla.into()),
@@ -108,7 +109,7 @@ impl ClaimRules {
         if event.driver.as_ref() != Some(&self.driver) {
             return NextStep::NotOurs;
         }
-        // A finalizer cannot be added to what is being deleted; it is driven to its end without.
+        // An object being deleted cannot receive a finalizer; the event is driven to its end without it.
         if !seen.has_finalizer() && !event.deleting {
             return write(seen, seen.add_finalizer());
         }
@@ -140,8 +141,8 @@ impl ClaimRules {
         }))
     }
 
-    /// A failed event must not leave a condition that says that it has begun: the next reader would take the node for one
-    /// that is under way. This comes after the event's end is written, so that a restart does not begin it again.
+    /// Resets the condition of a failed event: it must not still report the transition as begun, or the node would
+    /// appear busy. This follows the write of the event's end, so that a restart does not begin it again.
     fn clean_up_failed(
         &self,
         seen: &VersionedEvent,
@@ -158,7 +159,7 @@ impl ClaimRules {
         }
     }
 
-    /// What is over is let go and deleted, if it was ours.
+    /// Releases an ended event, and deletes it if it was ours.
     fn clean_up(&self, seen: &VersionedEvent) -> NextStep {
         if seen.event.driver.as_ref() != Some(&self.driver) {
             NextStep::NotOurs
@@ -178,7 +179,7 @@ impl ClaimRules {
         write(seen, EventUpdate::Finish { status, driver })
     }
 
-    /// What the door's answer to a call means. `None`: nothing is to be done until something changes.
+    /// Interprets the trigger's answer to a call. `None`: wait until something changes.
     pub(super) fn answered(&self, seen: &VersionedEvent, reply: &Reply) -> Option<NextStep> {
         match reply {
             Reply::Error(_) => Some(self.finish(seen, ClaimStatus::Failed)),
@@ -199,7 +200,7 @@ fn missing(event: &LifecycleEvent) -> NextStep {
     NextStep::Wait(format!("there is no LifecycleTransition {}", event.transition))
 }
 
-/// The reason, unless the message says that it is another transition's. Two drivers of one node may use the same words.
+/// Returns the reason, unless the message names another transition. Two drivers of one node may use the same reasons.
 fn reason_for<'a>(transition: &str, condition: &'a TransitionCondition) -> &'a str {
     let rules = condition.message == message(transition);
     let others = condition
@@ -226,12 +227,12 @@ fn is_of(transition: &Transition, reason: &str) -> bool {
     !reason.is_empty() && (reason == transition.start || reason == transition.end)
 }
 
-/// Neither begun nor ended.
+/// Resets the condition to neither begun nor ended.
 fn reset(transition: &Transition) -> NextStep {
     NextStep::Do(ClaimAction::SetCondition(condition("", &transition.name)))
 }
 
-/// As it is read back: the API server keeps whole seconds.
+/// The time as it is read back: the API server keeps whole seconds.
 const fn whole_seconds(time: Time) -> Time {
     Time::from_millis(time.as_millis() / 1000 * 1000)
 }

@@ -1,4 +1,4 @@
-//! Does what the machine says, one thing at a time, and tells it what came of it. It must not decide anything.
+//! Carries out the machine's actions, one at a time, and returns their results. It must not decide anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::slm::monotonic_deadlines::MonotonicDeadlines;
 use crate::slm::service::PendingCall;
 use scupper_common::clock::Clock;
 
-/// Nothing is to be done at a certain time: every change wakes the worker.
+/// The wait if no timer is set: every change wakes the task.
 const NO_TIMER: Duration = Duration::from_secs(3600);
 
-/// What the worker hears.
+/// The inputs of the task.
 #[derive(Debug)]
 pub(in crate::slm) enum ClaimInput {
-    /// The watch of events tells something, and the door has heard it.
+    /// A change from the watch of events, after the trigger has handled it.
     EventChanged(LifecycleChange),
-    /// The driver is at something else than before, and the door has heard it.
+    /// A change of the driver's activity, after the trigger has handled it.
     DriverStateChanged,
-    /// It is our part to claim, or not any more.
+    /// Whether this driver claims events.
     SetClaiming(bool),
 }
 
@@ -33,15 +33,15 @@ pub(in crate::slm) enum ClaimInput {
 pub(in crate::slm) struct ClaimTask {
     pub(in crate::slm) machine: ClaimMachine,
     pub(in crate::slm) api: Arc<dyn ClaimApi>,
-    /// The door.
+    /// Receives calls, as the trigger would from a kubelet.
     pub(in crate::slm) calls: mpsc::Sender<PendingCall>,
-    /// For people.
+    /// Receives warnings for users.
     pub(in crate::slm) warnings: mpsc::Sender<(&'static str, String)>,
     pub(in crate::slm) clock: Clock,
 }
 
 impl ClaimTask {
-    /// Works until nobody tells it anything any more.
+    /// Runs until its inputs close.
     pub(in crate::slm) async fn run(mut self, mut input: mpsc::UnboundedReceiver<ClaimInput>) {
         let mut monotonic_deadlines = MonotonicDeadlines::new(self.clock);
         let mut running: Option<BoxFuture<'static, ActionResult>> = None;
@@ -58,7 +58,7 @@ impl ClaimTask {
                     Some(ClaimInput::EventChanged(change)) => self.machine.handle_change(monotonic_deadlines.change(change)),
                     Some(ClaimInput::DriverStateChanged) => self.machine.wake_all(),
                     Some(ClaimInput::SetClaiming(claims_events)) => {
-                        // Whatever is under way is let go: the kubelet goes on from what is written.
+                        // Abandons the action under way: the kubelet continues from what is written.
                         running = None;
                         self.machine.handle_claiming(claims_events);
                     }

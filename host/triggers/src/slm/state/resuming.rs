@@ -1,18 +1,18 @@
-//! What another process of the driver was at: goes on if its event is still there, and else is lost. It is looked for
-//! when that process has ended, and not before: until then it goes on itself.
+//! Resumes the request of another process of the driver if its event still exists, and drops it otherwise. This happens
+//! only after that process has ended; until then it continues the request itself.
 
 use super::{SlmOutput, SlmState};
 use crate::slm::lifecycle::ClaimStatus;
 use crate::{DrainCommand, ResumePoint};
 
 impl SlmState {
-    /// Nothing is begun until released. `has_predecessor`: there is another instance of this driver.
+    /// Begins nothing until released. `has_predecessor`: another instance of this driver exists.
     pub(in crate::slm) fn pause(&mut self, has_predecessor: bool) {
         self.paused = true;
         self.has_predecessor = has_predecessor;
     }
 
-    /// Nobody else is at work any more: what another process has left goes on.
+    /// No other instance runs any more: resumes the request of the other process.
     pub(in crate::slm) fn unpause(&mut self, resume_point: Option<ResumePoint>) {
         self.paused = false;
         self.has_predecessor = false;
@@ -28,7 +28,7 @@ impl SlmState {
         }
     }
 
-    /// What another process was at goes on, if its event is still there; else it is lost.
+    /// Resumes the request of the other process if its event still exists; drops it otherwise.
     pub(super) fn resume_event(&mut self, uid: &str) {
         let Some(resume_point) = self.resume_point.take_if(|resume_point| resume_point.id == uid) else {
             return;
@@ -46,12 +46,12 @@ impl SlmState {
                 );
                 self.report_lost(resume_point, reason);
             }
-            // Nobody can have begun before the claim: our watch is behind, and will show it.
+            // No request begins before the claim, so the watch lags behind and will show it.
             Some(_) | None => self.resume_point = Some(resume_point),
         }
     }
 
-    /// The list is complete, and what another process was at is not in it.
+    /// Drops the request of the other process if the complete list does not have its event.
     pub(super) fn drop_missing_resume_point(&mut self) {
         if !self.listed || self.paused {
             return;

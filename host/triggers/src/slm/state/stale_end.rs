@@ -1,4 +1,4 @@
-//! Events that were over before they began.
+//! Events that ended before they began.
 
 use scupper_engine::Intent;
 
@@ -6,7 +6,7 @@ use super::{SlmOutput, SlmState, TrackedEvent};
 use crate::slm::lifecycle::ClaimStatus;
 
 impl SlmState {
-    /// An event of ours has succeeded without our having been called: the node condition already read as done.
+    /// Warns of an event of ours that succeeded without a call: the node condition already read as done.
     pub(super) fn warn_of_stale_end(&mut self, known: &TrackedEvent, was_alive: bool) {
         let event = &known.event;
         let stale = was_alive && event.claim == ClaimStatus::Succeeded && !known.called;

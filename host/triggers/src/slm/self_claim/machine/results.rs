@@ -1,4 +1,4 @@
-//! What follows from the end of an action.
+//! Handles the results of actions.
 
 use scupper_engine::{Duration, Time};
 
@@ -12,7 +12,7 @@ use crate::slm::self_claim::api::{ClaimError, EventUpdate, VersionedEvent};
 use crate::slm::self_claim::rules::{ClaimAction, NextStep};
 
 impl ClaimMachine {
-    /// An action has ended.
+    /// Handles the result of an action.
     pub(in crate::slm) fn handle_done(&mut self, done: ActionResult, now: Time) {
         let Some(mut current) = self.current.take() else {
             return;
@@ -24,7 +24,7 @@ impl ClaimMachine {
                     .as_ref()
                     .is_some_and(|seen| seen.event.uid != current.uid)
                 {
-                    // An older event of the same name: the watch has not shown its end yet.
+                    // An older event of the same name: the watch has not shown its deletion yet.
                     self.forget(&current.uid);
                     return;
                 }
@@ -58,7 +58,7 @@ impl ClaimMachine {
         }
     }
 
-    /// Decides anew after every step, on what is known by then.
+    /// Decides again after every step, on the knowledge at that time.
     fn decide_next(&mut self, current: CurrentEvent, now: Time) {
         let foreign_condition = self.condition_of.as_ref().is_some_and(|uid| *uid != current.uid);
         match self.rules.next(&current.snapshot, foreign_condition, now) {
@@ -91,7 +91,7 @@ impl ClaimMachine {
         }
     }
 
-    /// The API server refuses what may be granted in a moment: the event fails only when it has been refused for long.
+    /// Handles a refusal that may be temporary: the event fails only after a long refusal.
     fn forbidden(&mut self, current: CurrentEvent, why: String, now: Time) {
         let since = self
             .backoffs
@@ -110,11 +110,11 @@ impl ClaimMachine {
         }
     }
 
-    /// The event has failed for good.
+    /// Fails the event permanently.
     fn fail(&mut self, current: CurrentEvent, why: String, now: Time) {
         let seen = current.snapshot.event.as_ref();
         let Some(seen) = seen.filter(|seen| seen.event.claim == ClaimStatus::Claimed) else {
-            // Not even claimed yet: nobody has been promised anything.
+            // Not claimed yet, so no claim needs to be ended.
             return self.retry(current, why, now);
         };
         let event = seen.event.name.clone();
@@ -124,7 +124,7 @@ impl ClaimMachine {
         }
     }
 
-    /// This is to be done next.
+    /// Starts this action next.
     fn proceed(&mut self, current: CurrentEvent, action: ClaimAction) {
         self.current = Some(CurrentEvent {
             action,
@@ -133,7 +133,7 @@ impl ClaimMachine {
         });
     }
 
-    /// The event is left alone, each time for longer.
+    /// Leaves the event alone, longer each time.
     fn retry(&mut self, current: CurrentEvent, why: String, now: Time) {
         let pause = self
             .backoffs
@@ -149,7 +149,7 @@ impl ClaimMachine {
         });
     }
 
-    /// The event is left alone until something changes.
+    /// Leaves the event alone until something changes.
     fn back_off(&mut self, current: &CurrentEvent, span: Duration, why: String, now: Time) {
         let until = if current.woken { now } else { now + span };
         self.set_backoff(current, why, |why| Backoff {
