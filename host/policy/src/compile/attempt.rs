@@ -1,9 +1,10 @@
-//! A mark on disk for as long as a component is compiled, so that the next driver knows what this one died of.
+//! Marks a component on disk while it is being compiled, so that the next driver knows which component its predecessor
+//! died of.
 //!
-//! The mark is locked while its driver lives, and the kernel gives the lock back whatever it dies of. A mark that is
-//! there and not locked is the mark of a dead driver: that component is not compiled again by itself. It is, when
-//! something has changed: the pod is another one, the machine was started again, the container has another memory
-//! limit, the component or the engine is another one (the mark's name has both), or the mark was deleted.
+//! The driver locks the mark while it lives; the kernel releases the lock however the driver dies. An unlocked mark
+//! therefore belongs to a dead driver, and its component is not compiled again automatically until something changes: a
+//! new pod, a reboot of the machine, another memory limit of the container, another component or engine (the mark's
+//! name has both), or an operator who deletes the mark.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::cache::CacheError;
 use crate::files::private_dir::PrivateDir;
 
-/// How marks end.
+/// The suffix of marks.
 const ENDING: &str = ".compiling";
-/// Bytes of a mark.
+/// Longest mark, in bytes.
 const MARK_BYTES: u64 = 1024;
 
 /// A component that is being compiled.
@@ -26,22 +27,22 @@ pub(crate) struct Attempt {
     _locked: File,
 }
 
-/// What became of marking it.
+/// The result of marking a component.
 pub(crate) enum Marked {
-    /// It is marked until this is dropped.
+    /// This process has marked it; dropping the attempt removes the mark.
     Begun(Attempt),
-    /// Another process compiles it at this moment, and has marked it.
+    /// Another process has marked it and is compiling it now.
     Elsewhere,
-    /// A driver died while it compiled it, and nothing has changed since: this is its mark.
+    /// A driver died while compiling it, and nothing has changed since. Holds the path of the mark.
     DiedOf(PathBuf),
 }
 
-/// What must be the same for the same to happen again.
+/// The conditions under which the same failure would happen again.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct Mark {
     /// The UID of the driver's pod; empty outside of pods.
     pod: String,
-    /// Of the machine's start.
+    /// The machine's boot.
     boot: String,
     /// The narrowest memory limit, in bytes.
     memory_limit: Option<u64>,
@@ -89,7 +90,7 @@ impl Attempt {
 }
 
 impl Drop for Attempt {
-    /// The driver lives.
+    /// The driver survived the compilation.
     fn drop(&mut self) {
         if let Err(error) = self.dir.delete(&self.name) {
             let path = self.dir.path().join(&self.name);
@@ -121,7 +122,7 @@ mod tests {
         Attempt::begin(dir, key, "uid-1", limit).unwrap()
     }
 
-    /// As a killed driver leaves its mark: there, and not locked.
+    /// A mark as a killed driver leaves it: present but unlocked.
     fn killed(marked: Marked) {
         let Marked::Begun(attempt) = marked else {
             panic!("it is not marked")

@@ -1,9 +1,9 @@
-//! Compiled policies on disk, so that a restart compiles nothing.
+//! A disk cache of compiled policies, so that a restart compiles nothing.
 //!
 //! A file is named `SOURCE-ENGINE-NATIVE.cwasm`: the digest of the component, a digest of the engine's configuration,
-//! and the digest of the native code itself, which is checked before the code is trusted. The name is the index: it
-//! appears together with the bytes, in one rename, and a file whose bytes do not fit its name is deleted. The directory
-//! is ours alone.
+//! and the digest of the native code, which is checked before the code is trusted. The name is the index: one rename
+//! publishes it together with the bytes, and a file whose bytes do not match its name is deleted. Only this user may
+//! write to the directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::files::private_dir::{PrivateDir, PrivateDirError};
 use crate::files::sealed::Sealed;
 use crate::runtime::limits::NATIVE_BYTES;
 
-/// More policies than a node has, in more versions than it is updated to within a day.
+/// More than a node has: all its policies, in every version that one day's updates bring.
 const FILES: usize = 64;
 
-/// How files of compiled policies end.
+/// The suffix of compiled policies.
 pub(super) const ENDING: &str = ".cwasm";
 
 /// The private directory.
@@ -27,7 +27,7 @@ pub(crate) struct Cache {
     dir: PrivateDir,
 }
 
-/// Why compiled policies cannot be kept.
+/// Why the cache of compiled policies cannot be used.
 #[derive(Debug, Error)]
 pub enum CacheError {
     /// The directory cannot be used.
@@ -36,26 +36,26 @@ pub enum CacheError {
     /// A file in it cannot be read or written.
     #[error("{what} {name} in {}", path.display())]
     File {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
         /// The file.
         name: String,
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl Cache {
-    /// Opens the directory, or makes it.
+    /// Opens the directory, and creates it if necessary.
     pub(crate) fn open(path: &Path) -> Result<Self, CacheError> {
         let dir = PrivateDir::open(path).map_err(CacheError::Directory)?;
         Ok(Self { dir })
     }
 
-    /// The native code for a key, if it is there and is still what was written. Blocks.
+    /// The native code for a key, if the cache has it unchanged. Blocks.
     pub(crate) fn fetch(&self, key: &str) -> Result<Option<Native>, CacheError> {
         for (name, _) in self.dir.list(ENDING).map_err(self.failed("list", "the files"))? {
             let Some(digest) = digest_in(&name, key) else {
@@ -79,7 +79,7 @@ impl Cache {
         Ok(copy.and_then(|copy| Native::kept(copy, digest)))
     }
 
-    /// Keeps native code for a key. Blocks.
+    /// Stores native code for a key. Blocks.
     pub(crate) fn keep(&self, key: &str, native: &Native) -> Result<(), CacheError> {
         let code = native.code();
         let name = format!("{key}-{}{ENDING}", code.digest());
@@ -89,7 +89,7 @@ impl Cache {
         self.prune()
     }
 
-    /// Forgets what is kept for a key: the engine did not take it. Blocks.
+    /// Deletes the native code for a key, because the engine rejected it. Blocks.
     pub(crate) fn forget(&self, key: &str) -> Result<(), CacheError> {
         let files = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
         files
@@ -102,7 +102,7 @@ impl Cache {
         self.dir.delete(name).map_err(self.failed("delete", name))
     }
 
-    /// Deletes the oldest files above the bound, and what dead drivers left behind.
+    /// Deletes the oldest files above the bound, and the remains of dead drivers.
     fn prune(&self) -> Result<(), CacheError> {
         let list = "the files";
         let mut kept = self.dir.list(ENDING).map_err(self.failed("list", list))?;

@@ -1,8 +1,8 @@
 //! The compiler's child: reads wasm from standard input, writes native code to standard output, opens nothing.
 //!
 //! Scanning and compiling third-party wasm may take any amount of memory and time, and the compiler may have bugs. So
-//! it happens in a process that limits itself and gives up everything else before it reads the first byte, that ends
-//! with its driver, and that the driver can kill.
+//! both run in a child process that limits itself and drops all other rights before it reads the first byte, ends with
+//! its driver, and can be killed by it.
 
 use std::io::{self, Read, Write};
 use std::process::{ExitCode, exit};
@@ -22,27 +22,27 @@ use super::{confine, engine_config, scan};
 use crate::SourceError;
 use crate::runtime::limits::SOURCE_BYTES;
 
-/// Standard input, output and error, and one to spare.
+/// Standard input, output and error, and one spare.
 const OPEN_FILES: u64 = 4;
 
-/// What the stack may grow to: as usual.
+/// The largest stack: the usual limit.
 const STACK_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Of the thread that keeps the time.
+/// Stack of the timer thread.
 const TIMER_STACK_BYTES: usize = 256 * 1024;
 
-/// What a child is started for.
+/// A child's task.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileTask {
-    /// The component may import the harmless part of the system.
+    /// The component may import the harmless part of WASI.
     pub wasi: bool,
-    /// For which processors.
+    /// The processors to compile for.
     pub processor: Processor,
-    /// What it may use.
+    /// The resources it may use.
     pub limits: CompileLimits,
-    /// Bytes of memory besides those of the program itself, where the container leaves less than the limits say.
+    /// Bytes of memory besides the program's own, if the container has less available than the limits allow.
     pub memory: Option<u64>,
-    /// The process that ends it by ending; `None`: its parent.
+    /// The process whose end also ends the child; `None`: its parent.
     pub parent: Option<i32>,
 }
 
@@ -87,21 +87,21 @@ pub fn compile_child(task: &CompileTask) -> ExitCode {
     }
 }
 
-/// The parent makes its own error of this; when the parent has ended, no process reads it.
+/// The parent turns this into its own error; after the parent's end no process reads it.
 fn say(line: &str) {
     let _told = writeln!(io::stderr(), "{line}").is_ok();
 }
 
-/// Limits itself and gives up what it does not need. The order matters: each step takes something that those before
-/// it need.
+/// Limits this process and drops the rights it does not need. The order matters: each step removes something that the
+/// steps before it need.
 fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
     let parent = task.parent.and_then(Pid::from_raw);
     confine::end_with_parent(parent).map_err(ChildError::Parent)?;
-    // Where the kernel looks for a process to kill: this one. It protects nothing, and it may be forbidden.
+    // Makes this process the kernel's first choice to kill. It protects nothing, and the container may forbid it.
     let _first = fs::write("/proc/self/oom_score_adj", "1000").is_ok();
     end_after(task.limits.wall).map_err(ChildError::Time)?;
     limit_self(&task.limits, address_space(task))?;
-    // Made before anything is read, so that it may still ask the kernel what this processor can do.
+    // Created before the child drops its rights: the engine asks the kernel for the processor's features.
     let engine = engine_config::compiling(task.processor);
     let engine = engine.map_err(|error| ChildError::Compile(format!("{error:#}")))?;
     let lacking = confine::confine();
@@ -111,11 +111,11 @@ fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
     Ok(engine)
 }
 
-/// Ends this process when its time is over. The driver ends it sooner; this is for a child that its driver cannot end.
-/// The thread is confined as the rest is.
+/// Ends this process at its wall-clock limit. The driver ends it sooner; this is for a child that its driver cannot
+/// end. The thread is confined like the rest.
 fn end_after(wall: Duration) -> io::Result<()> {
     let late = ChildError::Compile(format!("it took longer than {} s", wall.as_secs()));
-    // Written now: when the time is over there may be no memory for it.
+    // Formatted in advance: at the limit there may be no memory for it.
     let line = format!("{}\n", ChildReport::from(late).line());
     let (ready, confined) = mpsc::channel();
     thread::Builder::new()
@@ -127,12 +127,12 @@ fn end_after(wall: Duration) -> io::Result<()> {
             let _told = rustix::io::write(io::stderr(), line.as_bytes()).is_ok();
             exit(1);
         })?;
-    // What the thread takes of the address space is the program's, not the component's.
+    // The address space of the thread counts for the program, not for the component.
     confined.recv().map_err(io::Error::other)
 }
 
-/// The bytes of address space that it may have in all. What the program itself maps counts for it, but is shared with
-/// the driver.
+/// The limit of address space in bytes. It includes the program's own mappings, although these are shared with the
+/// driver.
 fn address_space(task: &CompileTask) -> u64 {
     let most = task.limits.address_space;
     let Some(memory) = task.memory else { return most };
@@ -144,9 +144,10 @@ fn address_space(task: &CompileTask) -> u64 {
 }
 
 fn limit_self(limits: &CompileLimits, address_space: u64) -> Result<(), ChildError> {
-    // At the hard limit of CPU time the kernel kills, which says nothing; at the soft one, before, it says why.
+    // At the hard limit of CPU time the kernel kills the process without a reason; at the soft limit, one second
+    // earlier, its signal tells why.
     let cpu = limits.cpu_seconds.saturating_add(1);
-    // It may be lowered, not raised.
+    // The limit can be lowered, not raised.
     let stack = getrlimit(Resource::Stack)
         .current
         .unwrap_or(STACK_BYTES)
@@ -171,7 +172,7 @@ fn limit_self(limits: &CompileLimits, address_space: u64) -> Result<(), ChildErr
         };
         setrlimit(resource, limit).map_err(|source| ChildError::Limit(what, source.into()))?;
     }
-    // Pods leave no earlier because a policy is compiled.
+    // Compiling must not take CPU time from pods.
     nice(10).map_err(|source| ChildError::Limit("priority", source.into()))?;
     Ok(())
 }
@@ -196,7 +197,7 @@ fn compile(task: &CompileTask, engine: &Engine) -> Result<(), ChildError> {
     write(&native).map_err(ChildError::Write)
 }
 
-/// Not through the buffer of the standard library, which would keep the last line and say nothing when that is lost.
+/// Bypasses the standard library's buffer, which would keep the last line and hide the error if it is lost.
 fn write(mut native: &[u8]) -> io::Result<()> {
     while !native.is_empty() {
         match rustix::io::retry_on_intr(|| rustix::io::write(io::stdout(), native))? {

@@ -1,18 +1,18 @@
-//! What the compiler's child says on standard error: one line of JSON when there is no native code, of which the driver
-//! makes the same errors again, and before it one line about what it could not give up.
+//! The compiler's report on standard error. If there is no native code it is one line of JSON, from which the driver
+//! rebuilds the same error; before it comes one line about the rights that the child could not drop.
 
 use scupper_common::text::one_line;
 use serde::{Deserialize, Serialize};
 
 use crate::SourceError;
 
-/// Longest description of a kernel, in bytes.
+/// Longest description of the kernel's missing mechanisms, in bytes.
 const LACKING_BYTES: usize = 512;
 
-/// Bytes of what it says that are read; its texts have less.
+/// Bytes of the report that the driver reads; valid reports are shorter.
 pub(crate) const REPORT_BYTES: u64 = 8192;
 
-/// What a kernel lacks of what shuts the child in.
+/// The confinement mechanisms that the kernel lacks.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Notice {
@@ -20,12 +20,12 @@ enum Notice {
     Unconfined(Vec<String>),
 }
 
-/// The line about it.
+/// Formats the line about missing mechanisms.
 pub(crate) fn unconfined_line(lacking: Vec<String>) -> String {
     serde_json::to_string(&Notice::Unconfined(lacking)).unwrap_or_default()
 }
 
-/// The line about it apart from the rest, if it is there.
+/// Splits the line about missing mechanisms, if there is one, from the rest.
 pub(crate) fn split_unconfined(said: &[u8]) -> (Option<String>, &[u8]) {
     let end = said.iter().position(|byte| *byte == b'\n').unwrap_or(said.len());
     let (first, rest) = said.split_at(end);
@@ -42,21 +42,21 @@ pub(crate) fn split_unconfined(said: &[u8]) -> (Option<String>, &[u8]) {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ChildReport {
-    /// The component is no policy.
+    /// The component is not a policy.
     Source(SourceError),
-    /// It became too much code.
+    /// Its native code is too large.
     TooLarge,
-    /// The compiler refused it, or something of the child failed.
+    /// The compiler refused it, or the child itself failed.
     Other(String),
 }
 
 impl ChildReport {
-    /// As it is written. What cannot be written is a bug, and told as such by the empty line.
+    /// The report as one line. A report that cannot be serialized is a bug, and becomes an empty line.
     pub(crate) fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// What was read, if it is one.
+    /// Parses a report.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }

@@ -1,5 +1,5 @@
-//! From a policy's file to its native code: read, pinned, glanced at, and then kept from before or scanned and compiled by
-//! the compiler's child.
+//! From a policy's file to its native code: reads the file, checks its digest and its first bytes, and then takes the
+//! code from the cache or lets the compiler's child scan and compile it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,25 +18,25 @@ use crate::load::blocking;
 use crate::load::error::LoadFault;
 use crate::{Runtime, RuntimeOptions};
 
-/// A component that was scanned and compiled, but not asked anything yet.
+/// A component that was scanned and compiled but not called yet.
 pub(crate) struct Compiled {
     pub(crate) component: Component,
     /// SHA-256 of its file, in hex.
     pub(crate) digest: String,
 }
 
-/// What it took to compile a component.
+/// The cost of compiling a component.
 #[derive(Clone, Copy, Debug)]
 pub struct Compilation {
     /// Bytes of the component.
     pub bytes: u64,
     /// Bytes of its native code.
     pub native: u64,
-    /// From its file to code that could be loaded.
+    /// Time from the file to loadable code.
     pub took: Duration,
 }
 
-/// Compiles a policy once more, whatever is kept, and keeps nothing.
+/// Compiles a policy without reading or writing the cache.
 pub async fn time_compiling(runtime: &Runtime, spec: &PolicySpec) -> Result<Compilation, LoadFault> {
     let began = Instant::now();
     let wasm = read(&spec.file).await?;
@@ -90,7 +90,7 @@ pub(crate) async fn compile(
     spec: &PolicySpec,
     wasm: WasmFile,
 ) -> Result<Compiled, LoadFault> {
-    // Before anybody looks into it: what was pinned is all that may even be parsed.
+    // Before any parsing: with a pin, only the pinned bytes may be parsed.
     check_pin(wasm.digest(), spec.sha256.as_deref())?;
     let component = compiled(runtime, spec, &wasm).await?;
     Ok(Compiled {
@@ -109,7 +109,7 @@ pub(crate) fn check_pin(digest: &str, pin: Option<&str>) -> Result<(), LoadFault
     }
 }
 
-/// The component as native code: kept from before, when it was scanned by the same rules, or scanned and compiled by the
+/// The component as native code: from the cache, if it was scanned by the same rules, or scanned and compiled by the
 /// compiler's child.
 async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Result<Component, LoadFault> {
     let key = key(runtime, wasm);
@@ -165,7 +165,7 @@ fn kept(
     }
 }
 
-/// What the image brings. Whatever is wrong with it, the policy can be compiled.
+/// Native code from the image. Any error only means that the policy must be compiled here.
 fn shipped(dir: &Path, engine: &wasmtime::Engine, key: &str) -> Option<Component> {
     let native = match shipped::fetch(dir, key) {
         Ok(native) => native?,

@@ -1,9 +1,9 @@
-//! The parent of the compiler's child: gives it a sealed component, seals what it has written, and ends it when its time
-//! is over. Neither the component nor the native code ever lies in the driver's own memory.
+//! The parent of the compiler's child: passes it a sealed component, seals its output, and ends it at its time limit.
+//! Neither the component nor the native code ever lies in the driver's own memory.
 //!
-//! The child is in the driver's container, and a container that is over its memory limit dies as a whole. So the child may
-//! only take what the container has left, and what is being compiled is marked on disk: a component that the driver died
-//! of all the same is not compiled again by itself.
+//! The child shares the driver's container, and a container above its memory limit dies as a whole. So the child may
+//! only use the memory that the container has available, and a mark on disk names the component being compiled: a
+//! component that killed the driver all the same is not compiled again automatically.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -39,21 +39,21 @@ pub(crate) struct Compiler {
     limits: CompileLimits,
 }
 
-/// Where it is marked what is being compiled.
+/// Where to mark the component being compiled.
 pub(crate) struct Mark<'a> {
     /// The directory of compiled policies.
     pub(crate) dir: &'a Path,
-    /// The component and the engine.
+    /// Identifies the component and the engine.
     pub(crate) key: &'a str,
     /// The UID of the driver's pod; empty outside of pods.
     pub(crate) pod: &'a str,
 }
 
-/// What the kernel lacks of what shuts the child in, once a child has said so.
+/// The confinement mechanisms that the kernel lacks, as reported by a child.
 static LACKING: OnceLock<String> = OnceLock::new();
 
-/// What the kernel lacks of what keeps a component that takes the compiler over from reaching anything else. `None`:
-/// nothing, or nothing has been compiled yet.
+/// The mechanisms that the kernel lacks to confine a component that has taken over the compiler. `None`: it lacks none,
+/// or nothing has been compiled yet.
 pub fn compiler_lacks() -> Option<&'static str> {
     LACKING.get().map(String::as_str)
 }
@@ -61,25 +61,25 @@ pub fn compiler_lacks() -> Option<&'static str> {
 /// Why a policy could not be compiled.
 #[derive(Debug, Error)]
 pub enum CompileError {
-    /// The child could not be started.
+    /// The child did not start.
     #[error("start the compiler {}", program.display())]
     Start {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The child could not be spoken to.
+    /// Communication with the child failed.
     #[error("talk to the compiler")]
     Talk(#[source] io::Error),
-    /// Its output could not be taken over.
+    /// The child's output could not be sealed.
     #[error("take over the native code")]
     Take(#[source] io::Error),
     /// It reached a limit.
     #[error("{0}")]
     Limit(CompileLimit),
-    /// The driver died while it compiled this component.
+    /// A driver died while compiling this component.
     #[error(
         "the driver was killed while it compiled this policy, most likely at the memory limit of its container, and does \
          not try again by itself. It tries again when that limit (`resources.limits.memory`) or the policy has changed, \
@@ -87,15 +87,15 @@ pub enum CompileError {
         mark.display()
     )]
     Killed {
-        /// The file that says so.
+        /// The mark of that attempt.
         mark: PathBuf,
     },
-    /// The compiler refused it, or ended otherwise.
+    /// The compiler refused it, or ended abnormally.
     #[error("the compiler {status}: {report}")]
     Refused {
         /// How it ended.
         status: String,
-        /// What it said.
+        /// Its report.
         report: String,
     },
 }
@@ -109,8 +109,8 @@ impl Compiler {
         }
     }
 
-    /// Scans and compiles in a child process, which is gone when this returns. `wasi`: the component may import the
-    /// harmless part of the system.
+    /// Scans and compiles in a child process, which has ended when this returns. `wasi`: the component may import the
+    /// harmless part of WASI.
     pub(crate) async fn compile(
         &self,
         source: &WasmFile,
@@ -119,7 +119,7 @@ impl Compiler {
     ) -> Result<Native, LoadFault> {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
-        // Only now: what another compilation took is given back.
+        // Measured only now: the previous compilation has released its memory.
         let room = blocking(|| Ok(memory_room())).await?;
         let allotment = self.limits.within(room, source.bytes().length());
         let allotment = allotment.map_err(CompileError::Limit)?;
@@ -130,7 +130,7 @@ impl Compiler {
         let draft = Draft::new("native").map_err(CompileError::Take)?;
         let mut started = self.start(source, &draft, (wasi, processor), &allotment).await?;
         let Ok(ended) = timeout(self.limits.wall, end(&mut started.child)).await else {
-            // It may have ended by itself; killing it twice is no harm. Waiting reaps it.
+            // It may have ended already; killing it twice is harmless. Waiting reaps it.
             let _killed = started.child.kill().await.is_ok();
             return Err(CompileError::Limit(CompileLimit::Wall(self.limits.wall)).into());
         };
@@ -179,8 +179,8 @@ impl Compiler {
 
 /// A child, and the thread that started it.
 ///
-/// The child asks the kernel to be killed with its parent, and for the kernel that is the thread: one of the runtime's may
-/// end while the driver lives. So each child has a thread that ends when the child has.
+/// The child asks the kernel to be killed with its parent, and to the kernel the parent is a thread. A thread of the
+/// async runtime may end while the driver lives, so each child has a thread that lives as long as the child.
 struct Started {
     child: Child,
     _until: mpsc::Sender<()>,
@@ -196,7 +196,7 @@ impl Started {
             .spawn(move || {
                 let _runtime = runtime.enter();
                 if answer.send(command.spawn()).is_ok() {
-                    // Nothing is ever sent: it returns when the sender is dropped.
+                    // No message is ever sent: this returns when the sender is dropped.
                     let _over = ended.recv().is_err();
                 }
             })?;
@@ -207,7 +207,7 @@ impl Started {
     }
 }
 
-/// Marks what is being compiled. `None`: another process does that.
+/// Marks the component. `None`: another process is compiling it.
 async fn begin(mark: &Mark<'_>, room: Option<MemoryRoom>) -> Result<Option<Attempt>, LoadFault> {
     let (dir, key, pod) = (mark.dir.to_owned(), mark.key.to_owned(), mark.pod.to_owned());
     let limit = room.map(|room| room.limit);
@@ -219,14 +219,14 @@ async fn begin(mark: &Mark<'_>, room: Option<MemoryRoom>) -> Result<Option<Attem
     }
 }
 
-/// Says it once.
+/// Logs the missing mechanisms once.
 fn lacks(lacking: String) {
     if LACKING.set(lacking.clone()).is_ok() {
         tracing::warn!(target: "scupper::policy", "this kernel cannot fully sandbox the policy compiler: it lacks {lacking}; policies are compiled anyway");
     }
 }
 
-/// Takes what it complains of, and waits for its end.
+/// Reads its standard error and waits for its end.
 async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
     let mut report = Vec::new();
     if let Some(stderr) = child.stderr.take() {
@@ -235,7 +235,7 @@ async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
     Ok((child.wait().await?, report))
 }
 
-/// Why there is no native code, by what the child has said. A child that was ended has not said it to the end.
+/// Why there is no native code, from the child's report. The report of a killed child may be incomplete.
 fn refused(status: ExitStatus, report: &[u8], allotment: &Allotment) -> LoadFault {
     if let Some(limit) = allotment.reached(status, report) {
         return CompileError::Limit(limit).into();
@@ -256,7 +256,7 @@ fn refused(status: ExitStatus, report: &[u8], allotment: &Allotment) -> LoadFaul
 
 fn ended(status: ExitStatus) -> String {
     match status.signal() {
-        // By the kernel, where the container has no more memory for it.
+        // The kernel killed it because the container is out of memory.
         Some(9) => "was killed, most likely because the container's memory limit was reached".to_owned(),
         Some(signal) => format!("was ended by signal {signal}"),
         None => "refused it".to_owned(),
@@ -270,14 +270,14 @@ mod tests {
     use super::*;
     use crate::SourceError;
 
-    /// A program of the tests that stands in for the compiler.
+    /// A test program in place of the compiler.
     fn program(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/compilers")
             .join(name)
     }
 
-    /// Whether a process has this among its arguments.
+    /// Whether a process with this argument is running.
     fn runs(argument: &str) -> bool {
         std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
             let arguments = std::fs::read(process.path().join("cmdline")).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! What the compiler's child gives up before it reads the first byte: everything of the kernel but memory, its input
-//! and its output. A component that takes the compiler over finds no file, no socket, no program and no other process.
+//! The rights that the compiler's child drops before it reads the first byte: everything in the kernel but memory, its
+//! input and its output. A component that takes over the compiler finds no file, no socket, no program and no other
+//! process.
 //!
-//! Two mechanisms do that: seccomp leaves a short list of system calls, Landlock takes files, TCP and signals away. Where
-//! a kernel lacks one, the other stays, and the driver reports it. Files that the driver inherited from its own parent
-//! and that reach the child stay open, but no call that seccomp leaves reads, writes or maps them.
+//! Two mechanisms do this: seccomp allows a short list of system calls, and Landlock denies files, TCP and signals. If
+//! the kernel lacks one, the other still applies, and the driver reports it. Files that the driver inherited from its
+//! own parent and passed on stay open in the child, but no system call that seccomp allows reads, writes or maps them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,27 +18,26 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// Has the kernel kill this process when its parent dies. Fails when the parent is dead already.
+/// Makes the kernel kill this process when its parent dies. Fails if the parent is already dead.
 pub(crate) fn end_with_parent(parent: Option<Pid>) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Only now: the signal is not sent for a parent that died before it was asked for.
+    // Checked only now: the kernel sends no signal for a parent that died before the request.
     if parent.is_some() && getppid() != parent {
         return Err(io::Error::other("the driver that started it is dead"));
     }
     Ok(())
 }
 
-/// Gives up files, the network and other processes for this thread. Answers what could not be given
-/// up, one text for each mechanism that the kernel lacks. Reading standard input and writing standard output and error
-/// still work.
+/// Denies this thread files, the network and other processes. Returns one text for each mechanism that the kernel
+/// lacks. Reading standard input and writing standard output and error still work.
 pub(crate) fn confine() -> Vec<String> {
     let landlock = landlock().map_err(|why| format!("Landlock ({why})"));
-    // Last: it takes away the calls that the other needs.
+    // Last: it denies the system calls that Landlock needs.
     let seccomp = seccomp().map_err(|why| format!("seccomp ({why})"));
     [landlock, seccomp].into_iter().filter_map(Result::err).collect()
 }
 
-/// Files, TCP, abstract sockets and signals. What a kernel does not know of it is left out.
+/// Denies files, TCP, abstract sockets and signals, as far as the kernel supports it.
 fn landlock() -> Result<(), String> {
     match restrict() {
         Ok(status) if status.ruleset == RulesetStatus::NotEnforced => {
@@ -58,7 +58,7 @@ fn restrict() -> Result<RestrictionStatus, RulesetError> {
         .restrict_self()
 }
 
-/// System calls: memory, time, the end of its own threads, and the three files. All others fail with EPERM.
+/// Allows system calls for memory, time, ending its own threads, and the three open files. All others fail with EPERM.
 fn seccomp() -> Result<(), String> {
     let filter = filter().map_err(|error| error.to_string())?;
     seccompiler::apply_filter(&filter).map_err(|error| error.to_string())
@@ -77,7 +77,7 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
         vec![when([has(2, exec, 0)?, has(3, anonymous, anonymous)?])?],
     );
     rules.insert(libc::SYS_mprotect, vec![when([has(2, exec, 0)?])?]);
-    // How a process ends itself with a signal, and no other one.
+    // The call by which a process sends a signal to itself; other targets are denied.
     let own = u64::from(std::process::id());
     rules.insert(libc::SYS_tgkill, vec![when([is(0, own)?])?]);
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -85,7 +85,7 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?.try_into()
 }
 
-/// What any arguments may be given to.
+/// System calls allowed with any arguments.
 const ALWAYS: [i64; 20] = [
     libc::SYS_brk,
     libc::SYS_clock_gettime,
@@ -113,12 +113,12 @@ fn when<const N: usize>(conditions: [SeccompCondition; N]) -> Result<SeccompRule
     SeccompRule::new(conditions.to_vec())
 }
 
-/// An argument, as the kernel reads an `int`, is this.
+/// The argument, read as an `int` like the kernel does, equals this value.
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-/// Of an argument these bits are so.
+/// These bits of the argument have this value.
 fn has(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(
         argument,
@@ -145,14 +145,14 @@ mod tests {
 
     use super::*;
 
-    /// What fails how in a thread that has given this up; the rest of the process is as it was.
+    /// Which operations fail, and how, in a confined thread; the rest of the process is unaffected.
     fn after(
         give_up: impl FnOnce() -> Vec<String> + Send + 'static,
         acts: Vec<Act>,
     ) -> (Vec<String>, Vec<(&'static str, Option<ErrorKind>)>) {
         std::thread::spawn(move || {
             let lacking = give_up();
-            // Collected first: a panic in here could not be printed.
+            // Collected first: the confined thread could not print a panic.
             let done = acts
                 .into_iter()
                 .map(|(name, act)| (name, act().err().map(|error| error.kind())));
@@ -195,7 +195,7 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let pid = Pid::from_child(&other);
-        // As if the driver had inherited them.
+        // Like a file that the driver inherited.
         let mut inherited = fs::OpenOptions::new()
             .read(true)
             .write(true)
@@ -275,7 +275,7 @@ mod tests {
         std::thread::spawn(move || {
             assert!(end_with_parent(stranger).is_err());
             assert!(end_with_parent(parent).is_ok());
-            // This is the whole test program's setting.
+            // This setting applies to the whole test program.
             set_parent_process_death_signal(None).unwrap();
         })
         .join()

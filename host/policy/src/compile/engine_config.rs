@@ -1,5 +1,5 @@
-//! How guests are compiled and run. The compiler's child and the driver read the same page, so that what one makes the
-//! other can load.
+//! Wasmtime's configuration for compiling and running guests. The compiler's child and the driver share it, so that the
+//! driver can load the child's code.
 
 use std::num::NonZeroUsize;
 
@@ -7,8 +7,8 @@ use wasmtime::{Config, Engine, WasmBacktraceDetails, WasmFeatures};
 
 use crate::runtime::limits::{BACKTRACE_FRAMES, WASM_STACK};
 
-/// Features of wasm and of components that policies do without: more surface, and 64-bit memories would also break the
-/// bound that a bounded memory puts on the time of one instruction.
+/// Features of wasm and of components that policies do not need. They enlarge the attack surface, and 64-bit memories
+/// would break the limit that a bounded memory sets on the time of one instruction.
 const REFUSED: WasmFeatures = WasmFeatures::MEMORY64
     .union(WasmFeatures::THREADS)
     .union(WasmFeatures::SHARED_EVERYTHING_THREADS)
@@ -16,13 +16,13 @@ const REFUSED: WasmFeatures = WasmFeatures::MEMORY64
     .union(WasmFeatures::RELAXED_SIMD)
     .union(WasmFeatures::STACK_SWITCHING);
 
-/// For which processors code is compiled.
+/// The processors to compile for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Processor {
-    /// The one that compiles, with everything it can do.
+    /// The compiling machine's processor, with all its features.
     #[default]
     This,
-    /// Every one of its architecture, so without what only some can do.
+    /// Every processor of this architecture, so only with the features that all of them have.
     Any,
 }
 
@@ -47,7 +47,7 @@ fn shared() -> Config {
         .max_wasm_stack(WASM_STACK)
         .wasm_features(REFUSED, false)
         .concurrency_support(false)
-        // The names of functions are enough; debug information would be parsed by the driver.
+        // Function names are enough; the driver would have to parse debug information.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES));
     config

@@ -1,4 +1,4 @@
-//! The names a component imports and exports, and which of them make it a policy of ours.
+//! The names a component imports and exports, and which of them make it a Scupper policy.
 
 use std::hash::Hash;
 
@@ -8,15 +8,15 @@ use wasmparser::{Parser, Payload};
 use super::wasm_file::SourceError;
 use crate::imports::wasi;
 
-/// Our package, and the version of it this driver speaks.
+/// Our WIT package.
 const PACKAGE: &str = "scupper:drain/";
-/// The major and minor version of it that policies must be built for.
+/// The package's major and minor version that policies must be built for.
 pub const VERSION: (u64, u64) = (0, 1);
 
-/// What a policy may import of it.
+/// The interfaces of the package that a policy may import.
 const IMPORTS: [&str; 6] = ["types", "log", "config", "cluster", "events", "http"];
 
-/// The names at the top of a component.
+/// The imports and exports of a component.
 #[derive(Default)]
 pub(crate) struct Names<'a> {
     imports: Vec<&'a str>,
@@ -71,7 +71,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// `wasi`: the harmless part of the system is granted.
+    /// `wasi`: the operator has granted the harmless part of WASI.
     pub(crate) fn check_imports(&self, wasi: bool) -> Result<(), SourceError> {
         let unknown: Vec<&str> = self
             .imports
@@ -106,7 +106,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Refuses what needs the grant of the system's harmless part, where that was not given.
+/// Refuses imports that need the grant `wasi`, if the policy does not have it.
 pub(crate) fn check_system<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), SourceError> {
     let system: Vec<&str> = imports.filter(|name| name.starts_with("wasi:")).collect();
     if system.is_empty() {
@@ -116,7 +116,7 @@ pub(crate) fn check_system<'a>(imports: impl Iterator<Item = &'a str>) -> Result
     Err(SourceError::Wasi { imports })
 }
 
-/// What the scan goes by, as one value: what was compiled under other rules was scanned under other rules.
+/// The rules of the scan as one value. Code compiled under other rules was also scanned under other rules.
 pub(crate) fn rules() -> impl Hash {
     (VERSION, IMPORTS, wasi::HARMLESS)
 }
@@ -134,7 +134,7 @@ fn ours(name: &str) -> Option<Ours<'_>> {
 }
 
 impl Ours<'_> {
-    /// Within one `0.y` only additions are made.
+    /// Within one `0.y` versions only add.
     fn check_version(&self) -> Result<(), SourceError> {
         let mut numbers = self.version.split('.').map(str::parse::<u64>);
         match (numbers.next(), numbers.next()) {
@@ -146,7 +146,7 @@ impl Ours<'_> {
     }
 }
 
-/// The first few names, for people.
+/// The first few names, for messages.
 fn list(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| one_line(name, 100)).collect();

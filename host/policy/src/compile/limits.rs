@@ -1,4 +1,4 @@
-//! What compiling one component may use, and which of it a child that was ended has used up.
+//! The resource limits for compiling one component, and which of them a killed child has reached.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -12,37 +12,38 @@ use crate::runtime::limits::NATIVE_BYTES;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Less than this is not worth a try: the smallest policies take as much.
+/// With less memory than this, compiling is not attempted: the smallest policies need as much.
 const LEAST_MEMORY: u64 = 32 * MIB;
 
-/// Native code is written into memory that counts for the container as well. It is two to four times as long as wasm,
-/// and a component of many small functions grows more than that.
+/// Native code is written to memory that also counts for the container. It is two to four times as long as wasm, and
+/// longer for a component with many small functions.
 const LEAST_NATIVE: u64 = 32 * MIB;
 const NATIVE_PER_WASM: u64 = 6;
 
-/// How much longer than the driver the child waits before it gives itself up: the driver says more.
+/// How much longer than the driver the child waits before it ends itself: the driver's error says more.
 const LATER: Duration = Duration::from_secs(10);
 
-/// What the compiler's child may use for one component.
+/// The limits of the compiler's child for one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompileLimits {
     /// Bytes of memory, this program and its stacks included.
     pub address_space: u64,
-    /// CPU time, in whole seconds. The kernel ends the child here, in a way that tells why; a second later in any case.
+    /// CPU time, in whole seconds. The kernel ends the child at this limit with a signal that tells why, and a second
+    /// later in any case.
     pub cpu_seconds: u64,
     /// Bytes of native code.
     pub native_bytes: u64,
-    /// Wall-clock limit. The driver keeps to it, and the child itself a little later.
+    /// Wall-clock limit. The driver enforces it; the child ends itself a little later.
     pub wall: Duration,
 }
 
-/// What the compiler's child may use here and now: the limits, and what the container has left.
+/// The current allotment of the compiler's child: the limits, and the memory available in the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allotment {
     pub(crate) limits: CompileLimits,
-    /// Bytes that the child may take besides its own program; `None`: the address space alone is limited.
+    /// Bytes that the child may use besides its own program; `None`: only the limit of address space applies.
     memory: Option<u64>,
-    /// The container's limit and what it leaves, where that bounds the child's memory more than the limits do.
+    /// The container's limit and its available memory, if that is tighter than the limits.
     memory_bound: Option<MemoryRoom>,
     /// The same for native code.
     native_bound: Option<MemoryRoom>,
@@ -56,7 +57,7 @@ impl Default for CompileLimits {
             // It takes half a minute.
             cpu_seconds: 59,
             native_bytes: NATIVE_BYTES,
-            // For a child that hangs. It gives way to everything else on the node, so that on a busy one it mostly waits.
+            // For a hanging child. It has the lowest priority, so on a busy node it mostly waits.
             wall: Duration::from_secs(300),
         }
     }
@@ -71,11 +72,11 @@ pub enum CompileLimit {
     Cpu(u64),
     /// Bytes of native code.
     Native(u64),
-    /// Time on the wall.
+    /// Wall-clock limit.
     Wall(Duration),
-    /// What the memory limit of the driver's container leaves, in bytes.
+    /// The memory available below the limit of the driver's container, in bytes.
     Container {
-        /// What compiling could have.
+        /// Memory available for compiling.
         left: u64,
         /// The limit.
         limit: u64,
@@ -83,8 +84,8 @@ pub enum CompileLimit {
 }
 
 impl CompileLimits {
-    /// What of it can be used for a component of so many bytes where the container leaves so much. Fails when that is
-    /// too little to begin with.
+    /// The allotment for a component of this size, given the memory available in the container. Fails if that is too
+    /// little to start.
     pub(crate) fn within(self, room: Option<MemoryRoom>, wasm: u64) -> Result<Allotment, CompileLimit> {
         let Some(room) = room else {
             return Ok(Allotment {
@@ -125,7 +126,7 @@ impl CompileLimit {
 }
 
 impl Allotment {
-    /// As the child reads it.
+    /// As arguments of the child.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let limits = self.limits;
         let wall = limits.wall.saturating_add(LATER).as_secs();
@@ -146,7 +147,8 @@ impl Allotment {
         self.native_bound.map_or(own, CompileLimit::container)
     }
 
-    /// The limit by which the kernel, or its own allocator, has ended the child; `None`: it ended otherwise.
+    /// The limit at which the kernel or the child's own allocator has ended the child; `None`: it ended for another
+    /// reason.
     pub(crate) fn reached(&self, status: ExitStatus, said: &[u8]) -> Option<CompileLimit> {
         let signal = Signal::from_named_raw(status.signal()?)?;
         if signal == Signal::XCPU {
@@ -162,7 +164,7 @@ impl Allotment {
     }
 }
 
-/// What Rust's allocator says last.
+/// The last message of Rust's allocator.
 fn says_no_memory(said: &[u8]) -> bool {
     let said = String::from_utf8_lossy(said);
     said.split_once("memory allocation of ")
@@ -272,7 +274,7 @@ mod tests {
             limits.within(room(100), MIB),
             Err(CompileLimit::Container { .. })
         ));
-        // Where there is more than enough the usual limits count.
+        // With more than enough memory the usual limits apply.
         let plenty = limits.within(room(9000), MIB).unwrap();
         assert_eq!(
             plenty.reached(ended(Signal::ABORT), no_memory),

@@ -1,34 +1,35 @@
-//! How much memory the cgroups of this process leave for one more process in them.
+//! How much memory the cgroups of this process have available for another process in them.
 //!
-//! Kubelets since 1.28 set `memory.oom.group` on the containers of nodes with cgroup v2: when a container is over its limit, the kernel kills
-//! every process in it. So the compiler's child must not reach the container's limit; it gets what is left.
+//! Since Kubernetes 1.28 the kubelet sets `memory.oom.group` on containers of nodes with cgroup v2: the kernel then
+//! kills every process of a container that exceeds its limit. So the compiler's child must stay below the container's
+//! limit and gets only the available rest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1024 * 1024;
 
-/// What the driver and the guests that run meanwhile may grow by: one guest has up to 64 MiB.
+/// Possible growth of the driver and its running guests meanwhile: one guest has up to 64 MiB.
 const MARGIN: u64 = 64 * MIB;
 
-/// Cgroup v1 says "no limit" with a number near 2^63.
+/// Cgroup v1 expresses "no limit" as a number near 2^63.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// What the narrowest memory limit leaves.
+/// The memory available below the narrowest limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryRoom {
     /// The limit, in bytes.
     pub(crate) limit: u64,
-    /// What is left of it, without a margin for the driver itself, in bytes.
+    /// The memory available below it, without a margin for the driver itself, in bytes.
     pub(crate) left: u64,
 }
 
 /// The files of one version of cgroups.
 struct Version {
-    /// The limits: the first makes the kernel kill, the other makes it slow everybody down.
+    /// The limits: at the first the kernel kills, at the other it throttles every process in the cgroup.
     limits: &'static [&'static str],
     usage: &'static str,
-    /// In `memory.stat`: pages of files that the kernel takes back before it kills.
+    /// In `memory.stat`: pages of files that the kernel reclaims before it kills.
     reclaimable: &'static str,
 }
 
@@ -44,12 +45,12 @@ const V2: Version = Version {
     reclaimable: "inactive_file",
 };
 
-/// What is left at this moment. `None`: nothing limits the memory, or cgroups cannot be read here. Blocks.
+/// The memory available now. `None`: no limit applies, or the cgroups cannot be read. Blocks.
 pub(crate) fn memory_room() -> Option<MemoryRoom> {
     room_of(Path::new("/proc/self"))
 }
 
-/// The same for a process by its directory in `/proc`.
+/// The same for a process, given its directory in `/proc`.
 fn room_of(process: &Path) -> Option<MemoryRoom> {
     let mounts = fs::read_to_string(process.join("mountinfo")).ok()?;
     let cgroups = fs::read_to_string(process.join("cgroup")).ok()?;
@@ -65,8 +66,8 @@ fn room_of(process: &Path) -> Option<MemoryRoom> {
     rooms.into_iter().min_by_key(|room| room.left)
 }
 
-/// A line of `mountinfo`, when a hierarchy with memory limits may be mounted there: its version, its root and where it
-/// is mounted.
+/// Parses a line of `mountinfo` that may mount a hierarchy with memory limits: its version, its root and its mount
+/// point.
 fn hierarchy(line: &str) -> Option<(Version, &str, PathBuf)> {
     let (place, system) = line.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
@@ -80,7 +81,7 @@ fn hierarchy(line: &str) -> Option<(Version, &str, PathBuf)> {
     Some((version, root, PathBuf::from(mount)))
 }
 
-/// The path in a line of `/proc/PID/cgroup`, if the line is of this version's hierarchy.
+/// The path in a line of `/proc/PID/cgroup`, if the line belongs to this version's hierarchy.
 fn path_in<'a>(line: &'a str, version: &Version) -> Option<&'a str> {
     let mut fields = line.splitn(3, ':');
     let (_id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -92,7 +93,8 @@ fn path_in<'a>(line: &'a str, version: &Version) -> Option<&'a str> {
     ours.then_some(path)
 }
 
-/// The directory of the cgroup. In a container its own cgroup is mounted as the root, whatever it is called outside.
+/// The directory of the cgroup. In a container its own cgroup is mounted as the root, under whatever path the host has
+/// it.
 fn place(mount: &Path, root: &str, path: &str) -> PathBuf {
     match Path::new(path).strip_prefix(root) {
         Ok(below) => mount.join(below),
@@ -124,7 +126,7 @@ fn room_at(level: &Path, version: &Version) -> Option<MemoryRoom> {
 }
 
 impl MemoryRoom {
-    /// What another process may take of it.
+    /// The part of it that another process may use.
     pub(crate) const fn to_give(self) -> u64 {
         self.left.saturating_sub(MARGIN)
     }
@@ -134,7 +136,7 @@ impl MemoryRoom {
 mod tests {
     use super::*;
 
-    /// A process and its cgroups, as files.
+    /// A fake process and its cgroups, as files.
     struct Machine(tempfile::TempDir);
 
     impl Machine {

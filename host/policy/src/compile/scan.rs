@@ -1,8 +1,8 @@
-//! What a component is before anything of it is compiled: is it one, does it speak our package, and does it import only
-//! what we have?
+//! Checks before any compilation: is the file a component, does it use our package, and does it import only what the
+//! driver provides?
 //!
-//! The driver only looks at the first bytes. The rest takes time and memory in proportion to untrusted bytes, and
-//! happens in the compiler's child.
+//! The driver only checks the first bytes. The rest takes time and memory in proportion to untrusted bytes, so it runs
+//! in the compiler's child.
 
 use std::io::Read;
 
@@ -17,7 +17,7 @@ const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
-/// Checks that it says of itself that it is a component. Blocks for a moment.
+/// Checks that the header declares a component. Blocks for a moment.
 pub(crate) fn glance(bytes: &Sealed) -> Result<(), SourceError> {
     let mut first = Vec::with_capacity(COMPONENT_MAGIC.len());
     bytes
@@ -28,8 +28,8 @@ pub(crate) fn glance(bytes: &Sealed) -> Result<(), SourceError> {
     check_magic(&first)
 }
 
-/// Checks that the bytes are a valid component of our package, and that it imports from the system only what is granted.
-/// Takes time in proportion to its length.
+/// Checks that the bytes are a valid component of our package, and that it imports only the granted part of WASI. Takes
+/// time in proportion to its length.
 pub(crate) fn scan(bytes: &[u8], wasi: bool) -> Result<(), SourceError> {
     check_magic(bytes)?;
     let invalid = |error: BinaryReaderError| SourceError::Invalid(one_line(&error.to_string(), 300));
@@ -58,7 +58,7 @@ fn check_magic(bytes: &[u8]) -> Result<(), SourceError> {
     })
 }
 
-/// What the engine accepts, as far as the validator has names for it; the compiler refuses the rest.
+/// The features that the engine accepts, as far as the validator can name them; the compiler refuses the rest.
 fn features() -> WasmFeatures {
     WasmFeatures::default()
         .difference(WasmFeatures::MEMORY64)

@@ -1,6 +1,5 @@
-//! Native code that comes with the program, in a directory of its image: so that the first driver on a node compiles
-//! nothing. It was made by the same program, for every processor of its kind, and its files are named and checked as
-//! those of the cache are.
+//! Native code shipped in a directory of the image, so that the first driver on a node compiles nothing. The same
+//! program made it, for every processor of its architecture; its files are named and checked like those of the cache.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,8 +16,8 @@ use crate::runtime::limits::NATIVE_BYTES;
 /// Group and others must not write.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
-/// The native code for a key, if it is there and as trustworthy as the program itself: who owns the program's file owns
-/// directory and file, and may alone write to them. Blocks.
+/// The native code for a key, if it exists and is as trustworthy as the program itself: the owner of the program's file
+/// also owns directory and file, and only this owner may write to them. Blocks.
 pub(super) fn fetch(dir: &Path, key: &str) -> io::Result<Option<Native>> {
     let owner = fs::metadata("/proc/self/exe")?.uid();
     let is_trusted = |meta: &fs::Metadata| meta.uid() == owner && meta.mode() & OTHERS_MAY_WRITE == 0;
@@ -47,7 +46,7 @@ pub(super) fn fetch(dir: &Path, key: &str) -> io::Result<Option<Native>> {
     Ok(None)
 }
 
-/// Writes native code for a key, readable for everybody. Blocks.
+/// Writes native code for a key, readable by all users. Blocks.
 pub(super) fn write(dir: &Path, key: &str, native: &Native) -> io::Result<PathBuf> {
     fs::create_dir_all(dir)?;
     let code = native.code();

@@ -1,4 +1,4 @@
-//! A policy's file: read once, held as it was read, and everything that can be wrong with it.
+//! A policy's file, read once and kept as read, with all its possible errors.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -15,19 +15,19 @@ use crate::files::digest::sha256_of;
 use crate::files::sealed::Sealed;
 use crate::runtime::limits::SOURCE_BYTES;
 
-/// How a policy is built so that it imports nothing of WASI.
+/// How to build a policy without imports from WASI.
 const WITHOUT_WASI: &str = "build it without WASI (Rust: --target wasm32-unknown-unknown, as `scupper policy build` does; \
                             TinyGo: -target=wasm-unknown; componentize-py: --stub-wasi; \
                             componentize-js: --disable clocks http random stdio fetch-event)";
 
-/// Bytes of the words that an error is told in.
+/// Longest text of an error, in bytes.
 const WORDS: usize = 1024;
 
-/// A policy's component, as it was when it was read. Cheap to clone.
+/// A policy's component, as read. Cheap to clone.
 #[derive(Clone)]
 pub struct WasmFile(Sealed);
 
-/// What is wrong with a policy's file. What the scan finds is said by the compiler's child, word by word.
+/// The errors of a policy's file. The driver repeats the scan's errors verbatim from the compiler's child.
 #[derive(Debug, Deserialize, Error, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceError {
@@ -41,10 +41,10 @@ pub enum SourceError {
     /// It is longer than any policy.
     #[error("it has more than {} MiB, the most a policy may have", SOURCE_BYTES >> 20)]
     TooLarge,
-    /// It is something else.
+    /// It is not WebAssembly.
     #[error("it is not a WebAssembly file: its first bytes are not \\0asm")]
     NotWasm,
-    /// It is native code, which is only loaded when this driver itself made it.
+    /// It is native code, which the driver only loads if it made it itself.
     #[error("it holds native code, not WebAssembly: give the .wasm component it was compiled from")]
     Native,
     /// It is a module, not a component.
@@ -52,32 +52,32 @@ pub enum SourceError {
         "it is a core module, not a component: build it with `cargo xtask`, or wrap it with `wasm-tools component new`"
     )]
     CoreModule,
-    /// It does not follow the rules of WebAssembly.
+    /// It violates the rules of WebAssembly.
     #[error("it is not valid WebAssembly: {0}")]
     Invalid(String),
-    /// It is some other component.
+    /// It is a component, but not a policy.
     #[error(
         "it is not a policy: it does not export scupper:drain/about, as the worlds planner-policy, hooks-policy and policy \
          do; it exports {exports}"
     )]
     NotAPolicy {
-        /// What it exports.
+        /// Its exports.
         exports: String,
     },
-    /// It was built against another version of our package.
+    /// It was built for another version of our package.
     #[error(
         "it speaks scupper:drain {theirs} and this driver speaks {}.{}: build it against this driver's wit/",
         VERSION.0,
         VERSION.1
     )]
     Version {
-        /// The version it was built against.
+        /// The version it was built for.
         theirs: String,
     },
-    /// It neither plans nor acts.
+    /// It exports neither a planner nor hooks.
     #[error("it exports neither scupper:drain/planner nor scupper:drain/hooks: it has nothing to do")]
     Idle,
-    /// It wants the harmless part of the system, and was not granted it.
+    /// It imports the harmless part of WASI without the grant.
     #[error(
         "it imports {imports}, and policies have no system interfaces: {}, or add `wasi: true` to its grants \
          in the configuration file",
@@ -87,7 +87,7 @@ pub enum SourceError {
         /// The imports.
         imports: String,
     },
-    /// It wants from the system what no policy gets.
+    /// It imports parts of WASI that no policy gets.
     #[error(
         "it imports {imports}, which no policy gets: {}; with the grant `wasi` there are the clocks, random \
          numbers and standard output of WASI 0.2, and an empty environment",
@@ -97,7 +97,7 @@ pub enum SourceError {
         /// The imports.
         imports: String,
     },
-    /// It imports what we do not have.
+    /// It imports something that the driver does not provide.
     #[error("it imports {imports}; this driver has log, config, cluster, events and http of scupper:drain")]
     Imports {
         /// The imports.
@@ -115,13 +115,13 @@ impl WasmFile {
         copy.map(Self).ok_or(SourceError::TooLarge)
     }
 
-    /// Reads a file that should have this digest. `None`: it has another one, or cannot be read. Blocks.
+    /// Reads a file that should have this digest. `None`: the digest differs, or the file cannot be read. Blocks.
     pub fn read_exactly(file: File, digest: &str) -> Option<Self> {
         let copy = Sealed::copy("policy", file, SOURCE_BYTES).ok()??;
         (copy.digest() == digest).then_some(Self(copy))
     }
 
-    /// SHA-256 of a policy's file, in hex, without holding it. Blocks.
+    /// SHA-256 of a policy's file, in hex, without keeping it in memory. Blocks.
     pub fn digest_of(file: &Path) -> Result<String, SourceError> {
         sha256_of(open(file)?.take(SOURCE_BYTES + 1)).map_err(SourceError::Read)
     }
@@ -143,7 +143,7 @@ impl WasmFile {
 }
 
 impl SourceError {
-    /// The same, in words that a terminal can be shown: they come from a process that has read somebody else's bytes.
+    /// The same, escaped for a terminal: the text comes from a process that has read untrusted bytes.
     #[must_use]
     pub(crate) fn in_one_line(self) -> Self {
         let line = |text| into_line(text, WORDS);
@@ -173,7 +173,7 @@ impl SourceError {
     }
 }
 
-/// A regular file that is not too long; it may grow while it is read.
+/// Opens a regular file that is not too long; it may grow while it is read.
 fn open(file: &Path) -> Result<File, SourceError> {
     // A named pipe would block the open itself.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();

@@ -1,16 +1,16 @@
-//! SHA-256 in lowercase hex, of what is at hand and of what is read in pieces.
+//! SHA-256 in lowercase hex, of bytes in memory or of a stream.
 
 use std::fmt::Write;
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// Of what is at hand.
+/// Of bytes in memory.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Of everything that can be read, without holding all of it. Blocks.
+/// Of a stream, without keeping it in memory. Blocks.
 pub(crate) fn sha256_of(mut from: impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     io::copy(&mut from, &mut hasher)?;

@@ -1,4 +1,4 @@
-//! Files that no other process can change while we use them.
+//! Files that no other process can change during use.
 
 pub(crate) mod digest;
 pub(crate) mod private_dir;

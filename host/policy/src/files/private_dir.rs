@@ -1,5 +1,5 @@
-//! A directory that is ours alone: opened once, by handle, and nothing in it is followed, half written or anybody
-//! else's.
+//! A directory that only this user can write to: opened once, by handle. It follows no links, and accepts no
+//! half-written files and no files of other users.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use thiserror::Error;
 
-/// A temporary file this old was left behind by a driver that died.
+/// A temporary file of this age belongs to a dead driver.
 const STALE_SECONDS: i64 = 600;
 
-/// How temporary files end.
+/// The suffix of temporary files.
 const PART: &str = ".part";
 
 /// The directory.
@@ -26,16 +26,16 @@ pub struct PrivateDir {
 /// Why a directory cannot be used.
 #[derive(Debug, Error)]
 pub enum PrivateDirError {
-    /// It cannot be made or opened.
+    /// It cannot be created or opened.
     #[error("open the directory {}; it must be a directory and no symbolic link", path.display())]
     Open {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Somebody else could put something into it.
+    /// Another user could put files into it.
     #[error(
         "the directory {} belongs to user {owner} with mode {mode:04o}: it must be ours alone; run chmod 0700 and chown \
          on it, or give another",
@@ -52,9 +52,9 @@ pub enum PrivateDirError {
 }
 
 impl PrivateDir {
-    /// Opens the directory, or makes it.
+    /// Opens the directory, and creates it if necessary.
     pub fn open(path: &Path) -> Result<Self, PrivateDirError> {
-        // Without its trailing slash, which would follow a symbolic link.
+        // Removes the trailing slash, which would follow a symbolic link.
         let path: PathBuf = path.components().collect();
         let failed = |source: io::Error| PrivateDirError::Open {
             path: path.clone(),
@@ -79,12 +79,13 @@ impl PrivateDir {
         Ok(Self { dir, path })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a file. `None`: there is no such file, or it is no regular file of ours, or longer than it can be.
+    /// Opens a file. `None`: there is no such file, it is not a regular file of this user, or it is longer than
+    /// allowed.
     pub fn file(&self, name: &str, most: u64) -> io::Result<Option<File>> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
         let file = match fs::openat(&self.dir, name, flags, Mode::empty()) {
@@ -101,7 +102,7 @@ impl PrivateDir {
         Ok(Some(File::from(file)))
     }
 
-    /// Reads a file that is short. `None`: as above.
+    /// Reads a short file. `None`: as above.
     pub fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = self.file(name, most)? else {
             return Ok(None);
@@ -111,12 +112,12 @@ impl PrivateDir {
         Ok(Some(bytes))
     }
 
-    /// Writes a file as a whole: it is there with all its bytes, or as it was before.
+    /// Writes a file atomically: afterwards it has all the new bytes, or the old ones.
     pub fn write(&self, name: &str, bytes: impl Read, mode: Mode) -> io::Result<()> {
         self.place(name, bytes, mode, false).map(drop)
     }
 
-    /// The same, locked for as long as the answer lives: no process finds it unlocked before.
+    /// The same, with a lock that lasts as long as the returned value: no process ever sees the file unlocked before.
     pub fn write_locked(&self, name: &str, bytes: impl Read) -> io::Result<File> {
         self.place(name, bytes, Mode::RUSR | Mode::WUSR, true)
     }
@@ -134,7 +135,7 @@ impl PrivateDir {
             Ok(file)
         });
         if written.is_err() {
-            // What remains of it is deleted as stale one day, if not now.
+            // If this fails, `sweep` deletes the file later as stale.
             let _gone = self.delete(&temporary).is_ok();
         }
         written
@@ -156,7 +157,7 @@ impl PrivateDir {
         }
     }
 
-    /// The files whose names end so.
+    /// The files with this suffix.
     pub fn list(&self, ending: &str) -> io::Result<Vec<(String, Stat)>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(&self.dir)? {
@@ -175,7 +176,7 @@ impl PrivateDir {
         Ok(files)
     }
 
-    /// Deletes what dead drivers left behind, as seen from the moment of the newest file.
+    /// Deletes the remains of dead drivers, by their age relative to the newest file.
     pub fn sweep(&self, newest: i64) -> io::Result<()> {
         let parts = self.list(PART)?;
         let stale = parts

@@ -1,9 +1,8 @@
-//! Bytes that cannot change any more: a file in memory, sealed by the kernel against every write, with the digest it
-//! has since.
+//! Immutable bytes: a file in memory that the kernel has sealed against every write, with the digest taken afterwards.
 //!
-//! A file on disk belongs to a user, and any process of that user can change it after it was checked and while it is
-//! mapped. A sealed file in memory stays as it is, for everybody. It is read in pieces, handed to a child as its standard
-//! input, or mapped, and so the driver's own memory does not grow with it.
+//! Any process of the same user can change a file on disk after the check and while it is mapped. A sealed file in
+//! memory stays the same for all processes. It is read in pieces, passed to a child as standard input, or mapped, so it
+//! does not enlarge the driver's own memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +16,7 @@ use rustix::io::Errno;
 
 use super::digest::sha256_of;
 
-/// Cheap to clone; the memory is given back with the last clone and the last mapping.
+/// Cheap to clone; the memory is freed with the last clone and the last mapping.
 #[derive(Clone)]
 pub(crate) struct Sealed(Arc<Held>);
 
@@ -27,21 +26,20 @@ struct Held {
     length: u64,
 }
 
-/// A file in memory that is still written to.
+/// A file in memory that is still being written.
 pub(crate) struct Draft(File);
 
-/// Reads from the beginning, whoever else reads.
+/// Reads from the beginning, independent of other readers.
 pub(crate) struct Reader<'a> {
     file: &'a File,
     place: u64,
 }
 
 impl Draft {
-    /// An empty one. The name is only for people who look into `/proc`.
+    /// An empty file. The name only appears in `/proc`.
     pub(crate) fn new(name: &str) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // Nobody runs it as a program, and some systems demand that this is said. Kernels before 6.3 do not know the
-        // word.
+        // The file is never executed, and some systems demand this flag. Kernels before 6.3 do not know it.
         let file = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
             Err(Errno::INVAL) => memfd_create(name, flags),
             made => made,
@@ -49,12 +47,12 @@ impl Draft {
         Ok(Self(File::from(file?)))
     }
 
-    /// The same file, for who writes it.
+    /// The same file, for the writer.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.0.try_clone()
     }
 
-    /// Ends all writing, and takes the digest. `None`: it is longer than it may be. Fails when somebody still has it
+    /// Ends all writing and computes the digest. `None`: it is longer than allowed. Fails if a process still has it
     /// mapped for writing. Blocks.
     pub(crate) fn seal(self, most: u64) -> io::Result<Option<Sealed>> {
         let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
@@ -63,7 +61,7 @@ impl Draft {
         if length > most {
             return Ok(None);
         }
-        // Only now: what is written before the seal may be written by others, too.
+        // Only now: before the seal other processes can also write.
         let digest = sha256_of(Reader {
             file: &self.0,
             place: 0,
@@ -77,7 +75,7 @@ impl Draft {
 }
 
 impl Sealed {
-    /// Holds a copy of all that can be read. `None`: it is longer than it may be. Blocks.
+    /// Copies the whole stream. `None`: it is longer than allowed. Blocks.
     pub(crate) fn copy(name: &str, from: impl Read, most: u64) -> io::Result<Option<Self>> {
         let mut draft = Draft::new(name)?;
         io::copy(&mut from.take(most.saturating_add(1)), &mut draft.0)?;
@@ -102,12 +100,12 @@ impl Sealed {
         }
     }
 
-    /// Opens it once more, for reading only and from the beginning: for a child.
+    /// Opens it again, read-only and from the beginning, for a child.
     pub(crate) fn open(&self) -> io::Result<File> {
         File::open(self.path())
     }
 
-    /// A path to it, good in this process and as long as this lives.
+    /// A path to it, valid in this process while this value lives.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.file.as_raw_fd()))
     }

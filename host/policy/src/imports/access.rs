@@ -1,5 +1,5 @@
-//! What a policy may do to the cluster through its imports. Whoever composes the driver implements it; the policy edge
-//! has checked the grant before it asks.
+//! The actions on the cluster that a policy can request through its imports. `app` implements them; the policy edge
+//! checks the grant before each call.
 
 use futures::future::BoxFuture;
 use scupper_engine::{Node, Pod, PodRef};
@@ -41,16 +41,16 @@ pub trait ClusterAccess: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>>;
 }
 
-/// A Kubernetes Event in a policy's name.
+/// A Kubernetes Event emitted by a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyEvent<'a> {
     /// The policy.
     pub policy: &'a str,
-    /// Its node.
+    /// The policy's node.
     pub node: &'a str,
     /// The pod it is about; `None`: the node.
     pub pod: Option<&'a PodRef>,
-    /// Somebody should look.
+    /// The Event is a warning.
     pub warning: bool,
     /// One word in CamelCase.
     pub reason: &'a str,
@@ -58,7 +58,7 @@ pub struct PolicyEvent<'a> {
     pub note: &'a str,
 }
 
-/// Why the cluster could not be asked.
+/// Why a request to the cluster failed.
 #[derive(Debug, Error)]
 pub enum AccessError {
     /// There is no such object, or it has another UID now.

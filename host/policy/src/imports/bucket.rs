@@ -1,12 +1,12 @@
-//! A token bucket: so much at once, and so much again in every minute. It must not know what is counted.
+//! A token bucket: a burst at once, and a steady rate per minute. It must not know what it counts.
 
 use scupper_engine::Time;
 
 const MINUTE: u64 = 60_000;
 
-/// What a policy may still use of something.
+/// A policy's remaining allowance.
 pub(crate) struct Bucket {
-    /// In tokens times milliseconds of a minute, so that no earned time is lost between two looks.
+    /// In tokens times milliseconds of a minute, so that rounding loses no earned time between two calls.
     earned: u64,
     burst: u64,
     per_minute: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket.
     pub(crate) const fn new(burst: u64, per_minute: u64, now: Time) -> Self {
         let burst = burst.saturating_mul(MINUTE);
         Self {
@@ -25,7 +25,7 @@ impl Bucket {
         }
     }
 
-    /// Whether there is so much in it now.
+    /// Whether it has this many tokens now.
     pub(crate) fn has(&mut self, tokens: u64, now: Time) -> bool {
         let gone = now.since(self.last).as_millis();
         self.earned = self
@@ -36,7 +36,7 @@ impl Bucket {
         self.earned >= tokens.saturating_mul(MINUTE)
     }
 
-    /// Takes so much out of it, or nothing.
+    /// Takes this many tokens, or none.
     pub(crate) fn take(&mut self, tokens: u64, now: Time) -> bool {
         let has = self.has(tokens, now);
         if has {

@@ -1,5 +1,5 @@
-//! The import `events`: Kubernetes Events in a policy's name. Few, each worth reading, and the same one not again and
-//! again: Events live in the API server's own store.
+//! The import `events`: Kubernetes Events emitted by policies. They are limited in number, and repetitions are dropped:
+//! Events occupy the API server's own store.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::PoisonError;
@@ -14,24 +14,24 @@ use crate::runtime::observer::{EmitResult, Observation};
 use crate::wit::bindings::scupper::drain::events::{Error, Host, Kind, Regarding};
 use crate::{AccessError, PolicyEvent};
 
-/// What the API server takes.
+/// The API server's limit.
 const REASON_BYTES: usize = 128;
 const NOTE_BYTES: usize = 1024;
 
-/// Events at once, and in a minute after that: hooks step every few seconds for days.
+/// The burst, and the number per minute after that: hooks step every few seconds for days.
 const BURST: u64 = 10;
 const PER_MINUTE: u64 = 6;
 
-/// For so long the same Event again is no news.
+/// Within this time the same Event counts as a repetition.
 const REPEATED: Duration = Duration::from_secs(600);
 
 /// How many Events are remembered: with six a minute, those of the last ten minutes and the burst.
 const REMEMBERED: usize = 70;
 
-/// Bytes of what a policy said that stand in an error.
+/// Bytes of a policy's text that an error quotes.
 const SHOWN_BYTES: usize = 100;
 
-/// What a policy has emitted of late.
+/// A policy's recent Events.
 pub(crate) struct EventLimiter {
     bucket: Bucket,
     recent: Vec<(u64, Time)>,
@@ -45,7 +45,7 @@ impl EventLimiter {
         }
     }
 
-    /// Whether this Event may be emitted now; if so, it is remembered.
+    /// Whether this Event may be emitted now; if so, records it.
     fn take(&mut self, event: u64, now: Time) -> Result<(), EmitResult> {
         self.recent.retain(|(_, at)| now.since(*at) < REPEATED);
         if self.recent.iter().any(|(other, _)| *other == event) {
@@ -61,7 +61,7 @@ impl EventLimiter {
         Ok(())
     }
 
-    /// It was not emitted after all.
+    /// Removes an Event that was not emitted after all.
     fn forget(&mut self, event: u64) {
         self.recent.retain(|(other, _)| *other != event);
     }
@@ -161,7 +161,7 @@ impl StoreData {
     }
 }
 
-/// The pod it is about, which must be one that the policy was shown.
+/// The pod in question, which must be one that the host has shown to the policy.
 fn pod<'a>(scope: &'a StepScope, regarding: &Regarding) -> Result<Option<&'a PodRef>, Error> {
     let Regarding::Pod(uid) = regarding else {
         return Ok(None);
@@ -171,7 +171,7 @@ fn pod<'a>(scope: &'a StepScope, regarding: &Regarding) -> Result<Option<&'a Pod
     found.map(Some).ok_or_else(|| Error::NotFound(unknown()))
 }
 
-/// Tells Events apart. A policy that finds two of one key fools only itself.
+/// Identifies an Event. A policy that finds two Events with one key harms only itself.
 fn key(regarding: &Regarding, reason: &str, note: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     match regarding {
@@ -198,7 +198,7 @@ fn check(reason: &str, note: &str) -> Result<(), String> {
             note.len()
         ));
     }
-    // Nothing is left to escape exactly when escaping changes nothing.
+    // If escaping changes nothing, there was nothing to escape.
     if one_line(note, NOTE_BYTES) != note {
         return Err(format!(
             "the note must be a single line: {}",

@@ -1,4 +1,4 @@
-//! What the operator grants and what the policy asks for: a policy has what both name.
+//! The operator's grants and the policy's requests: a policy has the capabilities that both name.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use super::http::{RequestDeps, Requests, Tls, WantedRequests, read_grants};
 use crate::load::error::{LoadFault, MissingGrant, WantError};
 use crate::wit::bindings::exports::scupper::drain::about;
 
-/// How much a policy may want.
+/// The most capabilities that a policy may request.
 const WANTS: usize = 32;
 
-/// Bytes of a wrong want that are shown.
+/// Bytes of a wrong request that an error shows.
 const SHOWN_BYTES: usize = 256;
 
-/// What the operator gives, checked.
+/// The operator's grants, checked.
 pub(crate) struct GrantedCapabilities {
     http: HttpRules,
     secrets: SecretRules,
     tls: Arc<Tls>,
 }
 
-/// What the policy wants.
+/// The capabilities that the policy requests.
 #[derive(Default)]
 pub(crate) struct Wants {
     pub(crate) grants: Vec<Grant>,
@@ -33,14 +33,14 @@ pub(crate) struct Wants {
 }
 
 impl GrantedCapabilities {
-    /// Checks the operator's grants, and fails with the first that is wrong. Blocks: it looks at the certificates that
-    /// they name.
+    /// Checks the operator's grants, and fails with the first wrong one. Blocks: it reads the certificates that they
+    /// name.
     pub(crate) fn of(spec: &PolicySpec) -> Result<Self, LoadFault> {
         let (given, faults) = Self::sound(spec);
         faults.into_iter().next().map_or(Ok(given), Err)
     }
 
-    /// The operator's grants without those that are wrong, and what is wrong with each of those. Blocks as [`Self::of`].
+    /// The operator's valid grants, and the error of each other one. Blocks as [`Self::of`].
     pub(crate) fn sound(spec: &PolicySpec) -> (Self, Vec<LoadFault>) {
         let (mut http, mut faults) = (spec.http.clone(), Vec::new());
         for grant in &spec.grants {
@@ -57,7 +57,7 @@ impl GrantedCapabilities {
                 .into_iter()
                 .map(|(origin, source)| LoadFault::Http { origin, source }),
         );
-        // Of a secret for an origin whose own grant is wrong, only that grant is to blame.
+        // If a secret is for an origin whose own grant is wrong, only that grant is reported.
         let blamed = wrong_secrets
             .into_iter()
             .filter(|(_, error)| is_http_whole || !matches!(error, SecretGrantError::Ungranted { .. }));
@@ -65,7 +65,7 @@ impl GrantedCapabilities {
         (Self { http, secrets, tls }, faults)
     }
 
-    /// What the policy wants, if it was granted all of it.
+    /// The policy's requested capabilities, if all of them are granted.
     pub(crate) fn wants(&self, about: &about::Description, spec: &PolicySpec) -> Result<Wants, LoadFault> {
         let wants = Wants::of(about)?;
         let missing = self.missing(&wants, spec);
@@ -76,7 +76,7 @@ impl GrantedCapabilities {
         }
     }
 
-    /// What of it was not granted.
+    /// The requested capabilities that are not granted.
     pub(crate) fn missing(&self, wants: &Wants, spec: &PolicySpec) -> Vec<MissingGrant> {
         let missing = wants.grants.iter().filter(|grant| !self.has(grant, spec));
         missing
@@ -88,7 +88,7 @@ impl GrantedCapabilities {
             .collect()
     }
 
-    /// The policy's requests, before it has said what it wants.
+    /// The policy's requests, before the policy has named the capabilities it needs.
     pub(crate) fn requests(&self, spec: &PolicySpec, surroundings: RequestDeps) -> Requests {
         let rules = (self.http.clone(), self.secrets.clone(), Arc::clone(&self.tls));
         Requests::new(&spec.name, rules, surroundings, &spec.limits)
@@ -103,13 +103,13 @@ impl GrantedCapabilities {
                 .target
                 .parse()
                 .is_ok_and(|want: HttpWant| want.is_granted(&self.http)),
-            // A grant that is wrong is reported as wrong, not as missing.
+            // A wrong grant is reported as wrong, not as missing.
             Capability::Secret => spec.secrets.iter().any(|secret| secret.name == want.target),
         }
     }
 }
 
-/// Checks a grant that one line can say; one of `http` goes to the others of `http`.
+/// Checks a grant of one line; a grant of `http` is added to the others of `http`.
 fn check(grant: &Grant, http: &mut Vec<HttpGrant>) -> Result<(), LoadFault> {
     let wrong = |source: WantError| LoadFault::Grant {
         grant: grant.clone(),
@@ -136,7 +136,7 @@ fn check(grant: &Grant, http: &mut Vec<HttpGrant>) -> Result<(), LoadFault> {
 }
 
 impl Wants {
-    /// What the policy says that it wants, granted or not.
+    /// The capabilities that the policy asks for, granted or not.
     pub(crate) fn of(about: &about::Description) -> Result<Self, LoadFault> {
         if about.wants.len() > WANTS {
             return Err(LoadFault::TooManyWants {

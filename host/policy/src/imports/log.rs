@@ -30,7 +30,7 @@ impl LogLimiter {
         }
     }
 
-    /// Whether a line of so many bytes may be written now.
+    /// Whether a line of this many bytes may be written now.
     fn take(&mut self, bytes: usize, now: Time) -> bool {
         let taken = self.bytes.has(bytes as u64, now) && self.lines.take(1, now);
         if taken {
@@ -41,9 +41,9 @@ impl LogLimiter {
         taken
     }
 
-    /// Writes a line, if there is one left.
+    /// Writes a line, if the allowance permits.
     pub(crate) fn write(&mut self, policy: &str, level: Level, message: &str, now: Time) -> bool {
-        // Escaping is work: a flood must not cost more than its lines are worth.
+        // Escaping costs time: a flood must not cost more than the allowed lines.
         if !self.take(message.len().min(LINE_BYTES), now) {
             return false;
         }
@@ -58,7 +58,7 @@ impl LogLimiter {
         true
     }
 
-    /// Says once how many lines were dropped.
+    /// Logs once how many lines were dropped.
     pub(crate) fn tell_dropped(&mut self, policy: &str) {
         let lines = std::mem::take(&mut self.dropped);
         if lines > 0 {
@@ -85,7 +85,7 @@ mod tests {
         let mut allowance = LogLimiter::new(&limits, at(0));
         assert_eq!((0..100).filter(|_| allowance.take(1, at(0))).count(), 10);
         assert_eq!(allowance.dropped, 90);
-        // A minute later all lines are back, and the bytes are what bounds them.
+        // A minute later all lines are available again, and only the bytes limit them.
         assert_eq!((0..100).filter(|_| allowance.take(40, at(60_000))).count(), 2);
         assert!(!allowance.take(40, at(60_000)));
         assert!(allowance.take(20, at(60_000)));

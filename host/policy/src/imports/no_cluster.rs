@@ -1,4 +1,4 @@
-//! For policies that are called without a cluster: on trial, in benchmarks and in tests.
+//! For policies that run without a cluster: in dry runs, benchmarks and tests.
 
 use std::future::ready;
 
@@ -8,7 +8,7 @@ use scupper_engine::{Node, Pod, PodRef};
 
 use crate::{AccessError, ClusterAccess, PolicyEvent};
 
-/// A cluster that is never there; it says why.
+/// A cluster that is never available; it says why.
 #[derive(Clone, Copy, Debug)]
 pub struct NoCluster(pub &'static str);
 

@@ -1,4 +1,4 @@
-//! What a guest can reach: the host's side of the imports `log`, `config` and `cluster`. Nothing else is linked.
+//! Everything a guest can reach: the host's side of the imports `log`, `config` and `cluster`. Nothing else is linked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,25 +22,25 @@ use crate::wit::bindings::scupper::drain::{config, events, http, log};
 use crate::wit::to_wit_owned;
 use crate::{AccessError, ClusterAccess};
 
-/// Writes to the cluster in one step. A hook that has more to do takes another step.
+/// Writes to the cluster in one step. A hook with more work takes another step.
 const WRITES: u32 = 100;
 
 /// Bytes of an annotation's value; all annotations of an object together may have 256 KiB.
 const VALUE_BYTES: usize = 32 * 1024;
 
-/// Bytes of all annotations of the node that one policy may set, their keys included. Where the node's are full the
-/// driver cannot write down where a drain stands, and no drain begins.
+/// Bytes of all annotations of the node that one policy may set, their keys included. If the node's annotations are
+/// full, the driver cannot write the checkpoint, and no drain begins.
 const NODE_BYTES: usize = 64 * 1024;
 
-/// What all calls of one policy share.
+/// State that all calls of one policy share.
 pub(crate) struct PolicyContext {
     /// The operator's name for it.
     pub(crate) policy: String,
     /// What the operator configured.
     pub(crate) config: BTreeMap<String, String>,
-    /// What it wants and was granted; empty until it has said so.
+    /// The capabilities it asks for, all granted; empty until it has described itself.
     pub(crate) grants: Vec<Grant>,
-    /// What its requests need.
+    /// State for its requests.
     pub(crate) requests: Arc<Requests>,
     /// The cluster.
     pub(crate) cluster: Arc<dyn ClusterAccess>,
@@ -52,9 +52,9 @@ pub(crate) struct PolicyContext {
     pub(crate) events: Arc<Mutex<EventLimiter>>,
     /// SHA-256 of its file, in hex.
     pub(crate) digest: String,
-    /// What its calls used.
+    /// The resource usage of its calls.
     pub(crate) account: Arc<Account>,
-    /// Who hears of what it does.
+    /// Receives observations of its actions.
     pub(crate) observer: Arc<dyn Observer>,
 }
 
@@ -64,33 +64,33 @@ pub(crate) struct StoreData {
     pub(crate) scope: CallScope,
     pub(crate) meter: Meter,
     writes: u32,
-    /// Never locked: the mutex makes a caller something that futures can share.
+    /// Never locked: the mutex makes the data shareable between futures.
     wasi: Option<Box<Mutex<Wasi>>>,
     sent: u32,
 }
 
-/// What a call may do besides answering.
+/// The actions that a call may take.
 pub(crate) enum CallScope {
-    /// Nothing: the function is pure.
+    /// None: the function is pure.
     Nothing,
-    /// Ask servers, and change nothing there.
+    /// Requests that change nothing on the servers.
     Servers,
-    /// Everything that was granted.
+    /// All granted actions.
     Granted(StepScope),
 }
 
-/// What a hook step may look at and write to.
+/// The objects that a hook step may read and write.
 pub(crate) struct StepScope {
     /// The node's name.
     pub(crate) node: String,
     /// The driver's own pod.
     pub(crate) own_pod: Option<Uid>,
-    /// The pods it was shown, when it may do something to pods at all.
+    /// The pods shown to it, if it may act on pods at all.
     pub(crate) pods: Vec<PodRef>,
 }
 
 impl CallScope {
-    /// What a step may; nothing else comes to the cluster.
+    /// The scope of a hook step; only steps may reach the cluster.
     pub(crate) const fn of_step(&self) -> Option<&StepScope> {
         match self {
             Self::Granted(scope) => Some(scope),
@@ -100,7 +100,7 @@ impl CallScope {
 }
 
 impl PolicyContext {
-    /// The same, with what it was granted.
+    /// The same, with its granted capabilities.
     pub(crate) fn granted(&self, wants: &Wants) -> Self {
         Self {
             policy: self.policy.clone(),
@@ -117,13 +117,13 @@ impl PolicyContext {
         }
     }
 
-    /// Writes a line into the log, if there is one left.
+    /// Writes a line into the log, if the allowance permits.
     pub(crate) fn log(&self, level: log::Level, message: &str) -> bool {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.write(&self.policy, level, message, self.clock.now())
     }
 
-    /// A call is over.
+    /// Reports the end of a call.
     pub(crate) fn called(&self, function: &'static str, result: CallResult, usage: Usage) {
         self.account.add(&usage);
         self.observer.observe(Observation::Called {
@@ -153,8 +153,8 @@ impl StoreData {
         }
     }
 
-    /// The harmless part of a system. Who was not granted it has no import that asks; were there one, it would meet
-    /// the context of a pure function.
+    /// The harmless part of WASI. Without the grant no import uses it; if one did, it would get the context of a pure
+    /// function.
     pub(crate) fn wasi(&mut self) -> &mut Wasi {
         let none = || {
             Box::new(Mutex::new(Wasi::new(&Occasion {
@@ -176,7 +176,7 @@ impl StoreData {
             .ok_or_else(|| Error::NotGranted(closed.to_owned()))
     }
 
-    /// One more request, if the function may send any and the step has not sent too many.
+    /// Permits one more request, if the function may send any and the step has not sent too many.
     pub(crate) fn may_send(&mut self, method: http::Method) -> Result<Arc<Requests>, http::Error> {
         let changes = matches!(
             method,
@@ -205,7 +205,7 @@ impl StoreData {
         Ok(Arc::clone(requests))
     }
 
-    /// A request is over.
+    /// Reports the end of a request.
     pub(crate) fn has_sent(&self, response: Option<&http::Response>) {
         let counters = &self.meter.counters;
         counters.request();
@@ -218,7 +218,7 @@ impl StoreData {
         });
     }
 
-    /// Checks everything that can be checked here about one write.
+    /// Checks one write as far as possible without the cluster.
     fn may_write(&mut self, capability: Capability, key: &str, value: Option<&str>) -> Result<(), Error> {
         self.scope()?;
         if !allows_annotation(&self.context.grants, capability, key) {
@@ -246,8 +246,8 @@ impl StoreData {
         tracing::info!(target: "scupper::policy", policy, %capability, key, removed = value.is_none(), "annotates");
     }
 
-    /// Refuses a value with which the policy would have more than its part of the node's annotations. The node counts,
-    /// not what was written since the driver started.
+    /// Refuses a value with which the policy would exceed its share of the node's annotations. The node's current
+    /// annotations count, not the writes since the driver's start.
     async fn fits(&self, key: &str, value: &str) -> Result<(), Error> {
         let node = &self.scope()?.node;
         let asked = self.context.cluster.node(node);
@@ -302,7 +302,7 @@ impl Drop for StoreData {
     }
 }
 
-/// Gives guests everything they may import.
+/// Links everything that guests may import.
 pub(crate) fn link(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     types::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;

@@ -25,48 +25,48 @@ pub struct LoadError {
     pub policy: String,
     /// Its file.
     pub file: PathBuf,
-    /// What is wrong.
+    /// The cause.
     #[source]
     pub fault: Box<LoadFault>,
 }
 
-/// What is wrong with a policy.
+/// The reasons why a policy is not loaded.
 #[derive(Debug, Error)]
 pub enum LoadFault {
-    /// It cannot be called that.
+    /// Its name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// Another policy has this name.
     #[error("there are two policies of this name: names are unique")]
     Twice,
-    /// The operator granted what cannot be granted.
+    /// The operator's grant is invalid.
     #[error("the grant {grant} cannot be given")]
     Grant {
         /// The grant.
         grant: Grant,
-        /// Why.
+        /// The cause.
         #[source]
         source: WantError,
     },
-    /// The operator granted requests in a way that cannot be meant.
+    /// The operator's grant of requests is invalid.
     #[error("the grant http of `{origin}`")]
     Http {
-        /// Its origin, as it was written.
+        /// Its origin, as configured.
         origin: String,
-        /// The field, and what is wrong.
+        /// The field and its error.
         #[source]
         source: HttpSetupError,
     },
-    /// The operator granted a secret in a way that cannot be meant.
+    /// The operator's grant of a secret is invalid.
     #[error("the grant of the secret `{name}`")]
     Secret {
-        /// Its name, as it was written.
+        /// Its name, as configured.
         name: String,
-        /// The field, and what is wrong.
+        /// The field and its error.
         #[source]
         source: SecretGrantError,
     },
-    /// Its file is no policy.
+    /// Its file is not a policy.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The operator pinned another component.
@@ -74,24 +74,24 @@ pub enum LoadFault {
     Pinned {
         /// The digest that may be loaded.
         pinned: String,
-        /// The file's.
+        /// The file's digest.
         found: String,
     },
     /// It cannot be compiled.
     #[error("it cannot be compiled")]
     Compile(#[from] CompileError),
-    /// Its native code cannot be kept.
+    /// Its native code cannot be stored.
     #[error("its native code cannot be kept")]
     Cache(#[source] CacheError),
-    /// Our own compiler's code does not load.
+    /// The native code from our own compiler does not load.
     #[error("its native code does not load: {0}")]
     Native(String),
-    /// It needs more than its limits before it has done anything.
+    /// Its initial size already exceeds its limits.
     #[error("it needs {needs} to begin with, and its limit is {limit}")]
     Needs {
-        /// What it needs.
+        /// The required amount.
         needs: String,
-        /// What it may have.
+        /// The limit.
         limit: String,
     },
     /// An import or an export has another type than in `wit/`.
@@ -99,38 +99,38 @@ pub enum LoadFault {
     Types {
         /// Imports or exports.
         what: &'static str,
-        /// What wasmtime says.
+        /// The error of wasmtime.
         detail: String,
     },
     /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// It wants something that nobody has.
+    /// It asks for a capability that does not exist.
     #[error("it wants `{capability}:{target}`")]
     Want {
-        /// What it wants.
+        /// The capability.
         capability: String,
-        /// What of it.
+        /// The target.
         target: String,
-        /// Why that is nothing.
+        /// The cause.
         #[source]
         source: WantError,
     },
-    /// Nobody can look at so many grants before giving them.
+    /// It asks for more grants than an operator can review.
     #[error("it wants {wants} grants, and {limit} are the most a policy may want")]
     TooManyWants {
-        /// How many it wants.
+        /// The number it asks for.
         wants: usize,
-        /// How many it may want.
+        /// The limit.
         limit: usize,
     },
-    /// It wants what it was not granted.
+    /// It asks for capabilities that are not granted.
     #[error("it wants more than it was granted; to allow it, add {}", additions(.0))]
     NotGranted(Vec<MissingGrant>),
     /// It rejects its configuration.
     #[error("its configuration is wrong: {}", problems(.0))]
     Config(Vec<ConfigProblem>),
-    /// It says something that cannot be. A driver loads it all the same and passes none of that on.
+    /// Its description is invalid. The driver loads it all the same, but drops the invalid parts.
     #[error("it says what cannot be: {}", flaws(.0))]
     Flawed(Vec<Flaw>),
     /// The task that loaded it died.
@@ -139,7 +139,7 @@ pub enum LoadFault {
 }
 
 impl LoadFault {
-    /// The step that failed: a word of a closed list, for what counts and sorts.
+    /// The failed step: one of a closed list, for metrics.
     pub fn step(&self) -> &'static str {
         match self {
             Self::Name(_) | Self::Twice | Self::Grant { .. } | Self::Http { .. } | Self::Secret { .. } => {
@@ -166,40 +166,40 @@ impl LoadFault {
     }
 }
 
-/// Why a want cannot be granted by anybody.
+/// Why a requested capability cannot be granted at all.
 #[derive(Debug, Error)]
 pub enum WantError {
-    /// Nobody knows the capability.
+    /// The capability is unknown.
     #[error(transparent)]
     Capability(#[from] GrantError),
-    /// The target is no prefix that can be granted.
+    /// The target is not a prefix that can be granted.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
-    /// The target is none of requests.
+    /// The target is not a valid target of requests.
     #[error(transparent)]
     Http(#[from] HttpTargetError),
-    /// The target is no secret's name.
+    /// The target is not a secret's name.
     #[error(transparent)]
     Secret(#[from] SecretGrantError),
 }
 
-/// What is missing for a want.
+/// A requested capability without its grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingGrant {
     /// The policy.
     pub policy: String,
-    /// What it wants.
+    /// The requested capability.
     pub grant: Grant,
     /// Where the operator would grant it.
     pub spec_source: SpecSource,
 }
 
-/// One thing that is wrong with a configuration.
+/// One error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The key; empty: all of it.
+    /// The key; empty: the whole configuration.
     pub key: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 
@@ -213,7 +213,7 @@ impl fmt::Display for ConfigProblem {
 }
 
 impl fmt::Display for MissingGrant {
-    /// The flag to add; a secret has too much to say for one.
+    /// The flag to add; a secret needs more than a flag can express.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, grant, .. } = self;
         match grant.capability {
@@ -229,7 +229,7 @@ impl fmt::Display for MissingGrant {
     }
 }
 
-/// What to add, where the operator said the rest.
+/// The additions, in the form in which the operator has configured the policy.
 fn additions(missing: &[MissingGrant]) -> String {
     let in_file = missing
         .iter()

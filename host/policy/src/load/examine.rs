@@ -1,5 +1,5 @@
-//! A policy under the eyes of its author: everything that keeps it from being loaded, not only the first thing, and what
-//! it says of itself even where an operator has said nothing yet.
+//! Examines a policy for its author: reports every error that prevents loading, not only the first, and describes the
+//! policy even without an operator's configuration.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::imports::granted::Wants;
 use crate::runtime::guest::Guest;
 use crate::{ClusterAccess, Description, DrainInfo, Flaw, PolicyUsage, Runtime, StepCall, load};
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 pub struct Examined {
     /// The bytes of its file.
     pub bytes: u64,
-    /// What it says of itself; with the grants that it wants, whether they were given or not.
+    /// Its description, with all grants that it asks for, granted or not.
     pub description: Option<Description>,
-    /// Everything that keeps it from being loaded.
+    /// Every error that prevents loading.
     pub faults: Vec<LoadFault>,
-    /// What the calls used that the examination took.
+    /// The resource usage of the examination's calls.
     pub usage: Option<PolicyUsage>,
 }
 
-/// Takes a policy through all steps of loading, and on where a step has failed that the next one can do without.
+/// Takes a policy through all steps of loading, and continues after a failed step if the next step does not need it.
 pub async fn examine(runtime: &Runtime, spec: &PolicySpec, cluster: Arc<dyn ClusterAccess>) -> Examined {
     let mut examined = Examined::default();
     if let Err(fault) = through(runtime, spec, cluster, &mut examined).await {
@@ -89,7 +89,7 @@ async fn through(
     Ok(())
 }
 
-/// Has a hook take its first step on a node without pods. That it fails there says nothing of it.
+/// Lets a hook take its first step on a node without pods. A failure there does not count as an error of the policy.
 async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
     let subject = match phase {
         HookPhase::BeforeWave => Subject::Wave("all".to_owned()),

@@ -1,16 +1,16 @@
-//! What the operator wants done when a policy fails, as answers to the engine.
+//! The answers to the engine when a policy fails, by the operator's failure policy.
 //!
-//! A planner's refusal is no failure: whatever the remedy, it stays a refusal. What a cancel hook gives up is given up:
-//! putting back must end.
+//! A planner's refusal is not a failure: it stays a refusal under any failure policy. If an on-cancel hook gives up,
+//! the driver continues without it: the rollback must end.
 
 use scupper_engine::{Duration, HookPhase, Plan, PlanAnswer, StepOutcome};
 use scupper_policy_spec::FailurePolicy;
 
-/// When what failed is tried again: a policy may fail because of what it was shown, and that changes. The drain's
-/// deadline ends it.
+/// When to retry after a failure: a policy may fail because of its input, and the input changes. The drain's deadline
+/// ends the retries.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// A planner trapped, overran its limits, or made a plan that does not hold.
+/// The answer when a planner trapped, exceeded its limits, or made an invalid plan.
 pub(crate) fn planner(
     failure_policy: FailurePolicy,
     policy: &str,
@@ -28,7 +28,7 @@ pub(crate) fn planner(
     PlanAnswer::Failed { message, retry_after }
 }
 
-/// A hook trapped or overran its limits.
+/// The outcome when a hook trapped or exceeded its limits.
 pub(crate) fn hook(failure_policy: FailurePolicy, policy: &str, message: String) -> StepOutcome {
     let retry_after = match failure_policy {
         FailurePolicy::Refuse => None,
@@ -41,7 +41,7 @@ pub(crate) fn hook(failure_policy: FailurePolicy, policy: &str, message: String)
     StepOutcome::Failed { message, retry_after }
 }
 
-/// A hook answered. Where it says that it will never work, the operator has the last word.
+/// The outcome when a hook answered. If it reports a permanent failure, the operator's failure policy decides.
 pub(crate) fn answered(
     failure_policy: FailurePolicy,
     policy: &str,

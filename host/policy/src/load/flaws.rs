@@ -1,5 +1,5 @@
-//! What is wrong with what a policy says of itself and with what its hooks answer, though each has the right type: a
-//! name that is a path, a schema that is none, an empty text. The host passes none of it on; the author sees each.
+//! Errors in a policy's description and in its hooks' answers that their types allow: a name that is a path, an invalid
+//! schema, an empty text. The host passes on none of it; the author sees each error.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use crate::wit::bindings::exports::scupper::drain::{about, hooks};
 
 /// Bytes of a name and of a version.
 const NAME_BYTES: usize = 63;
-/// Bytes of a summary that people are shown.
+/// Bytes of a summary that users see.
 const SUMMARY_BYTES: usize = 256;
-/// Bytes of a schema that are kept.
+/// Longest accepted schema, in bytes.
 const SCHEMA_BYTES: usize = 64 * 1024;
-/// Bytes of something wrong that are shown.
+/// Bytes of a wrong value that an error shows.
 const SHOWN_BYTES: usize = 60;
 
-/// One thing that is wrong, with the field of `wit/` that has it.
+/// One error, with the field of `wit/` that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     /// The field, such as `name` or `waiting-for[2].what`.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The error, and how to correct it.
     pub message: String,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Everything that is wrong with a description.
+/// All errors of a description.
 pub(crate) fn of_description(about: &about::Description) -> Vec<Flaw> {
     let wrong = |field: &str, rule: &str, text: &str| {
         let shown = one_line(text, SHOWN_BYTES);
@@ -66,7 +66,7 @@ pub(crate) fn of_description(about: &about::Description) -> Vec<Flaw> {
     flaws
 }
 
-/// Everything that is wrong with a hook's answer.
+/// All errors of a hook's answer.
 pub(crate) fn of_answer(outcome: &hooks::Outcome) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     match outcome {
@@ -89,7 +89,7 @@ pub(crate) fn of_answer(outcome: &hooks::Outcome) -> Vec<Flaw> {
     flaws
 }
 
-/// What is wrong with a schema; an empty one says that there is no configuration.
+/// The error of a schema; an empty schema means that there is no configuration.
 fn schema_flaw(text: &str) -> Option<String> {
     if text.is_empty() {
         return None;
@@ -103,7 +103,7 @@ fn schema_flaw(text: &str) -> Option<String> {
     }
 }
 
-/// Whether a policy can call itself this.
+/// Whether a policy may have this name.
 pub(crate) fn is_name(text: &str) -> bool {
     is_word(text, b"-_.") && !text.contains("..")
 }
@@ -113,7 +113,7 @@ pub(crate) fn is_schema(text: &str) -> bool {
     schema_flaw(text).is_none()
 }
 
-/// Nobody can read anything in it.
+/// Whether it has no readable character.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }

@@ -1,4 +1,4 @@
-//! A policy that can be called, and what the engine hears when a call fails.
+//! A policy ready to call, and the answers to the engine when a call fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::compile::wasm_file::WasmFile;
 use crate::runtime::guest::Guest;
 use crate::{CallError, ClusterAccess, Description, DrainInfo, PlanCall, Runtime, StepCall};
 
-/// A policy that can be called.
+/// A policy ready to call.
 pub struct LoadedPolicy {
     pub(crate) guest: Guest,
-    /// What it says of itself, and what it was granted.
+    /// Its own description, and its grants.
     pub description: Description,
     pub(crate) on_failure: OnFailure,
 }
 
 impl LoadedPolicy {
-    /// Scans, compiles, links and asks a component.
+    /// Scans, compiles, links and describes a component.
     pub async fn load(
         runtime: &Runtime,
         spec: &PolicySpec,
@@ -47,7 +47,7 @@ impl LoadedPolicy {
         settle(runtime, spec, cluster, compiled).await
     }
 
-    /// Has its planner plan for a node without pods. It may refuse, but it must answer.
+    /// Lets its planner plan for a node without pods. It may refuse, but it must answer.
     pub async fn dry_run(&self) -> Result<(), LoadFault> {
         if !self.description.planner {
             return Ok(());
@@ -78,7 +78,7 @@ impl LoadedPolicy {
         Ok(())
     }
 
-    /// What the engine must know of it.
+    /// The engine's view of it.
     pub fn info(&self) -> PolicyInfo {
         PolicyInfo {
             name: self.description.name.clone(),
@@ -88,7 +88,7 @@ impl LoadedPolicy {
         }
     }
 
-    /// Asks its planner.
+    /// Calls its planner.
     pub async fn plan(&self, call: &PlanCall<'_>) -> Result<PlanAnswer, CallError> {
         Ok(match self.guest.make_plan(call).await? {
             Ok(plan) => PlanAnswer::Plan(plan),
@@ -108,23 +108,23 @@ impl LoadedPolicy {
         ))
     }
 
-    /// What the engine hears when its planner fails.
+    /// The answer to the engine when its planner fails.
     pub fn failed_plan(&self, error: &CallError, draft: &Plan) -> PlanAnswer {
         self.unsound(told(error), draft)
     }
 
-    /// What the engine hears when its plan does not hold.
+    /// The answer to the engine when its plan is invalid.
     pub fn unsound(&self, message: String, draft: &Plan) -> PlanAnswer {
         failure_policy::planner(self.on_failure.planner, &self.description.name, message, draft)
     }
 
-    /// What the engine hears when a step fails.
+    /// The answer to the engine when a step fails.
     pub fn failed_step(&self, error: &CallError) -> StepOutcome {
         failure_policy::hook(self.on_failure.hooks, &self.description.name, told(error))
     }
 }
 
-/// A node of which nothing is known.
+/// A node without any data.
 pub(crate) fn blank_node() -> Node {
     Node {
         name: String::new(),
@@ -138,7 +138,7 @@ pub(crate) fn blank_node() -> Node {
     }
 }
 
-/// What the engine hears when it asks for a planner that is not there.
+/// The answer to the engine when it calls a planner that does not exist.
 pub fn no_planner(name: &str) -> PlanAnswer {
     PlanAnswer::Failed {
         message: absent(name),
@@ -146,7 +146,7 @@ pub fn no_planner(name: &str) -> PlanAnswer {
     }
 }
 
-/// What the engine hears when it asks for a hook that is not there.
+/// The outcome for the engine when it calls a hook that does not exist.
 pub fn no_hooks(name: &str) -> StepOutcome {
     StepOutcome::Failed {
         message: absent(name),
@@ -154,7 +154,7 @@ pub fn no_hooks(name: &str) -> StepOutcome {
     }
 }
 
-/// The failure as one line, also for the log: whoever debugs the policy looks there.
+/// The failure as one line, which is also logged: authors debug with the log.
 fn told(error: &CallError) -> String {
     let message = error.to_string();
     tracing::warn!(target: "scupper::policy", policy = %error.policy, function = error.function, "{}", error.fault);

@@ -1,4 +1,4 @@
-//! From a file to a policy that can be called, step by step; the first step that fails says what to do about it.
+//! From a file to a policy ready to call, step by step; the error of the first failed step says what to do.
 
 pub(crate) mod error;
 pub(crate) mod examine;
@@ -31,7 +31,7 @@ use crate::{ClusterAccess, Description, Runtime};
 
 /// Bytes of a policy's own version and summary.
 const ABOUT_BYTES: usize = 256;
-/// Bytes of a problem's message, and how many problems are told.
+/// Bytes of a problem's message, and the most problems in one error.
 const PROBLEM_BYTES: usize = 512;
 const PROBLEMS: usize = 50;
 
@@ -49,7 +49,7 @@ pub(crate) async fn load(
     settle(runtime, spec, cluster, compiled).await
 }
 
-/// The other steps: link, describe, check the configuration. A change of the configuration alone takes only these.
+/// The remaining steps: link, describe, check the configuration. A change of the configuration alone takes only these.
 pub(crate) async fn settle(
     runtime: &Runtime,
     spec: &PolicySpec,
@@ -77,7 +77,7 @@ pub(crate) async fn settle(
     })
 }
 
-/// What people are told of it.
+/// Its description for users.
 pub(crate) fn description(
     about: about::Description,
     spec: &PolicySpec,
@@ -88,7 +88,7 @@ pub(crate) fn description(
 ) -> Description {
     Description {
         name: spec.name.clone(),
-        // What cannot be a name is not passed on as one.
+        // An invalid name is not passed on.
         title: Some(about.name)
             .filter(|name| is_name(name))
             .unwrap_or_else(|| spec.name.clone()),
@@ -106,13 +106,13 @@ pub(crate) fn description(
     }
 }
 
-/// What the operator gives it, checked.
+/// The operator's grants, checked.
 pub(crate) async fn given(spec: &PolicySpec) -> Result<GrantedCapabilities, LoadFault> {
     let spec = spec.clone();
     blocking(move || GrantedCapabilities::of(&spec)).await
 }
 
-/// Refuses what could not even be instantiated, with better words.
+/// Refuses a component that cannot be instantiated, with a better message than wasmtime's.
 pub(crate) fn check_needs(component: &Component, limits: &Limits) -> Result<(), LoadFault> {
     let Some(needs) = component.resources_required() else {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn check_needs(component: &Component, limits: &Limits) -> Result<(), 
     }
 }
 
-/// The same for the policy's author: what of it holds, and everything that is wrong with the rest.
+/// The same for the policy's author: the valid grants, and every error of the others.
 pub(crate) async fn sound(spec: &PolicySpec) -> Result<(GrantedCapabilities, Vec<LoadFault>), LoadFault> {
     let spec = spec.clone();
     blocking(move || Ok(GrantedCapabilities::sound(&spec))).await
@@ -154,7 +154,7 @@ pub(crate) fn link(
     component: &Component,
     digest: &str,
 ) -> Result<Guest, LoadFault> {
-    // When it was compiled, more may have been granted.
+    // It may have been compiled with more grants.
     if !spec.wasi {
         let types = component.component_type();
         check_system(types.imports(&runtime.engine).map(|(name, _)| name))?;
@@ -221,7 +221,7 @@ pub(crate) fn types(what: &'static str, error: &wasmtime::Error) -> LoadFault {
     }
 }
 
-/// Runs what blocks where blocking is allowed.
+/// Runs blocking work on a thread for blocking work.
 pub(crate) async fn blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, LoadFault> + Send + 'static,
 ) -> Result<R, LoadFault> {

@@ -1,5 +1,5 @@
-//! The loaded policies: an immutable set that is loaded once, for a command that ends. What is swapped while
-//! it runs is `scupper-policy-reload`.
+//! The loaded policies: an immutable set that a short-lived command loads once. A long-running driver uses
+//! `scupper-policy-reload`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Policies {
     loaded: Vec<Arc<LoadedPolicy>>,
 }
 
-/// A loaded policy, for people.
+/// A loaded policy, described for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The operator's name for it.
@@ -28,24 +28,24 @@ pub struct Description {
     pub version: String,
     /// What it does, in one sentence.
     pub summary: String,
-    /// Changes when its hooks cannot read the state an older version left behind.
+    /// Changes when its hooks cannot read the state of an older version.
     pub state_version: u32,
     /// SHA-256 of its file, in hex.
     pub digest: String,
-    /// What it wants and was granted.
+    /// The capabilities it asks for, all granted.
     pub grants: Vec<Grant>,
-    /// The phases its hooks are called in.
+    /// The phases with hooks.
     pub phases: Vec<HookPhase>,
     /// The labels of the nodes on which it takes part; empty: all nodes.
     pub node_selector: BTreeMap<String, String>,
-    /// It plans.
+    /// It has a planner.
     pub planner: bool,
-    /// A JSON schema of its configuration; empty: it takes none.
+    /// A JSON schema of its configuration; empty: it has no configuration.
     pub config_schema: String,
 }
 
 impl Policies {
-    /// Loads all of them, or says what is wrong with the first that cannot be loaded.
+    /// Loads all policies, or fails with the first one that cannot be loaded.
     ///
     /// It must not run under a paused clock: it waits for a process.
     pub async fn load(
@@ -72,12 +72,12 @@ impl Policies {
         Ok(policies)
     }
 
-    /// What the engine must know of them, in chain order.
+    /// The engine's view of them, in chain order.
     pub fn infos(&self) -> Vec<PolicyInfo> {
         self.loaded.iter().map(|loaded| loaded.info()).collect()
     }
 
-    /// What people may want to know of them.
+    /// Their descriptions for users.
     pub fn descriptions(&self) -> Vec<Description> {
         self.loaded
             .iter()
@@ -85,12 +85,12 @@ impl Policies {
             .collect()
     }
 
-    /// What their calls used so far, in chain order: right after loading, what it takes to ask who they are.
+    /// The resource usage of their calls, in chain order: after loading, that of the calls for the description.
     pub fn usage(&self) -> Vec<PolicyUsage> {
         self.loaded.iter().map(|loaded| loaded.guest.usage()).collect()
     }
 
-    /// Asks a policy's planner. Whatever the policy does, there is an answer within its wall time.
+    /// Calls a policy's planner. Whatever the policy does, this returns an answer within its wall-clock limit.
     pub async fn plan(&self, call: PlanCall<'_>) -> PlanAnswer {
         match self.find(call.policy) {
             Some(policy) => policy
@@ -101,7 +101,8 @@ impl Policies {
         }
     }
 
-    /// Takes one step of a policy's hook. Whatever the policy does, there is an outcome within its wall time.
+    /// Takes one step of a policy's hook. Whatever the policy does, this returns an outcome within its wall-clock
+    /// limit.
     pub async fn step(&self, call: StepCall<'_>) -> StepOutcome {
         match self.find(&call.step.policy) {
             Some(policy) => policy
@@ -112,7 +113,7 @@ impl Policies {
         }
     }
 
-    /// Taken apart, for one drain.
+    /// The single policies, for one drain.
     pub fn into_loaded(self) -> Vec<Arc<LoadedPolicy>> {
         self.loaded
     }
@@ -121,7 +122,7 @@ impl Policies {
         self.loaded.iter().find(|loaded| loaded.description.name == name)
     }
 
-    /// A name that no other has.
+    /// Checks that the name is valid and unique.
     fn check_name(&self, name: &str) -> Result<(), LoadFault> {
         if self.find(name).is_some() {
             return Err(LoadFault::Twice);

@@ -1,16 +1,16 @@
-//! Whether a JSON value is a JSON schema: the shape of the keywords that the drafts have in common. It must not know whose
-//! schema it is.
+//! Checks that a JSON value is a JSON schema, by the keywords that the drafts have in common. It must not know the
+//! schema's owner.
 
 use serde_json::Value;
 
-/// Bytes of a wrong value that are shown.
+/// Bytes of a wrong value that an error shows.
 const SHOWN: usize = 40;
 
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
-/// What a keyword's value must be.
+/// The type of a keyword's value.
 #[derive(Clone, Copy)]
 enum Form {
     Schema,
@@ -89,7 +89,7 @@ const KEYWORDS: &[(Form, &[&str])] = &[
     ),
 ];
 
-/// The first thing that makes it none, with its place as a JSON pointer.
+/// The first error, with its place as a JSON pointer.
 pub(crate) fn flaw(value: &Value) -> Option<String> {
     of_schema(value, "")
 }

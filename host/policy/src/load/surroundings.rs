@@ -1,4 +1,4 @@
-//! What policies find in their surroundings: one call of `check` with the limits of a step, and its answer cut to size.
+//! Checks of a policy's surroundings: one call of `check` with the limits of a step, and its answer cut to size.
 
 use scupper_common::text::into_line;
 use scupper_engine::Node;
@@ -11,43 +11,43 @@ use crate::wit::bindings::exports::scupper::drain::surroundings;
 use crate::wit::to_wit::Lists;
 use crate::{CallError, Policies};
 
-/// Findings of one check, as `wit/` says.
+/// The most findings of one check, as in `wit/`.
 const FINDINGS: usize = 32;
 /// Bytes of a finding's subject.
 const SUBJECT_BYTES: usize = 64;
 /// Bytes of a finding's message, and of its fix.
 const TEXT_BYTES: usize = 1024;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// As it should be.
+    /// Everything is in order.
     Ok,
     /// Drains work, but not all of them, or not for long.
     Warning,
-    /// No drain can succeed like this.
+    /// No drain can succeed in this state.
     Error,
 }
 
-/// One thing that a policy found in its surroundings.
+/// One finding about a policy's surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFinding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What was looked at, in a word or two.
+    /// The checked item, in a word or two.
     pub subject: String,
-    /// What was found.
+    /// The result of the check.
     pub message: String,
-    /// What to do about it; empty: nothing.
+    /// How to fix it; empty: no action needed.
     pub fix: String,
 }
 
-/// What one policy found.
+/// The findings of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChecked {
     /// The operator's name for it.
     pub policy: String,
-    /// What it found; the check itself that failed is one error.
+    /// Its findings; a check that itself failed is one error.
     pub findings: Vec<PolicyFinding>,
 }
 
@@ -63,7 +63,7 @@ impl Severity {
 }
 
 impl LoadedPolicy {
-    /// Asks what it finds in its surroundings. `None`: it does not look, or takes no part in drains of this node.
+    /// Runs its check of the surroundings. `None`: it has no check, or takes no part in drains of this node.
     pub async fn check(&self, node: Option<&Node>) -> Option<PolicyChecked> {
         if node.is_some_and(|node| !self.info().is_for(node)) {
             return None;
@@ -80,7 +80,7 @@ impl LoadedPolicy {
 }
 
 impl Policies {
-    /// Asks each what it finds in its surroundings, in chain order. Those that do not look are left out.
+    /// Runs each policy's check of the surroundings, in chain order. Policies without a check are left out.
     pub async fn check(&self, node: Option<&Node>) -> Vec<PolicyChecked> {
         let mut checked = Vec::new();
         for policy in self.clone().into_loaded() {
@@ -91,7 +91,7 @@ impl Policies {
 }
 
 impl Guest {
-    /// Asks what it finds in its surroundings. `None`: it does not look.
+    /// Runs its check of the surroundings. `None`: it has no check.
     pub(crate) async fn check(&self, node: Option<&Node>) -> Result<Option<Vec<PolicyFinding>>, CallError> {
         let Some(surroundings) = &self.exports.surroundings else {
             return Ok(None);
@@ -109,7 +109,8 @@ impl Guest {
     }
 }
 
-/// A check that fails is a finding as well: it says nothing of the surroundings, and its policy's steps may fail alike.
+/// A failed check is also a finding: it says nothing about the surroundings, but the policy's steps may fail in the
+/// same way.
 fn failed(error: &CallError) -> PolicyFinding {
     PolicyFinding {
         severity: Severity::Error,

@@ -1,4 +1,4 @@
-//! Waits for a call of a guest, but not for ever, and turns whatever happens into a value.
+//! Waits for a guest's call within its bounds, and turns every result into a value.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -17,17 +17,17 @@ use super::usage::{Counters, Usage};
 
 /// The bounds of one call.
 pub(crate) struct Bounds {
-    /// CPU time, which the guest's meter watches.
+    /// CPU time, enforced by the guest's meter.
     pub(crate) cpu: Duration,
-    /// Time on the wall, whatever it is spent on.
+    /// Wall-clock time, however it is spent.
     pub(crate) wall: Duration,
     /// Bytes that one answer or one call of the host may carry.
     pub(crate) answer_bytes: usize,
-    /// Handles at once.
+    /// The most open handles.
     pub(crate) handles: usize,
     /// CPU time spent so far.
     pub(crate) spent: Arc<CpuTime>,
-    /// Everything else that was used so far.
+    /// All other resource usage so far.
     pub(crate) counters: Arc<Counters>,
     began: Instant,
 }
@@ -45,12 +45,12 @@ impl Bounds {
         }
     }
 
-    /// What the call used, once it is over.
+    /// The call's resource usage, after its end.
     pub(crate) fn usage(&self) -> Usage {
         self.counters.usage(self.spent.total(), self.began.elapsed())
     }
 
-    /// Holds a call to them.
+    /// Runs a call within its bounds.
     pub(crate) async fn hold<R>(
         &self,
         ticker: &Ticker,
@@ -59,7 +59,7 @@ impl Bounds {
         let _running = ticker.running();
         let mut work = pin!(work);
         let counted = poll_fn(|context| self.spent.count(|| work.as_mut().poll(context)));
-        // The store goes with the future: nothing that a panic left half done is used again.
+        // The store is dropped with the future: nothing that a panic left half done is used again.
         match AssertUnwindSafe(timeout(self.wall, counted)).catch_unwind().await {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(error))) => Err(CallFault::of(&error, self)),

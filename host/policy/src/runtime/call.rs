@@ -1,31 +1,31 @@
-//! What the driver asks a policy.
+//! The driver's calls to a policy.
 
 use scupper_engine::{HookStep, Node, Plan, Pod, Time, Uid};
 
-/// The drain a policy is asked about.
+/// The drain that a policy is called for.
 #[derive(Clone, Copy, Debug)]
 pub struct DrainInfo<'a> {
-    /// Tells this drain from every other one.
+    /// Unique for each drain.
     pub id: &'a str,
-    /// What people call it.
+    /// Its name for users.
     pub name: &'a str,
-    /// Who asked for it.
+    /// Its trigger.
     pub trigger: &'a str,
     /// When it began.
     pub started: Time,
-    /// An earlier drain of ours had drained the node already.
+    /// An earlier drain by Scupper had already emptied the node.
     pub found_drained: bool,
-    /// It ended without being done, and its cordon stays.
+    /// The drain ended without completing, and its cordon stays.
     pub held: bool,
-    /// When it must have ended.
+    /// Its deadline.
     pub deadline: Option<Time>,
-    /// The moment of the call; a policy has no other clock.
+    /// The time of the call; a policy has no other clock.
     pub now: Time,
-    /// The driver's own pod, when it runs in one on this node.
+    /// The driver's own pod, if it runs in one on this node.
     pub own_pod: Option<&'a Uid>,
 }
 
-/// Asks a policy's planner.
+/// A call of a policy's planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanCall<'a> {
     /// The policy's name.
@@ -36,14 +36,14 @@ pub struct PlanCall<'a> {
     pub node: &'a Node,
     /// The pods to decide on: those of the draft's decisions.
     pub pods: &'a [&'a Pod],
-    /// The plan of the policy before.
+    /// The plan of the previous policy in the chain.
     pub draft: &'a Plan,
 }
 
-/// Takes one step of a hook.
+/// One step of a hook.
 #[derive(Clone, Copy, Debug)]
 pub struct StepCall<'a> {
-    /// The step, with the policy's name and the state it left behind.
+    /// The step, with the policy's name and the state of its previous step.
     pub step: &'a HookStep,
     /// The drain.
     pub drain: DrainInfo<'a>,

@@ -1,7 +1,7 @@
-//! The CPU time of one call, whatever threads it runs on and whatever else runs on them.
+//! The CPU time of one call, on whichever threads it runs and whatever else runs on them.
 //!
-//! Ticks on the wall would not do: on a busy node, or under the CPU limit of the driver's own pod, a guest that computes
-//! for a moment is on its way for a second, and would be ended for what others did.
+//! Wall-clock ticks would be wrong: on a busy node, or under the CPU limit of the driver's own pod, a guest that
+//! computes for a moment takes a second, and would be stopped for the load of other processes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Counts the CPU time of the polls of one future.
 ///
-/// A future is polled by one thread at a time, and whoever moves it to another orders the two; nothing here needs more
-/// than that.
+/// One thread at a time polls a future, and moving it to another thread orders the two; this code needs no more than
+/// that.
 #[derive(Default)]
 pub(crate) struct CpuTime {
-    /// Nanoseconds of the polls that are over.
+    /// Nanoseconds of the finished polls.
     spent: AtomicU64,
-    /// This thread's clock when the poll that is under way began.
+    /// This thread's clock at the start of the current poll.
     began: AtomicU64,
 }
 
@@ -29,12 +29,12 @@ impl CpuTime {
         result
     }
 
-    /// What was spent so far. Only asked from within a poll.
+    /// CPU time so far. Only valid during a poll.
     pub(crate) fn spent(&self) -> Duration {
         Duration::from_nanos(self.nanos())
     }
 
-    /// What the polls that are over have spent.
+    /// CPU time of the finished polls.
     pub(crate) fn total(&self) -> Duration {
         Duration::from_nanos(self.spent.load(Ordering::Relaxed))
     }
@@ -57,7 +57,7 @@ fn thread_nanos() -> u64 {
 mod tests {
     use super::*;
 
-    /// Computes until this thread has used so much CPU time.
+    /// Computes until this thread has used this much CPU time.
     fn compute(time: Duration) {
         let begun = thread_nanos();
         while u128::from(thread_nanos() - begun) < time.as_nanos() {

@@ -1,4 +1,4 @@
-//! How a call of a policy can fail, and the errors that people read.
+//! How a call of a policy can fail, with error texts for users.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use wasmtime::{Trap, WasmBacktrace};
 use super::bounds::Bounds;
 use super::usage::CallResult;
 
-/// Bytes of what wasmtime says that are kept.
+/// Bytes of wasmtime's error that are kept.
 const DETAIL_BYTES: usize = 400;
 
 /// Frames of a guest that are shown in one line.
 const SHOWN: usize = 6;
 
-/// A call of a policy that did not end well.
+/// A failed call of a policy.
 #[derive(Debug, Error)]
 #[error("policy `{policy}` failed in {function}: {fault}")]
 pub struct CallError {
@@ -29,7 +29,7 @@ pub struct CallError {
     pub fault: CallFault,
 }
 
-/// A bound, passed.
+/// A bound that the call has exceeded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Overrun {
     /// Of all its memories together, in bytes.
@@ -49,20 +49,20 @@ pub enum Overrun {
 /// How a call failed.
 #[derive(Debug, Error)]
 pub enum CallFault {
-    /// It passed a bound of its memory, tables, handles or CPU time.
+    /// It exceeded a bound of its memory, tables, handles or CPU time.
     #[error(transparent)]
     Overrun(Overrun),
-    /// It did not come back.
+    /// It did not return in time.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     Wall(Duration),
-    /// It did not come back, and has waited for others most of the time: for the API server, or for the servers that
-    /// it asked. That is not its fault.
+    /// It did not return in time, but spent most of it waiting for the API server or for the servers of its requests.
+    /// That is not the policy's fault.
     #[error(
         "it did not answer within {} s, most of which it waited for the API server or for servers that it asked",
         .0.as_secs_f32()
     )]
     Waited(Duration),
-    /// Its answer is too long to be looked at.
+    /// One answer or call of the host carries too many bytes.
     #[error("one answer or one call of the host carried more than {} MiB", .0 >> 20)]
     TooMuchData(usize),
     /// It ended itself, which policies have no reason to do.
@@ -71,15 +71,15 @@ pub enum CallFault {
     /// It trapped.
     #[error("{trap}{frames}")]
     Trap {
-        /// What happened.
+        /// The trap.
         trap: String,
-        /// Where.
+        /// Its backtrace.
         frames: Frames,
     },
     /// Its answer breaks a bound of `wit/`.
     #[error("{0}")]
     Answer(String),
-    /// Something else that wasmtime says.
+    /// Another error of wasmtime.
     #[error("{0}")]
     Other(String),
     /// The driver itself failed.
@@ -92,7 +92,7 @@ pub enum CallFault {
 pub struct Frames(Vec<String>);
 
 impl CallFault {
-    /// Sorts what wasmtime says.
+    /// Classifies an error of wasmtime.
     pub(crate) fn of(error: &wasmtime::Error, bounds: &Bounds) -> Self {
         if let Some(overrun) = error.downcast_ref::<Overrun>() {
             return Self::Overrun(*overrun);
@@ -119,7 +119,7 @@ impl CallFault {
         Self::Other(one_line(&text, DETAIL_BYTES))
     }
 
-    /// Its wall-clock limit is over. A policy that waited for others for most of it is not to blame for that.
+    /// The wall-clock limit is exceeded. A policy that spent most of the time waiting for servers is not to blame.
     pub(crate) fn late(wall: Duration, waited: Duration) -> Self {
         if waited >= wall / 2 {
             Self::Waited(wall)
@@ -128,12 +128,12 @@ impl CallFault {
         }
     }
 
-    /// The policy is to blame: neither the driver failed nor a server that the policy waited for.
+    /// Whether the policy is to blame, rather than the driver or a server that the policy waited for.
     pub const fn is_the_policys(&self) -> bool {
         !matches!(self, Self::Panic | Self::Waited(_))
     }
 
-    /// The same in one word.
+    /// As one word.
     pub const fn result(&self) -> CallResult {
         match self {
             Self::Overrun(Overrun::Memory(_)) => CallResult::Memory,
@@ -152,7 +152,7 @@ impl CallFault {
 }
 
 impl Frames {
-    /// Wasmtime tells demangled names only in its text: lines such as `0: 0x1f - module!function`.
+    /// Wasmtime prints demangled names only in its text: lines such as `0: 0x1f - module!function`.
     fn of(error: &wasmtime::Error) -> Self {
         let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
             return Self(Vec::new());
@@ -195,7 +195,7 @@ fn bare(name: &str) -> String {
     bare
 }
 
-/// What every panic of a Rust guest goes through before it traps: it hides the function that is to blame.
+/// Functions that every panic of a Rust guest passes before it traps; they hide the function to blame.
 fn is_machinery(name: &str) -> bool {
     const PANICKING: [&str; 8] = [
         "__rust",

@@ -1,4 +1,4 @@
-//! A linked policy, and its calls: a fresh store for each, bounded in everything, and nothing but a value comes out.
+//! A linked policy, and its calls: each has a fresh store with limits on every resource, and returns only a value.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -30,22 +30,22 @@ pub(crate) struct Guest {
     pub(crate) limits: Limits,
     pub(crate) pre: InstancePre<StoreData>,
     pub(crate) exports: Exports,
-    /// It was granted `wasi`.
+    /// It has the grant `wasi`.
     pub(crate) wasi: bool,
 }
 
-/// Where the functions are that it exports.
+/// The places of its exported functions.
 pub(crate) struct Exports {
     pub(crate) about: about::GuestIndices,
     pub(crate) planner: Option<planner::GuestIndices>,
     pub(crate) hooks: Option<hooks::GuestIndices>,
     pub(crate) surroundings: Option<surroundings::GuestIndices>,
-    /// It was made before `drain.held`.
+    /// It was built before `drain.held` existed.
     former: bool,
 }
 
 impl Exports {
-    /// Looks every interface up.
+    /// Finds every interface.
     pub(crate) fn of(engine: &Engine, pre: &InstancePre<StoreData>) -> wasmtime::Result<Self> {
         let has = |name: &str| pre.component().get_export_index(None, name).is_some();
         Ok(Self {
@@ -92,7 +92,7 @@ impl Exports {
 }
 
 impl Guest {
-    /// Asks who it is. `Ok(Err(…))`: its exports have other types than ours.
+    /// Calls `describe`. `Ok(Err(…))`: the types of its exports differ from ours.
     pub(crate) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
         let bounds = self.probe();
         let work = async {
@@ -106,7 +106,7 @@ impl Guest {
         self.run("describe", &bounds, work, answered).await
     }
 
-    /// Asks what is wrong with its configuration.
+    /// Calls `check-config`, which returns the problems of its configuration.
     pub(crate) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
         let bounds = self.probe();
         let work = async {
@@ -120,7 +120,7 @@ impl Guest {
         self.run("check-config", &bounds, work, answered).await
     }
 
-    /// Asks in which phases its hooks want to be called.
+    /// Calls `phases`, which returns the phases of its hooks.
     pub(crate) async fn phases(&self) -> Result<Vec<HookPhase>, CallError> {
         let Some(hooks) = &self.exports.hooks else {
             return Ok(Vec::new());
@@ -140,13 +140,13 @@ impl Guest {
         Ok(phases)
     }
 
-    /// Asks its planner. `Ok(Err(…))`: it refuses the drain.
+    /// Calls its planner. `Ok(Err(…))`: it refuses the drain.
     pub(crate) async fn make_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
         let bounds = Bounds::new(&self.limits, self.limits.plan_cpu, self.limits.plan_wall);
         self.plan_within(call, &bounds).await
     }
 
-    /// The same, with the little time that a policy has while it is loaded.
+    /// The same, within the short time limit of loading.
     pub(crate) async fn dry_plan(&self, call: &PlanCall<'_>) -> Result<Result<Plan, String>, CallError> {
         self.plan_within(call, &self.probe()).await
     }
@@ -181,7 +181,7 @@ impl Guest {
         self.run(FUNCTION, bounds, work, judge).await
     }
 
-    /// Takes one step of a hook. What of its answer cannot be shown goes into the policy's log.
+    /// Takes one step of a hook. The invalid parts of its answer go into the policy's log.
     pub(crate) async fn step(&self, call: &StepCall<'_>) -> Result<StepOutcome, CallError> {
         let judge = |outcome| {
             for flaw in flaws::of_answer(&outcome) {
@@ -197,7 +197,7 @@ impl Guest {
         self.step_judged(call, judge).await
     }
 
-    /// The same for the policy's author: only what of its answer cannot be shown.
+    /// The same for the policy's author: returns only the invalid parts of its answer.
     pub(crate) async fn try_step(&self, call: &StepCall<'_>) -> Result<Vec<Flaw>, CallError> {
         let judge = |outcome| Ok((flaws::of_answer(&outcome), CallResult::Ok));
         self.step_judged(call, judge).await
@@ -238,7 +238,7 @@ impl Guest {
         self.run(FUNCTION, &bounds, work, judge).await
     }
 
-    /// How its calls have gone so far.
+    /// The statistics of its calls so far.
     pub(crate) fn usage(&self) -> PolicyUsage {
         let PolicyContext {
             policy,
@@ -266,7 +266,7 @@ impl Guest {
         }
     }
 
-    /// A fresh instance in a fresh store. Its limits hold from its first instruction on, which a start function has.
+    /// A fresh instance in a fresh store. Its limits already apply to the start function.
     pub(crate) async fn open(
         &self,
         bounds: &Bounds,
@@ -294,7 +294,7 @@ impl Guest {
         Ok((store, instance))
     }
 
-    /// Runs a call within its bounds, has its answer judged, and keeps account of it.
+    /// Runs a call within its bounds, classifies its answer, and adds it to the statistics.
     pub(crate) async fn run<R, T>(
         &self,
         function: &'static str,
@@ -334,7 +334,7 @@ impl Guest {
     }
 }
 
-/// Every answer will do.
+/// Accepts every answer.
 pub(crate) fn answered<R>(answer: R) -> Result<(R, CallResult), CallFault> {
     Ok((answer, CallResult::Ok))
 }

@@ -1,4 +1,4 @@
-//! What a running guest has used of its memory, tables and CPU time.
+//! Meters the memory, tables and CPU time of a running guest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::cpu::CpuTime;
 use super::fault::Overrun;
 use super::usage::Counters;
 
-/// Counts one store's use.
+/// Counts the usage of one store.
 pub(crate) struct Meter {
     memory: Gauge,
     tables: Gauge,
@@ -19,7 +19,7 @@ pub(crate) struct Meter {
     memories: usize,
     cpu: Duration,
     spent: Arc<CpuTime>,
-    /// What people are told of the call when it is over.
+    /// The usage to report after the call.
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -43,7 +43,7 @@ impl Meter {
         }
     }
 
-    /// Another tick has gone by while the guest was running: it yields, or it is over.
+    /// Another tick has passed while the guest ran: it yields, or exceeds its limit.
     pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         if self.spent.spent() >= self.cpu {
             return Err(Overrun::Cpu(self.cpu).into());
@@ -99,7 +99,8 @@ impl Gauge {
         }
     }
 
-    /// `Some(false)`: the guest's own declared maximum forbids it, which is the guest's business. `None`: ours does.
+    /// `Some(false)`: the guest's own declared maximum forbids it; the guest handles that. `None`: our limit forbids
+    /// it.
     fn grow(&mut self, now: usize, wanted: usize, most: Option<usize>) -> Option<bool> {
         self.last = 0;
         if most.is_some_and(|most| wanted > most) {

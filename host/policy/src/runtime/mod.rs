@@ -1,4 +1,4 @@
-//! What all policies share: the engine that runs them, the thread that keeps their time, and the compiler's child.
+//! Shared by all policies: the engine that runs them, the thread that measures their time, and the compiler's child.
 
 pub(crate) mod bounds;
 pub(crate) mod call;
@@ -36,7 +36,7 @@ use crate::{Network, Secrets};
 pub struct RuntimeOptions {
     /// The private directory of compiled policies. It is made with mode 0700 when the first policy is loaded.
     pub cache: PathBuf,
-    /// A directory with native code that came with the program, if it exists. What is not there is compiled.
+    /// A directory of the image with native code, if it exists. Missing code is compiled.
     pub shipped: Option<PathBuf>,
     /// The program whose subcommand `compile-policy` compiles: this one.
     pub compiler: PathBuf,
@@ -44,7 +44,7 @@ pub struct RuntimeOptions {
     pub clock: Clock,
     /// Where requests of policies go.
     pub network: Network,
-    /// What is remembered of secrets; whoever loads policies again hands over the same.
+    /// The memory of secrets; a reload must pass the same one.
     pub secrets: Secrets,
 }
 
@@ -52,18 +52,18 @@ pub struct RuntimeOptions {
 pub struct Runtime {
     pub(crate) options: RuntimeOptions,
     pub(crate) engine: Engine,
-    /// What every policy may import.
+    /// The imports of every policy.
     pub(crate) linker: Linker<StoreData>,
-    /// The same, and what the grant `wasi` adds.
+    /// The same, with the imports of the grant `wasi`.
     pub(crate) wasi_linker: Linker<StoreData>,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) compiler: Compiler,
-    /// What is being compiled is marked on disk, with this.
+    /// Identifies this driver in the marks of components being compiled.
     pub(crate) marks_as: Option<String>,
-    /// Of the engine's version and configuration, and of what a component is scanned for: native code made for another
-    /// engine or under other rules is never looked at.
+    /// A digest of the engine's version and configuration, and of the scan's rules: native code made for another engine
+    /// or under other rules is ignored.
     pub(crate) fingerprint: String,
-    /// Hears what policies do.
+    /// Receives observations of the policies.
     pub(crate) observer: Arc<dyn Observer>,
 }
 
@@ -73,13 +73,13 @@ pub enum RuntimeError {
     /// The engine's configuration does not fit this machine.
     #[error("set up the wasm engine: {0}")]
     Engine(String),
-    /// The thread that keeps the guests' time could not be started.
+    /// The thread that measures the guests' time could not be started.
     #[error("start the policies' clock thread")]
     Ticker(#[source] io::Error),
 }
 
 impl Runtime {
-    /// Sets everything up that policies share.
+    /// Sets up everything that policies share.
     pub fn new(options: RuntimeOptions) -> Result<Self, RuntimeError> {
         let failed = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
         let engine = engine_config::loading().map_err(failed)?;
@@ -106,22 +106,22 @@ impl Runtime {
         self.options.clock
     }
 
-    /// The same, where compiling a component may use so much.
+    /// The same, with these limits for compiling a component.
     #[must_use]
     pub fn compiling_within(mut self, limits: CompileLimits) -> Self {
         self.compiler = Compiler::new(&self.options.compiler, limits);
         self
     }
 
-    /// The same, for a process that is started again when it dies: a component that it dies of while it compiles it
-    /// is not compiled again by one with the same `pod`, the UID of the driver's pod (empty outside of pods).
+    /// The same, for a process that is restarted after its death: a component whose compilation killed it is not
+    /// compiled again by a process with the same `pod`, the UID of the driver's pod (empty outside of pods).
     #[must_use]
     pub fn marking_compilations(mut self, pod: String) -> Self {
         self.marks_as = Some(pod);
         self
     }
 
-    /// The same, with somebody who hears what the policies loaded from now on do.
+    /// The same, with an observer of the policies loaded from now on.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
@@ -134,12 +134,12 @@ fn fingerprint(engine: &Engine) -> String {
     engine.precompile_compatibility_hash().hash(&mut hasher);
     interfaces::rules().hash(&mut hasher);
     let mut hex = hex(&hasher.0.finalize());
-    // Long enough to tell configurations apart; the names of files are long enough as it is.
+    // Long enough to distinguish configurations; the names of files are long enough as it is.
     hex.truncate(16);
     hex
 }
 
-/// Wasmtime says what its native code depends on only by way of `Hash`.
+/// Wasmtime exposes the properties that its native code depends on only through `Hash`.
 struct Fingerprint(Sha256);
 
 impl Hasher for Fingerprint {
@@ -147,7 +147,7 @@ impl Hasher for Fingerprint {
         self.0.update(bytes);
     }
 
-    /// The digest is taken out of the field instead.
+    /// The digest is read from the field instead.
     fn finish(&self) -> u64 {
         0
     }

@@ -1,12 +1,12 @@
-//! What the policy edge reports to the driver: each call, each request, each Event, with what it used. It must not know
-//! the listener.
+//! Observations that the policy edge reports to the driver: each call, each request and each Event, with the resource
+//! usage. It must not know the listener.
 
 use super::usage::{CallResult, Usage};
 
-/// Something a policy did.
+/// An action of a policy.
 #[derive(Clone, Copy, Debug)]
 pub enum Observation<'a> {
-    /// One of its functions was called and is over.
+    /// A call of one of its functions has ended.
     Called {
         /// The policy.
         policy: &'a str,
@@ -16,7 +16,7 @@ pub enum Observation<'a> {
         function: &'static str,
         /// How it ended.
         result: CallResult,
-        /// What it used.
+        /// Its resource usage.
         usage: Usage,
     },
     /// It made an HTTP request.
@@ -26,37 +26,37 @@ pub enum Observation<'a> {
         /// The response's status; `None`: there was no response.
         status: Option<u16>,
     },
-    /// It wanted an Event emitted.
+    /// It tried to emit an Event.
     Emitted {
         /// The policy.
         policy: &'a str,
-        /// What became of it.
+        /// The result.
         result: EmitResult,
     },
 }
 
-/// What became of an Event.
+/// The result of emitting an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EmitResult {
-    /// The API server has it.
+    /// The API server has accepted it.
     Emitted,
-    /// It was the same as one shortly before.
+    /// It repeats a recent Event.
     Repeated,
     /// It was refused: no grant, no valid Event, no such pod.
     Refused,
     /// The policy emits too many.
     TooMany,
-    /// The API server does not have it.
+    /// The API server did not accept it.
     Unavailable,
 }
 
-/// Hears what policies do. It is called between two instructions of a guest, so it must not take its time.
+/// Receives observations of policies. It runs between two instructions of a guest, so it must return quickly.
 pub trait Observer: Send + Sync {
-    /// A policy did something.
+    /// Receives one observation.
     fn observe(&self, observation: Observation<'_>);
 }
 
-/// Nobody listens.
+/// Ignores all observations.
 pub(crate) struct NoObserver;
 
 impl Observer for NoObserver {
@@ -64,7 +64,7 @@ impl Observer for NoObserver {
 }
 
 impl EmitResult {
-    /// In one word.
+    /// As one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Emitted => "emitted",

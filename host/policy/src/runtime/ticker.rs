@@ -1,5 +1,5 @@
-//! The thread that keeps the guests' time. It is a thread of its own, because a task on the runtime would stand still
-//! when guests hold all workers; it sleeps while no guest runs.
+//! The thread that measures the guests' time. It is a separate thread, because a task of the runtime would stop when
+//! guests occupy all workers; it sleeps while no guest runs.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
@@ -8,12 +8,12 @@ use wasmtime::EngineWeak;
 
 use super::limits::TICK;
 
-/// Ticks while guests run; ends when it is dropped, or with its engine.
+/// Ticks while guests run; ends when dropped, or with its engine.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
 }
 
-/// As long as this lives, a guest runs.
+/// Marks a guest as running while it lives.
 pub(crate) struct Running {
     shared: Arc<Shared>,
 }
@@ -41,7 +41,7 @@ impl Ticker {
         Ok(Self { shared })
     }
 
-    /// A guest begins to run.
+    /// Registers a running guest.
     pub(crate) fn running(&self) -> Running {
         self.shared.lock().running += 1;
         self.shared.changed.notify_one();

@@ -1,4 +1,4 @@
-//! What calls of a policy used, how they ended, and how the most of it stands to the limits.
+//! The resource usage of a policy's calls, their results, and the maximum compared to the limits.
 
 use std::fmt;
 use std::future::Future;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use scupper_policy_spec::Limits;
 
-/// What one call used; or, of several calls, the most of each or the sum.
+/// The resource usage of one call; or, of several calls, the maximum or the sum of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time, the host's work for it included.
+    /// CPU time, including the host's work for it.
     pub cpu: Duration,
-    /// Time on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
     /// Bytes of all its memories together.
     pub memory: u64,
@@ -21,7 +21,7 @@ pub struct Usage {
     pub table_elements: u64,
     /// Lines it wrote into the log.
     pub log_lines: u64,
-    /// Lines it would have written.
+    /// Lines beyond its allowance.
     pub log_lines_dropped: u64,
     /// Kubernetes Events it emitted.
     pub events: u64,
@@ -34,66 +34,66 @@ pub struct Usage {
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CallResult {
-    /// With an answer.
+    /// It returned an answer.
     Ok,
     /// The planner refused the drain.
     Refused,
-    /// The hook's step failed, by its own account.
+    /// The hook reported that its step failed.
     Failed,
     /// It trapped.
     Trap,
     /// It ended itself (`exit`).
     Exit,
-    /// Its CPU time was over.
+    /// It exceeded its CPU time.
     Cpu,
-    /// Its time on the wall was over.
+    /// It exceeded its wall-clock limit.
     Wall,
-    /// It wanted more memory than it may have.
+    /// It exceeded its memory limit.
     Memory,
-    /// It wanted more table elements than it may have.
+    /// It exceeded its limit of table elements.
     Tables,
-    /// It wanted more handles than it may have.
+    /// It exceeded its limit of handles.
     Handles,
-    /// One answer or one call of the host carried too much.
+    /// One answer or one call of the host carried too many bytes.
     Data,
     /// Its answer breaks a bound of `wit/`.
     Answer,
-    /// Something else that the runtime says.
+    /// Another error of wasmtime.
     Other,
     /// The driver itself failed.
     Driver,
 }
 
-/// How the calls of one policy, in one version, have gone so far.
+/// The statistics of the calls of one policy in one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyUsage {
     /// The policy.
     pub policy: String,
     /// SHA-256 of its file, in hex.
     pub digest: String,
-    /// How many calls there were; three of them while it was loaded.
+    /// Number of calls, including three while loading.
     pub calls: u64,
-    /// The most of each that one call used.
+    /// The maximum of each that one call used.
     pub most: Usage,
-    /// All calls together. Of memory and tables, too, which says how much came and went.
+    /// The sum over all calls. For memory and tables it shows the turnover.
     pub total: Usage,
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
 }
 
-/// One thing that is limited: what one call used of it at most, and the limit.
+/// One limited resource: the maximum that one call used, and the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// What is limited.
+    /// The resource.
     pub what: &'static str,
-    /// The most that one call used, with its unit.
+    /// The maximum that one call used, with its unit.
     pub most: String,
-    /// The limit, with its unit; empty: there is none for one call.
+    /// The limit, with its unit; empty: no limit for a single call.
     pub limit: String,
 }
 
 impl CallResult {
-    /// All of them: what a label of metrics can say.
+    /// All values of the metrics' label.
     pub const ALL: [Self; 14] = [
         Self::Ok,
         Self::Refused,
@@ -111,7 +111,7 @@ impl CallResult {
         Self::Driver,
     ];
 
-    /// In one word.
+    /// As one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -131,7 +131,7 @@ impl CallResult {
         }
     }
 
-    /// Whether the policy is to blame: it passed a bound or broke. What it refuses or reports is its right.
+    /// Whether the policy is to blame: it exceeded a bound or broke. Refusing and reporting failures are its right.
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::Ok | Self::Refused | Self::Failed | Self::Driver)
     }
@@ -163,7 +163,7 @@ impl Usage {
         }
     }
 
-    /// Of each the more.
+    /// The maximum of each.
     #[must_use]
     pub fn max(&self, other: &Self) -> Self {
         self.with(other, u64::max, Duration::max)
@@ -177,7 +177,7 @@ impl Usage {
 }
 
 impl PolicyUsage {
-    /// What is limited, one by one, for a table.
+    /// The limited resources, as rows of a table.
     pub fn measures(&self) -> Vec<Measure> {
         let Self { most, limits, .. } = self;
         let millis = |time: Duration| format!("{} ms", time.as_millis());
@@ -221,7 +221,7 @@ impl PolicyUsage {
     }
 }
 
-/// Counts one call while it runs. The store is gone when it is over, so this stands beside it.
+/// Counts one call while it runs. The store is gone at the end of the call, so this lives outside of it.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     memory: AtomicU64,
@@ -234,7 +234,7 @@ pub(crate) struct Counters {
     waits: Mutex<Waits>,
 }
 
-/// How long a call has waited for the API server and for servers that it asked.
+/// How long a call has waited for the API server and for the servers of its requests.
 #[derive(Debug, Default)]
 struct Waits {
     since: Option<Instant>,
@@ -261,27 +261,27 @@ impl Counters {
         done
     }
 
-    /// How long it has waited so far for what is outside of the driver, the wait that goes on included.
+    /// How long it has waited so far for servers, including the current wait.
     pub(crate) fn waited(&self) -> Duration {
         self.waits().total()
     }
 
-    /// It is two plain values: a panic cannot leave them half written.
+    /// The state is two plain values: a panic cannot leave them half written.
     fn waits(&self) -> MutexGuard<'_, Waits> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its memories have so many bytes now.
+    /// Records the current bytes of its memories.
     pub(crate) fn memory(&self, bytes: usize) {
         self.memory.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Its tables have so many elements now.
+    /// Records the current elements of its tables.
     pub(crate) fn tables(&self, elements: usize) {
         self.table_elements.fetch_max(elements as u64, Ordering::Relaxed);
     }
 
-    /// It wrote a line, which was logged or dropped.
+    /// Counts a line, logged or dropped.
     pub(crate) fn line(&self, logged: bool) {
         let counter = if logged {
             &self.log_lines
@@ -291,17 +291,17 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It emitted an Event.
+    /// Counts an Event.
     pub(crate) fn event(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It made a request.
+    /// Counts a request.
     pub(crate) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many bytes of a response came in.
+    /// Adds received bytes of a response.
     pub(crate) fn response(&self, bytes: usize) {
         self.response_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! What wasmtime's generator makes of `wit/`. Nothing here is written by hand.
+//! The output of wasmtime's generator for `wit/`. Nothing here is written by hand.
 //!
-//! The world `full-policy` has every interface; a component needs to export `about` and one other, so the interfaces are
-//! looked up one by one through their `GuestIndices`. Arguments borrow from the engine's types: no string is copied
-//! on its way into a guest but into the guest's own memory.
+//! The world `full-policy` has every interface; a component only exports `about` and at least one other, so the
+//! interfaces are found one by one through their `GuestIndices`. Arguments borrow from the engine's types: a string on
+//! its way into a guest is copied only once, into the guest's own memory.
 
 wasmtime::component::bindgen!({
     world: "full-policy",

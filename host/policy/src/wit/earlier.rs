@@ -1,4 +1,4 @@
-//! Policies that were made before `drain.held`: their record `drain` has one field less, and nothing else differs.
+//! Policies built before `drain.held` existed: their record `drain` lacks this field, and nothing else differs.
 
 use wasmtime::component::types::{ComponentItem, Type};
 use wasmtime::component::{ComponentNamedList, ComponentType, Instance, InstancePre, Lift, Lower, TypedFunc};
@@ -11,7 +11,7 @@ use crate::imports::store_data::StoreData;
 const PLANNER: &str = "scupper:drain/planner@0.1.0";
 const HOOKS: &str = "scupper:drain/hooks@0.1.0";
 
-/// `drain` as it was.
+/// The former `drain`.
 #[derive(Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 struct FormerDrain<'a> {
@@ -25,7 +25,7 @@ struct FormerDrain<'a> {
     now: u64,
 }
 
-/// `call` as it was.
+/// The former `call`.
 #[derive(ComponentType, Lower)]
 #[component(record)]
 struct FormerCall<'a> {
@@ -51,7 +51,7 @@ impl<'a> FormerDrain<'a> {
     }
 }
 
-/// Whether the component was made for the record as it was.
+/// Whether the component was built for the former record.
 pub(crate) fn is_former(engine: &Engine, pre: &InstancePre<StoreData>) -> bool {
     let component = pre.component().component_type();
     let of = |interface: &str, function: &str| {
@@ -75,7 +75,7 @@ fn field(record: &Type, name: &str) -> Option<Type> {
         .map(|field| field.ty)
 }
 
-/// Checks the types of what it exports.
+/// Checks the types of its exports.
 pub(crate) fn check(
     store: &mut Store<StoreData>,
     instance: &Instance,

@@ -1,4 +1,4 @@
-//! What comes out of guests, as the engine's types: every text on one line, every list and state of bounded length.
+//! Converts guests' answers to the engine's types: every text on one line, every list and state of bounded length.
 
 use scupper_common::text::into_line;
 use scupper_engine::{
@@ -9,27 +9,27 @@ use super::bindings::exports::scupper::drain::hooks;
 use super::bindings::scupper::drain::types;
 use crate::load::flaws::is_blank;
 
-/// Bytes of a decision's reason, as `wit/` says.
+/// Bytes of a decision's reason, as in `wit/`.
 const REASON_BYTES: usize = 256;
 /// Bytes of a UID; the API server's have 36.
 const UID_BYTES: usize = 128;
 /// Bytes of a wave's name.
 const WAVE_NAME_BYTES: usize = 128;
-/// Bytes of a message for people: a refusal, a failure.
+/// Bytes of a message for users: a refusal, a failure.
 const MESSAGE_BYTES: usize = 1024;
-/// Bytes of where a hook stands.
+/// Bytes of a hook's progress.
 const PROGRESS_BYTES: usize = 512;
-/// Bytes of what a hook waits for, and of what it awaits of it.
+/// Bytes of the object that a hook waits for, and of the awaited change.
 const WAITING_BYTES: usize = 256;
-/// What stands where a policy has left a text empty.
+/// The text for an empty progress.
 const NO_PROGRESS: &str = "the policy does not say where it stands";
 const NO_DETAIL: &str = "the policy does not say what it awaits";
-/// How many things a hook may wait for by name; the rest is counted.
+/// How many objects a hook may wait for by name; the rest is counted.
 const WAITING_FOR: usize = 100;
 /// Bytes of a hook's state: all states of a drain share one annotation.
 const STATE_BYTES: usize = 1024;
 
-/// A plan, unless it is longer than any plan for so many pods can be. Whether it is right is the engine's to say.
+/// Converts a plan, unless it is longer than any plan for this many pods can be. The engine checks its validity.
 pub(crate) fn plan(
     answer: types::PlanResult,
     pods: usize,
@@ -44,7 +44,7 @@ pub(crate) fn plan(
         (waves, "waves"),
         (placed, "pods in waves"),
     ] {
-        // One more than can be right, so that the engine still names a pod that was decided twice.
+        // One more than a valid plan has, so that the engine can still name a pod that was decided twice.
         if count > pods + 1 {
             return Err(format!("it answered with {count} {what} for {pods} pods"));
         }
@@ -65,7 +65,7 @@ fn decision(decision: types::DecisionResult) -> Decision {
     }
 }
 
-/// A UID that is none of the node's will be shown to people.
+/// A UID without a pod on this node appears in messages to users.
 fn uid(text: String) -> Uid {
     Uid(into_line(text, UID_BYTES))
 }
@@ -91,12 +91,12 @@ const fn verdict(verdict: types::Verdict) -> Verdict {
     }
 }
 
-/// Words for people.
+/// A text for users.
 pub(crate) fn message(text: String) -> String {
     into_line(text, MESSAGE_BYTES)
 }
 
-/// A step's outcome, unless its state is too long to be kept.
+/// Converts a step's outcome, unless its state is too long to store.
 pub(crate) fn outcome(outcome: hooks::Outcome) -> Result<StepOutcome, String> {
     match outcome {
         hooks::Outcome::Done => Ok(StepOutcome::Done),
@@ -121,7 +121,7 @@ fn or(text: String, instead: &str) -> String {
     if is_blank(&text) { instead.to_owned() } else { text }
 }
 
-/// Of what has no name nobody can be told.
+/// Drops entries without a name: they cannot be reported.
 fn waiting_for(mut list: Vec<hooks::WaitingOn>) -> Vec<WaitingOn> {
     list.retain(|item| !is_blank(&item.what));
     let more = list.len().saturating_sub(WAITING_FOR);
@@ -132,7 +132,7 @@ fn waiting_for(mut list: Vec<hooks::WaitingOn>) -> Vec<WaitingOn> {
     };
     let mut waiting: Vec<WaitingOn> = list.into_iter().take(WAITING_FOR).map(item).collect();
     if more > 0 {
-        // In the place of the last, so that the list stays within its bound.
+        // Replaces the last entry, so that the list stays within its bound.
         waiting.pop();
         waiting.push(WaitingOn {
             what: format!("{} more", more + 1),
@@ -171,7 +171,7 @@ pub(crate) const fn from_phase(phase: hooks::Phase) -> HookPhase {
     }
 }
 
-/// What a hook is called for.
+/// The subject of a hook's call.
 pub(crate) fn subject(subject: &Subject) -> hooks::Subject<'_> {
     match subject {
         Subject::Node => hooks::Subject::Node,

@@ -1,4 +1,4 @@
-//! The engine's types as guests see them, borrowed: what goes into `make-plan` and `step`.
+//! The engine's types as guests see them, borrowed: the arguments of `make-plan` and `step`.
 //!
 //! A node may have hundreds of pods with dozens of labels each, so the lists inside the records are slices of a few
 //! long vectors instead of one small vector each.
@@ -230,7 +230,7 @@ fn condition(condition: &Condition) -> types::ConditionParam<'_> {
     }
 }
 
-/// Adds the items and says where they are.
+/// Appends the items and returns their range.
 fn append<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>) -> Range<usize> {
     let start = list.len();
     list.extend(items);

@@ -1,4 +1,4 @@
-//! The cluster's objects as owned records: what the host's own `cluster` answers a guest with.
+//! The cluster's objects as owned records: the answers of the host's `cluster` import.
 
 use std::collections::BTreeMap;
 

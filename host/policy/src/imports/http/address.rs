@@ -1,4 +1,4 @@
-//! Which addresses a policy may reach. Everything is looked at that an address can stand for: IPv6 has many ways to
+//! Which addresses a policy may reach. It checks every address that an address can stand for: IPv6 has many ways to
 //! write an IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,13 +9,13 @@ use thiserror::Error;
 /// Why an address is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The operator can grant it.
+    /// A loopback address; the operator can grant it.
     #[error("it is a loopback address; the grant would need networks: [loopback]")]
     Loopback,
-    /// The operator can grant it.
+    /// A private address; the operator can grant it.
     #[error("it is a private address; the grant would need networks: [private]")]
     Private,
-    /// Clouds give out credentials there.
+    /// A metadata service: clouds serve credentials there.
     #[error("it is a metadata service: metadata addresses are never allowed")]
     Metadata,
     #[error("it is a link-local address: those are never allowed")]
@@ -26,7 +26,7 @@ pub(super) enum Refusal {
     Unspecified,
     #[error("it is reserved")]
     Reserved,
-    /// It would be sent somewhere else than it says.
+    /// A tunnel: the packet would go to another address than the one shown.
     #[error("it stands for an IPv4 address by a tunnel")]
     Tunnel,
 }
@@ -57,11 +57,11 @@ fn judge_v4(address: Ipv4Addr) -> Result<(), Refusal> {
             Err(Refusal::Metadata)
         }
         [169, 254, ..] => Err(Refusal::LinkLocal),
-        // 100.64.0.0/10 is carriers' and some clouds' pod networks; 198.18.0.0/15 is laboratories'.
+        // 100.64.0.0/10 is for carriers and the pod networks of some clouds; 198.18.0.0/15 for laboratories.
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18..=19, ..] => {
             Err(Refusal::Private)
         }
-        // For protocols, for examples, and for relays to IPv6.
+        // For protocols, documentation, and relays to IPv6.
         [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] => {
             Err(Refusal::Reserved)
         }
@@ -75,23 +75,23 @@ fn judge_v6(address: Ipv6Addr) -> Result<(), Refusal> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Err(Refusal::Unspecified),
         [0, 0, 0, 0, 0, 0, 0, 1] => Err(Refusal::Loopback),
-        // The same host as the IPv4 address: the kernel connects to that.
+        // The same host as the IPv4 address: the kernel connects to that one.
         [0, 0, 0, 0, 0, 0xffff, high, low] => judge_v4(embedded(high, low)),
-        // Where there is no IPv4, names of IPv4 hosts get such addresses (NAT64, well-known prefix).
+        // In networks without IPv4, names of IPv4 hosts resolve to such addresses (NAT64, well-known prefix).
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => judge_v4(embedded(high, low)),
-        // Compatible and translated addresses; NAT64 with a prefix whose length is not known; Teredo; 6to4.
+        // Compatible and translated addresses; NAT64 with a prefix of unknown length; Teredo; 6to4.
         [0, ..] | [0x64, 0xff9b, ..] | [0x2001, 0, ..] | [0x2002, ..] => Err(Refusal::Tunnel),
-        // ISATAP carries the address in the interface's part.
+        // ISATAP carries the address in the interface identifier.
         [.., 0 | 0x200, 0x5efe, _, _] => Err(Refusal::Tunnel),
-        // Of AWS, with its other services to the node, and of Google.
+        // AWS (with its other services for the node) and Google.
         [0xfd00, 0xec2, ..] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => Err(Refusal::Metadata),
-        // Unique local, and site-local from before.
+        // Unique local addresses, and their predecessor site-local.
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Err(Refusal::Private),
         [0xfe80..=0xfebf, ..] => Err(Refusal::LinkLocal),
         [0xff00..=0xffff, ..] => Err(Refusal::Multicast),
-        // For protocols (2001::/23) and for examples.
+        // For protocols (2001::/23) and documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Err(Refusal::Reserved),
-        // All that was ever given out.
+        // All global unicast addresses allocated so far.
         [0x2000..=0x3fff, ..] => Ok(()),
         _ => Err(Refusal::Reserved),
     }

@@ -1,4 +1,4 @@
-//! A response, as a policy may see it: without headers that are secrets, and with names where secrets stood.
+//! A response as the policy sees it: without headers that are secrets, and with names in place of secrets.
 
 use std::sync::{Arc, PoisonError};
 
@@ -11,14 +11,14 @@ use super::requests::Known;
 use crate::imports::secret::{Redaction, SecretString};
 use crate::wit::bindings::scupper::drain::http::{Error, Field, Request, Response};
 
-/// Bytes by which a response may grow when names take the place of shorter secrets.
+/// Bytes by which a response may grow when names replace shorter secrets.
 const GROWTH: usize = 64 * 1024;
 
-/// What a response may have at most, whatever the operator says.
+/// The largest response, regardless of the operator's limit.
 const MOST_MIB: usize = 64;
 const MIB: usize = 1024 * 1024;
 
-/// Bytes of a captured secret: a shorter one is no token, a longer one fits into no header.
+/// Valid lengths of a captured secret in bytes: a shorter one is not a token, a longer one does not fit into a header.
 const CAPTURED: std::ops::RangeInclusive<usize> = 4..=16 * 1024;
 
 impl Requests {
@@ -51,7 +51,7 @@ impl Requests {
         })
     }
 
-    /// Says what to write where, so that whoever reads it has not to look for the limit.
+    /// Names the setting to change, so that the reader need not search for the limit.
     pub(super) fn too_large(&self) -> Error {
         let (policy, limit) = (&self.policy, self.limits.response_bytes);
         let more = limit.saturating_mul(4).div_ceil(MIB).clamp(1, MOST_MIB);
@@ -66,8 +66,8 @@ impl Requests {
         Error::TooLarge(told)
     }
 
-    /// Keeps what is to be captured, and takes every header away that is a secret of this origin, whether the policy
-    /// asked for it or not. Gives the names of those that were captured.
+    /// Stores the headers to capture, and removes every header that is a secret of this origin, whether the policy
+    /// asked for it or not. Returns the names of the captured secrets.
     fn capture(&self, request: &Request, origin: &Origin, headers: &mut HeaderMap) -> Vec<String> {
         let mut captured = Vec::new();
         for (name, capture) in self.secrets.captures_of(origin) {
@@ -80,7 +80,7 @@ impl Requests {
                 self.memory.capture(&self.policy, capture, value);
                 captured.push(name.to_owned());
             } else {
-                // It may stand in the body, too.
+                // The body may also contain it.
                 self.memory.remember(&self.policy, &value);
             }
         }
@@ -90,7 +90,7 @@ impl Requests {
         captured
     }
 
-    /// Of every secret the policy has or had lately.
+    /// Of every secret that the policy has or recently had.
     fn redaction(&self) -> Result<Arc<Redaction>, Error> {
         let secrets = self.reader().known();
         let mut known = self.redaction.lock().unwrap_or_else(PoisonError::into_inner);

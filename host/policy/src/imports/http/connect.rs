@@ -1,4 +1,4 @@
-//! From an origin to an open connection, by addresses that were all looked at.
+//! From an origin to an open connection, after a check of every address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,13 +17,13 @@ use tokio_rustls::TlsConnector;
 use super::address::{self, Refusal};
 use super::network::{Endpoint, Network};
 
-/// How long one address may take to answer: long enough for a lost packet, short enough that the next one is tried.
+/// Time for one address to answer: long enough for a lost packet, short enough to try the next one.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Addresses that are tried; services have two or three.
+/// The most addresses to try; services have two or three.
 const TRIED: usize = 6;
 
-/// Why there is no connection. Nothing was sent.
+/// Why there is no connection. The policy's request was not sent.
 #[derive(Debug, Error)]
 pub(super) enum ConnectError {
     #[error("{host} has no address: {reason}")]
@@ -73,8 +73,8 @@ pub(super) async fn connect(
     Ok(Box::new(stream))
 }
 
-/// Asks once for the addresses, and takes none of them unless all of them may be reached: whoever can put one wrong
-/// address beside a right one would otherwise only have to wait.
+/// Resolves the addresses once, and accepts them only if all of them are allowed: otherwise an attacker who can add one
+/// forbidden address would only have to wait.
 async fn resolve(
     network: &Network,
     origin: &Origin,
@@ -119,7 +119,7 @@ async fn is_endpoint(network: &Network, endpoint: &Endpoint, host: &str, address
     if theirs.eq_ignore_ascii_case(host) {
         return true;
     }
-    // A name that cannot be resolved now has no address that could be reached by another name.
+    // A name that does not resolve now shares no address with another name.
     let known = lookup(network, theirs).await.unwrap_or_default();
     known.iter().any(|address| addresses.contains(address))
 }
@@ -135,7 +135,7 @@ async fn dial(origin: &Origin, addresses: &[IpAddr]) -> Result<TcpStream, Connec
         let connected = timeout(CONNECT, TcpStream::connect(SocketAddr::new(address, origin.port))).await;
         match connected.unwrap_or_else(|_elapsed| Err(slow())) {
             Ok(stream) => {
-                // Small requests must not wait for more; one that cannot be set is only slower.
+                // Small requests must not wait for more data; without the option they are only slower.
                 let _set = stream.set_nodelay(true).is_ok();
                 return Ok(stream);
             }

@@ -1,4 +1,4 @@
-//! One request and one response over a connection that is used for nothing else.
+//! One request and one response over a connection that serves nothing else.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -16,8 +16,8 @@ use thiserror::Error;
 
 use super::connect::Stream;
 
-/// Bytes of a response's head. Nova's and slurmrestd's have less than two thousand; cookies and policies of some
-/// gateways have twenty.
+/// Bytes of a response's head. Heads of Nova and slurmrestd have less than two thousand; with cookies and policies of
+/// some gateways they reach twenty thousand.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// Headers of a response.
@@ -26,13 +26,13 @@ const HEADERS: usize = 100;
 /// How a request may end without a response.
 #[derive(Debug, Error)]
 pub(super) enum ExchangeError {
-    /// The other side went away before anything was written.
+    /// The server closed the connection before anything was written.
     #[error("the connection was closed before the request: {0}")]
     NotSent(String),
-    /// It went away, or answered what is no HTTP.
+    /// The server closed the connection, or answered with invalid HTTP.
     #[error("{0}")]
     Broken(String),
-    /// A body that nobody could look through for secrets.
+    /// The body has an encoding in which the host cannot search for secrets.
     #[error("the response has the content encoding `{0}`, which was not asked for")]
     Encoded(String),
     /// Its body is longer than the limit.
@@ -40,14 +40,15 @@ pub(super) enum ExchangeError {
     TooLarge,
 }
 
-/// A whole response.
+/// A complete response.
 pub(super) struct Whole {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
 }
 
-/// Sends the request, and reads a response of at most so many bytes. `sent` comes true before the first byte leaves.
+/// Sends the request, and reads a response of at most this many bytes. `sent` becomes true before the first byte
+/// leaves.
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
@@ -71,8 +72,8 @@ pub(super) async fn exchange(
         })?;
         read(response, limit).await
     };
-    // The connection does the work; what it came to, the exchange says. Both go with this future, so nothing is left
-    // behind when it is dropped.
+    // The connection does the work, the exchange yields the result. Both belong to this future, so dropping it leaves
+    // nothing behind.
     let connection = async {
         let _ended = connection.await.is_ok();
         pending::<Infallible>().await
@@ -95,7 +96,7 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
     let mut body = Vec::new();
     while let Some(frame) = incoming.frame().await {
         let frame = frame.map_err(|error| ExchangeError::Broken(words(&error)))?;
-        // Trailers are not handed on.
+        // Trailers are not passed on.
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -111,7 +112,7 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
     })
 }
 
-/// An error and what caused it, in one line. Hyper's speak of the protocol, never of what was sent.
+/// An error and its causes, in one line. Errors of Hyper describe the protocol, never the data sent.
 pub(super) fn words(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

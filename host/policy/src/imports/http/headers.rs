@@ -1,4 +1,4 @@
-//! Headers of a policy's request: those it may say, and secrets in the place of their names.
+//! Headers of a policy's request: the ones it may set, and secrets in place of their names.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use scupper_common::text::one_line;
@@ -8,17 +8,17 @@ use thiserror::Error;
 /// Headers of one request.
 const HEADERS: usize = 64;
 
-/// Bytes of all of them together: what servers take.
+/// Bytes of all headers together: the usual limit of servers.
 const HEADER_BYTES: usize = 16 * 1024;
 
-/// Bytes of a wrong name that are shown.
+/// Bytes of a wrong name that an error shows.
 const SHOWN_BYTES: usize = 80;
 
-/// How we call ourselves when the policy does not.
+/// The default user agent, if the policy sets none.
 const USER_AGENT: &str = concat!("scupper/", env!("CARGO_PKG_VERSION"));
 
-/// The host's own: they say where a request goes, how long it is, and what the connection does. The last ones would
-/// let an answer come in a form in which nobody could find a secret: packed, or in pieces.
+/// Headers that only the host sets: they determine the destination, length and connection of a request. The last ones
+/// would allow responses in which the host cannot find secrets: compressed or partial.
 const OURS: [HeaderName; 12] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -34,7 +34,7 @@ const OURS: [HeaderName; 12] = [
     header::IF_RANGE,
 ];
 
-/// What is wrong with a header.
+/// The errors of a header.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum HeaderError {
     #[error("`{0}` is not a valid header name")]
@@ -49,14 +49,14 @@ pub(super) enum HeaderError {
     Long,
 }
 
-/// The headers of a request, made one by one.
+/// The headers of a request, added one by one.
 pub(super) struct Headers {
     map: HeaderMap,
     bytes: usize,
 }
 
 impl Headers {
-    /// Those that every request has.
+    /// The headers of every request.
     pub(super) fn to(origin: &Origin, body: Option<usize>) -> Result<Self, HeaderError> {
         let mut map = HeaderMap::new();
         let host = HeaderValue::from_str(&origin.authority());
@@ -65,22 +65,22 @@ impl Headers {
             host.map_err(|_| HeaderError::Value("host".to_owned()))?,
         );
         map.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-        // Always said and never chunked: slurmrestd refuses chunks.
+        // Always declared and never chunked: slurmrestd refuses chunks.
         if let Some(body) = body {
             map.insert(header::CONTENT_LENGTH, HeaderValue::from(body));
         }
         Ok(Self { map, bytes: 0 })
     }
 
-    /// Adds one that the policy says.
+    /// Adds a header from the policy.
     pub(super) fn text(&mut self, name: &str, value: &str) -> Result<(), HeaderError> {
         self.add(name, plain(value).ok_or_else(|| HeaderError::Value(shown(name)))?)
     }
 
-    /// Adds one with a secret in it.
+    /// Adds a header with a secret in it.
     pub(super) fn secret(&mut self, name: &str, prefix: &str, secret: &str) -> Result<(), HeaderError> {
         let wrong = || HeaderError::Value(shown(name));
-        // A prefix may only hold what a text may; a secret may be what its owner made it, but for control characters.
+        // The prefix follows the rules of a text; a secret may contain anything but control characters.
         plain(prefix).ok_or_else(wrong)?;
         let mut value =
             HeaderValue::from_bytes(format!("{prefix}{secret}").as_bytes()).map_err(|_| wrong())?;

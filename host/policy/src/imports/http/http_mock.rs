@@ -1,5 +1,5 @@
-//! Answers in the place of every server, where policies are tried and no request may leave the machine. What is granted,
-//! what secrets are put in and what is captured is as with a real one.
+//! Mock answers in place of every server, for tests of policies in which no request may leave the machine. Grants,
+//! injected secrets and captured secrets work as with a real server.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -8,11 +8,11 @@ use crate::wit::bindings::scupper::drain::http::{Error, Request};
 
 /// Answers requests.
 pub trait HttpMock: Send + Sync {
-    /// The answer to a request as the policy wrote it: with the names of secrets, not with secrets.
+    /// The answer to a request as the policy wrote it: with the names of secrets, not with their values.
     fn answer(&self, method: &str, url: &str) -> HttpMockAnswer;
 }
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub enum HttpMockAnswer {
     /// A response.
@@ -24,15 +24,15 @@ pub enum HttpMockAnswer {
         /// Its body.
         body: Vec<u8>,
     },
-    /// Nobody is there; nothing was sent.
+    /// The server is unreachable; nothing was sent.
     Unreachable(String),
-    /// It was sent, and no whole answer came.
+    /// The request was sent, but no complete response came.
     Broken(String),
-    /// The time was over.
+    /// The request timed out.
     Timeout(String),
 }
 
-/// Asks the stand-in.
+/// Lets the mock answer.
 pub(super) fn ask(http_mock: &dyn HttpMock, request: &Request, most: usize) -> Result<Whole, Error> {
     let method = super::prepare::method(request.method);
     match http_mock.answer(method.as_str(), &request.url) {

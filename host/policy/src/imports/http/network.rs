@@ -1,4 +1,4 @@
-//! How names become addresses, and which addresses no policy may reach.
+//! How names are resolved, and which addresses no policy may reach.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::HttpMock;
 
 /// Turns names into addresses.
 pub trait Resolve: Send + Sync {
-    /// All addresses of a name; an address is its own.
+    /// All addresses of a name; an address resolves to itself.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -27,11 +27,11 @@ pub struct Endpoint {
 /// The network as policies reach it.
 #[derive(Clone)]
 pub struct Network {
-    /// Whom to ask for addresses.
+    /// Resolves names.
     pub resolver: Arc<dyn Resolve>,
     /// Endpoints that no policy may talk to, whatever it was granted: the API server's.
     pub forbidden: Vec<Endpoint>,
-    /// Answers in the place of every server; `None`: servers answer.
+    /// Mock answers in place of every server; `None`: real servers answer.
     pub http_mock: Option<Arc<dyn HttpMock>>,
 }
 
@@ -42,7 +42,7 @@ struct System;
 struct Closed;
 
 impl Network {
-    /// Without any server, for dry runs.
+    /// A network without servers, for dry runs.
     pub fn closed() -> Self {
         Self {
             resolver: Arc::new(Closed),

@@ -1,5 +1,4 @@
-//! A policy's request, checked against everything that can be checked before anybody is asked for an address, and with
-//! its secrets in it.
+//! Checks a policy's request as far as possible before any name is resolved, and puts its secrets in.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -14,16 +13,16 @@ use crate::imports::secret::{SecretString, inject};
 use crate::wit::bindings::scupper::drain::http as wit;
 use crate::wit::bindings::scupper::drain::http::{Error, HeaderValue, Request};
 
-/// Bytes of a request's body: what a policy asks of an API is a few hundred.
+/// Bytes of a request's body: typical API requests have a few hundred.
 const BODY_BYTES: usize = 256 * 1024;
 
-/// Secrets to put into one body, and headers of one response to capture.
+/// The most secrets in one body, and the most headers of one response to capture.
 const SECRETS: usize = 16;
 
-/// Bytes of a path or a name that are shown.
+/// Bytes of a path or a name that an error shows.
 const SHOWN_BYTES: usize = 120;
 
-/// A request that may be sent.
+/// A request ready to send.
 pub(super) struct Prepared<'a> {
     pub(super) address: HttpUrl,
     pub(super) rule: &'a HttpRule,
@@ -53,7 +52,7 @@ impl Requests {
         })
     }
 
-    /// The operator must have granted it, and the policy must have wanted it.
+    /// Requires the operator's grant and the policy's own request for it.
     fn allowed(&self, method: &Method, address: &HttpUrl) -> Result<&HttpRule, Error> {
         let HttpUrl { origin, path, .. } = address;
         let what = || format!("{method} {origin}{}", one_line(path, SHOWN_BYTES));
@@ -155,7 +154,7 @@ impl Requests {
         inject(&request.body, &fields).map_err(|error| invalid(&error))
     }
 
-    /// The value of a secret that may go there.
+    /// The value of a secret that this origin may receive.
     async fn secret(&self, name: &str, origin: &Origin) -> Result<SecretString, Error> {
         let rule = self.secret_rule(name)?;
         if !rule.goes_to(origin) {
@@ -167,7 +166,7 @@ impl Requests {
         read.map_err(|error| Error::NoSecret(line(&format!("`{name}`: {error}"))))
     }
 
-    /// Granted by the operator, and wanted by the policy.
+    /// Requires that the operator has granted the secret and the policy has asked for it.
     fn secret_rule(&self, name: &str) -> Result<&SecretRule, Error> {
         let shown = || one_line(name, SHOWN_BYTES);
         let rule = self.secrets.get(name).ok_or_else(|| {
@@ -187,7 +186,7 @@ impl Requests {
     }
 }
 
-/// The standard wants a length wherever a body is expected, even of nothing.
+/// The standard requires a length wherever a body is expected, even for an empty one.
 fn length(method: &Method, body: &[u8]) -> Option<usize> {
     let expected = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     (expected || !body.is_empty()).then_some(body.len())

@@ -1,4 +1,4 @@
-//! What all requests of one policy share.
+//! State that all requests of one policy share.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::tls::Tls;
 use crate::ClusterAccess;
 use crate::imports::secret::{Reader, Redaction, SecretString, Secrets};
 
-/// Requests of one policy that are under way at once: drains of one node are few, and its API is shared.
+/// Concurrent requests of one policy: drains of one node are few, and its API is shared.
 const AT_ONCE: usize = 4;
 
 /// Everything that one policy's requests need.
@@ -30,20 +30,20 @@ pub(crate) struct Requests {
     pub(super) redaction: Arc<Mutex<Option<Known>>>,
 }
 
-/// What a policy wants of `http`, and the secrets that it wants; empty until it has said so.
+/// The requests and secrets that a policy asks for; empty until it has described itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedRequests {
     pub(crate) http: Vec<HttpWant>,
     pub(crate) secrets: Vec<String>,
 }
 
-/// The redaction of the last response: the next one has mostly the same secrets.
+/// The redaction of the last response: the next one usually has the same secrets.
 pub(super) struct Known {
     pub(super) of: Vec<SecretString>,
     pub(super) redaction: Arc<Redaction>,
 }
 
-/// Where requests go, and what is remembered of them.
+/// Where requests go, and the secrets remembered for them.
 pub(crate) struct RequestDeps {
     pub(crate) network: Network,
     pub(crate) memory: Secrets,
@@ -51,7 +51,7 @@ pub(crate) struct RequestDeps {
 }
 
 impl Requests {
-    /// For a policy that has not said yet what it wants, and so may send nothing.
+    /// For a policy that has not described itself yet, and so may send nothing.
     pub(crate) fn new(
         policy: &str,
         (rules, secrets, tls): (HttpRules, SecretRules, Arc<Tls>),
@@ -73,7 +73,7 @@ impl Requests {
         }
     }
 
-    /// The same, with what it wants.
+    /// The same, with the requests that the policy asks for.
     pub(crate) fn wanting(&self, wants: WantedRequests) -> Self {
         Self {
             wants,
@@ -81,7 +81,7 @@ impl Requests {
         }
     }
 
-    /// Requests in one step.
+    /// The most requests in one step.
     pub(crate) const fn a_step(&self) -> u32 {
         self.limits.requests
     }

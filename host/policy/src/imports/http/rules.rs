@@ -6,22 +6,22 @@ use thiserror::Error;
 
 use super::tls::{Tls, TlsError};
 
-/// Bytes of a wrong origin that are shown.
+/// Bytes of a wrong origin that an error shows.
 const SHOWN_BYTES: usize = 80;
 
-/// What is wrong with a grant of `http` on this machine.
+/// The errors of a grant of `http` on this machine.
 #[derive(Debug, Error)]
 pub enum HttpSetupError {
-    /// The grant itself.
+    /// The grant itself is wrong.
     #[error(transparent)]
     Grant(#[from] HttpGrantError),
-    /// The certificates cannot be used.
+    /// The CA certificates are unusable.
     #[error("ca")]
     Ca(#[source] TlsError),
 }
 
-/// Reads the operator's grants, and looks at the certificates that they name. Those that are wrong are left out and
-/// returned with their origin.
+/// Reads the operator's grants, and checks the certificates that they name. Wrong grants are left out and returned with
+/// their origin.
 pub(crate) fn read_grants(grants: &[HttpGrant], tls: &Tls) -> (HttpRules, Vec<(String, HttpSetupError)>) {
     let rule = |grant: &HttpGrant| {
         let rule = HttpRule::of(grant)?;

@@ -1,4 +1,4 @@
-//! One request of a policy, from its call to its answer.
+//! One request of a policy, from its call to its response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use super::{Requests, http_mock};
 use crate::imports::store_data::StoreData;
 use crate::wit::bindings::scupper::drain::http::{Error, Host, Request, Response};
 
-/// Bytes of an error's words.
+/// Longest text of an error, in bytes.
 const WORDS: usize = 512;
 
 impl Host for StoreData {
@@ -32,7 +32,7 @@ impl Host for StoreData {
 }
 
 impl Requests {
-    /// Sends it, and writes down that it did; never what was in it.
+    /// Sends the request and logs the fact, never its contents.
     async fn send(&self, request: &Request) -> Result<Response, Error> {
         let began = Instant::now();
         let wall = self.wall(request);
@@ -73,7 +73,7 @@ impl Requests {
         }
     }
 
-    /// One of the few requests of this policy at a time.
+    /// A permit for one of the policy's concurrent requests.
     fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
         self.at_once
             .try_acquire()
@@ -92,7 +92,7 @@ impl Requests {
         Ok(Some(config))
     }
 
-    /// The policy may be in more of a hurry than the operator, but not in less.
+    /// The policy may shorten the operator's time limit, not extend it.
     fn wall(&self, request: &Request) -> Duration {
         let asked = request.timeout.map(Duration::from_millis);
         asked.map_or(self.limits.request_wall, |asked| {

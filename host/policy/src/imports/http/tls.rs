@@ -10,10 +10,10 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore, crypto};
 use thiserror::Error;
 
-/// A bundle of all public authorities has a quarter of that.
+/// A bundle of all public authorities has a quarter of this.
 const CA_BYTES: u64 = 1024 * 1024;
 
-/// Why certificates cannot be used.
+/// Why certificates are unusable.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// The file cannot be read.
@@ -21,26 +21,26 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// It is far too long.
+    /// The file is too long.
     #[error("{} has more than {} KiB", .0.display(), CA_BYTES >> 10)]
     Long(PathBuf),
-    /// It holds no certificates in PEM.
+    /// The file has no PEM certificates.
     #[error("{} is not a list of PEM certificates", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: pem::Error,
     },
-    /// It holds no usable certificate.
+    /// The file has no usable certificate.
     #[error("{} holds no certificate that works", .0.display())]
     Empty(PathBuf),
-    /// The machine's cryptography does not fit.
+    /// TLS cannot be set up on this machine.
     #[error("set up TLS")]
     Setup(#[source] rustls::Error),
 }
@@ -57,8 +57,8 @@ struct Made {
 }
 
 impl Tls {
-    /// How to speak TLS to an origin. It reads the file, so that certificates can be exchanged while the driver runs;
-    /// it is small and read from the node's own disk.
+    /// The TLS configuration for an origin. It reads the file each time, so that certificates can be replaced while the
+    /// driver runs; the file is small and on the node's own disk.
     pub(crate) fn config(&self, ca: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
         let pem = ca.map(read).transpose()?.unwrap_or_default();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ fn make(ca: Option<&Path>, pem: &[u8]) -> Result<ClientConfig, TlsError> {
     Ok(config)
 }
 
-/// The system's certificates, read once. A machine without any believes only what the operator names.
+/// The system's certificates, read once. A machine without any trusts only the certificates that the operator names.
 fn system_roots() -> &'static [CertificateDer<'static>] {
     static ROOTS: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
     ROOTS.get_or_init(|| rustls_native_certs::load_native_certs().certs)

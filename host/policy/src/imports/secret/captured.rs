@@ -1,5 +1,5 @@
-//! What outlives a call: captured secrets, what was read a moment ago from the cluster, and the values that a policy's
-//! requests carried lately.
+//! Secrets that outlive a call: captured secrets, values recently read from the cluster, and values that a policy's
+//! requests recently carried.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,15 +11,15 @@ use tokio::time::Instant;
 
 use super::SecretString;
 
-/// Values of one secret that are remembered, so that a server which shows an old one is understood. Tokens of Keystone
-/// live for an hour and are asked for when they end.
+/// Earlier values of one secret that are remembered, to recognize them in a server's response. Tokens of Keystone live
+/// for an hour, and policies request new ones when they expire.
 const REMEMBERED: usize = 4;
 
-/// How long a value that was read from the cluster is used: steps follow each other within seconds, and whoever rotates
-/// a Secret waits longer than that.
+/// How long a value from the cluster is used: steps follow each other within seconds, and the rotation of a Secret
+/// takes longer than this.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// The secrets' memory of a process. Clones share it; it lives on when policies are loaded again.
+/// A process's memory of secrets. Clones share it; it survives the reload of policies.
 #[derive(Clone, Default)]
 pub struct Secrets {
     shared: Arc<Mutex<Memory>>,
@@ -33,7 +33,7 @@ struct Memory {
     read: HashMap<[String; 3], (Instant, Answer)>,
 }
 
-/// What the cluster answered: the value, or why there is none.
+/// The cluster's answer: the value, or the error.
 pub(super) type Answer = Result<Vec<u8>, String>;
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Slot {
 }
 
 impl Secrets {
-    /// Keeps a captured secret. What another origin gave before is forgotten.
+    /// Stores a captured secret. A value from another origin is forgotten.
     pub(crate) fn capture(&self, policy: &str, capture: &Capture, value: SecretString) {
         let mut memory = self.lock();
         let slot = memory.slot(policy, value.name());
@@ -51,31 +51,31 @@ impl Secrets {
         slot.captured = Some((capture.clone(), value));
     }
 
-    /// A captured secret, if it came from where the grant says now.
+    /// A captured secret, if it came from the origin in the current grant.
     pub(super) fn captured(&self, policy: &str, name: &str, capture: &Capture) -> Option<SecretString> {
         let mut memory = self.lock();
         let (from, value) = memory.slot(policy, name).captured.as_ref()?;
         (from == capture).then(|| value.clone())
     }
 
-    /// Remembers a value that is about to be used.
+    /// Remembers a value before its use.
     pub(crate) fn remember(&self, policy: &str, value: &SecretString) {
         self.lock().slot(policy, value.name()).remember(value);
     }
 
-    /// The values that this secret had lately.
+    /// The recent values of this secret.
     pub(super) fn lately(&self, policy: &str, name: &str) -> Vec<SecretString> {
         self.lock().slot(policy, name).lately.iter().cloned().collect()
     }
 
-    /// What the cluster answered a moment ago.
+    /// The cluster's recent answer.
     pub(super) fn fresh(&self, key: &[String; 3]) -> Option<Answer> {
         let mut memory = self.lock();
         memory.read.retain(|_, (at, _)| at.elapsed() < FRESH);
         memory.read.get(key).map(|(_, answer)| answer.clone())
     }
 
-    /// Keeps what the cluster answered for a moment.
+    /// Stores the cluster's answer for a moment.
     pub(super) fn keep(&self, key: [String; 3], answer: Answer) {
         self.lock().read.insert(key, (Instant::now(), answer));
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::SecretString;
 
-/// Bytes of a wrong pointer that are shown.
+/// Bytes of a wrong pointer that an error shows.
 const SHOWN_BYTES: usize = 120;
 
 /// Why a secret cannot be put into a body.
@@ -20,7 +20,7 @@ pub(crate) enum InjectError {
     NoString(String),
 }
 
-/// Puts secrets in the places of the strings that these pointers (RFC 6901) lead to.
+/// Replaces the strings at these pointers (RFC 6901) with secrets.
 pub(crate) fn inject(body: &[u8], fields: &[(&str, SecretString)]) -> Result<Vec<u8>, InjectError> {
     if fields.is_empty() {
         return Ok(body.to_vec());

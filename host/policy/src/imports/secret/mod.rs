@@ -1,7 +1,7 @@
 //! Secrets that policies use without seeing them.
 //!
-//! A policy holds names. The host reads the values when they are used, puts them in on the way to an origin they were
-//! granted for, and takes them out of whatever comes back. It must not know what a secret is for.
+//! A policy only has their names. The host reads the values on use, inserts them into requests to the origins they were
+//! granted for, and removes them from all responses. It must not know the purpose of a secret.
 
 mod captured;
 mod inject;

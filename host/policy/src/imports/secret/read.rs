@@ -1,4 +1,4 @@
-//! From a secret's name to its value, at the moment it is used.
+//! From a secret's name to its value, at the moment of use.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 64 * 1024;
 /// How long the cluster may take for a secret that the request does not need.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// A shorter one would stand in every response by chance, and taking it out would garble them all.
+/// A shorter secret would appear in every response by chance, and removing it would garble them all.
 const LEAST_BYTES: usize = 4;
 
 /// Why a secret has no value now.
@@ -71,21 +71,21 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Looks at every secret once before a request goes out, so that nobody has to ask for one when the response is
-    /// there. Values that were used are remembered; one that was never read by us cannot have been sent by us, but it
-    /// may stand in a response all the same.
+    /// Reads every secret once before a request goes out, so that checking the response needs no further reads. Values
+    /// used earlier are remembered. A secret that we never read cannot have been sent by us, but a response may contain
+    /// it all the same.
     pub(crate) async fn look(&self) {
         for rule in self.rules.iter() {
             let from_cluster = matches!(rule.source, ValueSource::Stored(SecretSource::Kubernetes { .. }));
             if from_cluster && !self.memory.lately(self.policy, &rule.name).is_empty() {
                 continue;
             }
-            // One that cannot be read now fails where it is used.
+            // An unreadable secret fails where it is used.
             let _seen = timeout(LOOK, self.value(rule)).await.is_ok();
         }
     }
 
-    /// Every value that could stand in a response.
+    /// Every value that a response could contain.
     pub(crate) fn known(&self) -> Vec<SecretString> {
         self.rules
             .iter()
@@ -127,13 +127,13 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    // One more than may be there, and a line break.
+    // One byte more than allowed, and a line break.
     let most = u64::try_from(MOST_BYTES).unwrap_or(u64::MAX).saturating_add(3);
     file.take(most).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 
-/// The value without the line break that editors and `echo` put at the end.
+/// The value without the final line break that editors and `echo` add.
 fn text(bytes: &[u8]) -> Result<&str, ReadError> {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);

@@ -1,5 +1,5 @@
-//! Takes secrets out of what comes back: a server that echoes what it was sent must not tell a policy what the host
-//! hid from it.
+//! Removes secrets from responses: a server that echoes its input must not reveal to a policy the values that the host
+//! hides from it.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -13,24 +13,24 @@ use super::SecretString;
 /// A shorter piece of an encoded secret would be found by chance.
 const PIECE_BYTES: usize = 6;
 
-/// How often a text may be percent-encoded: in a URL, and in a URL that another URL carries.
+/// How often a text may be percent-encoded: in a URL, and in a URL that another URL contains.
 const LAYERS: usize = 2;
 
-/// Finds secrets as they are, and as servers write them.
+/// Finds secrets in plain form, and in the forms in which servers write them.
 pub(crate) struct Redaction {
     finder: Option<AhoCorasick>,
-    /// What stands for each pattern.
+    /// The replacement for each pattern.
     names: Vec<Vec<u8>>,
 }
 
-/// Where a secret stands, and which pattern that is.
+/// The place of a secret, and its pattern.
 struct Found {
     place: Range<usize>,
     pattern: usize,
 }
 
 impl Redaction {
-    /// Of these values.
+    /// Builds the search for these values.
     pub(crate) fn of(secrets: &[SecretString]) -> Result<Self, BuildError> {
         let mut patterns = Vec::new();
         let mut names = Vec::new();
@@ -44,7 +44,7 @@ impl Redaction {
             return Ok(Self { finder: None, names });
         }
         let finder = AhoCorasick::builder()
-            // A faster one would take megabytes for a token in all its forms.
+            // A faster automaton would take megabytes for a token in all its forms.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns)?;
@@ -54,7 +54,7 @@ impl Redaction {
         })
     }
 
-    /// The bytes with names in the place of secrets; `None`: they became longer than `limit`.
+    /// The bytes with names in place of secrets; `None`: the result is longer than `limit`.
     pub(crate) fn apply(&self, bytes: Vec<u8>, limit: usize) -> Option<Vec<u8>> {
         let found = self.find(&bytes);
         if found.is_empty() {
@@ -74,7 +74,7 @@ impl Redaction {
         Some(clean)
     }
 
-    /// Every place, in order and apart from each other: in the text as it is, and as a reader of URLs reads it.
+    /// Every place, in order and without overlaps: in the plain text, and in the percent-decoded text.
     fn find(&self, bytes: &[u8]) -> Vec<Found> {
         let Some(finder) = &self.finder else {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Redaction {
             found.append(&mut inner);
         }
         found.sort_by_key(|found| (found.place.start, Reverse(found.place.end)));
-        // What overlaps is taken out together, so that no piece of either stays.
+        // Overlapping places are removed together, so that no part of either remains.
         found.dedup_by(|next, kept| {
             let overlaps = next.place.start < kept.place.end;
             if overlaps {
@@ -114,7 +114,7 @@ fn find(finder: &AhoCorasick, text: &[u8]) -> Vec<Found> {
     found.collect()
 }
 
-/// From places in the text without percent signs, in order, to the same places in the text that has them.
+/// Maps places in the decoded text, in order, to the same places in the encoded text.
 fn carry_over(text: &[u8], found: &mut [Found]) {
     let mut read = Unescaped::of(text);
     let (mut passed, mut end) = (0, 0);
@@ -132,15 +132,15 @@ fn carry_over(text: &[u8], found: &mut [Found]) {
     }
 }
 
-/// Something in it is percent-encoded.
+/// Whether any part of it is percent-encoded.
 fn is_encoded(text: &[u8]) -> bool {
     let hex = |byte: &u8| byte.is_ascii_hexdigit();
     text.windows(3)
         .any(|three| matches!(three, [b'%', high, low] if hex(high) && hex(low)))
 }
 
-/// A text as a reader of URLs reads it, whichever of its bytes are percent-encoded: each byte, and where it ends in the
-/// text. A plus sign is a space, as in [`forms`].
+/// A text after percent-decoding, whichever of its bytes are encoded: each byte, and where it ends in the text. A plus
+/// sign is a space, as in [`forms`].
 struct Unescaped<'a> {
     text: &'a [u8],
     at: usize,
@@ -175,7 +175,7 @@ fn digit(byte: u8) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// Every way in which a value may stand in a response.
+/// All forms in which a response may contain a value.
 fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms: Vec<String> = vec![value.to_owned()];
     forms.extend(json(value));
@@ -189,7 +189,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     forms.extend(base64(value));
     forms.push(hex(value));
     forms.push(hex(value).to_ascii_uppercase());
-    // Who reads a URL takes a plus sign for a space; see `Unescaped`.
+    // A reader of a URL takes a plus sign for a space; see `Unescaped`.
     let spaced: Vec<String> = forms.iter().map(|form| form.replace('+', " ")).collect();
     forms.extend(spaced);
     forms.sort_unstable();
@@ -197,7 +197,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     forms.into_iter().map(String::into_bytes).collect()
 }
 
-/// As a JSON string has it: with what must be escaped, with slashes escaped, and with everything but ASCII escaped.
+/// As in a JSON string: with the necessary escapes, with escaped slashes, and with everything but ASCII escaped.
 fn json(value: &str) -> Vec<String> {
     let quoted = serde_json::to_string(value).unwrap_or_default();
     let inner = quoted
@@ -226,7 +226,7 @@ fn unicode_escaped(char: char) -> String {
         .collect()
 }
 
-/// Everybody escapes quotes otherwise.
+/// Encoders differ in how they escape quotes.
 fn html(value: &str, double: &str, single: &str) -> String {
     value
         .replace('&', "&amp;")
@@ -236,7 +236,7 @@ fn html(value: &str, double: &str, single: &str) -> String {
         .replace('\'', single)
 }
 
-/// As a URL's query has it; a form writes spaces as plus signs.
+/// As in a URL's query; forms write spaces as plus signs.
 fn percent(value: &str, plus: bool, digits: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -251,8 +251,8 @@ fn percent(value: &str, plus: bool, digits: &str) -> String {
     text
 }
 
-/// In base64 the same text has three forms, by where it begins: `user:password` is one text there. What depends on the
-/// neighbours is left out.
+/// In base64 the same text has three forms, depending on its offset: in `user:password` the password is not at the
+/// beginning. Characters that depend on the neighbours are left out.
 fn base64(value: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3 {
@@ -266,7 +266,7 @@ fn base64(value: &str) -> Vec<String> {
         forms.push(piece.replace('+', "-").replace('/', "_"));
         forms.push(piece.to_owned());
     }
-    // A short one that stands alone.
+    // A short value that stands alone.
     forms.push(STANDARD.encode(value));
     forms
 }
@@ -313,7 +313,8 @@ mod tests {
         }
     }
 
-    /// `text` with the bytes that `is_encoded` picks as percent signs and digits; the digits' letters by their place.
+    /// `text` with the bytes that `is_encoded` selects as percent signs and digits; each letter's place decides its
+    /// case.
     fn encoded(text: &str, is_encoded: impl Fn(usize) -> bool, is_upper: impl Fn(usize) -> bool) -> String {
         let byte = |(place, byte): (usize, u8)| match (is_encoded(place), is_upper(place)) {
             (true, true) => format!("%{byte:02X}"),
@@ -334,7 +335,7 @@ mod tests {
             .map(|(place, _)| 1 << place)
             .sum();
         for subset in 0..1_u32 << value.len() {
-            // What means something else in a URL is always encoded there.
+            // Characters with another meaning in a URL are always encoded.
             let picks = subset | must;
             let text = encoded(
                 value,
@@ -358,7 +359,7 @@ mod tests {
             let piece = encoded(&STANDARD.encode(value), |_| true, is_upper);
             assert_eq!(clean(&[("word", value)], &piece), "[secret word]", "{piece}");
         }
-        // A form writes spaces as it likes.
+        // Forms may write spaces either way.
         for text in ["correct+horse%2B%C3%A4", "%63orrect%20horse%2b%c3%a4"] {
             assert_eq!(clean(&[("word", value)], text), "[secret word]");
         }
@@ -368,7 +369,7 @@ mod tests {
     fn what_lies_over_each_other_is_taken_out_whole() {
         let secrets = [("first", "abc%64"), ("second", "cdef")];
         assert_eq!(clean(&secrets, "<abc%64ef>"), "<[secret first]>");
-        // Nothing is encoded here, and nothing is cut.
+        // Nothing here is encoded, and nothing is removed.
         for text in ["100%", "%", "%4", "%zz", "a%2", "%%%", "50%25 + 1"] {
             assert_eq!(clean(&secrets, text), text);
         }

@@ -1,4 +1,4 @@
-//! A secret's value. Whoever prints it sees its name.
+//! A secret's value. Printing it shows its name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ impl SecretString {
         }
     }
 
-    /// What the policy calls it.
+    /// The policy's name for it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The value itself, for the one request that it goes into, and to look for it in what comes back.
+    /// The value itself, for the one request that carries it, and to search for it in the response.
     pub(crate) fn reveal(&self) -> &str {
         &self.value
     }

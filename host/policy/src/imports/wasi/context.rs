@@ -1,4 +1,4 @@
-//! What a granted policy sees of a system in one call: nothing that is there.
+//! The view of the system that a policy with the grant `wasi` has in one call: empty.
 
 use std::sync::Arc;
 
@@ -12,28 +12,29 @@ use crate::imports::store_data::{PolicyContext, StoreData};
 use crate::runtime::usage::Counters;
 use crate::wit::bindings::scupper::drain::log::Level;
 
-/// Random bytes that one call of the host gives: keys and seeds are shorter.
+/// Random bytes that one call of the host returns: keys and seeds are shorter.
 const RANDOM_BYTES: u64 = 4096;
 
 /// The context of one call.
 pub(crate) struct Wasi {
     ctx: WasiCtx,
     table: ResourceTable,
-    /// The function is pure: it is the same for the same input, so it cannot wait and all its dice are loaded.
+    /// The function is pure: it gives the same output for the same input, so it cannot wait and its random numbers are
+    /// seeded.
     pub(super) pure: bool,
 }
 
-/// What the context of one call is made of.
+/// The inputs for the context of one call.
 pub(crate) struct Occasion<'a> {
-    /// Whose log it writes into.
+    /// The policy whose log it writes to.
     pub(crate) context: &'a Arc<PolicyContext>,
-    /// Who counts its lines.
+    /// Counts its lines.
     pub(crate) counters: &'a Arc<Counters>,
-    /// The drain and its moment; `None`: there is no drain, the policy is asked who it is.
+    /// The drain and the time of the call; `None`: no drain, the call only describes the policy.
     pub(crate) drain: Option<(&'a str, Time)>,
     /// The function is called for its answer alone.
     pub(crate) pure: bool,
-    /// Handles at once.
+    /// The most open handles.
     pub(crate) handles: usize,
 }
 

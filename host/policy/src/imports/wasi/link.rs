@@ -1,4 +1,4 @@
-//! Which interfaces of WASI a granted policy may import; each is linked by its name, and nothing comes along.
+//! Which interfaces of WASI a policy with the grant may import; each is linked by name, without any other.
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::WasiView;
@@ -12,7 +12,7 @@ use wasmtime_wasi_io::bindings::wasi::io;
 use super::time::{Waiting, waiting};
 use crate::imports::store_data::StoreData;
 
-/// Everything that [`link`] links. The file system is there because standard libraries import it, and has nothing in it.
+/// Everything that [`link`] links. The file system is included because standard libraries import it; it is empty.
 pub(crate) const HARMLESS: [&str; 20] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
@@ -36,7 +36,7 @@ pub(crate) const HARMLESS: [&str; 20] = [
     "wasi:random/random",
 ];
 
-/// Whether a component's import can be had with the grant.
+/// Whether the grant covers a component's import.
 pub(crate) fn is_harmless(import: &str) -> bool {
     import
         .split_once('@')
@@ -49,7 +49,7 @@ impl HasData for Io {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Adds them to what a policy may import.
+/// Adds them to the imports of policies.
 pub(crate) fn link(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     link_cli(linker)?;
     io::error::add_to_linker::<_, Io>(linker, |caller| caller.ctx().table)?;

@@ -1,4 +1,4 @@
-//! What a guest prints, line by line into the log, at the log's own price.
+//! Writes a guest's output into the log line by line, within the allowance of log lines.
 
 use std::io;
 use std::pin::Pin;
@@ -15,13 +15,13 @@ use crate::imports::store_data::PolicyContext;
 use crate::runtime::usage::Counters;
 use crate::wit::bindings::scupper::drain::log::Level;
 
-/// A longer line is cut in pieces, each of which costs a line.
+/// A longer line is split into pieces, each of which counts as a line.
 const LINE_BYTES: usize = 1024;
 
-/// Bytes that are taken at once.
+/// Bytes accepted at once.
 const PERMIT: usize = 4096;
 
-/// One of the guest's two outputs. A line without an end is written when the call is over.
+/// One of the guest's two outputs. An unfinished last line is written at the end of the call.
 pub(super) struct Output {
     context: Arc<PolicyContext>,
     counters: Arc<Counters>,
@@ -75,7 +75,7 @@ impl Drop for Output {
     }
 }
 
-/// A guest may ask for its output often; all it gets are the same.
+/// A guest may open its output several times; all of them share one buffer.
 #[derive(Clone)]
 pub(super) struct Stream(Arc<Output>);
 

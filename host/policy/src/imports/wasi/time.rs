@@ -1,5 +1,4 @@
-//! Clocks that tell little, and dice that fall the same way for the same drain: a plan is made again and must be the
-//! same.
+//! Coarse clocks, and random numbers that are the same for the same drain: a repeated plan must be the same plan.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +12,10 @@ use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock};
 
 use crate::imports::store_data::StoreData;
 
-/// The smallest difference that the clock of a step shows: too coarse to measure the host by.
+/// The resolution of a step's clock: too coarse to measure the host.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Stands still at the moment of the call, which is `drain.now`.
+/// Always shows the time of the call, which is `drain.now`.
 pub(super) struct CallClock(Duration);
 
 impl CallClock {
@@ -35,7 +34,7 @@ impl HostWallClock for CallClock {
     }
 }
 
-/// Goes in steps from the beginning of the call; in a pure function it stands still.
+/// Advances in steps from the beginning of the call; in a pure function it stands still.
 pub(super) struct StepClock(Option<Instant>);
 
 impl StepClock {
@@ -59,7 +58,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The monotonic clock as an import: waiting is for steps.
+/// The monotonic clock as an import: only steps may wait.
 pub(super) struct Waiting;
 
 impl HasData for Waiting {
@@ -110,11 +109,11 @@ impl monotonic_clock::Host for WaitingView<'_> {
     }
 }
 
-/// Where the numbers of a pure function come from.
+/// The seed of a pure function's random numbers.
 pub(super) struct Seed([u8; 32]);
 
 impl Seed {
-    /// Of what kind they are, for which drain and which policy.
+    /// Depends on the kind of numbers, the drain and the policy.
     pub(super) fn of(kind: &str, drain: &str, policy: &str) -> Self {
         let mut hasher = Sha256::new();
         for part in [kind, drain, policy] {
@@ -131,7 +130,7 @@ impl Seed {
     }
 }
 
-/// Numbers of 4 KiB, over and over: more than a policy has use for.
+/// 4 KiB of numbers, repeated: more than a policy needs.
 pub(super) fn seeded(seed: &Seed) -> Deterministic {
     let block = |number: u8| {
         Sha256::new()
