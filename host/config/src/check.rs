@@ -1,4 +1,4 @@
-//! Holds a document against the table of shapes, and says of everything that does not fit what would.
+//! Checks a document against the table of shapes, and reports for every error what would be valid.
 
 use super::document::{Entry, Node, Value};
 use super::place::Way;
@@ -133,7 +133,7 @@ fn check_scalar(text: &str, plain: bool, shape: &Shape) -> Result<(), String> {
     }
 }
 
-/// A key that the map does not know, and the one that was meant.
+/// The error for a key that the map does not know, with the key that was probably meant.
 fn unknown(key: &str, object: &Object) -> String {
     let below = || object.fields.iter().find(|field| field.holds(key));
     let suggestion = match nearest(key, object.fields.iter().map(|field| field.name)) {

@@ -1,5 +1,5 @@
-//! From a document to policy specifications. What does not fit its shape was reported by the check and is skipped here;
-//! what only makes sense together is checked here, so that both kinds of problems are reported at once.
+//! Converts a document to policy specifications. Values of the wrong shape were reported by the check and are skipped
+//! here; this module checks the fields that depend on each other, so that both kinds of problems are reported at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -196,7 +196,7 @@ impl Policy<'_> {
         })
     }
 
-    /// A secret for an origin that gets no request is a slip of the pen.
+    /// A secret for an origin without granted requests is a mistake.
     fn granted(&mut self, node: &Node, way: &Way, http: &[HttpGrant]) {
         let Some(Ok(origin)) = node.text().map(read_http_origin) else {
             return;

@@ -1,7 +1,7 @@
-//! A YAML document as a tree in which everything knows its place.
+//! A YAML document as a tree in which every value has its place.
 //!
-//! Of YAML it takes maps, lists and scalars. What makes one text mean several things, or one value stand in several
-//! places, is refused by name: anchors, aliases, tags, merge keys, several documents, keys that are not text.
+//! It accepts the maps, lists and scalars of YAML. Features that make one text ambiguous, or put one value in several
+//! places, are refused by name: anchors, aliases, tags, merge keys, several documents, keys that are not text.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) enum Value {
     List(Vec<Node>),
     /// A map, in the order of the file, every key once.
     Map(Vec<Entry>),
-    /// Something that was told as a problem already.
+    /// A value whose problem is already reported.
     Broken,
 }
 
@@ -125,12 +125,12 @@ enum Body {
 
 struct Key {
     at: At,
-    /// `None`: it was told as a problem, and its value is dropped.
+    /// `None`: the problem is already reported, and the value is dropped.
     text: Option<String>,
 }
 
 impl Builder<'_> {
-    /// `None`: it makes no sense to go on.
+    /// `None`: the parser cannot continue.
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
         let at = At {
             line: span.start.line(),

@@ -1,4 +1,4 @@
-//! Every error of a configuration file as a person reads it.
+//! A snapshot of every error of a configuration file.
 
 use std::io;
 

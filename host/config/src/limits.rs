@@ -9,7 +9,7 @@ use super::shape::{Field, Object, Shape};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// What no call of a policy needs; whoever waits longer returns and is called again.
+/// No call of a policy needs longer; a policy that waits longer returns and is called again.
 const LONGEST_CALL_MS: u64 = 10 * 60 * 1000;
 
 /// What can be said under `limits`.

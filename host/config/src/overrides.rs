@@ -1,4 +1,4 @@
-//! The flags by which a drain that was handed over may widen what the driver's configuration allows.
+//! The flags by which a delegated drain may relax the driver's configuration.
 
 /// A flag of `scupper drain`, as a LifecycleEvent carries it to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where something stands: in the file, and in the tree of fields.
+//! The place of a value: in the file, and in the tree of fields.
 
 use std::fmt::{self, Write};
 

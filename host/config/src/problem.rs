@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file.
+//! The errors of a configuration file.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::place::{At, Way};
 use super::read::MOST_BYTES;
 
-/// Problems that are told; who has more repairs these first.
+/// The most problems reported at once; a user with more fixes these first.
 const TOLD: usize = 100;
 
 /// Why a configuration file cannot be used.
@@ -75,7 +75,7 @@ fn told(file: &Path, problems: &[Problem]) -> String {
     lines.join("\n")
 }
 
-/// Collects problems, so that all of them are told at once.
+/// Collects problems, to report all of them at once.
 #[derive(Default)]
 pub(super) struct Problems(Vec<Problem>);
 

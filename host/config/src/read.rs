@@ -35,7 +35,7 @@ pub struct Configuration {
     pub drain: DrainFile,
 }
 
-/// What a file says about how pods are chosen and evicted, as the flags of the same names would.
+/// The settings of a file for choosing and evicting pods, like the flags of the same names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrainFile {
     /// `--sla`; zero: none.
@@ -61,7 +61,7 @@ pub struct DrainFile {
 }
 
 impl DrainFile {
-    /// What this one does not say, another one does.
+    /// Takes the missing settings from another file.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl DrainFile {
     }
 }
 
-/// What becomes of our own cordon when a drain does not succeed.
+/// What happens to Scupper's own cordon when a drain does not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnCordon {
     /// It stays.
@@ -102,7 +102,7 @@ pub fn read(file: &Path) -> Result<Configuration, ConfigError> {
     }
 }
 
-/// Reads a configuration that is at hand; `file` is what it is called, and where relative paths begin.
+/// Reads a configuration from a text; `file` is its name, and the base of relative paths.
 pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> {
     let mut problems = Problems::default();
     // A byte order mark says nothing.

@@ -10,7 +10,7 @@ use super::{overrides, rules};
 pub(super) const VERSION: &str = "scupper.dev/v1alpha1";
 pub(super) const KIND: &str = "Configuration";
 
-/// More than anybody can look through.
+/// More than an operator can review.
 const POLICIES: usize = 64;
 const ENTRIES: usize = 64;
 const DAY_MS: u64 = 24 * 3600 * 1000;

@@ -1,4 +1,4 @@
-//! What the policy set reports: each notice once, the state of every entry always.
+//! Reports of the policy set: each notice once, and the state of every entry after each change.
 
 use scupper_common::error::chain;
 use scupper_policy::LoadFault;
@@ -13,7 +13,7 @@ impl PolicySet {
         self.refuse(name, digest, fault.step(), chain(fault));
     }
 
-    /// Something else runs instead of what is wanted.
+    /// Another revision runs instead of the configured one.
     pub(super) fn degrade(&mut self, name: &str, state: SlotState, reason: String) {
         let active = self.catalogue.active();
         let digest = active.member(name).map(|member| member.revision.digest.clone());
@@ -32,7 +32,7 @@ impl PolicySet {
         self.publish();
     }
 
-    /// The same, in words.
+    /// The same, with a text as reason.
     pub(super) fn refuse(&mut self, name: &str, digest: Option<String>, step: &'static str, reason: String) {
         let entry = self.entries.entry(name.to_owned()).or_default();
         let same = |problem: &SlotProblem| problem.digest == digest && problem.reason == reason;
@@ -88,11 +88,11 @@ impl PolicySet {
         } else {
             tracing::info!(target: "scupper::policy", "{notice}");
         }
-        // Nobody may want to know.
+        // There may be no listener.
         let _told = self.notices.send(notice).is_ok();
     }
 
-    /// Writes down how everything stands.
+    /// Publishes the state of every entry.
     pub(super) fn publish(&self) {
         let active = self.catalogue.active();
         let status = |name: &str| {

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::store::Store;
 use scupper_common::error::chain;
 
-/// What a candidate is made of.
+/// The source of a candidate.
 pub(super) enum Material {
     /// Its component.
     Wasm(WasmFile),
@@ -26,7 +26,7 @@ pub(super) enum Material {
 pub(super) struct Loader {
     pub(super) runtime: Arc<Runtime>,
     pub(super) cluster: Arc<dyn ClusterAccess>,
-    /// Where good ones are kept for the next process; `None`: nowhere.
+    /// Stores good components for the next process; `None`: nothing is stored.
     pub(super) store: Option<Arc<Store>>,
 }
 
@@ -54,7 +54,7 @@ impl Loader {
         }
     }
 
-    /// Keeps a component that may become active. It is called even where it cannot be kept.
+    /// Stores a component that may become active. A failure to store it does not prevent its use.
     async fn keep(&self, loaded: &LoadedPolicy, wasm: WasmFile) {
         let Some(store) = self.store.clone() else { return };
         let kept = spawn_blocking(move || store.keep(&wasm)).await;
@@ -65,7 +65,7 @@ impl Loader {
         }
     }
 
-    /// A component that a former process, or this one, found good.
+    /// A component that this or an earlier process found good.
     pub(super) async fn kept(&self, digest: &str) -> Option<WasmFile> {
         let (store, digest) = (self.store.clone()?, digest.to_owned());
         spawn_blocking(move || store.wasm(&digest)).await.ok()?
@@ -78,10 +78,10 @@ pub(super) const fn is_transient(fault: &LoadFault) -> bool {
         fault,
         LoadFault::Cache(_)
             | LoadFault::BrokenOff
-            // They may name files that are not there yet.
+            // They may name files that do not exist yet.
             | LoadFault::Http { .. }
             | LoadFault::Secret { .. }
-            // On a machine that is busy enough.
+            // Can happen on a busy machine.
             | LoadFault::Call(CallError {
                 fault: CallFault::Wall(_) | CallFault::Waited(_) | CallFault::Panic,
                 ..

@@ -1,4 +1,4 @@
-//! The active policies: an immutable generation, swapped as a whole, and the drains that hold on to older ones.
+//! The active policies: an immutable generation, swapped as a whole, and the drains that still use older ones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +15,7 @@ use super::scan::ConfigText;
 use super::session::Session;
 use super::status::SlotStatus;
 
-/// Commands that may wait for the reloader. A fault that finds no room is one of very many.
+/// Commands that may wait for the reloader. A fault that does not fit into the queue is one of very many.
 pub(super) const COMMANDS: usize = 256;
 
 /// The active policies, and their states.
@@ -24,7 +24,7 @@ pub struct Catalogue {
     slots: ArcSwap<Vec<SlotStatus>>,
     /// The text of the active configuration.
     config_text: ArcSwap<Option<ConfigText>>,
-    /// What the active policies found in their surroundings.
+    /// The active policies' findings about their surroundings.
     pub(super) checks: ArcSwap<Vec<LastCheck>>,
     /// Revisions that were active once and may still be held by a drain.
     old: Mutex<Vec<Weak<Member>>>,
@@ -43,7 +43,7 @@ pub(super) struct Member {
     pub(super) revision: Revision,
     /// The generation it came with.
     pub(super) generation: u64,
-    /// When that was.
+    /// The time of its activation.
     pub(super) since: Time,
     /// It was rolled back: no drain continues with it.
     withdrawn: AtomicBool,
@@ -62,14 +62,14 @@ pub(super) enum Command {
         name: String,
         answer: oneshot::Sender<Result<String, String>>,
     },
-    /// Which revisions besides the active one are at hand. Answered when those of a former process are loaded.
+    /// Which revisions besides the active one are available. Answered once those of an earlier process are loaded.
     Kept {
         name: String,
         answer: oneshot::Sender<Vec<Arc<Member>>>,
     },
     /// A drain reports something of a policy.
     Notify(ReloadNotice),
-    /// Scan all files now, and answer when everything that was found is loaded or rejected.
+    /// Scan all files now, and answer when every finding is loaded or rejected.
     Scan(oneshot::Sender<()>),
 }
 
@@ -153,7 +153,7 @@ impl Catalogue {
         self.slots.load_full()
     }
 
-    /// The words of the configuration that counts now; nothing where it cannot change.
+    /// The text of the active configuration; `None` if it cannot change.
     pub fn config_text(&self) -> Arc<Option<ConfigText>> {
         self.config_text.load_full()
     }
@@ -176,14 +176,13 @@ impl Catalogue {
         .collect()
     }
 
-    /// Scans all files now, and returns when everything that was found is loaded or rejected. `false`: the reloader has
-    /// ended.
+    /// Scans all files now, and returns when every finding is loaded or rejected. `false`: the reloader has ended.
     pub async fn rescan(&self) -> bool {
         let (done, answer) = oneshot::channel();
         self.commands.send(Command::Scan(done)).await.is_ok() && answer.await.is_ok()
     }
 
-    /// Makes the revision before the active one active again. Answers what was done, or why nothing was.
+    /// Makes the previous revision active again. Returns what it did, or the reason for not doing it.
     pub async fn roll_back(&self, name: &str) -> Result<String, String> {
         let (answer, told) = oneshot::channel();
         let command = Command::RollBack {
@@ -195,7 +194,7 @@ impl Catalogue {
         told.await.map_err(|_dropped| gone())?
     }
 
-    /// Revisions of a policy that are at hand besides the active one, the newest first.
+    /// The available revisions of a policy besides the active one, the newest first.
     pub(super) async fn kept(&self, name: &str) -> Vec<Arc<Member>> {
         let (answer, told) = oneshot::channel();
         let command = Command::Kept {
@@ -213,7 +212,7 @@ impl Catalogue {
         let _sent = self.commands.try_send(Command::Notify(notice)).is_ok();
     }
 
-    /// This revision was rolled back: drains that are on it leave it.
+    /// Marks this revision as rolled back: drains that use it switch to another one.
     pub(super) fn withdraw(&self, name: &str, revision: &Revision) {
         let active = self.active();
         let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +233,7 @@ impl Catalogue {
         self.remember(&before.members);
     }
 
-    /// These revisions may be held by a drain without being active.
+    /// Records revisions that a drain may still use although they are not active.
     pub(super) fn remember(&self, members: &[Arc<Member>]) {
         let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         old.retain(|member| member.strong_count() > 0);
@@ -254,8 +253,8 @@ impl Catalogue {
         self.slots.store(Arc::new(slots));
     }
 
-    /// A call failed. A failure of the driver itself is not the policy's, nor that of a server that the policy waited
-    /// for: to go back to the revision before would not help.
+    /// Reports a failed call. Failures of the driver itself, or of a server that the policy waited for, do not count: a
+    /// rollback would not help.
     pub(super) fn failed(&self, member: &Member, error: &CallError) {
         if !error.fault.is_the_policys() {
             return;

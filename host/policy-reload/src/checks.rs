@@ -1,4 +1,4 @@
-//! What the active policies found in their surroundings, each revision asked once.
+//! The active policies' findings about their surroundings; each revision is checked once.
 
 use scupper_engine::{Node, Time};
 use scupper_policy::{PolicyChecked, PolicyFinding};
@@ -13,12 +13,12 @@ pub(super) struct LastCheck {
     name: String,
     revision: Revision,
     at: Time,
-    /// `None`: it does not look.
+    /// `None`: it has no check.
     found: Option<PolicyChecked>,
 }
 
 impl Catalogue {
-    /// Asks each active policy what it finds, unless this revision was asked before. Answers what is new.
+    /// Runs the check of each active policy, unless this revision has been checked. Returns the new findings.
     pub async fn check(&self, node: Option<&Node>, now: Time) -> Vec<PolicyChecked> {
         let before = self.checks.load_full();
         let mut checks = Vec::new();
@@ -42,7 +42,7 @@ impl Catalogue {
         news
     }
 
-    /// What the last check of a policy found, for machines; null: there was none, or it does not look.
+    /// The findings of a policy's last check, as JSON; null: it has not run, or the policy has no check.
     pub(super) fn last_check(&self, name: &str) -> Value {
         let checks = self.checks.load();
         let last = checks.iter().find(|last| last.name == name);

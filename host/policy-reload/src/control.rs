@@ -1,5 +1,5 @@
-//! What `scupper policy list` and `rollback` ask a running driver, over a socket in its state directory, which is
-//! closed to everybody else. One line of JSON in, one line out.
+//! Answers requests of `scupper policy list` and `rollback` to a running driver, over a socket in its state directory,
+//! which only the driver's user can reach. One line of JSON in, one line out.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -18,14 +18,14 @@ use super::catalogue::Catalogue;
 use super::status::SlotStatus;
 
 const SOCKET: &str = "control.sock";
-/// Bytes of a question.
+/// Longest request, in bytes.
 const QUESTION_BYTES: u64 = 4096;
-/// Bytes of an answer.
+/// Longest answer, in bytes.
 const ANSWER_BYTES: u64 = 4 << 20;
-/// How long anybody may take.
+/// The time limit for one client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers questions.
+/// Answers requests.
 pub struct Control {
     listener: UnixListener,
     catalogue: Arc<Catalogue>,
@@ -39,20 +39,20 @@ pub enum ControlError {
     Ask {
         /// Its socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// It does not want to.
+    /// It refuses the request.
     #[error("{0}")]
     Refused(String),
-    /// It is another version.
+    /// It runs another version.
     #[error("the driver's answer is not understood; is it of this version?")]
     Answer,
 }
 
 impl Control {
-    /// Opens the socket. A socket that a dead driver left behind is replaced; one that is answered is not.
+    /// Opens the socket. It replaces the socket of a dead driver, but not one that a driver answers.
     pub async fn open(state: &Path, catalogue: Arc<Catalogue>) -> io::Result<Self> {
         let path = state.join(SOCKET);
         if UnixStream::connect(&path).await.is_ok() {
@@ -70,7 +70,7 @@ impl Control {
         Ok(Self { listener, catalogue })
     }
 
-    /// Answers until it is dropped, one after the other: few ask, and each has its time.
+    /// Answers requests one after the other until dropped: requests are rare, and each has a time limit.
     pub async fn run(self) {
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
@@ -126,13 +126,13 @@ impl Control {
     }
 }
 
-/// How the policies of a running driver stand: `{"generation": 3, "policies": [...], "compilerLacks": null}`. The last
-/// says what the node's kernel lacks to sandbox the compiler.
+/// The state of a running driver's policies: `{"generation": 3, "policies": [...], "compilerLacks": null}`. The last
+/// lists the mechanisms that the node's kernel lacks to sandbox the compiler.
 pub async fn ask_list(state: &Path) -> Result<Value, ControlError> {
     ask(state, &json!({ "ask": "list" })).await
 }
 
-/// Has a running driver go back to the revision before, and says what it did.
+/// Asks a running driver to return to the previous revision, and returns its report.
 pub async fn ask_rollback(state: &Path, policy: &str) -> Result<String, ControlError> {
     let answer = ask(state, &json!({ "ask": "rollback", "policy": policy })).await?;
     let done = answer.get("done").and_then(Value::as_str);

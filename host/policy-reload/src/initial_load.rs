@@ -1,4 +1,4 @@
-//! The first load: what the operator wants, or else what was good the last time.
+//! The first load: the configured policies, or else the last good ones.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl Reloader {
         };
         self.policy_set.degrade_configuration(reason);
         if !matches!(refused, StartError::Configuration(_)) {
-            // The text is right, and the next scan reports it.
+            // The text is valid, and the next scan reports it.
             self.policy_set.configuration = None;
         }
         match self.load_scan(scan, &saved.policies).await {
@@ -51,7 +51,7 @@ impl Reloader {
         }
     }
 
-    /// What the last good configuration says, with the modules as they are now.
+    /// The last good configuration, with the current modules.
     async fn fall_back(&self, config_text: Option<ConfigText>) -> Option<Scan> {
         let config_text = config_text?;
         match (self.source.parse_saved)(&config_text) {
@@ -66,7 +66,7 @@ impl Reloader {
         }
     }
 
-    /// Loads what was found, each policy as it is wanted, or else as it was good the last time.
+    /// Loads the findings of a scan: each policy as configured, or else its last good revision.
     async fn load_scan(&mut self, scan: Scan, index: &Index) -> Result<(), StartError> {
         self.take(&scan);
         self.watch.cover(scan.places);
@@ -107,7 +107,7 @@ impl Reloader {
         Ok(())
     }
 
-    /// What was active when a former process ended and what was before that, as far as it is not active now.
+    /// The revisions that were active or previous at the end of an earlier process and are not active now.
     fn former(&self, index: &Index) -> Vec<(PolicySpec, String)> {
         let active = self.policy_set.catalogue.active();
         let mut former = Vec::new();
@@ -171,8 +171,8 @@ impl Reloader {
     }
 }
 
-/// It is the configuration that has to be mended: the host does not take it, or a policy does not. A grant that is
-/// missing or a pin that does not fit is the operator's word, and no earlier one takes its place.
+/// The configuration needs a correction: the host or a policy rejects it. A missing grant or a wrong pin is the
+/// operator's decision, and no earlier revision replaces it.
 fn is_configuration(error: &StartError) -> bool {
     match error {
         StartError::Configuration(_) => true,

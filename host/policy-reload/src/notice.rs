@@ -1,4 +1,4 @@
-//! What happened to the policies, for whoever tells people.
+//! Notices about the policies, for logs and Events.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use scupper_engine::HookPhase;
 /// Something happened to a policy. A line for people is its `Display`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReloadNotice {
-    /// A revision is called from now on.
+    /// A revision is active from now on.
     Activated {
         /// The policy.
         name: String,
@@ -18,7 +18,7 @@ pub enum ReloadNotice {
         /// The generation it came with.
         generation: u64,
     },
-    /// A candidate was rejected; what was active still is.
+    /// A candidate was rejected; the active revision stays.
     Rejected {
         /// The policy; empty: the configuration.
         name: String,
@@ -27,45 +27,46 @@ pub enum ReloadNotice {
         /// The step that failed, a word of a closed list: `configuration`, `read`, `scan`, `pin`, `compile`, `cache`,
         /// `native`, `link`, `describe`, `grants`, `check-config`, `phases`, `probe`, `broken-off`, `not-loaded`.
         step: &'static str,
-        /// What is wrong with it, and what to do.
+        /// The error, and how to fix it.
         reason: String,
     },
     /// A revision failed repeatedly, or an operator rolled it back: the previous one is active again.
     RolledBack {
         /// The policy.
         name: String,
-        /// The digest that is not called any more.
+        /// The replaced digest.
         from: String,
-        /// The digest that is called again.
+        /// The digest that is active again.
         to: String,
         /// The generation that it is called in.
         generation: u64,
         /// Why.
         reason: String,
     },
-    /// The policy runs, but not as the operator wants it.
+    /// The policy runs, but not as configured.
     Degraded {
         /// The policy; empty: the configuration.
         name: String,
-        /// The digest that is called instead.
+        /// The digest that runs instead.
         digest: String,
         /// Why.
         reason: String,
     },
-    /// A hook of a running drain begins again without its state, as the revision that goes on with it cannot read that.
+    /// A hook of a running drain restarts without its state, because the revision that continues it cannot read that
+    /// state.
     HookRestarted {
         /// The policy.
         name: String,
-        /// The digest that goes on with it.
+        /// The digest that continues the hook.
         digest: String,
         /// The hook's phase.
         phase: HookPhase,
-        /// The state's version; `None`: nobody knows.
+        /// The state's version; `None`: unknown.
         wrote: Option<u32>,
         /// The version that this revision reads.
         reads: u32,
     },
-    /// The operator does not want it any more.
+    /// The operator has removed it from the configuration.
     Removed {
         /// The policy.
         name: String,
@@ -85,12 +86,12 @@ impl ReloadNotice {
         }
     }
 
-    /// Whether a person should look at it.
+    /// Whether an operator should look at it.
     pub const fn is_warning(&self) -> bool {
         !matches!(self, Self::Activated { .. } | Self::Removed { .. })
     }
 
-    /// Whether a person must look at it: the driver would not have started without what it had kept.
+    /// Whether an operator must act: without its saved revisions the driver would not have started.
     pub(super) fn is_error(&self) -> bool {
         matches!(self, Self::Degraded { name, .. } if name.is_empty())
     }
@@ -163,7 +164,7 @@ impl fmt::Display for ReloadNotice {
     }
 }
 
-/// As many digits of a digest as people compare.
+/// The first digits of a digest, enough for a user to compare.
 pub(super) fn short(digest: &str) -> &str {
     digest.get(..8).unwrap_or(digest)
 }

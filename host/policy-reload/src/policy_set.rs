@@ -1,5 +1,5 @@
-//! The configured policies, and the only code that swaps generations: what a scan found becomes candidates, what was
-//! loaded becomes the next generation, and each change is reported.
+//! The configured policies, and the only code that swaps generations: it turns a scan's findings into candidates and
+//! loaded candidates into the next generation, and reports each change.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -36,9 +36,9 @@ pub(super) struct PolicySet {
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) slot: Slot,
-    /// The revision before, ready to be called: going back must not depend on a disk.
+    /// The previous revision, ready to call: a rollback must not depend on a disk.
     pub(super) previous: Option<Arc<LoadedPolicy>>,
-    /// The revision before that one, when a former process had it: a drain of that process may have been on it.
+    /// The revision before the previous one, if an earlier process had it: a drain of that process may have used it.
     pub(super) older: Option<(Revision, Arc<LoadedPolicy>)>,
     /// Loaded, and waiting for the rest of its configuration.
     pub(super) ready: Option<(Revision, Arc<LoadedPolicy>)>,
@@ -56,7 +56,7 @@ impl Entry {
         self.back_to_active();
     }
 
-    /// What the operator wants is what is active.
+    /// The configured revision is the active one.
     fn back_to_active(&mut self) {
         self.state = None;
         self.problem = None;
@@ -77,15 +77,15 @@ pub(super) struct Tried {
     pub(super) result: Result<LoadedPolicy, LoadFault>,
 }
 
-/// What has to be done after a scan.
+/// The work after a scan.
 #[derive(Default)]
 pub(super) struct Diff {
     pub(super) candidates: Vec<Candidate>,
-    /// What could not even be read.
+    /// Policies whose files could not be read.
     pub(super) unread: Vec<(String, LoadFault)>,
-    /// What was rolled back by a former process and stays away.
+    /// Policies that an earlier process rolled back and that stay in quarantine.
     pub(super) away: Vec<String>,
-    /// When the next scan is due, whatever happens.
+    /// When the next scan is due at the latest.
     pub(super) again: Option<Time>,
 }
 
@@ -106,7 +106,7 @@ impl PolicySet {
         }
     }
 
-    /// What a scan need not read.
+    /// The revisions that a scan need not read.
     pub(super) fn known(&self) -> Known {
         let now = self.clock.now();
         let active = self.catalogue.active();
@@ -128,7 +128,7 @@ impl PolicySet {
         known
     }
 
-    /// What of all that was found has to be loaded.
+    /// Which of the scan's findings must be loaded.
     pub(super) fn diff(&mut self, found: Vec<Found>) -> Diff {
         let now = self.clock.now();
         let active = self.catalogue.active();
@@ -185,7 +185,8 @@ impl PolicySet {
         diff
     }
 
-    /// Everything was loaded or not: the next generation, if there is one. `names` is the chain that is wanted.
+    /// All candidates are loaded or rejected: activates the next generation, if there is one. `names` is the configured
+    /// chain.
     pub(super) fn settle(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
         let mut again = None;
         let now = self.clock.now();
@@ -210,7 +211,7 @@ impl PolicySet {
         again
     }
 
-    /// A candidate is rejected. Answers when it is tried again, if that could help.
+    /// Rejects a candidate. Returns when to retry it, if a retry could help.
     pub(super) fn reject_candidate(
         &mut self,
         name: &str,
@@ -224,7 +225,7 @@ impl PolicySet {
         retry
     }
 
-    /// What a former process knew.
+    /// Restores the state of an earlier process.
     pub(super) fn restore(&mut self, index: &Index) {
         for (name, kept) in index {
             let entry = self.entries.entry(name.clone()).or_default();
@@ -232,7 +233,7 @@ impl PolicySet {
         }
     }
 
-    /// A revision that a former process had: there is a way back to the newest of them.
+    /// Restores a revision of an earlier process: a rollback can return to the newest of them.
     pub(super) fn restore_previous(&mut self, name: &str, revision: Revision, policy: LoadedPolicy) {
         let active = self.catalogue.active();
         let entry = self.entries.entry(name.to_owned()).or_default();
@@ -248,7 +249,7 @@ impl PolicySet {
         self.publish();
     }
 
-    /// Revisions of a policy that are at hand besides the active one, the newest first.
+    /// The available revisions of a policy besides the active one, the newest first.
     pub(super) fn kept(&self, name: &str) -> Vec<Arc<Member>> {
         let Some(entry) = self.entries.get(name) else {
             return Vec::new();
@@ -275,8 +276,8 @@ impl PolicySet {
         kept.collect()
     }
 
-    /// Whether every policy that is wanted, and no other, is active with the configured settings. Its component may be an
-    /// earlier one.
+    /// Whether exactly the configured policies are active, with the configured settings. Their components may be
+    /// earlier ones.
     pub(super) fn matches_configuration(&self, specs: &[PolicySpec]) -> bool {
         let active = self.catalogue.active();
         let wanted = specs
@@ -289,8 +290,8 @@ impl PolicySet {
         wanted.eq(runs)
     }
 
-    /// The next generation of what is ready. A chain with other names is only taken when all of them can be called:
-    /// half a configuration could let pods go that a policy would have kept.
+    /// Builds the next generation of the policies that are ready. A chain with other names is only activated when all
+    /// of its policies are ready: half a configuration could evict pods that a missing policy would keep.
     fn advance(&mut self, names: &[String]) {
         let now = self.clock.now();
         let active = self.catalogue.active();

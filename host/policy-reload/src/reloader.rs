@@ -1,6 +1,5 @@
-//! The task that keeps the catalogue as the operator wants it: it scans, loads, lets the policy set decide, and scans
-//! again.
-//! While something is compiled it still takes orders, so that a failing policy is rolled back at once.
+//! The task that keeps the catalogue in line with the configuration: it scans, loads, lets the policy set decide, and
+//! scans again. It also accepts commands while it compiles, so that a failing policy is rolled back at once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,35 +25,35 @@ use super::store::{Saved, Store, StoreError};
 use super::watch::{Watch, WatchOptions};
 use scupper_common::error::chain;
 
-/// When things that never stand still are looked at again.
+/// When to scan again files that change all the time.
 const MOVING: scupper_engine::Duration = scupper_engine::Duration::from_millis(250);
 
 /// How policies are kept up to date.
 #[derive(Clone, Debug, Default)]
 pub struct ReloadOptions {
-    /// How changes are noticed.
+    /// How to notice changes.
     pub watch: WatchOptions,
-    /// What is refused, when, and for how long.
+    /// When to reject candidates and revisions, and for how long.
     pub rules: ReloadRules,
-    /// Where the last good revisions are kept for the next process; `None`: nowhere.
+    /// Where to store the last good revisions for the next process; `None`: nowhere.
     pub state: Option<PathBuf>,
 }
 
-/// Why there are no policies to begin with.
+/// Why there are no initial policies.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The configuration cannot be used.
     #[error("{0}")]
     Configuration(String),
-    /// A policy cannot be used, and no revision of it was ever good.
+    /// A policy cannot be used, and no good revision of it exists.
     #[error(transparent)]
     Policy(#[from] LoadError),
-    /// The last good revisions cannot be kept where they should be.
+    /// The last good revisions cannot be stored.
     #[error(transparent)]
     Store(StoreError),
 }
 
-/// Keeps the catalogue as the operator wants it.
+/// Keeps the catalogue in line with the configuration.
 pub struct Reloader {
     pub(super) policy_set: PolicySet,
     pub(super) loader: Loader,
@@ -63,20 +62,20 @@ pub struct Reloader {
     commands: mpsc::Receiver<Command>,
     /// The last configuration that could be used.
     pub(super) specs: Vec<PolicySpec>,
-    /// When to scan again, whatever happens.
+    /// When to scan again at the latest.
     pub(super) due: Option<Time>,
     /// The callers that wait for the next scan, and for the running one.
     asked: Vec<oneshot::Sender<()>>,
     asking: Vec<oneshot::Sender<()>>,
-    /// The words of that configuration.
+    /// The text of that configuration.
     pub(super) config_text: Option<ConfigText>,
-    /// The last one of which everything was good.
+    /// The last configuration whose policies were all good.
     pub(super) good: Option<ConfigText>,
-    /// What the next process would find: the generation, and the configuration that was good.
+    /// The saved state for the next process: the generation, and the good configuration.
     saved: (u64, Option<ConfigText>),
-    /// Revisions besides the active ones that a former process had, the newest first; `None`: they are loaded.
+    /// Revisions of an earlier process besides the active ones, the newest first; `None`: they are loaded.
     pub(super) former: Option<Vec<(PolicySpec, String)>>,
-    /// Who waits for them.
+    /// Callers that wait for them.
     waiting: Vec<(String, oneshot::Sender<Vec<Arc<Member>>>)>,
 }
 
@@ -182,7 +181,7 @@ impl Reloader {
         }
     }
 
-    /// One piece of work is done: what comes after it?
+    /// Handles one finished piece of work, and returns the next.
     fn next(&mut self, done: Work) -> Option<BoxFuture<'static, Work>> {
         match done {
             Work::Looked(scan) => self.looked(scan),
@@ -210,7 +209,7 @@ impl Reloader {
         }
     }
 
-    /// This configuration counts from now on.
+    /// Activates this configuration.
     pub(super) fn take(&mut self, scan: &Scan) {
         self.specs = scan.found.iter().map(|found| found.spec.clone()).collect();
         self.config_text.clone_from(&scan.config_text);
@@ -239,7 +238,7 @@ impl Reloader {
         )
     }
 
-    /// Answers drains of a former process which revisions could continue them, as soon as that is known.
+    /// Answers, as soon as it is known, which revisions can continue the drains of an earlier process.
     fn answer_previous(&mut self) {
         if self.former.is_some() {
             return;
@@ -259,7 +258,7 @@ impl Reloader {
         None
     }
 
-    /// Writes down what is good, where that has changed.
+    /// Saves the good revisions if they have changed.
     fn save(&mut self) -> Option<BoxFuture<'static, Work>> {
         let number = self.policy_set.catalogue.generation();
         let store = self.loader.store.clone()?;
@@ -285,7 +284,7 @@ impl Reloader {
         Some(write.boxed())
     }
 
-    /// Loads the revisions that a former process had besides those that are active now.
+    /// Loads the revisions of an earlier process that are not active now.
     fn restore(&mut self) -> Option<BoxFuture<'static, Work>> {
         let former = self.former.clone()?;
         let loader = self.loader.clone();
@@ -323,7 +322,7 @@ impl Reloader {
     }
 }
 
-/// For ever, when there is nothing to do.
+/// Waits for ever if there is no work.
 async fn run(work: &mut Option<BoxFuture<'static, Work>>) -> Work {
     match work {
         Some(work) => work.await,

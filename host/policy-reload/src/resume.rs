@@ -1,5 +1,5 @@
-//! A drain that a former process began: which revisions continue its hooks. A state is only ever read by a revision of
-//! the version that wrote it; where none is left, the hook begins again.
+//! Drains of an earlier process: which revisions continue their hooks. Only a revision of the version that wrote a
+//! state reads it; if no such revision is available, the hook restarts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

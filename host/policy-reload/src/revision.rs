@@ -1,4 +1,4 @@
-//! What tells one revision of a policy from another: its component, and all that the operator says about it.
+//! The identity of a policy's revision: its component and all of the operator's settings for it.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use scupper_policy_spec::PolicySpec;
 pub(super) struct Revision {
     /// SHA-256 of the component, in hex.
     pub(super) digest: String,
-    /// SHA-256 of what was said about it.
+    /// SHA-256 of its settings.
     pub(super) settings: String,
 }
 
@@ -23,13 +23,13 @@ impl Revision {
     }
 }
 
-/// Where the component lies is no part of it: the folders of a ConfigMap volume have new names after every change.
+/// The component's path does not count: the folders of a ConfigMap volume get new names with every change.
 fn settings(spec: &PolicySpec) -> String {
     let spec = PolicySpec {
         file: PathBuf::new(),
         ..spec.clone()
     };
-    // Every field counts, those of the future, too; and no field holds a secret.
+    // Every field counts, including future ones; no field holds a secret.
     sha256(format!("{spec:?}").as_bytes())
 }
 

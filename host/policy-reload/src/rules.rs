@@ -7,8 +7,8 @@ use scupper_engine::{Duration, Time};
 pub struct ReloadRules {
     /// Candidates of one policy that are tried at once before it has to slow down.
     pub burst: u32,
-    /// How long after a candidate was through the next must come to count as calm: the time that it is compiled for is
-    /// no calm, or what takes long to compile would keep the compiler busy for ever.
+    /// How long after the end of a candidate's load the next must come to count as calm. The time of compiling does not
+    /// count as calm: a slow candidate would otherwise keep the compiler busy for ever.
     pub calm: Duration,
     /// The first pause after a burst; each further one is twice as long.
     pub pause: Duration,
@@ -44,8 +44,7 @@ impl Default for ReloadRules {
     }
 }
 
-/// Twice as long with each time, and up to a quarter longer by chance: nodes that failed together do not come back
-/// together.
+/// Twice as long each time, plus up to a quarter at random: nodes that failed together must not retry together.
 pub(super) fn backoff(first: Duration, longest: Duration, times: u32, random: u64) -> Duration {
     let doubled = first.as_millis().saturating_mul(1_u64 << times.min(20));
     let span = doubled.min(longest.as_millis());
@@ -55,7 +54,7 @@ pub(super) fn backoff(first: Duration, longest: Duration, times: u32, random: u6
 /// How often candidates come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
-    /// When the last one was through, or, before that, when it was begun.
+    /// When the last candidate was finished, or, if it is unfinished, when it was begun.
     last: Option<Time>,
     /// Candidates since it was calm.
     hurried: u32,
@@ -85,8 +84,7 @@ impl Pace {
         Ok(())
     }
 
-    /// The candidate that was let in last is active now, or refused. What was to pass since it was begun passes from
-    /// now.
+    /// The last admitted candidate is active or rejected. Waiting times that began with it begin again now.
     pub(super) fn through(&mut self, now: Time) {
         if let Some(last) = self.last.replace(now) {
             self.next = now + self.next.since(last);

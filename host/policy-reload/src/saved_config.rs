@@ -1,5 +1,5 @@
-//! The last good configuration in the store: its text as it was, named by its digest, and where it lay, so that relative
-//! paths in it mean what they meant. Secrets are not in it, only where they come from.
+//! The last good configuration in the store: its unchanged text, named by its digest, and its path, so that relative
+//! paths in it keep their meaning. It contains no secrets, only where they come from.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! One scan of everything the operator gives: the configuration and the modules, all of one moment.
+//! One consistent scan of the operator's input: the configuration and the modules.
 //!
 //! A ConfigMap volume is swapped by renaming one symbolic link; a reader that opens one file before and another after
-//! that has read two configurations. So every path is resolved before its file is read and again when all of them were read: if
-//! any of them leads somewhere else by then, nothing that was read counts.
+//! that has read two configurations. So every path is resolved before its file is read, and again after all files have
+//! been read: if any of them has moved, the scan discards its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use scupper_policy_spec::PolicySpec;
 
 use super::revision::Revision;
 
-/// Looks that found things moving before it is left to the next event.
+/// Inconsistent scans before the reloader waits for the next event.
 const TRIES: usize = 5;
 
 /// Where the operator says what is to be loaded.
@@ -106,7 +106,7 @@ pub(super) struct Scan {
     pub(super) found: Vec<Found>,
     /// Directories in which any change may change what was found.
     pub(super) places: BTreeSet<PathBuf>,
-    /// Things were moving all the time, and what was found may not fit together.
+    /// The files changed all the time, so the findings may be inconsistent.
     pub(super) torn: bool,
 }
 

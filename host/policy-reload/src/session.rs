@@ -10,9 +10,9 @@ use super::catalogue::{Catalogue, Member};
 use super::notice::ReloadNotice;
 use super::revision::Revision;
 
-/// One drain's policies. Each call runs wholly on one revision; the next one may run on a newer revision, if that reads
-/// the state of the one before and still does what the engine was promised at the drain's beginning. A revision that was
-/// rolled back is left in any case: what the one that takes its place cannot read, it is not given.
+/// One drain's policies. Each call runs wholly on one revision; the next call may use a newer revision, if that one
+/// reads the state of its predecessor and still does what the engine was promised at the drain's beginning. A drain
+/// always leaves a revision that was rolled back; its replacement does not receive state that it cannot read.
 pub struct Session {
     catalogue: Option<Arc<Catalogue>>,
     pins: Mutex<Vec<Arc<Member>>>,
@@ -48,12 +48,12 @@ impl Session {
         }
     }
 
-    /// What the engine must know of them, in chain order. It stays so for the whole drain.
+    /// The engine's view of them, in chain order. It stays the same for the whole drain.
     pub fn infos(&self) -> Vec<PolicyInfo> {
         self.promised.clone()
     }
 
-    /// Asks a policy's planner. Whatever the policy does, there is an answer within its wall time.
+    /// Calls a policy's planner. Whatever the policy does, this returns an answer within its wall-clock limit.
     pub async fn plan(&self, call: PlanCall<'_>) -> PlanAnswer {
         let Some(member) = self.take(call.policy) else {
             return no_planner(call.policy);
@@ -67,7 +67,7 @@ impl Session {
         })
     }
 
-    /// What the engine hears when a policy's plan does not hold, which is a failure like any other.
+    /// The answer to the engine when a policy's plan is invalid; that counts as a failure of the policy.
     pub fn unsound(&self, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
         let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         match pins.iter().find(|pin| pin.name() == policy) {

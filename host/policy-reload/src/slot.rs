@@ -1,5 +1,5 @@
-//! What is known of one policy's place: which revision is active, which one was before, which ones are not taken, and
-//! what is to be done about a candidate or a fault. Pure: it has no clock and opens nothing.
+//! The state of one policy: the active revision, the previous one, the rejected ones, and the decision about a
+//! candidate or a fault. Pure: it has no clock and opens nothing.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 struct Refused {
     revision: Revision,
-    /// `None`: it is itself to blame, and nothing will change that.
+    /// `None`: the revision itself is to blame, so a retry is useless.
     again: Option<Time>,
 }
 
@@ -35,7 +35,7 @@ struct Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Quarantine {
     pub(super) revision: Revision,
-    /// `None`: an operator rolled it back, and it does not come back by itself.
+    /// `None`: an operator rolled it back, and it does not return automatically.
     pub(super) until: Option<Time>,
     /// How often it was rolled back.
     pub(super) times: u32,
@@ -135,8 +135,8 @@ impl Slot {
         self.faults.len() >= rules.faults && self.previous.is_some()
     }
 
-    /// The revision before is active again, and the one that was stays away: for a while, or (`by_hand`) for good.
-    /// Answers both, or nothing when there is none before.
+    /// Makes the previous revision active again and quarantines the active one: for a while, or (`by_hand`) for good.
+    /// Returns both, or `None` if there is no previous revision.
     pub(super) fn roll_back(
         &mut self,
         now: Time,

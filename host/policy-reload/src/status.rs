@@ -50,13 +50,13 @@ impl SlotStatus {
 /// The state of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
-    /// It runs as the operator wants it, as far as could be found out.
+    /// It runs as configured, as far as the driver could check.
     Active,
-    /// The last good revision runs, as the one that is wanted could not be loaded when the driver started.
+    /// The last good revision runs, because the configured one could not be loaded when the driver started.
     Degraded,
-    /// The revision before runs, as the newest failed or was not wanted.
+    /// The previous revision runs, because the newest failed or an operator rejected it.
     RolledBack,
-    /// Nothing of this name runs: no revision was ever good.
+    /// No revision of it runs: none was ever good.
     Rejected,
 }
 

@@ -1,7 +1,7 @@
-//! Says when something may have changed: events of the directories, and besides them every so often anyway.
+//! Notices possible changes: through events of the directories, and by polling.
 //!
-//! An event only means "scan again": kubelets, editors and network file systems differ in what they report. Events come
-//! in bursts, so a moment of quiet is waited for, but not for ever.
+//! An event only means "scan again": kubelets, editors and network file systems differ in their events. Events come in
+//! bursts, so the watch waits for a moment of quiet, but not for ever.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ impl Watch {
         }
     }
 
-    /// Waits until something may have changed. Whoever stops waiting loses nothing.
+    /// Waits until something may have changed. A cancelled wait loses no event.
     pub(super) async fn changed(&mut self) {
         let began = match self.burst {
             Some(began) => began,
@@ -133,7 +133,7 @@ impl Watch {
     }
 }
 
-/// Reading is no change, and our own reading would wake us for ever.
+/// Reads are not changes: our own reads would trigger scans for ever.
 const fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

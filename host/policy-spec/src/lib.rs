@@ -1,7 +1,7 @@
-//! What an operator says of a policy: its name, its grants, its limits and its configuration, and the checks of each.
+//! The operator's specification of a policy: its name, grants, limits and configuration, and the checks of each.
 //!
 //! The configuration file, the flags and the loader all read and check a policy's specification here. This crate knows
-//! neither wasm nor the network: it says what is allowed, and `scupper-policy` enforces it.
+//! neither wasm nor the network: it defines the rules, and `scupper-policy` enforces them.
 #![deny(missing_docs)]
 
 mod annotations;

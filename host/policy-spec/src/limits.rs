@@ -1,4 +1,4 @@
-//! What a policy may use, and what it may answer. Every default is a named constant with its reason.
+//! The limits of a policy's resources and answers. Every default is a named constant with its reason.
 
 use std::time::Duration;
 

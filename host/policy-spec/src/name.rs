@@ -1,5 +1,5 @@
-//! What a policy and its secrets may be called. Every place that takes such a name asks here: the configuration file
-//! and its schema, the flags, `scupper policy new`, and the loader.
+//! The rules for names of policies and secrets. They apply everywhere: in the configuration file and its schema, the
+//! flags, `scupper policy new`, and the loader.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What the operator says about a policy: its name, its file, its grants, its configuration and its limits.
+//! The operator's specification of a policy: its name, its file, its grants, its configuration and its limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct PolicySpec {
     pub config: BTreeMap<String, String>,
     /// What it may use.
     pub limits: Limits,
-    /// What becomes of a drain when it fails.
+    /// The effect of its failure on a drain.
     pub on_failure: OnFailure,
     /// It takes part only on nodes that have all of these labels.
     pub node_selector: BTreeMap<String, String>,
@@ -44,17 +44,17 @@ pub enum SpecSource {
     File,
 }
 
-/// What becomes of a drain when a policy fails: traps, overruns its limits, answers nonsense, or when its hook gives up.
-/// A planner's refusal is no failure.
+/// The effect on a drain when a policy fails: it traps, exceeds its limits, returns invalid answers, or its hook gives
+/// up. A planner's refusal is not a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnFailure {
-    /// When its planner fails. Unless said, the drain is refused: nothing has been changed, and people know at once.
+    /// When its planner fails. By default the drain is refused: nothing has changed, and users see it at once.
     pub planner: FailurePolicy,
-    /// When its hooks trap, overrun their limits or answer nonsense. Unless said, the drain is held: a hook may fail
-    /// because of what it was shown, and that changes.
+    /// When its hooks trap, exceed their limits or return invalid answers. By default the drain is held: a hook may
+    /// fail because of its input, and the input changes.
     pub hooks: FailurePolicy,
-    /// When a hook says itself that it will never work. Unless the operator says what hooks' failures come to, the
-    /// policy has the word, and the drain ends.
+    /// When a hook reports a permanent failure. Unless the operator has configured the effect of hooks' failures, the
+    /// drain ends.
     pub given_up: FailurePolicy,
 }
 

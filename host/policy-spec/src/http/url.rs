@@ -12,7 +12,7 @@ const URL_BYTES: usize = 8 * 1024;
 /// Bytes of a wrong URL that are shown.
 const SHOWN_BYTES: usize = 120;
 
-/// The kubelet's ports, with authentication and without: whoever may speak there owns the node.
+/// The kubelet's ports, with authentication and without: access to them means control of the node.
 const KUBELET_PORTS: [u16; 2] = [10250, 10255];
 
 /// Why a text is no URL that can be used here. What follows a `?` is never shown.
@@ -84,7 +84,7 @@ pub struct Origin {
     pub https: bool,
     /// As a URL has it: IPv6 in brackets, a name in lower case.
     pub host: String,
-    /// The port, also where it is the usual one.
+    /// The port, including default ports.
     pub port: u16,
 }
 
@@ -179,7 +179,7 @@ impl HttpUrl {
     }
 }
 
-/// A URL's beginning, for people: not its query, which may hold what nobody should see.
+/// A URL's beginning, for messages: without its query, which may contain secrets.
 pub fn shown_url(text: &str) -> String {
     let before = text.split_once(['?', '#']).map_or(text, |(before, _)| before);
     // Nor what stands before an `@`.

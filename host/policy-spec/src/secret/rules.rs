@@ -22,7 +22,7 @@ pub enum SecretGrantError {
     /// Two have one name.
     #[error("name: there are two secrets of this name")]
     Twice,
-    /// It may be sent to nobody.
+    /// No origin may receive it.
     #[error("origins: there is none, so it could not be used; name the origins it may be sent to")]
     Nowhere,
     /// An origin is none.
@@ -85,7 +85,7 @@ pub struct Capture {
 pub struct SecretRules(BTreeMap<String, SecretRule>);
 
 impl SecretRules {
-    /// Reads the operator's grants. Those that are wrong are left out, and told with their name.
+    /// Reads the operator's grants. Wrong grants are left out and returned with their name.
     pub fn of(grants: &[SecretGrant], http: &HttpRules) -> (Self, Vec<(String, SecretGrantError)>) {
         let (mut rules, mut wrong) = (BTreeMap::new(), Vec::new());
         for grant in grants {
